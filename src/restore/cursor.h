@@ -1,4 +1,4 @@
-// Cursors of the driver, which ask one server for batch after batch.
+// Cursors of the driver: they read batches from one server.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ using Cursor =
 using Database =
     std::unique_ptr<mongoc_database_t, MongocDeleter<mongoc_database_t, mongoc_database_destroy>>;
 
-// Each document that is left, and the error that ended it.
+// Calls `take` with each remaining document. Returns the first error: of `take`, or of the cursor.
 [[nodiscard]] Result<void> each(const Cursor& cursor, const std::string& doing,
                                 const std::function<Result<void>(Document)>& take);
 

@@ -9,7 +9,7 @@
 namespace idmint::restore {
 namespace {
 
-// What is read at once: little of a small file, of which a backup may have thousands.
+// The bounds of the buffer. It is small for a small file: a backup may have thousands.
 constexpr std::size_t kSmallest = std::size_t{16} << 10;
 constexpr std::size_t kLargest = std::size_t{1} << 20;
 
@@ -39,7 +39,7 @@ Result<bool> DocumentReader::have(std::size_t size) {
     begin_ = 0;
   }
   while (end_ - begin_ < size) {
-    // With what is there, not with what a damaged length says that there is.
+    // Grows with the data that arrives, not to a size that a damaged length claims.
     if (end_ == buffer_.size()) buffer_.resize(std::min(2 * end_, begin_ + size));
     const InputFile::Read read = file_->read(std::span(buffer_).subspan(end_));
     if (read.error != 0) return unreadable(path_, read.error);

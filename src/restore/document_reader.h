@@ -14,37 +14,37 @@
 
 namespace idmint::restore {
 
-// Of a file as it is, or gzip, whatever its name is: by its first two bytes (1f 8b). For one
-// thread.
+// Reads plain or gzip files. The first bytes of the file decide which, not its name (is_gzip()).
+// For one thread.
 //
-// Errors name the file and the offset at which the document begins, in what was uncompressed.
-// kDataLoss: it is cut, or no document. kNotFound, kPermissionDenied, kUnavailable: it cannot be
-// read.
+// Errors name the file and the offset in the uncompressed data at which the document begins:
+// - kDataLoss: the document is cut or invalid.
+// - kNotFound, kPermissionDenied, kUnavailable: the file cannot be read.
 class DocumentReader {
  public:
   [[nodiscard]] static Result<DocumentReader> open(const std::string& path);
 
-  // Valid until the next call. Nothing: the end of the file.
+  // The document is valid until the next call. nullopt: the end of the file.
   [[nodiscard]] Result<std::optional<Document>> next();
-  // Whether 4 bytes with all bits set come next, as in archives; then they are passed.
+  // Whether the next 4 bytes have all bits set, as in archives. If so, skips them.
   [[nodiscard]] Result<bool> passed_terminator();
-  // The next 4 bytes as a little-endian number, which are passed.
+  // Reads the next 4 bytes as a little-endian number.
   [[nodiscard]] Result<std::uint32_t> next_number();
 
-  // Where the last document begins, and where the next does.
+  // The offsets at which the last document begins and the next one will begin.
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
   [[nodiscard]] std::uint64_t position() const { return position_; }
-  // Bytes of the file: how many were read, and how many there are. For progress.
+  // Bytes of the file that were read, and its size. For progress.
   [[nodiscard]] std::uint64_t consumed() const { return file_->consumed(); }
   [[nodiscard]] std::uint64_t size() const { return file_->size(); }
-  // As InputFile has them; to be called before anything is read.
+  // As InputFile's. Call it before anything is read.
   void hash_first(std::uint64_t bytes) { file_->hash_first(bytes); }
   [[nodiscard]] std::string sha256() const { return file_->sha256(); }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   DocumentReader(std::string path, std::unique_ptr<InputFile> file);
-  // Whether so many bytes are in the buffer from begin_ on; fewer: the file ended.
+  // Whether the buffer has `size` bytes from begin_ on. False: the file ends before that.
   [[nodiscard]] Result<bool> have(std::size_t size);
   [[nodiscard]] std::unexpected<Error> damaged(const std::string& what) const;
 

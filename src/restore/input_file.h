@@ -14,16 +14,16 @@
 
 namespace idmint::restore {
 
-// How gzip data begins: its mark, its one method, and none of the flags that nobody has used. Of a
-// file of documents the same bytes are a length; two of them would be the length of real ones.
+// The header of gzip data: the magic number, the only method, no reserved flag. A file of documents
+// begins with a length instead, and two of these headers could be the length of a real document.
 inline constexpr std::size_t kGzipHeader = 4;
 [[nodiscard]] bool is_gzip(std::span<const std::uint8_t, kGzipHeader> begin);
 
-// As it is, or of gzip data what was compressed, whatever its name is. For one thread.
+// Reads a plain file as it is and uncompresses gzip data, whatever the file's name. For one thread.
 class InputFile {
  public:
-  enum class As : std::uint8_t { kPlain, kStored };  // kStored: not uncompressed
-  // kNotFound, kPermissionDenied, kUnavailable: it cannot be read.
+  enum class As : std::uint8_t { kPlain, kStored };  // kStored: does not uncompress
+  // kNotFound, kPermissionDenied, kUnavailable: the file cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<InputFile>> open(const std::string& path,
                                                                As as = As::kPlain);
   ~InputFile();
@@ -33,22 +33,21 @@ class InputFile {
   struct Read {
     std::size_t size = 0;          // 0: the end
     int error = 0;                 // errno
-    const char* damage = nullptr;  // what is wrong with the compressed data
+    const char* damage = nullptr;  // the fault in the compressed data
   };
   [[nodiscard]] Read read(std::span<std::uint8_t> to);
 
-  // Bytes of the file itself: how many were read, and how many there are.
+  // Bytes of the stored file that were read, and its size.
   [[nodiscard]] std::uint64_t consumed() const { return consumed_; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
-  // From now on the first so many bytes of the file itself are hashed as they are read. To be
-  // called before read().
+  // Hashes the first `bytes` bytes of the stored file while they are read. Call it before read().
   void hash_first(std::uint64_t bytes);
-  // SHA-256 of those that were read, in hex.
+  // SHA-256, in hex, of the hashed bytes read so far.
   [[nodiscard]] std::string sha256() const { return hash_ ? hash_->hex() : std::string(); }
 
  private:
-  struct Stream;  // of zlib
+  struct Stream;  // zlib's
 
   explicit InputFile(int fd);
   int begin(As as);  // 0 or errno
@@ -57,17 +56,17 @@ class InputFile {
   const int fd_;
   std::uint64_t size_ = 0;
   std::uint64_t consumed_ = 0;
-  bool ended_ = false;              // a member of the gzip file
-  std::unique_ptr<Stream> stream_;  // nothing: it is not compressed
+  bool ended_ = false;              // the current gzip member has ended
+  std::unique_ptr<Stream> stream_;  // null: the file is not compressed
   std::vector<std::uint8_t> input_;
   std::optional<Sha256> hash_{};
   std::uint64_t to_hash_ = 0;
 };
 
-// How a failure to read is told. kNotFound, kPermissionDenied, kUnavailable.
+// The error for a failed read. kNotFound, kPermissionDenied or kUnavailable, by errno.
 [[nodiscard]] std::unexpected<Error> unreadable(const std::string& path, int error);
 
-// All of a small file. kDataLoss: larger than `most`, or its compressed data is damaged.
+// The text of a small file. kDataLoss: it is larger than `most`, or its compressed data is damaged.
 [[nodiscard]] Result<std::string> read_text(const std::string& path, std::size_t most);
 
 }  // namespace idmint::restore

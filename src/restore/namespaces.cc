@@ -9,8 +9,8 @@
 namespace idmint::restore {
 namespace {
 
-// Of a pattern that has a dot. That between database and collection is the first one: `*` does not
-// stand for it, as another database is another matter.
+// The parts of a pattern with a dot. The first dot separates database and collection; `*` does not
+// match it, so a pattern never spans databases.
 std::string_view database_of(std::string_view pattern) {
   return pattern.substr(0, pattern.find('.'));
 }

@@ -1,4 +1,4 @@
-// Which namespaces are restored.
+// Selects the namespaces that are restored.
 #pragma once
 
 #include <string>
@@ -9,37 +9,36 @@
 
 namespace idmint::restore {
 
-// Databases that no restore touches: admin, config, local, the record of progress, and what
-// MongoDB keeps for itself (__mdb_internal...).
+// Databases that no restore touches: admin, config, local, the record of progress, and MongoDB's
+// internal ones (__mdb_internal...).
 [[nodiscard]] bool is_own_database(std::string_view database);
-// Of the collection of a time-series collection's documents.
+// The prefix of the collection that holds a time-series collection's documents.
 inline constexpr std::string_view kBuckets = "system.buckets.";
-// X of system.buckets.X, the documents of a time-series collection; else the name as it is.
+// X for system.buckets.X; any other name as it is.
 [[nodiscard]] std::string_view without_buckets(std::string_view collection);
 
-// `*` stands for any text.
+// `*` in a pattern matches any text.
 [[nodiscard]] bool matches_glob(std::string_view pattern, std::string_view text);
 
-// All but those databases, unless patterns say less.
+// Accepts all namespaces but those of is_own_database(), unless patterns narrow it.
 class NamespaceFilter {
  public:
   NamespaceFilter() = default;
-  // Patterns are DATABASE, DATABASE.COLLECTION, or either with * for any text within its
-  // part. An empty `include` includes all; `exclude` takes from that. kInvalidArgument: an empty
-  // pattern.
+  // A pattern is DATABASE or DATABASE.COLLECTION; * matches any text within its part. An empty
+  // `include` includes everything; `exclude` is subtracted. kInvalidArgument: a pattern is empty.
   [[nodiscard]] static Result<NamespaceFilter> of(std::vector<std::string> include,
                                                   std::vector<std::string> exclude);
 
-  // Takes these from it, too. kInvalidArgument: as of().
+  // Adds patterns to exclude. kInvalidArgument: as of().
   [[nodiscard]] Result<void> exclude(const std::vector<std::string>& patterns);
 
-  // Of a collection. system.buckets.X goes with X.
+  // Whether the collection is included. system.buckets.X counts as X.
   [[nodiscard]] bool includes(std::string_view ns) const;
-  // One of its collections may be included.
+  // Whether a collection of the database may be included.
   [[nodiscard]] bool includes_database(std::string_view database) const;
-  // There are patterns.
+  // Whether there are patterns.
   [[nodiscard]] bool narrows() const { return !include_.empty() || !exclude_.empty(); }
-  // One line, the same for the same patterns: for the fingerprint of a run.
+  // One line for the fingerprint of a run: equal for equal patterns.
   [[nodiscard]] std::string text() const;
 
  private:

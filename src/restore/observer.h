@@ -1,4 +1,4 @@
-// How long work is watched, and stopped.
+// Observers: they watch long work, and stop it.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace idmint::restore {
 
-// Called every so often with how much is done, in the unit that the work names. An error stops the
-// work, which returns it. May be empty.
+// Called now and then with the amount of work done, in the unit that the work documents. An error
+// stops the work, which returns it. May be empty.
 using TakeProgress = std::function<Result<void>(std::uint64_t done)>;
 
-// The steps of a restore that take long, and their units.
+// The long steps of a restore, and their units.
 enum class RestoreStep : std::uint8_t {
   kCheckBase,     // bytes
   kCheckOplog,    // bytes
@@ -21,24 +21,24 @@ enum class RestoreStep : std::uint8_t {
   kReplaySlice,   // entries
   kBuildIndexes,  // collections
   kReplayOplog,   // bytes
-  kStartServer,   // of the spare; nothing is counted
+  kStartServer,   // of the spare; counts nothing
 };
 
-// Watches a restore. The thread that restores calls it.
+// Watches a restore. The restoring thread calls it.
 class Observer {
  public:
   virtual ~Observer() = default;
-  // A step begins, and the one before it is over. No total: it is not known.
+  // A step begins; the one before it has ended. nullopt: the total is unknown.
   virtual void begin(RestoreStep step, std::optional<std::uint64_t> total) = 0;
-  // So much of the step is done. An error stops the restore, which returns it; the same call goes
-  // on where it was.
+  // The amount of the step that is done. An error stops the restore, which returns it; the same
+  // call continues from there.
   [[nodiscard]] virtual Result<void> advance(std::uint64_t done) = 0;
 
-  // Somebody wants the restore to end: calls that a server does not answer are broken off then. Any
-  // thread may ask.
+  // Whether the restore should end. If so, calls that a server does not answer are aborted. Any
+  // thread may call it.
   [[nodiscard]] virtual bool stopped() const { return false; }
 
-  // begin(), and what the step is to tell.
+  // Calls begin(); returns the function that reports the step's progress.
   [[nodiscard]] TakeProgress of(RestoreStep step, std::optional<std::uint64_t> total = {}) {
     begin(step, total);
     return [this](std::uint64_t done) { return advance(done); };

@@ -110,7 +110,7 @@ Result<void> OutputFile::write_file(std::span<const std::uint8_t> bytes) {
 Result<void> rename_new(const std::string& from, const std::string& to) {
   int error =
       ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0 ? errno : 0;
-  if (error == EINVAL || error == ENOSYS) {  // a file system that cannot do it in one step
+  if (error == EINVAL || error == ENOSYS) {  // the file system has no atomic form of it
     struct stat facts{};
     error = ::lstat(to.c_str(), &facts) == 0             ? EEXIST
             : std::rename(from.c_str(), to.c_str()) != 0 ? errno
@@ -123,7 +123,7 @@ Result<void> rename_new(const std::string& from, const std::string& to) {
 Result<void> replace_file(const std::string& path, std::string_view text) {
   const std::string partial = path + ".partial";
   std::error_code ignored;
-  std::filesystem::remove(partial, ignored);  // of a process that was killed
+  std::filesystem::remove(partial, ignored);  // left by a killed process
   {
     const Result<std::unique_ptr<OutputFile>> file = OutputFile::create(partial, false);
     if (!file) return std::unexpected(file.error());

@@ -1,4 +1,4 @@
-// A new file that is written once, from begin to end.
+// A new file, written once from beginning to end.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace idmint::restore {
 
-// In blocks of 1 MiB; as gzip data if that is wanted, compressed lightly. Only its owner may read
-// it. For one thread.
-//
-// kResourceExhausted: the disk is full. kPermissionDenied, kUnavailable: it cannot be written.
+// Writes blocks of 1 MiB; with `gzip` compresses them at a low level. Only the owner may read the
+// file. For one thread. Errors:
+// - kResourceExhausted: the disk is full.
+// - kPermissionDenied, kUnavailable: the file cannot be written.
 class OutputFile {
  public:
-  // kAlreadyExists: there is one.
+  // kAlreadyExists: the file exists.
   [[nodiscard]] static Result<std::unique_ptr<OutputFile>> create(const std::string& path,
                                                                   bool gzip);
   ~OutputFile();
@@ -30,15 +30,15 @@ class OutputFile {
   [[nodiscard]] Result<void> write(std::string_view text) {
     return write(std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
   }
-  // Writes what is left, and waits until the disk has it. Nothing is written after that.
+  // Writes the rest and waits until it is on disk. No write() may follow.
   [[nodiscard]] Result<void> finish();
   [[nodiscard]] const std::string& path() const { return path_; }
-  // Of the bytes that the file has by now, as they are stored.
+  // The size and the SHA-256 of the stored bytes so far.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::string sha256() const { return hash_.hex(); }
 
  private:
-  struct Stream;  // of zlib
+  struct Stream;  // zlib's
 
   OutputFile(std::string path, int fd);
   [[nodiscard]] Result<void> flush(bool end);
@@ -47,27 +47,26 @@ class OutputFile {
   const std::string path_;
   const int fd_;
   std::vector<std::uint8_t> block_;
-  std::unique_ptr<Stream> stream_;  // nothing: it is not compressed
+  std::unique_ptr<Stream> stream_;  // null: the file is not compressed
   std::vector<std::uint8_t> compressed_;
   Sha256 hash_{};
   std::uint64_t bytes_ = 0;
 };
 
-// How a failure to write is told.
+// The error for a failed write.
 [[nodiscard]] std::unexpected<Error> unwritable(const std::string& path, int error);
 
-// Gives a file or a folder another name. kAlreadyExists: something has it.
+// Renames a file or a folder. kAlreadyExists: the new name is taken.
 [[nodiscard]] Result<void> rename_new(const std::string& from, const std::string& to);
 
-// Writes a small file for its owner alone, in the place of one that is there: whoever opens it sees
-// the old text or the new one, and the disk has the new one when this returns. Errors are those of
-// OutputFile.
+// Writes a small file for its owner alone, and replaces an existing one atomically: readers see the
+// old text or the new one. The new one is on disk when this returns. Errors: those of OutputFile.
 [[nodiscard]] Result<void> replace_file(const std::string& path, std::string_view text);
 
-// Whether replace_file() could write there, as far as that can be known before. Leaves nothing.
+// Whether replace_file() could write there, as far as this can be tested. Leaves nothing behind.
 [[nodiscard]] Result<void> check_replaceable(const std::string& path);
 
-// Waits until the disk has the names of what is in a folder.
+// Waits until the names in the folder are on disk.
 [[nodiscard]] Result<void> sync_folder(const std::string& path);
 
 }  // namespace idmint::restore

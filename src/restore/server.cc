@@ -54,7 +54,7 @@ Result<MongocClient> Server::client_with(std::chrono::milliseconds answer,
   bson_error_t error{};
   const Uri uri(mongoc_uri_new_with_error(uri_.c_str(), &error));
   if (!uri)
-    // The driver's own words may quote a secret.
+    // The driver's message may quote a secret.
     return std::unexpected(
         Error{Code::kInvalidArgument,
               shown_ + ": not a connection string of MongoDB" +

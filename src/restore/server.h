@@ -1,4 +1,4 @@
-// The servers that a URI names, for commands one at a time.
+// A connection to the servers of a URI, for single commands.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace idmint::restore {
 
-// An error of the driver or a server: what was tried, and what was answered. The code is that of
+// The error for a failed operation of the driver or a server: `tried` and the reply. Its code is
 // code_of_repeatable().
 [[nodiscard]] Error told(const std::string& tried, const bson_error_t& error);
 
@@ -25,54 +25,54 @@ struct PreferenceDeleter {
   void operator()(mongoc_read_prefs_t* preference) const { mongoc_read_prefs_destroy(preference); }
 };
 using Preference = std::unique_ptr<mongoc_read_prefs_t, PreferenceDeleter>;
-// Where a client reads: as its URI says; by default from the primary or, while there is none, from
-// a secondary.
+// The read preference of the client's URI; by default primaryPreferred.
 [[nodiscard]] Preference read_preference(const mongoc_client_t* client);
 
 struct ConnectOptions {
-  // The set is known to be no shard, though it has the identity of one, as after it was taken out
-  // of a cluster. A mongos and a config server are refused nevertheless.
+  // The set is known to be no shard although it has a shard identity, for example because it was
+  // removed from a cluster. A mongos and a config server are still refused.
   bool not_sharded = false;
-  // Who ends calls that a server does not answer; see ServerWatch.
+  // When calls that a server does not answer are aborted; see ServerWatch.
   WatchOptions watch{};
-  // How long one command may take where its server is there all the time. An index is built for
+  // The longest that one command may take on a server that answers pings. An index build takes
   // hours.
   std::chrono::milliseconds patience = std::chrono::hours{24};
 };
 
-// Of connections that write batches, and of those that read.
+// For connections that write batches, and for those that read.
 inline constexpr std::chrono::milliseconds kWriterPatience = std::chrono::minutes{10};
 inline constexpr std::chrono::milliseconds kReaderPatience = std::chrono::minutes{5};
 
-// A connection. For one thread; another takes another().
+// A connection. For one thread; each further thread needs its own (another()).
 class Server {
  public:
-  // Connects, and asks who it is. kInvalidArgument: no such URI, as check_mongodb_url() says too.
-  // kFailedPrecondition: a sharded cluster, whose mongos or shard this is; the restore of one is
-  // another procedure.
+  // Connects, and asks for the server's role. Errors, besides those of the network:
+  // - kInvalidArgument: the URI is invalid; as check_mongodb_url().
+  // - kFailedPrecondition: the server belongs to a sharded cluster. Restoring a cluster is another
+  //   procedure.
   [[nodiscard]] static Result<Server> connect(const std::string& uri,
                                               const ConnectOptions& options = {});
-  // Of the same watch. Its commands may take so long, where that is shorter.
+  // A further connection under the same watch. `patience` can only shorten that of connect().
   [[nodiscard]] Result<Server> another(std::chrono::milliseconds patience = std::chrono::hours{
                                            24}) const;
 
-  // The reply of the primary; ok is 1.
+  // Runs a command on the primary. Returns its reply, in which ok is 1.
   [[nodiscard]] Result<Bson> command(const char* database, const bson_t* command);
-  // Of a command that only reads: by read_preference().
+  // Runs a reading command, with read_preference().
   [[nodiscard]] Result<Bson> read(const char* database, const bson_t* command);
   [[nodiscard]] mongoc_client_t* client() { return client_.get(); }
-  // The error, and why the watch broke the call off, where it did.
+  // Adds the reason to the error if the watch aborted the call.
   [[nodiscard]] Error explained(Error error) const;
 
-  // "6.0.5"; of a replica set its name, else empty.
+  // The version, such as "6.0.5"; the name of the replica set, or empty.
   [[nodiscard]] const std::string& version() const { return version_; }
   [[nodiscard]] const std::string& set_name() const { return set_name_; }
-  // redacted().
+  // The URI after redacted().
   [[nodiscard]] const std::string& shown_uri() const { return shown_; }
 
  private:
   Server() = default;
-  // With a socket timeout, and the time that it takes to find a server.
+  // A client with this socket timeout and this server selection timeout.
   [[nodiscard]] Result<MongocClient> client_with(std::chrono::milliseconds answer,
                                                  std::chrono::milliseconds selection) const;
   [[nodiscard]] Result<Bson> run(const char* database, const bson_t* command,

@@ -1,5 +1,5 @@
-// Timestamps of the oplog: seconds since 1970 and an ordinal within the second, as MongoDB's
-// Timestamp type. Ordinals are not consecutive.
+// Timestamps of the oplog, as MongoDB's Timestamp type: seconds since 1970 and an ordinal within
+// the second. Ordinals are not consecutive.
 #pragma once
 
 #include <compare>
@@ -26,12 +26,12 @@ struct OpTime {
   friend bool operator==(const OpTime&, const OpTime&) = default;
 };
 
-// "SECONDS:ORDINAL". kInvalidArgument: anything else, a missing ordinal and 0:0 too.
+// Accepts "SECONDS:ORDINAL" only. kInvalidArgument: anything else, a missing ordinal, or 0:0.
 [[nodiscard]] Result<Timestamp> parse_timestamp(std::string_view text);
-// That, or the first timestamp of the second in which a time begins, as parse_time() reads it.
+// Accepts the same, or a time as of parse_time(), which means the first timestamp of its second.
 [[nodiscard]] Result<Timestamp> parse_moment(std::string_view text);
 [[nodiscard]] std::string print_timestamp(Timestamp timestamp);
-// "2026-11-22T09:15:01Z", of the seconds.
+// The seconds as "2026-11-22T09:15:01Z".
 [[nodiscard]] std::string print_seconds(Timestamp timestamp);
 
 }  // namespace idmint::restore

@@ -24,9 +24,9 @@ using namespace std::chrono_literals;
 
 constexpr auto kWatchTick = 200ms;
 constexpr auto kBetweenPings = 5s;
-// After the wish to end, until calls are broken off: most end by themselves before.
+// The time between `stopped` and the abort of calls. Most end by themselves before.
 constexpr auto kGrace = 3s;
-// One that was not answered may be of a connection that had gone stale.
+// A single missed ping may be due to a stale connection.
 constexpr int kFewestMissed = 3;
 
 struct AddressesDeleter {
@@ -54,7 +54,7 @@ std::optional<int> number_in(const std::string& text) {
   return number;
 }
 
-// Shuts this process's connections to "HOST:PORT" down, and says how many there were.
+// Shuts down this process's connections to "HOST:PORT"; returns their number.
 int shut_connections(const std::string& host_and_port) {
   const std::size_t colon = host_and_port.rfind(':');
   if (colon == std::string::npos) return 0;
@@ -132,13 +132,13 @@ void ServerWatch::ask_all() {
                         })>
       any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
   bson_error_t error{};
-  // Which looks for members that are new.
+  // Selecting a server also looks for new members.
   if (mongoc_server_description_t* const some =
           mongoc_client_select_server(client_.get(), false, any.get(), &error);
       some != nullptr)
     mongoc_server_description_destroy(some);
   for (auto& [host, heard] : heard_) ++heard.missed;
-  // Without those that do not answer.
+  // Members that do not answer are not among these.
   std::size_t count = 0;
   mongoc_server_description_t** const all =
       mongoc_client_get_server_descriptions(client_.get(), &count);

@@ -1,9 +1,9 @@
-// Breaks off calls to servers that answer nothing.
+// Aborts calls to servers that have stopped answering.
 //
-// A call of the driver waits for its answer until its socket times out, and that must be long: an
-// index is built for hours. So a thread asks each member now and then whether it is there (ping),
-// over connections of its own. Where one has not answered for too long, the process's connections
-// to it are shut down, and whoever waits for an answer on them gets an error of the network.
+// The socket timeout of the driver must be long, because an index build takes hours. So a thread
+// pings each member now and then, over connections of its own. If a member has not answered for too
+// long, the watch shuts down the process's connections to it, and the calls that wait on them fail
+// with a network error.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,10 @@
 namespace idmint::restore {
 
 struct WatchOptions {
-  // How long a member may answer nothing.
+  // The longest that a member may leave pings unanswered.
   std::chrono::milliseconds silence{60'000};
-  // Somebody wants to end: asked several times a second, by the thread of the watch. What still
-  // waits for an answer a few seconds later is broken off as well. Empty: nobody does.
+  // Whether somebody wants to end. The thread of the watch calls it several times a second. Calls
+  // that are still unanswered a few seconds after it returned true are aborted. Empty: never.
   std::function<bool()> stopped{};
 };
 
@@ -33,27 +33,27 @@ struct MongocClientDeleter {
 };
 using MongocClient = std::unique_ptr<mongoc_client_t, MongocClientDeleter>;
 
-// Of the members that a URI names and those that they tell of. Connections by a Unix socket are not
+// Watches the members in a URI and those that they report. Connections through Unix sockets are not
 // shut down.
 class ServerWatch {
  public:
-  // `client` is for the watch alone; what it asks must time out within a few seconds. `hosts` are
-  // those of the URI, as "HOST:PORT".
+  // `client` is for the watch alone; its timeouts must be a few seconds at most. `hosts` are those
+  // of the URI, each as "HOST:PORT".
   ServerWatch(MongocClient client, const std::vector<std::string>& hosts, WatchOptions options);
-  // Waits until a question that is under way is answered or has timed out.
+  // Waits until the ping under way is answered or times out.
   ~ServerWatch();
   ServerWatch(const ServerWatch&) = delete;
   ServerWatch& operator=(const ServerWatch&) = delete;
 
-  // Why calls were broken off, in words; empty: none was, or as somebody wanted to end. Any thread
-  // may ask.
+  // Why calls were aborted, in words. Empty: none was aborted, or only because `stopped` was true.
+  // Any thread may call it.
   [[nodiscard]] std::string reason() const;
 
  private:
   using Time = std::chrono::steady_clock::time_point;
   struct Heard {
-    Time last{};     // that it answered, or was first known
-    int missed = 0;  // questions since
+    Time last{};     // the last answer, or when the member became known
+    int missed = 0;  // pings since
   };
 
   void work();
@@ -63,8 +63,8 @@ class ServerWatch {
 
   const MongocClient client_;
   const WatchOptions options_;
-  std::map<std::string, Heard, std::less<>> heard_;  // by "HOST:PORT"; of the thread alone
-  mutable std::mutex mutex_;                         // guards what follows
+  std::map<std::string, Heard, std::less<>> heard_;  // by "HOST:PORT"; only the thread uses it
+  mutable std::mutex mutex_;                         // guards the members below
   std::condition_variable changed_;
   bool over_ = false;
   std::string reason_;

@@ -17,7 +17,7 @@
 
 namespace idmint::server {
 
-// What a call does with a source. Rights are given for each.
+// The action of a call on a source. Each has its own right.
 enum class Verb : std::uint8_t { kNext, kPeek, kRaise, kCreate, kExtend, kRetire, kMetrics };
 
 // "next", "peek", "raise", "create", "extend", "retire", "metrics".
@@ -29,47 +29,46 @@ struct Scope {
   std::string pattern{};
 };
 
-// "next orders*", "next,peek *", "all eu/*": verbs, a blank and a pattern; "metrics" alone has no
-// pattern. kInvalidArgument, with the verbs that there are.
+// Parses "next orders*", "next,peek *" or "all eu/*": verbs, a blank and a pattern. "metrics" alone
+// has no pattern. kInvalidArgument: the text is no scope; the message lists the verbs.
 [[nodiscard]] Result<Scope> scope_of(std::string_view text);
 
-// What somebody may do with which sources. A value: a copy stays as it was, and any thread may ask
-// it.
+// The allowed verbs by source. It is a value: a copy does not change, and any thread may use it.
 struct Rights {
-  bool all = false;  // everything
+  bool all = false;  // every verb on every source
   std::vector<Scope> allow{};
 
   [[nodiscard]] bool may(Verb verb, std::string_view source) const;
-  // Whether anything can be done with the source, so that it may be known of.
+  // Whether any verb is allowed on the source, so that its existence may be revealed.
   [[nodiscard]] bool sees(std::string_view source) const;
-  // Whether a source of this store could be seen; empty: the store whose sources have none before
-  // their names. Says yes where patterns leave it open.
+  // Whether a source of this store may be visible. Empty: the store whose sources have no prefix.
+  // True if the patterns leave it open.
   [[nodiscard]] bool sees_in(std::string_view store) const;
 };
 
-// A token as the settings have it: never the token itself.
+// A token in the settings. They have its hash, never the token itself.
 struct TokenSettings {
   using Hash = std::array<unsigned char, 32>;  // SHA-256
 
   std::string name{};
   Hash hash{};
   std::vector<Scope> allow{};
-  // Nothing: without limit.
+  // nullopt: no limit.
   std::optional<std::int64_t> ids_per_second{};
   std::optional<std::int64_t> ids_per_day{};
   std::optional<std::int64_t> largest_count{};
 };
 
-// A new token: "idmint_" and 258 random bits in base64url. It is shown once, and only its hash is
-// kept. The hash needs no salt and no stretching, as nobody guesses so many bits.
+// A new token: "idmint_" and 258 random bits in base64url. It is shown once; only its hash is
+// stored. The hash needs no salt and no stretching, because so many bits cannot be guessed.
 [[nodiscard]] std::string new_token(Entropy& entropy = system_entropy());
 [[nodiscard]] TokenSettings::Hash hash_of(std::string_view token);
 
-// One token, or anybody where there are none. All calls come on the loop, but is_revoked(), which
-// any thread may call.
+// A token, or the anonymous caller if no tokens are configured. Call everything on the loop, except
+// is_revoked(), which any thread may call.
 class Caller final {
  public:
-  // May do everything.
+  // The anonymous caller: every verb is allowed.
   Caller() : rights_{.all = true} {}
   explicit Caller(TokenSettings settings) { set(std::move(settings)); }
 
@@ -77,9 +76,9 @@ class Caller final {
   [[nodiscard]] const std::string& name() const noexcept { return settings_.name; }
   [[nodiscard]] bool is_revoked() const noexcept { return revoked_; }
 
-  // Those of its token, which a reload of the settings may change.
+  // The rights of its token. A reload of the settings may change them.
   [[nodiscard]] const Rights& rights() const noexcept { return rights_; }
-  // As its rights have it; nothing once it is revoked.
+  // As rights(), but false once the token is revoked.
   [[nodiscard]] bool may(Verb verb, std::string_view source) const {
     return !revoked_ && rights_.may(verb, source);
   }
@@ -89,24 +88,24 @@ class Caller final {
   [[nodiscard]] bool sees_in(std::string_view store) const {
     return !revoked_ && rights_.sees_in(store);
   }
-  // kPermissionDenied, with the same message whether there is such a source or not.
+  // kPermissionDenied: not allowed; the message does not reveal whether the source exists.
   [[nodiscard]] Result<void> check(Verb verb, std::string_view source) const;
 
   // Whether charge() has anything to count. If not, callers save reading the clock.
   [[nodiscard]] bool has_limits() const noexcept {
     return settings_.largest_count || settings_.ids_per_second || settings_.ids_per_day;
   }
-  // Why a call may not be made.
+  // Why a call is refused.
   struct Excess {
     Error error;
     std::chrono::seconds retry_after{0};  // 0: never
   };
-  // Counts the ids of a call against the limits, or refuses them all:
-  //   kInvalidArgument    more than one call may ever ask for
-  //   kResourceExhausted  more than are left of this second or this day
+  // Counts the ids of a call against the limits, or refuses all of them:
+  // - kInvalidArgument: they are more than a call may ever request.
+  // - kResourceExhausted: they are more than this second or this day allows.
   [[nodiscard]] std::optional<Excess> charge(std::int64_t count,
                                              std::chrono::steady_clock::time_point now);
-  // Uncounts ids that charge() counted and that no store has taken.
+  // Returns ids that charge() counted and that no store handed out.
   void refund(std::int64_t count) noexcept;
 
  private:
@@ -115,38 +114,38 @@ class Caller final {
   std::atomic<bool> revoked_{false};
   Rights rights_{};
   TokenSettings settings_{};
-  // The token bucket of ids_per_second: ids that may be taken now, at most those of one second.
+  // The token bucket of ids_per_second: ids available now, at most one second's.
   double at_hand_ = 0;
-  // When the bucket was filled last.
+  // When the bucket was last filled.
   std::optional<std::chrono::steady_clock::time_point> counted_{};
-  // When the present day of ids_per_day began: with its first id. The next one begins with the
-  // first id that comes 24 hours later or more.
+  // The beginning of the current day of ids_per_day: its first id. The next day begins with the
+  // first id at least 24 hours later.
   std::optional<std::chrono::steady_clock::time_point> day_began_{};
   std::int64_t of_this_day_ = 0;
 };
 
-// Of a call whose token was revoked before it was carried out.
+// The error of a call whose token was revoked before it was carried out.
 [[nodiscard]] inline Error token_is_gone() {
   return {Code::kUnauthenticated, "the token is not known any more; nothing was done"};
 }
 
-// On the loop.
+// Call it on the loop.
 class Access final {
  public:
-  // Without a token everybody may do everything.
+  // Without tokens, everybody may do everything.
   explicit Access(std::vector<TokenSettings> tokens = {});
 
   [[nodiscard]] bool is_open() const noexcept { return callers_.empty(); }
-  // The caller of requests without a token; null where a token is needed.
+  // The caller of requests without a token; null: a token is required.
   [[nodiscard]] std::shared_ptr<Caller> anybody() const noexcept {
     return is_open() ? anybody_ : nullptr;
   }
   // Null if there is no such token. Compares all hashes, each in constant time.
   [[nodiscard]] std::shared_ptr<Caller> find(std::string_view token) const;
 
-  // Replaces the tokens. A token of the same name and hash keeps its counts and gets its new
-  // rights; one that is gone is revoked, and its connections have no rights any more. One that
-  // comes back has the counts that it had.
+  // Replaces the tokens. A token with the same name and hash keeps its counts and gets its new
+  // rights. A missing one is revoked, and its connections lose all rights. If it returns, it has
+  // its old counts.
   void replace(std::vector<TokenSettings> tokens);
 
  private:

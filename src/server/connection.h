@@ -25,22 +25,22 @@ class Conversation {
  public:
   virtual ~Conversation() = default;
 
-  // Takes whole requests from the beginning of `input` and returns how many bytes they had. The
-  // rest is offered again, in front of new input, when more arrives or after Connection::resume().
-  // Takes nothing while held(). Replies are appended to Connection::out().
+  // Takes complete requests from the beginning of `input` and returns their size. The rest is
+  // offered again, before new input, when more arrives or after Connection::resume(). Takes nothing
+  // while held(). Appends replies to Connection::out().
   [[nodiscard]] virtual std::size_t take(std::string_view input) = 0;
 
-  // True while it takes no request: too many wait for their answers, or one must be answered before
-  // the next is read. It calls Connection::resume() when that has changed.
+  // Whether it takes no request, because too many wait for their answers, or one must be answered
+  // before the next is read. It calls Connection::resume() when this ends.
   [[nodiscard]] virtual bool held() const noexcept = 0;
 
   // Whether the client is authenticated, or need not be.
   [[nodiscard]] virtual bool is_known() const = 0;
 
-  // Whether it has taken a part of a request whose rest is missing.
+  // Whether it has taken a part of an incomplete request.
   [[nodiscard]] virtual bool is_in_midst() const noexcept { return false; }
 
-  // Whether it will append more of the current reply once the present part is sent.
+  // Whether it will append more of the current reply after the present part is sent.
   [[nodiscard]] virtual bool is_streaming() const noexcept { return false; }
 
   // Whether requests that it took have no answer yet. The connection stays until they have.
@@ -49,27 +49,27 @@ class Conversation {
   // Writes the replies whose answers have come. Called for each entry of Service::settling.
   virtual void settle() = 0;
 
-  // Appends an error for a client that did not send the rest of its request in time, if the
-  // protocol has one.
+  // Appends an error for a client that did not complete its request in time, if the protocol has
+  // one.
   virtual void too_slow() {}
 };
 
 // The bytes that all connections of a loop hold together: unsent replies and input that no
 // conversation has taken.
 struct Unsent {
-  // Above this, each connection has less room, so that many clients that do not read cannot fill
-  // the memory.
+  // Above this, each connection has less room, so that many clients that do not read cannot exhaust
+  // memory.
   static constexpr std::size_t kMany = std::size_t{16} * 1024 * 1024;
   // Above this, a connection that holds more than Connection::kMostOfMany is cut off.
   static constexpr std::size_t kMost = std::size_t{48} * 1024 * 1024;
 
   std::size_t bytes = 0;
-  std::uint64_t cut = 0;  // connections that were cut off for it
+  std::uint64_t cut = 0;  // connections cut off for that reason
 };
 
-// The queue of TLS handshakes that can go on. A step takes some milliseconds of computing on the
-// loop, so each turn of the loop makes one step of one handshake, after all other input: a flood of
-// new clients slows down new clients only. It must outlive the loop's turns.
+// The queue of TLS handshakes that can continue. A step takes some milliseconds of computation, so
+// each turn of the loop makes one step of one handshake, after all other input. Thus a flood of new
+// clients slows down new clients only. It must outlive the loop's turns.
 class Handshakes final {
  public:
   void add(std::shared_ptr<Connection> connection);
@@ -87,20 +87,20 @@ class Connection final : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
-  // Once the client has left so many bytes unread, no further request is taken.
+  // Above so many bytes that the client has left unread, no request is taken.
   static constexpr std::size_t kMostUnsent = std::size_t{256} * 1024;
   static constexpr std::size_t kMostUnsentOfMany = std::size_t{16} * 1024;
-  // What a connection may hold (input and replies) without being cut off above Unsent::kMost.
+  // The most that a connection may hold (input and replies) without being cut off above
+  // Unsent::kMost.
   static constexpr std::size_t kMostOfMany = 2 * kMostUnsentOfMany;
   // SO_SNDBUF; Linux allocates twice as much. Without it the kernel buffers some megabytes for a
   // client that does not read.
   static constexpr int kSendBuffer = 128 * 1024;
-  // How long a client may take to send the rest of a request, or to read any byte of its replies.
+  // The longest time for the rest of a request, or for reading any byte of the replies.
   static constexpr std::chrono::seconds kPatience{60};
-  // How long a client may take to finish the TLS handshake, and to give a token where one is
-  // needed.
+  // The longest time for the TLS handshake, and for a token if one is required.
   static constexpr std::chrono::seconds kPatienceWithUnknown{10};
-  // How long the connection waits for the client to close its side once all was sent. Closing a TCP
+  // The longest wait for the client to close its side after everything was sent. Closing a TCP
   // connection with unread input resets it, and the client may lose the last replies.
   static constexpr std::chrono::seconds kLinger{1};
   // The most input that is kept for an incomplete request. No conversation needs more.
@@ -122,33 +122,35 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool has_room() const noexcept {
     return out_.size() - sent_ + behind_ < (is_tight() ? kMostUnsentOfMany : kMostUnsent);
   }
-  // Whether all connections together hold so much that a reply larger than kMostUnsentOfMany is to
+  // Whether all connections together hold so much that replies larger than kMostUnsentOfMany must
   // be refused.
   [[nodiscard]] bool is_tight() const noexcept { return in_all_.bytes > Unsent::kMany; }
-  // How many bytes of replies the conversation keeps behind one that has no answer yet. They take
-  // room as those in out() do. The conversation calls resume() when there are fewer.
+  // The bytes of replies that the conversation keeps behind an unanswered one. They count against
+  // the room like those in out(). The conversation calls resume() when they decrease.
   void set_behind(std::size_t bytes) {
     behind_ = bytes;
-    if (closed_) count();  // no turn comes any more
+    if (closed_) count();  // there is no later turn
   }
-  // How many bytes of requests the conversation keeps.
+  // The bytes of requests that the conversation keeps.
   void set_queued(std::size_t bytes) noexcept { queued_ = bytes; }
 
-  // Sends what the socket takes.
+  // Sends as much as the socket takes.
   void flush();
-  // Offers the conversation what it left, and goes on reading.
+  // Offers the remaining input to the conversation, and continues reading.
   void resume();
-  // Closes it as soon as all is answered and sent. No further request is taken.
+  // Closes it when everything is answered and sent. Takes no further request.
   void close_when_sent();
-  // The server ends: closes it as soon as what was taken is answered. What comes meanwhile still
+  // Closes it, at the end of the server, when all taken requests are answered. Later input still
   // reaches the conversation, which refuses it.
   void drain();
-  // Resets the connection soon, so that the client does not take a part of a reply for the whole.
+  // Resets the connection soon, so that the client does not mistake a partial reply for a complete
+  // one.
   void cut();
   void close() noexcept;
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
-  // Closes it if its client was too slow, or unknown for too long. To be called every few seconds.
+  // Closes it if its client was too slow, or unauthenticated for too long. To be called every few
+  // seconds.
   void check(std::chrono::steady_clock::time_point now);
 
   // For logs: "127.0.0.1:40312", or "unix".
@@ -157,43 +159,43 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
  private:
   friend class Handshakes;
-  // What the socket gave: bytes, and whether it goes on after them.
+  // The result of reading the socket: bytes, and what follows them.
   struct Arrival {
     std::size_t bytes = 0;
     bool ended = false;
     bool broken = false;
   };
   [[nodiscard]] Arrival receive(std::span<char> block);
-  // How many bytes the socket took. 0: none now, and waits_for_room_ if it tells when. Nothing: it
-  // is broken.
+  // The number of bytes that the socket took. 0: none now; waits_for_room_ is set if it will report
+  // room. nullopt: it is broken.
   [[nodiscard]] std::optional<std::size_t> transmit(std::string_view text);
   void wait_for_input();
-  // The socket can be read.
+  // Called when the socket can be read.
   void input_came();
   void read();
   [[nodiscard]] bool is_in_handshake() const noexcept {
     return tls_ != nullptr && !tls_->is_established();
   }
-  // Tells in_all_ what this one holds, and cuts it off if that is too much.
+  // Reports its bytes to in_all_, and cuts the connection off if they are too many.
   void count();
-  // Offers the conversation what is at hand, of which `fresh` has not been kept yet.
+  // Offers all input to the conversation; `fresh` is the part that is not in in_ yet.
   void offer(std::string_view fresh);
   void end_if_done();
   void linger();
-  // What follows each turn of the conversation.
+  // Ends each turn of the conversation.
   void finish_turn();
 
   Socket socket_;
   std::unique_ptr<TlsStream> tls_;
   Unsent& in_all_;
   Handshakes& handshakes_;
-  std::size_t counted_ = 0;  // of this one, among in_all_
+  std::size_t counted_ = 0;  // its bytes in in_all_
   boost::asio::steady_timer linger_timer_;
   std::function<void(Connection&)> ended_;
   std::unique_ptr<Conversation> conversation_;
   std::string peer_;
-  std::string in_;   // came, and was not taken
-  std::string out_;  // not sent from `sent_` on
+  std::string in_;   // received, and not taken yet
+  std::string out_;  // unsent from `sent_` on
   std::size_t sent_ = 0;
   std::size_t behind_ = 0;  // set_behind()
   std::size_t queued_ = 0;  // set_queued()
@@ -201,18 +203,18 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool waits_for_room_ = false;    // the socket takes nothing more
   bool input_needs_room_ = false;  // TLS must send before it can read on
   bool offering_ = false;
-  bool stopped_for_room_ = false;  // the conversation took no more, as too much is not sent yet
+  bool stopped_for_room_ = false;  // the conversation stopped because too much is unsent
   bool turn_posted_ = false;
   bool peer_done_ = false;   // it sends nothing more
   bool last_words_ = false;  // close_when_sent()
   bool draining_ = false;    // drain()
   bool cut_ = false;         // cut()
-  bool lingers_ = false;     // all was sent: what comes is thrown away
+  bool lingers_ = false;     // everything was sent; further input is discarded
   bool closed_ = false;
-  // Since when a part of a request waits for its rest, or replies wait to be read.
+  // Since when a request is incomplete, or replies are unread.
   std::chrono::steady_clock::time_point incomplete_since_{};
   std::chrono::steady_clock::time_point unread_since_{};
-  std::chrono::steady_clock::time_point unknown_since_{};  // since when its client is not known
+  std::chrono::steady_clock::time_point unknown_since_{};  // since when !is_known()
 };
 
 }  // namespace idmint::server

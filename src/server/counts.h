@@ -1,6 +1,5 @@
-// Counts: what is counted as calls are served, for /metrics. On the loop, so a count is one
-// increment of a plain integer: nothing is looked up by name and nothing is printed until somebody
-// asks.
+// Counts for /metrics, on the loop. A count is one increment of a plain integer: nothing is looked
+// up by name, and nothing is printed until somebody asks.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +17,17 @@
 
 namespace idmint::server {
 
-// How many durations were how long. Bucket i has those of at most bound(i) that are longer than
-// bound(i - 1); the last bucket has those that are longer than all bounds.
+// A histogram of durations. Bucket i has those above bound(i - 1) and up to bound(i); the last
+// bucket has those above all bounds.
 class Histogram final {
  public:
   static constexpr std::size_t kBounds = 20;
-  // 16 us, and twice as long each: the last is 8.388608 s.
+  // 16 us, doubled for each bucket; the last is 8.388608 s.
   [[nodiscard]] static constexpr std::chrono::microseconds bound(std::size_t bucket) noexcept {
     return kFirst * (std::int64_t{1} << bucket);
   }
 
-  // A duration below 0 counts as 0. `times`: how many were so long.
+  // A negative duration counts as 0. `times`: the number of such durations.
   constexpr void add(std::chrono::nanoseconds duration, std::uint64_t times = 1) noexcept {
     const auto nanoseconds =
         static_cast<std::uint64_t>(duration.count() > 0 ? duration.count() : 0);
@@ -53,43 +52,43 @@ class Histogram final {
   std::uint64_t sum_ = 0;  // nanoseconds
 };
 
-// What is counted of one protocol, by the verb that a call asks for. Nothing: a call that no right
-// is needed for, such as PING or GET /v1/formats, or one that cannot be read.
+// The counts of one protocol, by the verb of a call. nullopt: a call that needs no right, such as
+// PING or GET /v1/formats, or one that cannot be read.
 struct CallCounts {
   static constexpr std::size_t kVerbs = static_cast<std::size_t>(Verb::kMetrics) + 1;
   [[nodiscard]] static constexpr std::size_t index(std::optional<Verb> verb) noexcept {
     return verb ? static_cast<std::size_t>(*verb) : kVerbs;
   }
 
-  std::array<std::uint64_t, kVerbs + 1> calls{};  // that were read
-  // Of calls that waited for a store, or for another thread: from the time when the call was read
-  // to the time when its reply was made. A stream counts until its first ids.
+  std::array<std::uint64_t, kVerbs + 1> calls{};  // calls read
+  // For calls that waited for a store or another thread: the time from reading the call to making
+  // its reply. A stream counts until its first ids.
   std::array<Histogram, kVerbs + 1> waits{};
 };
 
-// Of the whole server, since its start.
+// Counts of the whole server since its start.
 struct Counts {
   CallCounts redis{};
   CallCounts http{};
-  // Calls that were answered with an error, by Code.
+  // Calls answered with an error, by Code.
   std::array<std::uint64_t, static_cast<std::size_t>(Code::kUnauthenticated) + 1> errors{};
 };
 
-// What is counted of one source, by the name that clients use, however often it is opened anew.
+// The counts of one source, by the name that clients use, across all its openings.
 struct SourceCounts {
-  // On the loop.
-  std::uint64_t calls = 0;   // that were answered with ids
+  // Used on the loop.
+  std::uint64_t calls = 0;   // calls answered with ids
   std::uint64_t ids = 0;     // in these answers
-  std::uint64_t errors = 0;  // calls of the open source that were answered with an error
+  std::uint64_t errors = 0;  // calls of the open source answered with an error
 
-  // What the sequences counted that were opened for it and are closed. Any thread.
+  // Adds the counts of a sequence that is closed. Any thread may call it.
   void add(const SequenceStatistics& closed) noexcept {
     requests_ += closed.requests;
     rounds_ += closed.rounds;
     waste_ += closed.waste;
   }
-  // Of all its sequences, if `open` is the sum of those that are open. Never less than before: a
-  // sequence is counted neither here nor there in the moment in which it is closed. On the loop.
+  // The sum of all its sequences; `open` has the sum of the open ones. Never decreases, although a
+  // sequence is in neither part while it is being closed. Call it on the loop.
   [[nodiscard]] const SequenceStatistics& all(const SequenceStatistics& open) noexcept {
     told_.requests = std::max(told_.requests, requests_ + open.requests);
     told_.rounds = std::max(told_.rounds, rounds_ + open.rounds);

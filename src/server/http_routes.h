@@ -1,4 +1,4 @@
-// What the files of HTTP routes share, and the table of the routes as others see it.
+// The parts that the files of HTTP routes share, and the table of routes for others.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace idmint::server {
 
-// 200, or another status of success, with the JSON. What is not UTF-8 in a text is replaced.
+// 200, or another status of success, with the JSON. Replaces bytes of texts that are not UTF-8.
 [[nodiscard]] HttpResponse ok(const nlohmann::ordered_json& json, int status = 200);
 
 // kInvalidArgument: a parameter of the query is not among `known`, or is given twice.
@@ -22,7 +22,7 @@ struct RouteName {
   std::string_view method;
   std::string_view path;  // {} stands for one segment
 };
-// All that there are, in the order of the table.
+// All routes, in the order of the table.
 [[nodiscard]] std::vector<RouteName> route_names();
 
 // ---- routes that take nothing from a store: http_advice.cc

@@ -24,8 +24,8 @@
 
 namespace idmint::server {
 
-// A request that has come whole. Its views point into the parser of the session, which keeps it
-// until the response is made.
+// A complete request. Its views point into the parser of the session, which keeps it until the
+// response is made.
 struct HttpRequest {
   std::string_view method{};        // "GET", "POST", ...; a HEAD request has "GET"
   std::vector<std::string> path{};  // its segments, decoded
@@ -42,25 +42,25 @@ struct HttpResponse {
   std::string_view type = "application/json";
   std::string body{};
   std::string headers{};       // further headers, each with its line end
-  Code code = Code::kUnknown;  // the error that a problem tells
+  Code code = Code::kUnknown;  // the error that a problem reports
 };
 
-// How much of a call may have been done when it failed.
+// How much of a failed call may have been done.
 enum class Steps : std::uint8_t {
   kOne,      // the code tells
   kSeveral,  // the call has several steps and may have ended between two, unless it was refused
   kBegun,    // some of it was done
 };
 // The error as problem details (RFC 9457), with the name of its code, whether the call may have
-// been applied, and Retry-After where the same call may succeed later.
+// been applied, and Retry-After if the same call may succeed later.
 [[nodiscard]] HttpResponse problem(const Error& error, Steps steps = Steps::kOne,
                                    std::chrono::seconds retry_after = std::chrono::seconds{1});
-// Problem details of a fault that HTTP itself has a status for, such as a wrong method.
+// Problem details for a fault that has its own HTTP status, such as a wrong method.
 [[nodiscard]] HttpResponse problem(int status, std::string_view title, std::string_view detail);
 
-// Serves one request at a time, in their order; the next ones wait in the connection's input. Ids
-// are taken as for any other protocol, so requests of many connections share rounds to the store.
-// Large counts are streamed, and minted only as fast as the client reads.
+// Serves one request at a time, in order; the next ones wait in the connection's input. Ids are
+// taken as for any other protocol, so requests of many connections share rounds to the store. Large
+// counts are streamed, and minted only as fast as the client reads.
 class HttpSession final : public Conversation {
  public:
   static constexpr std::size_t kMostHeaderBytes = std::size_t{16} * 1024;
@@ -68,14 +68,14 @@ class HttpSession final : public Conversation {
   // The largest count of one request.
   static constexpr std::int64_t kMostStreamed = 1'000'000'000;
 
-  // Both outlive it. `over_tcp`: the Host header is checked.
+  // Both must outlive it. `over_tcp`: checks the Host header.
   HttpSession(Connection& connection, Service& service, bool over_tcp);
   ~HttpSession() override;
 
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
-  // By the last request whose head has come whole.
+  // Of the last request with a complete head.
   [[nodiscard]] bool is_known() const override;
   [[nodiscard]] bool is_in_midst() const noexcept override { return begun_; }
   [[nodiscard]] bool is_streaming() const noexcept override { return stream_ != nullptr; }
@@ -83,7 +83,7 @@ class HttpSession final : public Conversation {
   void too_slow() override;
 
   // ---- for routes
-  // Whether the Authorization header has a token that is known, or none is needed.
+  // Whether the Authorization header has a known token, or none is required.
   [[nodiscard]] bool is_let_in() const noexcept { return caller_ != nullptr; }
   // REQUIRES: is_let_in().
   [[nodiscard]] const Caller& caller() const noexcept { return *caller_; }
@@ -91,14 +91,14 @@ class HttpSession final : public Conversation {
   // Responds with 401.
   void respond_unauthenticated();
   [[nodiscard]] Service& service() noexcept { return service_; }
-  // Sets the verb that the present request is counted as; without one it counts as "other".
+  // Sets the verb under which the current request is counted; without one it is counted as "other".
   void count_as(std::optional<Verb> verb) noexcept { counted_as_ = verb; }
   void respond(const HttpResponse& response);
   // An error of a source must go through Service::told() first.
   void respond(const Error& error) { respond(problem(error)); }
-  // Runs `work` on another thread and responds with what `then` makes of its Result. `work` gets
-  // the time by which it must answer. It does not run if the caller's token was revoked meanwhile.
-  // `source` is the source whose store is asked; nothing stands for all stores.
+  // Runs `work` on another thread and responds with the result of `then` for its Result. `work`
+  // gets the time by which it must answer. It does not run if the caller's token was revoked
+  // meanwhile. `source` is the source whose store is called; nullopt stands for all stores.
   template <class Work, class Then>
   void elsewhere(const std::optional<std::string>& source, Work work, Then then,
                  Steps steps = Steps::kOne) {
@@ -126,13 +126,13 @@ class HttpSession final : public Conversation {
     bool numbers = false;
     std::optional<Form> form{};  // replaces the format's own; for formats only
   };
-  // Opens the source, and responds with ids of it.
+  // Opens the source, and responds with its ids.
   void respond_with_ids(IdsWanted wanted);
 
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
-  // A response with ids that is under way, and the buffers of its present step.
+  // A response with ids in progress, and the buffers of its current step.
   struct Stream final : Awaited {
     // `large`: it counts among Service::streams.
     Stream(HttpSession& its, bool large) : session(&its), large_(large) {
@@ -163,7 +163,7 @@ class HttpSession final : public Conversation {
     bool waiting = false;  // for the source to answer
     bool charged = false;  // the caller was charged for `left` ids
     bool begun = false;    // the head of the response was written
-    std::size_t size = 0;  // how many ids the present step has
+    std::size_t size = 0;  // the number of ids in the current step
     std::vector<std::int64_t> values{};
     std::vector<Id> ids{};
     std::optional<Error> error{};
@@ -172,7 +172,7 @@ class HttpSession final : public Conversation {
     const bool large_;
   };
 
-  // The head of a request. It is read when it has come whole: trailers do not change it.
+  // The head of a request, read when it is complete: trailers do not change it.
   struct Head {
     std::string_view target{};
     std::string_view host{};
@@ -180,26 +180,26 @@ class HttpSession final : public Conversation {
     std::string_view accept{};
     std::string_view authorization{};
     std::string_view coding{};  // Transfer-Encoding
-    bool keeps = false;         // the connection stays after the response
+    bool keeps = false;         // the connection stays open after the response
     bool expects_continue = false;
-    std::string_view problem{};  // not empty: a header is there twice that may be there once
+    std::string_view problem{};  // not empty: a header occurs twice that must not
   };
   [[nodiscard]] static Head head_of(const Parser& parser);
   void handle(const Parser& parser);
   void begin_waiting();
-  // Null if a token is needed, and the header has none that is known.
+  // Null: a token is required, and the header has no known one.
   [[nodiscard]] std::shared_ptr<Caller> caller_by(std::string_view authorization) const;
   [[nodiscard]] std::optional<HttpResponse> refusal(const Head& head, std::string_view host) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
-  // kInvalidArgument: the source cannot print its ids in the wanted form.
+  // kInvalidArgument: the source cannot print its ids in this form.
   [[nodiscard]] static Result<void> check_form(const Stream& stream);
-  // Takes and writes ids until the stream waits or the connection has no room.
+  // Takes and writes ids until the stream waits, or the connection has no room.
   void pump();
   void ask();
   void answered();
   void put_ids();
   static void print_ids(const Stream& stream, std::string& out);
-  // Writes a chunk with what `put` appends to the string that it is given.
+  // Writes a chunk: the text that `put` appends to its argument.
   template <class Put>
   void put_chunk(const Put& put);
   void end_stream();
@@ -210,17 +210,17 @@ class HttpSession final : public Conversation {
   Service& service_;
   const bool over_tcp_;
   std::optional<Parser> parser_;
-  std::optional<Head> asked_;  // the head of the present request, once it has come whole
-  bool begun_ = false;         // a part of the present request was read
+  std::optional<Head> asked_;  // the head of the current request, once it is complete
+  bool begun_ = false;         // a part of the current request was read
   bool continued_ = false;     // 100 Continue was sent for it
-  bool keep_ = true;           // the connection stays after this response
+  bool keep_ = true;           // the connection stays open after this response
   bool head_ = false;          // HEAD: no body is sent
   bool old_ = false;           // HTTP/1.0
   bool held_ = false;
   bool settling_ = false;
   std::optional<Verb> counted_as_{};
-  SteadyTime waiting_since_{};        // the epoch: the present request has not waited
-  std::shared_ptr<Caller> caller_{};  // of the present request; null: it is not let in
+  SteadyTime waiting_since_{};        // the epoch: the current request has not waited
+  std::shared_ptr<Caller> caller_{};  // of the current request; null: not let in
   std::unique_ptr<Stream> stream_;
   std::shared_ptr<Connection> kept_;  // not null while something waits for an answer
 };

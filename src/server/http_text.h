@@ -1,6 +1,6 @@
-// What a request of HTTP says in text that Beast does not read: its target, and the headers Accept,
-// Host, Origin and Authorization. Each function looks at its arguments only; any thread may call
-// it. Sources: RFC 9110, RFC 3986.
+// Parses texts of an HTTP request that Beast does not: its target, and the headers Accept, Host,
+// Origin and Authorization. The functions are pure; any thread may call them. Sources: RFC 9110,
+// RFC 3986.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,24 @@ struct HttpTarget {
 
   friend bool operator==(const HttpTarget&, const HttpTarget&) = default;
 };
-// "/v1/ids/orders?count=3", also behind "http://HOST" or "https://HOST" (RFC 9112, 3.2.2). In the
-// query + is a blank. Nothing: it is neither, or its percent-encoding is not valid.
+// Parses "/v1/ids/orders?count=3", also behind "http://HOST" or "https://HOST" (RFC 9112, 3.2.2).
+// In the query + is a blank. nullopt: it is neither, or its percent-encoding is invalid.
 [[nodiscard]] std::optional<HttpTarget> target_of(std::string_view text);
 
-// How ids are written in a response.
+// The media type of ids in a response.
 enum class IdsAs : std::uint8_t { kText, kJson, kJsonLines };
-// What the Accept header asks for: of text/plain, application/json and application/x-ndjson the one
-// that it weighs most. Of several it is the one that the header names first, and of a range that
-// includes several the first of them. An empty header takes anything. An element whose weight is
-// not valid does not count. Nothing: it takes none of the three.
+// The type with the highest weight in the Accept header among text/plain, application/json and
+// application/x-ndjson. Among equals: the one named first; for a range that includes several, the
+// first of these. An empty header accepts anything. Elements with an invalid weight are ignored.
+// nullopt: none of the three is accepted.
 [[nodiscard]] std::optional<IdsAs> ids_as(std::string_view accept);
 
-// Whether the Host header names this machine, so that no page of the web can have the name: a page
-// whose own name is made to resolve to a loopback address sends that name.
+// Whether the Host header names this machine. It protects against DNS rebinding: a web page whose
+// name resolves to a loopback address sends its own name.
 [[nodiscard]] bool names_this_machine(std::string_view host);
 
-// Whether the Origin header is the server that the Host header names. Browsers send Origin with
-// each request that a page of another site makes.
+// Whether the Origin header is the server in the Host header. Browsers send Origin with each
+// request from a page of another site.
 [[nodiscard]] bool is_own_origin(std::string_view origin, std::string_view host, bool encrypted);
 
 // The token of "Bearer TOKEN". Empty: there is none.

@@ -1,5 +1,5 @@
-// Log: what happens, one line each on standard error, as text or as JSON. It never waits for
-// whoever reads it: what does not fit is left out, and counted.
+// Log: one line per event on standard error, as text or JSON. It never waits for the reader: lines
+// that do not fit are dropped and counted.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct LogSettings {
   Format format = Format::kText;
 };
 
-// kInvalidArgument, with the names that there are.
+// kInvalidArgument: no such level; the message lists the names.
 [[nodiscard]] Result<LogSettings::Level> level_named(std::string_view name);
 
 struct LogField {
@@ -29,7 +29,7 @@ struct LogField {
   std::variant<std::string_view, std::int64_t> value;
 };
 
-// Whether standard error takes a few lines now. Whoever may not wait asks before it writes there.
+// Whether standard error takes a few lines now. Ask before writing there if you must not wait.
 [[nodiscard]] bool takes_messages() noexcept;
 
 // One thread at a time.
@@ -44,13 +44,13 @@ class Log final {
   [[nodiscard]] bool has(LogSettings::Level level) const noexcept {
     return level >= settings_.level;
   }
-  // One line: the time, the level, the event and its fields. In text, values are quoted where they
-  // have a blank or a quote; control characters are escaped,
-  // and what is longer than 500 characters is cut.
+  // Writes one line: the time, the level, the event and its fields. In text, values with a blank or
+  // a quote are quoted. Control characters are escaped, and values longer than 500 characters are
+  // cut.
   void write(LogSettings::Level level, std::string_view event,
              std::initializer_list<LogField> fields = {});
-  // Waits until the lines are written, a second at most for those that nobody reads. How many were
-  // left out is the last line.
+  // Waits until the lines are written, at most a second if nobody reads them. The last line has the
+  // number of dropped lines.
   void flush();
 
  private:

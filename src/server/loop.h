@@ -1,5 +1,5 @@
-// Loop: the one thread that serves all clients. Work that may wait, such as a call of a store, runs
-// on an executor, and its answer comes back to the loop.
+// Loop: the single thread that serves all clients. Work that may wait, such as a call of a store,
+// runs on an executor, and its answer returns to the loop.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace idmint::server {
 
-// Something that waits for its answer. Its maker owns it and keeps it until answered() is called.
+// Waits for an answer. Its maker owns it and keeps it until answered() is called.
 class Awaited {
  public:
   virtual void answered() = 0;  // on the loop
@@ -36,8 +36,8 @@ class Loop final {
  public:
   using Now = std::function<SteadyTime()>;
 
-  // The executor must outlive the loop. `patience` is the deadline of a call, from its arrival. Any
-  // thread may call `now`.
+  // The executor must outlive the loop. `patience` is the deadline of a call, from its arrival.
+  // `now` may be called on any thread.
   explicit Loop(Executor& executor, std::chrono::milliseconds patience = std::chrono::seconds{5},
                 Now now = &std::chrono::steady_clock::now)
       : executor_(executor), patience_(patience), now_(std::move(now)) {}
@@ -49,35 +49,34 @@ class Loop final {
   [[nodiscard]] Executor& executor() noexcept { return executor_; }
 
   [[nodiscard]] SteadyTime now() const { return now_(); }
-  // When a call that arrives now must have its answer. All that it waits for shares this deadline:
-  // the calls before it, a thread, the store.
+  // The time by which a call that arrives now must have its answer. The deadline includes the wait
+  // for earlier calls, for a thread and for the store.
   [[nodiscard]] SteadyTime due() const { return now() + patience_; }
 
-  // The executor of the sequences that the loop submits to. A task that it is given begins, on
-  // `to`, at the end of a turn of the loop: when the answers that had come were given, and then all
-  // that the clients had sent was read. So a round to the store carries what all of them ask for,
-  // and not what the first of them does; and the next one waits for those who were just answered.
-  // Where `to` has no thread, the loop runs the task. After the loop tasks go to `to` at once.
-  // `to` must outlive what is posted.
+  // The executor for sequences that the loop submits to. A task begins, on `to`, at the end of a
+  // turn of the loop: after all answers were delivered, and then all input of the clients was read.
+  // So a round to the store carries all their requests, not only the first, and the next round
+  // includes the callers who were just answered. If `to` has no thread, the loop runs the task.
+  // After the end of the loop, tasks go to `to` at once. `to` must outlive the posted tasks.
   [[nodiscard]] std::shared_ptr<Executor> rounds_on(Executor& to);
 
-  // Any thread may call it; the loop calls awaited.answered() soon. What comes meanwhile wakes the
-  // loop once.
+  // The loop will call awaited.answered() soon. Any thread may call it. Many calls wake the loop
+  // once.
   void deliver(Awaited& awaited);
 
   // Sets what runs once after each batch of answers.
   void after_answers(std::function<void()> act) { after_answers_ = std::move(act); }
 
-  // Runs `work` elsewhere, and then `then` on the loop, with what `work` returned, a Result. `work`
-  // gets `due`, when it must have its answer. If there is no thread for it, or none by then, `then`
-  // gets the error (kUnavailable), and `work` is not run.
+  // Runs `work` elsewhere, and then `then` on the loop with the Result of `work`. `work` gets
+  // `due`, the time by which it must answer. If there is no thread for it before that, `work` does
+  // not run, and `then` gets kUnavailable.
   template <class Work, class Then>
   void elsewhere(SteadyTime due, Work work, Then then) {
     start(nullptr, due, std::move(work), std::move(then));
   }
 
-  // The same for calls that may all wait for one store: at most kMostOfLane of a lane run at a
-  // time, and the others wait, so that a store that does not answer leaves threads to the others.
+  // The same for calls that may all wait for one store. At most kMostOfLane calls of a lane run at
+  // a time, so a store that does not answer leaves threads for the others.
   static constexpr std::size_t kMostOfLane = 4;
   // The lane of calls that read several stores. The other lanes have the names of their stores.
   static constexpr std::string_view kAllStores = "*";
@@ -92,16 +91,16 @@ class Loop final {
         });
   }
 
-  // How many calls of elsewhere() have no answer yet. On the loop.
+  // The number of calls of elsewhere() without an answer. Call it on the loop.
   [[nodiscard]] std::size_t waiting_elsewhere() const noexcept { return elsewhere_; }
 
-  // From now on elsewhere() runs no work, and answers kUnavailable.
+  // From now on, elsewhere() runs no work and answers kUnavailable.
   void abandon() noexcept { abandoned_ = true; }
 
-  // Any thread may call it; the loop runs the task soon.
+  // The loop will run the task soon. Any thread may call it.
   void post(std::move_only_function<void()> task);
 
-  // Runs until stop(); no exception leaves it but std::bad_alloc.
+  // Runs until stop(). Only std::bad_alloc can leave it.
   void run();
   void stop() { context_.stop(); }
 
@@ -111,14 +110,14 @@ class Loop final {
     std::deque<std::move_only_function<void()>> waiting{};  // each starts a call
   };
   [[nodiscard]] Lane& lane_of(std::string_view name);
-  // A call has its answer, and another one of its lane may begin. Null: it has no lane.
+  // A call has its answer, so that another call of its lane may begin. Null: it has no lane.
   void end(Lane* lane);
   template <class Work, class Then>
   void start(Lane* lane, SteadyTime due, Work work, Then then) {
     using Answer = std::invoke_result_t<Work&, SteadyTime>;
     ++elsewhere_;
     if (lane != nullptr) ++lane->under_way;
-    // Shared, as the executor destroys the task if it does not take it.
+    // Shared, because the executor destroys the task if it refuses it.
     auto shared = std::make_shared<Then>(std::move(then));
     Result<void> posted =
         executor_.post([this, lane, work = std::move(work), shared, due]() mutable {
@@ -165,12 +164,12 @@ class Loop final {
   std::size_t elsewhere_ = 0;
   std::map<std::string, Lane, std::less<>> lanes_;
 
-  std::mutex mutex_;                 // guards what came from other threads
+  std::mutex mutex_;                 // guards the next two
   std::vector<Awaited*> delivered_;  // answers
   std::vector<Round> posted_;        // rounds
-  std::vector<Awaited*> batch_;      // those that are being answered
-  std::vector<Round> rounds_;        // that begin at the end of this turn
-  bool turn_ends_ = false;           // end_turn() is under way
+  std::vector<Awaited*> batch_;      // being answered
+  std::vector<Round> rounds_;        // to begin at the end of this turn
+  bool turn_ends_ = false;           // end_turn() is in progress
   std::vector<std::shared_ptr<Rounds>> executors_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace idmint::server {
 
-// What has been counted, and what the latest survey has found, at `now`. Sources that the caller
-// may do nothing with have no series, nor has a store of which it sees no source. On the loop.
+// The counts, and the results of the latest survey, at `now`. Sources on which the caller has no
+// right have no series; neither has a store without visible sources. Call it on the loop.
 [[nodiscard]] std::string metrics_page(Service& service, const Caller& caller, Instant now);
 
 }  // namespace idmint::server

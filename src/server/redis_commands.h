@@ -8,9 +8,9 @@
 
 namespace idmint::server {
 
-// Whatever the case of its letters. Null: there is no such command.
+// Finds a command by its name in any case. Null: there is none.
 [[nodiscard]] const RedisSession::Command* command_named(std::string_view name) noexcept;
-// By name.
+// All commands, by name.
 [[nodiscard]] std::span<const RedisSession::Command> all_commands() noexcept;
 
 }  // namespace idmint::server

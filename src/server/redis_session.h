@@ -22,25 +22,25 @@
 
 namespace idmint::server {
 
-// Replies come in the order of the commands. Commands that take values are submitted as they are
-// read, so those of one pipeline and of all connections share rounds to the store. Those of one
-// pipeline that follow each other, and each take one value of the same counter, are one request. A
-// command that reads or changes a store is a barrier: it waits for the answers to the commands
-// before it, and the commands behind it wait for its own.
+// Replies are in the order of the commands. Commands that take values are submitted as they are
+// read, so those of one pipeline and of all connections share rounds to the store. Consecutive
+// commands of a pipeline that each take one value of the same counter are one request. A command
+// that reads or changes a store is a barrier: it waits for the answers to earlier commands, and
+// later commands wait for its answer.
 class RedisSession final : public Conversation {
  public:
-  // Commands of a connection that wait for their answers at a time.
+  // The most commands of a connection that wait for answers.
   static constexpr std::size_t kMostPending = 1024;
-  // Ids that those commands ask for with COUNT, together.
+  // The most ids that those commands request with COUNT, in total.
   static constexpr std::size_t kMostPendingIds = 16'384;
-  // Commands between MULTI and EXEC, and their bytes.
+  // The most commands between MULTI and EXEC, and their bytes.
   static constexpr std::size_t kMostQueued = 1024;
   static constexpr std::size_t kMostQueuedBytes = std::size_t{256} * 1024;
-  // Bytes of a pattern, and of a name set by CLIENT SETNAME.
+  // The most bytes of a pattern, and of a name from CLIENT SETNAME.
   static constexpr std::size_t kLongestPattern = 256;
   static constexpr std::size_t kLongestName = 128;
 
-  // Both outlive it.
+  // Both must outlive it.
   RedisSession(Connection& connection, Service& service);
   ~RedisSession() override;
 
@@ -54,7 +54,7 @@ class RedisSession final : public Conversation {
   // One row of the table of commands.
   struct Command {
     std::string_view name;  // in upper case
-    int least = 1;          // how many words it has, its name among them
+    int least = 1;          // the number of words, including its name
     int most = 1;           // 0: any number
     void (RedisSession::*run)(Words words) = nullptr;
     enum Kind : std::uint8_t {
@@ -64,34 +64,34 @@ class RedisSession final : public Conversation {
       kIdentity,  // the same, and changes the caller, so it waits for all answers before it
     } kind = kPlain;
     std::string_view summary{};
-    int first_key = 0;        // the position of its first source among the words; 0: it has none
+    int first_key = 0;        // the index of its first source among the words; 0: none
     int last_key = 0;         // -1: the last word
-    Verb verb = Verb::kPeek;  // the right that it needs on them
+    Verb verb = Verb::kPeek;  // the right that it needs on its sources
     bool open = false;        // needs no token
 
     [[nodiscard]] constexpr bool is_queued() const noexcept {
       return kind == kPlain || kind == kBarrier;
     }
-    // Whether it waits for the answers before it. `queueing`: it stands between MULTI and EXEC.
+    // Whether it waits for earlier answers. `queueing`: it is between MULTI and EXEC.
     [[nodiscard]] constexpr bool waits(bool queueing) const noexcept {
       return kind == kIdentity || (kind == kBarrier && !queueing);
     }
-    // The verb that it counts as; without one it counts as "other".
+    // The verb under which it is counted; without one it is counted as "other".
     [[nodiscard]] constexpr std::optional<Verb> counted_as() const noexcept {
       return first_key != 0 || kind == kBarrier ? std::optional(verb) : std::nullopt;
     }
   };
 
  private:
-  // A reply that waits for its answer, or for the replies before it.
+  // A reply that waits for its answer, or for earlier replies.
   struct Reply final : Awaited {
     enum Kind : std::uint8_t {
-      kText,     // as it is
-      kInteger,  // the value; or those of `calls` commands, a reply each
-      kId,       // the same, as the source prints it
-      kIds,      // all of the values, so
-      kLast,     // the last of the range
-      kRange,    // its first and its last
+      kText,     // unchanged
+      kInteger,  // the value; or one reply for each of `calls` commands
+      kId,       // the same, as printed by the source
+      kIds,      // all values, as printed by the source
+      kLast,     // the last value of the range
+      kRange,    // the first and the last value of the range
     };
 
     void answered() override { session->answered(*this); }
@@ -99,22 +99,22 @@ class RedisSession final : public Conversation {
     RedisSession* session = nullptr;
     Kind kind = kText;
     bool ready = true;
-    std::uint32_t counted = 0;  // its bytes in behind_
-    std::uint32_t calls = 1;    // kInteger, kId: the commands that it answers
-    std::int64_t value = 0;     // kInteger, kId, of one command
+    std::uint32_t counted = 0;  // bytes counted in behind_
+    std::uint32_t calls = 1;    // kInteger, kId: the number of commands answered
+    std::int64_t value = 0;     // kInteger, kId of one command
     SourceHandle source{};
     SteadyTime begun{};  // when its command was read
     std::unique_ptr<Error> error{};
-    // Members that most replies do not need, apart so that many replies wait in little memory.
+    // Members that most replies do not need. They are separate so that waiting replies are small.
     struct Rest {
       std::vector<std::int64_t> values{};  // kIds; kInteger and kId of several commands
-      std::size_t filled = 0;              // of the latter: those that got one
-      Range range{};                       // kLast, kRange; before the answer its count only
+      std::size_t filled = 0;              // of those: the number that got a value
+      Range range{};                       // kLast, kRange; only its count before the answer
       std::string text{};                  // kText
     };
     std::unique_ptr<Rest> rest{};  // null: kInteger and kId of one command
 
-    // How many ids it asks for.
+    // The number of requested ids.
     [[nodiscard]] std::int64_t wanted() const noexcept {
       if (kind == kIds) return std::ssize(rest->values);
       return kind == kLast || kind == kRange ? rest->range.count : 1;
@@ -146,7 +146,7 @@ class RedisSession final : public Conversation {
   void unwatch(Words words);
   void hello(Words words);
   void auth(Words words);
-  // Whether the token is known; otherwise it replies with the error.
+  // Whether the token is known; if not, replies with the error.
   [[nodiscard]] bool let_in(std::string_view token);
   void ping(Words words);
   void echo(Words words);
@@ -162,50 +162,50 @@ class RedisSession final : public Conversation {
   // The row of the command; null: there is no such command.
   [[nodiscard]] const Command* command_of(Words words);
   void run(const Command* command, Words words);
-  // Takes nothing until all commands before a barrier have their answers.
+  // Takes no further command until all earlier ones have their answers.
   void wait_for_answers();
   void queue(Words words);
-  // Whether the caller has the right; otherwise it replies with the error.
+  // Whether the caller has the right; if not, replies with the error.
   [[nodiscard]] bool may(const Command& command, Words words);
   void refuse_unauthenticated();
-  // Whether the caller may take so many ids now; otherwise it replies with the error.
+  // Whether the caller may take so many ids now; if not, replies with the error.
   [[nodiscard]] bool charge(std::int64_t count);
-  // Whether one more call may wait for its store; otherwise it replies with the error.
+  // Whether one more call may wait for its store; if not, replies with the error.
   [[nodiscard]] bool admit();
   void refuse_unknown(Words words);
   void put_command(const Command& command);
 
   // ---- replies
-  // The string to which the present command appends its reply, behind those before it.
+  // The string for the reply of the current command, behind earlier replies.
   [[nodiscard]] std::string& reply();
   void fail(const Error& error);  // an error of a source must go through Service::told() first
   void fail(std::string_view message);  // ERR
-  // Tells the connection how many bytes wait in replies_.
+  // Reports the bytes that wait in replies_ to the connection.
   void count_behind();
   [[nodiscard]] Reply& add_pending(Reply::Kind kind, SourceHandle source);
-  // Takes one value of a counter for the present command, as one of a batch if the command before
-  // it did the same.
+  // Takes one value of a counter for the current command, in a batch with the command before it if
+  // that did the same.
   void take_one(Reply::Kind kind, SourceHandle source);
   void submit_batch();
   void wait_for(Reply& reply, Result<void> submitted);
-  // When the commands of this turn were read: the clock is read once for all of them.
+  // The time at which this turn's commands were read; reads the clock once for all.
   [[nodiscard]] SteadyTime begun();
   void answered(Reply& reply);
   void finish(Reply& reply, std::string& out);
   void put_failure(const Reply& reply, std::string& out);
-  // Counts and logs values of a sequence that the client gets.
+  // Counts and logs values of a sequence that the client receives.
   void count_taken(const OpenSource& source, std::int64_t first, std::int64_t last,
                    std::size_t count);
 
-  // The open source. Null: it is being opened and the command will run again, or the reply is an
-  // error.
+  // The open source. Null: it is being opened and the command will run again, or the error was the
+  // reply.
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
   void take_values(SourceHandle source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
-  // Runs `work` on another thread and `then` with its value, before any other command. `work` gets
-  // the time by which it must answer; the deadline began when the command came. It does not run if
-  // the caller's token was revoked meanwhile. `lane` is that of Loop::elsewhere(). `source` is the
-  // source that an error is about; empty for all stores.
+  // Runs `work` on another thread and then `then` with its value, before any other command. `work`
+  // gets the time by which it must answer; the deadline began when the command arrived. It does not
+  // run if the caller's token was revoked meanwhile. `lane` is that of Loop::elsewhere(). `source`
+  // is the source in errors; empty: all stores.
   template <class Work, class Then>
   void elsewhere(std::string_view lane, std::string_view source, Work work, Then then);
   void hold();
@@ -218,36 +218,36 @@ class RedisSession final : public Conversation {
   Resp version_ = Resp::k2;
   const std::uint64_t number_;
   std::string name_;                // CLIENT SETNAME
-  std::shared_ptr<Caller> caller_;  // null: it has given no token yet
-  // The command and the source of the command before, as most commands repeat them.
+  std::shared_ptr<Caller> caller_;  // null: no token yet
+  // The previous command and its source, because most commands repeat them.
   const Command* last_command_ = nullptr;
   Sources::Recent last_source_{};
 
-  // In order, from the first that is not ready. A list, as an empty deque has memory of its own,
+  // In order, from the first that is not ready. A list, because an empty deque allocates memory,
   // and most connections are idle.
   std::list<Reply> replies_;
-  std::size_t behind_ = 0;   // bytes of the ready ones in replies_
-  Reply* batch_ = nullptr;   // the last of replies_: commands that are not submitted yet
+  std::size_t behind_ = 0;   // bytes of ready ones in replies_
+  Reply* batch_ = nullptr;   // the last of replies_: commands not submitted yet
   std::size_t pending_ = 0;  // commands
   std::size_t pending_ids_ = 0;
   bool held_ = false;                        // a command runs on another thread
-  SteadyTime held_since_{};                  // the epoch: none does
-  std::optional<Verb> held_as_{};            // the verb that it counts as
-  std::optional<Verb> counted_as_{};         // the verb that the present command counts as
-  SteadyTime begun_{};                       // the epoch: none of this turn has waited yet
-  bool barrier_ = false;                     // a command waits for the answers before it
-  std::optional<SteadyTime> barrier_due_{};  // when that command must have its own answer
+  SteadyTime held_since_{};                  // the epoch: none is
+  std::optional<Verb> held_as_{};            // the verb under which it is counted
+  std::optional<Verb> counted_as_{};         // the verb of the current command
+  SteadyTime begun_{};                       // the epoch: no command of this turn waits
+  bool barrier_ = false;                     // a command waits for earlier answers
+  std::optional<SteadyTime> barrier_due_{};  // the deadline of that command
   bool settling_ = false;                    // it is in Service::settling
-  bool ended_ = false;                       // after QUIT, or after input that is no command
+  bool ended_ = false;                       // after QUIT, or after invalid input
 
   bool queueing_ = false;  // between MULTI and EXEC
   bool queue_broken_ = false;
   std::size_t queued_bytes_ = 0;
   std::list<Owned> queued_;
-  std::list<Owned> replay_;  // of EXEC, to be run before anything that came after it
+  std::list<Owned> replay_;                     // of EXEC; run before any later input
   std::optional<Result<SourceHandle>> opened_;  // for the command that is run again
 
-  // Not null while something waits for an answer, so that the connection stays.
+  // Not null while something waits for an answer; keeps the connection alive.
   std::shared_ptr<Connection> kept_;
 };
 

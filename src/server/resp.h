@@ -1,5 +1,5 @@
-// RESP: the protocol of Redis, as a server reads and writes it. Commands come as arrays of bulk
-// strings or as inline commands; replies are written in version 2 or 3.
+// RESP: the server side of the Redis protocol. Commands are arrays of bulk strings or inline
+// commands; replies are written in version 2 or 3.
 // Source: Redis serialization protocol specification, https://redis.io/docs/reference/protocol-spec
 #pragma once
 
@@ -18,39 +18,39 @@ namespace idmint::server {
 // The words of a command; the first is its name. They point into the input.
 using Words = std::span<const std::string_view>;
 
-// Reads commands out of a stream. An incomplete command is not read from its beginning again when
-// more of it comes, so a sender of single bytes costs no more than any other. One thread at a time.
+// Reads commands from a stream. Continues in an incomplete command where it stopped, so a sender of
+// single bytes costs no more than any other. One thread at a time.
 class RespReader final {
  public:
-  // Limits of one command. Beyond them the stream cannot be read on: the sender is not a client of
+  // Limits of one command. Beyond them the stream is broken, because its sender is not a client of
   // this service.
   static constexpr std::size_t kMostWords = 4096;
   static constexpr std::size_t kMostWordBytes = std::size_t{64} * 1024;
   static constexpr std::size_t kMostBytes = std::size_t{256} * 1024;
-  // The same of a sender who has not said who it is.
+  // Likewise before authentication.
   static constexpr std::size_t kMostWordsOfUnknown = 16;
   static constexpr std::size_t kMostBytesOfUnknown = std::size_t{16} * 1024;
 
   enum class State : std::uint8_t {
     kIncomplete,  // more input is needed
     kCommand,     // words() is a command, possibly without words
-    kBroken,      // problem() says why; there is no way to find the next command
+    kBroken,      // problem() says why; the next command cannot be found
   };
 
-  // Reads the next command. `input` begins with what the calls before did not consume: where the
-  // last one returned kIncomplete, with all that it had, and possibly more.
+  // Reads the next command. `input` begins with the bytes that earlier calls did not consume. After
+  // kIncomplete these are all bytes of that call, possibly with more behind them.
   [[nodiscard]] State read(std::string_view input);
 
-  // After kCommand: the words, valid as long as the input, and how many bytes of it they took.
+  // After kCommand: the words, valid as long as the input, and the bytes consumed.
   [[nodiscard]] Words words() const noexcept { return words_; }
   [[nodiscard]] std::size_t consumed() const noexcept { return at_; }
-  // Whether the command was a line of words and no array.
+  // Whether the command was an inline command.
   [[nodiscard]] bool is_inline() const noexcept { return is_inline_; }
-  // Whether the smaller limits hold for what is read from now on.
+  // Sets whether the smaller limits hold from now on.
   void restrain(bool unknown) noexcept { unknown_ = unknown; }
-  // Gives back the memory of a long command, unless the next one has begun. Invalidates words().
+  // Releases the memory of a long command, unless the next one has begun. Invalidates words().
   void trim();
-  // How many bytes it keeps.
+  // The bytes that it holds.
   [[nodiscard]] std::size_t kept() const noexcept {
     return pieces_.capacity() * sizeof(Piece) + words_.capacity() * sizeof(std::string_view) +
            inline_text_.capacity();
@@ -77,11 +77,11 @@ class RespReader final {
   State read_inline(std::string_view input);
   State broken(std::string_view problem);
 
-  std::vector<Piece> pieces_;  // of the command so far; offsets into the input
+  std::vector<Piece> pieces_;  // of the current command; offsets into the input
   std::vector<std::string_view> words_;
-  std::size_t at_ = 0;          // all before it is read
+  std::size_t at_ = 0;          // everything before it was read
   std::size_t searched_ = 0;    // no line ends before it
-  std::size_t words_left_ = 0;  // of the array
+  std::size_t words_left_ = 0;  // left in the array
   bool in_array_ = false;
   bool done_ = true;  // the last call returned a command
   bool is_inline_ = false;
@@ -90,12 +90,12 @@ class RespReader final {
   std::string_view problem_;
 };
 
-// ---- replies. Each appends to `out`.
+// ---- replies; each function appends to `out`
 
 enum class Resp : std::uint8_t { k2 = 2, k3 = 3 };
 
 void put_integer(std::string& out, std::int64_t value);
-// At most 2^64 - 1: RESP has integers of 64 signed bits, so a larger one is a bulk string.
+// At most 2^64 - 1. RESP integers are 64 signed bits, so a larger one becomes a bulk string.
 void put_unsigned(std::string& out, std::uint64_t value);
 // `text` has no line breaks.
 void put_simple(std::string& out, std::string_view text);
@@ -105,12 +105,12 @@ void put_error(std::string& out, std::string_view prefix, std::string_view messa
 void put_null(std::string& out, Resp version);
 void put_null_array(std::string& out, Resp version);
 void put_array(std::string& out, std::size_t size);
-// An array of twice as many elements in version 2.
+// In version 2 an array with twice as many elements.
 void put_map(std::string& out, Resp version, std::size_t pairs);
 void put_set(std::string& out, Resp version, std::size_t size);
 
-// The first word of an error reply: NOTFOUND, OUTOFRANGE, ... and ERR for a request that is wrong,
-// as Redis has it.
+// The first word of an error reply: NOTFOUND, OUTOFRANGE, ...; ERR for an invalid request, as in
+// Redis.
 [[nodiscard]] std::string_view resp_prefix(Code code) noexcept;
 
 }  // namespace idmint::server

@@ -21,31 +21,31 @@
 
 namespace idmint::server {
 
-// The largest count of one request for ids whose reply is made whole.
+// The largest count of one request for ids with a complete reply.
 inline constexpr std::int64_t kMostIds = 10'000;
 
-// The same while all connections together hold much that is unsent: such a reply has some 16 KiB.
+// Likewise while all connections together hold much unsent data: such a reply has some 16 KiB.
 inline constexpr std::int64_t kMostIdsOfMany = 256;
 
-// How many calls may wait for stores at a time, in all. A further one is refused at once, so that
-// the queue and its memory stay bounded.
+// The most calls that wait for stores, in total. A further one is refused at once, so that the
+// queue and its memory stay bounded.
 inline constexpr std::size_t kMostWaitingCalls = 100'000;
-// How many streams of ids over HTTP there may be at a time. Each takes some hundred kilobytes.
+// The most concurrent streams of ids over HTTP. Each takes some hundred kilobytes.
 inline constexpr std::size_t kMostStreams = 256;
 
-// What somebody may look at. Any thread may ask it; it stays as it was when it was made.
+// What a caller may see, as of its making. Any thread may use it.
 struct Sight {
   const Sources& sources;
-  std::vector<std::string> stores;  // in which there may be something to see
+  std::vector<std::string> stores;  // with sources that may be visible
   Rights rights;
 
-  // As Sources::list(), of what may be seen, or, with a verb, of what the verb is allowed for.
+  // As Sources::list(), limited to visible sources; with a verb, to those on which it is allowed.
   [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until,
                                                          std::optional<Verb> verb = {}) const;
 };
 
-// `work` of a thread that is not the loop's, which is not done for a token that was revoked while
-// it waited. That error is of code kUnauthenticated.
+// Wraps `work` for another thread: if the token was revoked meanwhile, `work` does not run and the
+// result is kUnauthenticated.
 template <class Work>
 [[nodiscard]] auto unless_revoked(std::shared_ptr<const Caller> caller, Work work) {
   return [caller = std::move(caller), work = std::move(work)](
@@ -55,7 +55,7 @@ template <class Work>
   };
 }
 
-// All access is on the loop.
+// Use it on the loop.
 struct Service {
   Loop& loop;
   Sources& sources;
@@ -69,7 +69,7 @@ struct Service {
 
   // Conversations with new answers. Their replies are written once for each batch of answers.
   std::vector<Conversation*> settling{};
-  // When the present batch of answers came.
+  // When the current batch of answers arrived.
   std::chrono::steady_clock::time_point answered_at{};
 
   // Since the start.
@@ -79,7 +79,7 @@ struct Service {
   std::uint64_t errors = 0;
   std::uint64_t ids = 0;
   Counts counts{};
-  // Now.
+  // At present.
   std::uint64_t open_connections = 0;
   Unsent unsent{};
   std::size_t waiting_calls = 0;  // for their stores
@@ -88,7 +88,7 @@ struct Service {
 
   SteadyTime told_at{};  // when `store_error` was logged last
 
-  // Counts a call that was answered with an error.
+  // Counts a call answered with an error.
   void count_error(Code code) noexcept {
     ++errors;
     ++counts.errors[static_cast<std::size_t>(code)];
@@ -97,24 +97,24 @@ struct Service {
     ++source.counts->errors;
     count_error(code);
   }
-  // Counts a call that was answered with so many ids. `further`: more ids of a call that was
-  // counted.
+  // Counts a call answered with `count` ids. `further`: more ids of a call that was counted
+  // already.
   void count_ids(const OpenSource& source, std::size_t count, bool further = false) noexcept {
     ids += count;
     source.counts->ids += count;
     if (!further) ++source.counts->calls;
   }
 
-  // The error of a call for the source, worded as by Sources::told(). Where there are tokens the
-  // message names no other source, no host and no file; the whole message is logged (`store_error`)
-  // at most once a second. An empty `source` stands for all.
+  // The error of a call for the source, worded by Sources::told(). With tokens, the message names
+  // no other source, no host and no file, and the full message is logged (`store_error`) at most
+  // once a second. An empty `source` stands for all.
   [[nodiscard]] Error told(Error error, std::string_view source = {});
-  // The same, for a caller whose token may have been revoked by now; see unless_revoked().
+  // Likewise for a caller whose token may have been revoked; see unless_revoked().
   [[nodiscard]] Error told_to(const Caller& caller, Error error, std::string_view source);
-  // What the caller may look at now.
+  // What the caller may see now.
   [[nodiscard]] Sight sight_of(const Caller& caller) const;
 
-  // kUnavailable: too many calls wait already.
+  // kUnavailable: too many calls wait.
   [[nodiscard]] Result<void> admit() const {
     if (waiting_calls < kMostWaitingCalls) return {};
     return std::unexpected(
@@ -123,7 +123,7 @@ struct Service {
                                       "this one; ask again"});
   }
 
-  // kUnavailable: a reply with so many ids is too large while so much is unsent.
+  // kUnavailable: so much is unsent that a reply with so many ids is too large.
   [[nodiscard]] Result<void> admit_whole(std::int64_t count, const Connection& connection) const {
     if (count <= kMostIdsOfMany || !connection.is_tight()) return {};
     return std::unexpected(Error{Code::kUnavailable,
@@ -132,7 +132,7 @@ struct Service {
                                      std::to_string(kMostIdsOfMany) + " ids at a time"});
   }
 
-  // The lane of calls that ask the store of this source; see Loop::elsewhere().
+  // The lane of calls to the store of this source; see Loop::elsewhere().
   [[nodiscard]] std::string_view lane_of(std::string_view source) const noexcept {
     const std::size_t slash = source.find('/');
     const std::string_view store =
@@ -140,8 +140,8 @@ struct Service {
     return sources.is_store(store) ? store : std::string_view();
   }
 
-  // Logs that a client was given `count` values of a sequence, from `first` to `last`: at level
-  // info, or at level debug for a single value.
+  // Logs that a client received `count` values of a sequence, from `first` to `last`. The level is
+  // info, or debug for a single value.
   void log_taken(const Caller* caller, const Connection& connection, const OpenSource& source,
                  std::int64_t first, std::int64_t last, std::int64_t count) const {
     const LogSettings::Level level =

@@ -43,8 +43,8 @@
 namespace idmint::server {
 
 struct Settings {
-  std::string store{};  // as it is given; empty: the default one
-  std::vector<std::pair<std::string, std::string>> stores{};  // names and URLs, as they are given
+  std::string store{};                                        // as given; empty: the default store
+  std::vector<std::pair<std::string, std::string>> stores{};  // names and URLs, as given
   std::vector<std::string> redis{};
   std::vector<std::string> http{};
   std::optional<std::int64_t> max_connections{};
@@ -56,20 +56,19 @@ struct Settings {
 
 inline constexpr std::size_t kLongestSettings = std::size_t{1} << 20;
 
-// Changes the settings to what the text says, and leaves the others. Returns what is wrong in it,
-// each with its line; then the settings are not to be used.
+// Applies the text to the settings, and leaves the others unchanged. Returns the errors in it, each
+// with its line. If there are any, the settings must not be used.
 [[nodiscard]] std::vector<Error> read_toml(std::string_view text, Settings& settings);
 
-// Changes the settings to what the variables that override the file say. `value_of` returns null
-// for one that is not set. Lists have commas between their elements. Returns what is wrong, as
-// above.
+// Applies the variables that override the file. `value_of` returns null for an unset one. Commas
+// separate the elements of lists. Returns the errors likewise.
 [[nodiscard]] std::vector<Error> read_environment(
     const std::function<const char*(const char* name)>& value_of, Settings& settings);
 
-// kInvalidArgument: no further store can have this name, which stands before those of its sources.
+// kInvalidArgument: a further store cannot have this name, which prefixes its sources.
 [[nodiscard]] Result<void> check_store_name(std::string_view name);
 
-// A table of TOML for a token, without the token.
+// A TOML table for a token, without the token itself.
 [[nodiscard]] std::string to_toml(std::string_view name, const TokenSettings::Hash& hash,
                                   const std::vector<std::string>& allow);
 

@@ -1,4 +1,4 @@
-// Reads a file of settings or of TLS: a plain one, of a size that such files have.
+// Reads a settings or TLS file: a regular file of limited size.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,10 @@
 
 namespace idmint::server {
 
-// All of it; of a longer one the first `longest` bytes. Never waits, as it would for a pipe.
-// kNotFound, kPermissionDenied, kUnavailable: what the system says. kInvalidArgument: it is a
-// folder, a device, a pipe or a socket. The message begins with the path.
+// The content, at most its first `longest` bytes. Never waits, as it would for a pipe. The message
+// begins with the path. Errors:
+// - kNotFound, kPermissionDenied, kUnavailable: the file cannot be read.
+// - kInvalidArgument: it is a folder, a device, a pipe or a socket.
 [[nodiscard]] Result<std::string> read_plain_file(const std::string& path, std::size_t longest);
 
 }  // namespace idmint::server

@@ -1,5 +1,5 @@
-// Sources: the formats, sequences and pools that the server mints from. Each is opened at its first
-// use and stays open.
+// Sources: the formats, sequences and pools from which the server mints. Each is opened at its
+// first use and stays open.
 #pragma once
 
 #include <chrono>
@@ -25,11 +25,11 @@
 
 namespace idmint::server {
 
-// An open source. A format makes ids without waiting. A sequence is asked with submit(). A pool may
-// wait for its store, so it is asked on another thread.
+// An open source. A format makes ids without waiting. A sequence is used with submit(). A pool may
+// wait for its store, so it is used on another thread.
 struct OpenSource {
-  std::shared_ptr<Executor> rounds;  // of the sequence; outlives it
-  std::string name;  // as clients write it: "NAME", or "STORE/NAME" of a named store
+  std::shared_ptr<Executor> rounds;  // for the sequence; outlives it
+  std::string name;                  // for clients: "NAME", or "STORE/NAME" in a named store
   std::unique_ptr<Source> source;
   Sequence* sequence = nullptr;        // null: a format or a pool
   CounterSequence* counter = nullptr;  // not null: strategy counter, which hands out ranges
@@ -43,26 +43,25 @@ using SourceHandle = std::shared_ptr<OpenSource>;
 
 // The counts of one source since the start, for /metrics.
 struct SourceUse {
-  std::string_view name;    // as clients write it; kOthers: all that are not counted by themselves
-  std::uint64_t calls = 0;  // as SourceCounts has them
+  std::string_view name;    // for clients; kOthers: all sources without counts of their own
+  std::uint64_t calls = 0;  // of SourceCounts
   std::uint64_t ids = 0;
   std::uint64_t errors = 0;
-  bool is_sequence = false;  // only then the following members mean anything
+  bool is_sequence = false;  // the members below apply to sequences only
   SequenceStatistics statistics{};
-  std::int64_t held = 0;  // values of a cached sequence that are in memory now
+  std::int64_t held = 0;  // values of a cached sequence that are in memory
 };
 
-// A store whose sources are served.
+// A store with its sources.
 struct ServedStore {
-  // Clients write it and a slash before the names of its sources. Empty: they write the names
-  // alone.
+  // The prefix of its sources' names for clients, with a slash. Empty: no prefix.
   std::string name{};
-  // An open store; null: the store that `mint` names is opened at its first use.
+  // An open store; null: `mint` names the store, which is opened at its first use.
   std::shared_ptr<Store> store{};
   MintOptions mint{};
 };
 
-// All calls come on the loop, but for those that say otherwise.
+// Call everything on the loop, with the exceptions below.
 class Sources final {
  public:
   // The loop must outlive it.
@@ -78,7 +77,7 @@ class Sources final {
   // Null: it is not open.
   [[nodiscard]] SourceHandle find(std::string_view name) const;
 
-  // The same with a cache of one entry: asking for the same source again costs one comparison of
+  // Likewise with a cache of one entry: finding the same source again costs one comparison of
   // names.
   struct Recent {
     const std::pair<const std::string, Entry>* found = nullptr;
@@ -86,45 +85,44 @@ class Sources final {
   };
   [[nodiscard]] SourceHandle find(std::string_view name, Recent& recent) const;
 
-  // Opens the source and calls `then` on the loop later, never before it returns. Callers that ask
-  // for it meanwhile share the opening. Errors are those of Mint::source(); none is remembered, so
-  // the next call tries again.
+  // Opens the source and calls `then` on the loop later, never before it returns. Concurrent
+  // callers share the opening. Errors: those of Mint::source(); they are not cached, so the next
+  // call tries again.
   void open(std::string_view name, std::function<void(const Result<SourceHandle>&)> then);
 
-  // Closes a source whose call has failed because it is used up or retired (`why`), so that the
-  // next call opens it again: another process may have changed its definition. `of_one`: the call
-  // asked for one value, so none is left. Then open() answers with `why` for one second, which
-  // saves a read of the store for each call. After a failed call for several values the source is
-  // closed at most once a second. Requests that are under way get their answers.
+  // Closes a source after a call failed because it is used up or retired (`why`), so that the next
+  // call opens it again: another process may have changed its definition. `of_one`: the call
+  // requested one value, so none is left. Then open() answers with `why` for one second, which
+  // saves reads of the store. After failed calls for several values, the source is closed at most
+  // once a second. Requests in progress get their answers.
   void forget(const SourceHandle& source, const Error& why, bool of_one);
 
   // Closes a source whose definition this process has changed, so that the next call sees the new
-  // one. Requests that are under way get their answers.
+  // one. Requests in progress get their answers.
   void reopen(std::string_view name);
 
-  // Asks each store whether it answers and is not in doubt, and calls `then` on the loop later,
-  // with the first error. A call that comes during a look shares it, so probes take one thread at
-  // most.
+  // Asks each store whether it answers and is not in doubt, and later calls `then` on the loop with
+  // the first error. Concurrent calls share a check, so probes take one thread at most.
   void look_ready(std::function<void(const Result<void>&)> then);
 
-  // Closes all sequences, which answers their requests, and opens no more (kUnavailable). Waits for
-  // the calls of stores that are under way. Logs each range of values that was held and is lost
-  // (`given_up`), and how many values each sequence has handed out (`closed`).
+  // Closes all sequences, which answers their requests, and refuses to open others (kUnavailable).
+  // Waits for calls of stores in progress. Logs each range of values that was held and is lost
+  // (`given_up`), and the number of values that each sequence has handed out (`closed`).
   void close(Log& log);
 
-  // The first so many sources that are opened are counted by themselves, the others together.
+  // The number of sources with counts of their own. Later ones share one count.
   static constexpr std::size_t kMostCounted = 500;
   static constexpr std::string_view kOthers = "(others)";
-  // All that were ever open. Valid until the next call of any method.
+  // All sources ever opened. Valid until the next call of any method.
   [[nodiscard]] std::vector<SourceUse> uses();
   [[nodiscard]] std::size_t open_count() const noexcept { return open_.size(); }
-  // Open pools of a store, by the names that they have there.
+  // Open pools of a store, by their names in it.
   [[nodiscard]] std::vector<std::string> open_pools(std::string_view store) const;
 
-  // ---- Any thread may call these. Those that ask a mint may wait.
+  // ---- Any thread may call the methods below. Those that use a mint may wait.
 
-  // Calls `act` with the mint that has the source and the source's name there, and returns its
-  // Result. kNotFound: there is no such store.
+  // Calls `act` with the source's mint and its name there, and returns the Result. kNotFound: there
+  // is no such store.
   template <class Act>
   [[nodiscard]] std::invoke_result_t<Act, Mint&, const std::string&> at(std::string_view source,
                                                                         Act act) const {
@@ -132,18 +130,18 @@ class Sources final {
     if (!place) return std::unexpected(place.error());
     return act(place->mint, place->name);
   }
-  // Mint::peek(), and Mint::list() of the stores with these names. The names in the result are as
-  // clients write them. Both answer by `until`. An error of list() names the store that failed.
+  // Mint::peek(); and Mint::list() of the stores with these names. The result has names for
+  // clients. Both answer by `until`. An error of list() names the failed store.
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view source, SteadyTime until) const;
   [[nodiscard]] Result<std::vector<SequenceStatus>> list(std::span<const std::string> stores,
                                                          SteadyTime until) const;
-  // The stores and their mints, which any thread may use while this object lives.
+  // The stores and their mints. Any thread may use them during the lifetime of this object.
   struct NamedMint {
-    std::string_view store;  // empty: sources of it have no store before their names
+    std::string_view store;  // empty: its sources have no prefix
     Mint& mint;
   };
   [[nodiscard]] std::vector<NamedMint> mints() const;
-  // The names of all stores; the one without a name is "".
+  // The names of all stores; "" for the one without a name.
   [[nodiscard]] std::vector<std::string> store_names() const;
   // Whether a store has this name.
   [[nodiscard]] bool is_store(std::string_view name) const noexcept;
@@ -166,7 +164,7 @@ class Sources final {
     std::unique_ptr<Mint> mint;
   };
   [[nodiscard]] const Served* served(std::string_view source) const noexcept;
-  // A mint, and the name that a source has in it.
+  // A mint, and the source's name in it.
   struct Place {
     Mint& mint;
     std::string name;
@@ -179,9 +177,9 @@ class Sources final {
   const std::shared_ptr<Executor> rounds_;
   std::vector<Served> stores_;
   bool closed_ = false;
-  std::vector<std::weak_ptr<OpenSource>> forgotten_;  // closed ones with requests under way
+  std::vector<std::weak_ptr<OpenSource>> forgotten_;  // closed ones with requests in progress
   ByName<Entry> open_;
-  std::uint64_t closings_ = 0;  // entries that were erased from open_
+  std::uint64_t closings_ = 0;  // entries erased from open_
   struct Ended {
     Error why;
     std::chrono::steady_clock::time_point since;
@@ -190,7 +188,7 @@ class Sources final {
   struct Opening {
     std::vector<std::function<void(const Result<SourceHandle>&)>> waiting{};
     bool is_stale = false;  // its definition was changed meanwhile
-    // Callers that asked after the change: for them it is opened again.
+    // Callers since the change; it is opened again for them.
     std::vector<std::function<void(const Result<SourceHandle>&)>> later{};
   };
   ByName<Opening> opening_;

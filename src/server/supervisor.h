@@ -1,4 +1,4 @@
-// Supervisor: the process that started the daemon, if it speaks systemd's protocol: sd_notify(3),
+// Supervisor: the process that started the daemon, if it uses systemd's protocol: sd_notify(3),
 // sd_listen_fds(3) and sd_watchdog_enabled(3). Without systemd's variables in the environment
 // nothing happens.
 #pragma once
@@ -14,56 +14,55 @@
 
 namespace idmint::server {
 
-// "serving on 127.0.0.1:7379, unix:/run/ids", for a supervisor's operators.
+// "serving on 127.0.0.1:7379, unix:/run/ids", for the supervisor's operators.
 [[nodiscard]] std::string addresses_served(const Server& server);
 
-// For one thread, that of Server::run() while that runs.
+// For one thread: the one of Server::run(), while that runs.
 class Supervisor final {
  public:
-  // Reads the variables of systemd and removes them, so that no child takes them for its own. To be
-  // called before other threads run.
-  // kInvalidArgument: a variable that cannot be understood, or a socket that came with the process
-  // and cannot be served. Its name must be "redis", "http", "redis-tls" or "http-tls", and it must
-  // be a stream socket that listens.
-  // kResourceExhausted: no descriptor is left.
+  // Reads systemd's variables and removes them, so that no child uses them. To be called before
+  // other threads run. Errors:
+  // - kInvalidArgument: a variable is malformed, or an inherited socket cannot be served. Its name
+  //   must be "redis", "http", "redis-tls" or "http-tls", and it must be a listening stream socket.
+  // - kResourceExhausted: no descriptor is left.
   [[nodiscard]] static Result<Supervisor> from_environment();
   ~Supervisor();
   Supervisor(Supervisor&& other) noexcept;
   Supervisor& operator=(Supervisor&&) = delete;
 
-  // The sockets that came with the process (socket activation), for ServerOptions::listen: the
-  // server closes them. In the order of their descriptors.
+  // The inherited sockets (socket activation) for ServerOptions::listen, in the order of their
+  // descriptors. The server closes them.
   [[nodiscard]] const std::vector<Listen>& sockets() const noexcept { return sockets_; }
 
-  // How often notify_alive() is to be called: twice in the time after which the supervisor takes
-  // the process for hung. None: it has no watchdog.
+  // The interval for notify_alive(): half the supervisor's watchdog timeout. nullopt: there is no
+  // watchdog.
   [[nodiscard]] std::optional<std::chrono::microseconds> alive_every() const noexcept {
     return alive_every_;
   }
 
-  // Tells the supervisor that the server serves as soon as run() does, and then, if it has a
-  // watchdog, that the loop turns. To be called once, before run(); this must outlive the server.
+  // Notifies the supervisor when run() begins to serve and, with a watchdog, that the loop turns.
+  // To be called once, before run(). This must outlive the server.
   void attend(Server& server) const;
 
-  // Each says it once more to a supervisor that knows it already. If it cannot be said, that is
-  // reported on standard error. A supervisor that does not read holds the thread for 1 s at most.
-  // It never holds notify_alive() and notify_reloading(), which drop what is not taken.
+  // The notifications. A repeated one does no harm. Failures are reported on standard error. A
+  // supervisor that does not read delays the thread by at most 1 s; it never delays notify_alive()
+  // and notify_reloading(), which drop the message instead.
   //
-  // It serves: at the start, and after notify_reloading(). `status` is shown to operators.
+  // The server serves: at the start, and after notify_reloading(). `status` is shown to operators.
   void notify_ready(std::string_view status) const;
-  // It reads its configuration again. notify_ready() must follow, whatever comes of it.
+  // The server reads its configuration again. notify_ready() must follow, even after an error.
   void notify_reloading() const;
-  // It ends. `longest`: how long that may take.
+  // The server ends. `longest`: the longest time that it may take.
   void notify_stopping(std::chrono::microseconds longest) const;
   void notify_alive() const;
 
  private:
   Supervisor() = default;
-  // One datagram: lines of VARIABLE=VALUE.
+  // Sends one datagram: lines of VARIABLE=VALUE.
   void notify(std::string_view what, bool may_wait) const;
 
-  std::string address_{};  // a path, or "@" and an abstract name; empty: nobody wants to hear
-  int socket_ = -1;        // not connected, so that a supervisor may start again
+  std::string address_{};  // a path, or "@" and an abstract name; empty: no supervisor
+  int socket_ = -1;        // not connected, so the supervisor may restart
   std::optional<std::chrono::microseconds> alive_every_{};
   std::vector<Listen> sockets_{};
 };

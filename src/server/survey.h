@@ -1,5 +1,5 @@
-// Survey: what the stores hold, looked at for /metrics. The loop does not wait for a store: each is
-// looked at elsewhere, and whoever asks gets what is known by then.
+// Survey: the state of the stores for /metrics. The loop does not wait for stores: they are read on
+// other threads, and a caller gets what is known in time.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -21,18 +21,18 @@
 
 namespace idmint::server {
 
-// When a sequence is used up if it goes on as in the last hour. One thread at a time.
+// Predicts when a sequence is used up at the rate of the last hour. One thread at a time.
 class Exhaustion final {
  public:
-  // How far back the rate is measured, at most, and at least.
+  // The longest and the shortest span for measuring the rate.
   static constexpr std::chrono::seconds kLongest = std::chrono::hours{1};
   static constexpr std::chrono::seconds kLeast{10};
 
-  // `left` values are there at `now`. More than before: it was extended, and the rate is measured
-  // from here on.
+  // Notes that `left` values are left at `now`. An increase means an extension; the rate is then
+  // measured from here on.
   void note(SteadyTime now, std::int64_t left);
-  // How many seconds from the latest note until none is left. Infinity: none was taken. Nothing: it
-  // has not been looked at for long enough.
+  // The seconds from the latest note until none is left. Infinity: none was taken. nullopt: the
+  // span is too short.
   [[nodiscard]] std::optional<double> seconds() const;
 
  private:
@@ -40,65 +40,65 @@ class Exhaustion final {
     SteadyTime at;
     std::int64_t left;
   };
-  std::deque<Sample> samples_{};  // 5 minutes apart, but for the latest
+  std::deque<Sample> samples_{};  // 5 minutes apart, except the latest
 };
 
-// A worker id of a pool that this process holds, and keeps.
+// A worker id of a pool that this process holds.
 struct OwnLease {
   std::int64_t worker = 0;
-  Instant bound{};  // ids are minted up to here without asking the store
+  Instant bound{};  // ids are minted up to here without a call of the store
 };
 
-// A sequence or a pool in a store. Retired ones are left out.
+// A sequence or a pool in a store, unless retired.
 struct SurveyedSource {
-  std::string name{};  // as clients call it
+  std::string name{};  // for clients
   bool is_pool = false;
-  std::optional<std::int64_t> next{};  // as SequenceStatus
-  std::int64_t left = 0;               // values; of a pool: worker ids that nobody owns
-  std::int64_t workers = 0;            // of a pool
-  std::vector<OwnLease> leases{};      // of a pool that is open here
-  // By the clock of this host, in seconds since 1970; infinity: never. Nothing: not known.
+  std::optional<std::int64_t> next{};  // of SequenceStatus
+  std::int64_t left = 0;               // values; or worker ids of a pool that nobody owns
+  std::int64_t workers = 0;            // in a pool
+  std::vector<OwnLease> leases{};      // in a pool that is open here
+  // On this host's clock, in seconds since 1970; infinity: never. nullopt: unknown.
   std::optional<double> exhausts_at{};
 };
 
-// What the latest look at a store has found.
+// The result of the latest survey of a store.
 struct SurveyedStore {
-  std::string name{};  // empty: that of sources without a store before their name
-  // It has answered in time, and is not in doubt, as /readyz says it. Otherwise what follows is
-  // what was found before.
+  std::string name{};  // empty: its sources have no prefix
+  // Whether it has answered in time and is not in doubt, as for /readyz. If not, the members below
+  // are older results.
   bool up = false;
-  std::optional<Instant> looked_at{};                      // when it last answered; nothing: never
-  std::chrono::nanoseconds took{};                         // reading its sources then
-  std::optional<std::chrono::nanoseconds> clock_offset{};  // its own clock less that of this host
+  std::optional<Instant> looked_at{};                      // its last answer; nullopt: never
+  std::chrono::nanoseconds took{};                         // reading its sources at that time
+  std::optional<std::chrono::nanoseconds> clock_offset{};  // its clock minus this host's
   std::vector<SurveyedSource> sources{};                   // by name
-  std::size_t left_out = 0;                                // sources past kMostSources
-  std::size_t damaged = 0;                                 // sources whose state cannot be read
+  std::size_t left_out = 0;                                // beyond kMostSources
+  std::size_t damaged = 0;                                 // with an unreadable state
 };
 
-// On the loop.
+// Call it on the loop.
 class Survey final {
  public:
-  // Of one store.
+  // Per store.
   static constexpr std::size_t kMostSources = 500;
-  // Stores that are looked at at a time: other calls need threads too.
+  // Stores surveyed at a time. Other calls need threads too.
   static constexpr std::size_t kMostAtOnce = 4;
 
-  // Loop and sources outlive it. `patience`: how long look() waits for the stores.
+  // Loop and sources must outlive it. `patience`: the longest that look() waits for the stores.
   Survey(Loop& loop, const Sources& sources, std::chrono::milliseconds patience,
          Clock& clock = system_clock());
 
-  // Looks at each store, but for those that are being looked at, and calls `then` when all have
-  // answered, or when the patience is over. A store that has not answered by then is not up. Never
-  // calls `then` before it returns, and always before the loop is destroyed.
+  // Surveys each store, unless its survey is in progress, and calls `then` when all have answered
+  // or the patience is over. A store without an answer by then is not up. Never calls `then` before
+  // it returns, and always before the loop is destroyed.
   void look(std::move_only_function<void()> then);
 
-  // As of the latest look, in the order of the options of the server.
+  // As of the latest survey, in the order of the server's options.
   [[nodiscard]] const std::vector<SurveyedStore>& stores() const noexcept { return stores_; }
 
  private:
   struct Found;
   struct State {
-    std::optional<SteadyTime> asked{};  // when the look under way was asked for
+    std::optional<SteadyTime> asked{};  // the start of a survey in progress
     std::map<std::string, Exhaustion> exhaustion{};
   };
   struct Waiting {
@@ -120,7 +120,7 @@ class Survey final {
   Clock& clock_;
   std::vector<SurveyedStore> stores_;
   std::vector<State> states_;      // of the same stores
-  std::deque<std::size_t> due_{};  // stores whose turn has not come
+  std::deque<std::size_t> due_{};  // stores that wait for their turn
   std::size_t under_way_ = 0;
   std::uint64_t last_number_ = 0;
   std::map<std::uint64_t, Waiting> waiting_{};

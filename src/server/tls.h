@@ -1,4 +1,4 @@
-// TLS of a server: its certificate, and the encrypted stream of one connection. OpenSSL does it.
+// TLS of a server, by OpenSSL: its certificate, and the encrypted stream of one connection.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,18 @@ struct ssl_st;
 namespace idmint::server {
 
 struct TlsSettings {
-  std::string certificate{};  // a file of PEM: the chain, the server's own first; empty: no TLS
-  std::string key{};          // a file of PEM
-  // A file of PEM: clients must have a certificate that one of these has signed. Empty: they need
-  // none.
+  std::string certificate{};  // a PEM file: the chain, the server's own first; empty: no TLS
+  std::string key{};          // a PEM file
+  // A PEM file: clients must have a certificate signed by one of these. Empty: they need none.
   std::string client_ca{};
 
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
-// May be shared by threads. Version 1.2 is the floor.
+// Threads may share it. The minimum version is 1.2.
 class TlsContext final {
  public:
-  // kInvalidArgument, naming the file: it cannot be read, is no PEM, or the key is another one's.
+  // kInvalidArgument, naming the file: it is unreadable or not PEM, or the key does not match.
   [[nodiscard]] static Result<std::shared_ptr<const TlsContext>> open(const TlsSettings& settings);
 
  private:
@@ -38,28 +37,28 @@ class TlsContext final {
   std::unique_ptr<ssl_ctx_st, Free> context_;
 };
 
-// Of a socket that does not block. One thread at a time.
+// The TLS stream over a non-blocking socket. One thread at a time.
 class TlsStream final {
  public:
   enum class State : std::uint8_t {
-    kDone,         // some bytes
-    kWantsInput,   // again when the socket can be read
-    kWantsOutput,  // again when it can be written
+    kDone,         // some bytes were transferred
+    kWantsInput,   // try again when the socket is readable
+    kWantsOutput,  // try again when it is writable
     kEnd,          // the peer sends nothing more
-    kBroken,       // no TLS, a certificate that is not accepted, or the socket failed
+    kBroken,       // no TLS, an unacceptable certificate, or a socket error
   };
   struct Outcome {
     State state;
     std::size_t bytes = 0;
   };
 
-  // The handshake comes with the first read() or write(). Null if there is no memory for it.
+  // The first read() or write() begins the handshake. Null: out of memory.
   [[nodiscard]] static std::unique_ptr<TlsStream> open(const TlsContext& context, int socket);
 
   [[nodiscard]] Outcome read(std::span<char> into);
-  // After kWantsInput or kWantsOutput: again with the same bytes, and possibly more behind them.
+  // After kWantsInput or kWantsOutput, call it with the same bytes, possibly with more behind them.
   [[nodiscard]] Outcome write(std::string_view text);
-  // Whether read() has some without the socket.
+  // Whether read() has bytes without reading the socket.
   [[nodiscard]] bool has_pending() const noexcept;
   [[nodiscard]] bool is_established() const noexcept;
   // Tells the peer that nothing more comes.

@@ -13,11 +13,11 @@
 namespace idmint::restore {
 namespace {
 
-using Name = std::pair<std::string, std::string>;  // database and collection, as blocks have it
+using Name = std::pair<std::string, std::string>;  // database and collection, as in the blocks
 
-// Where the documents of a namespace go.
+// The destination of a namespace's documents.
 struct Namespace {
-  std::optional<std::size_t> collection;  // of collections(); nothing: it is left out
+  std::optional<std::size_t> collection;  // index in collections(); nullopt: left out
 };
 
 struct Header {
@@ -48,7 +48,7 @@ std::optional<Header> parse_header(Document document) {
       return std::nullopt;
     }
   }
-  // Before documents, the CRC is 0.
+  // The CRC is 0 before any documents.
   return at.err_off == 0 && known == 15 && (header.end || header.crc == 0) ? std::optional(header)
                                                                            : std::nullopt;
 }
@@ -77,11 +77,11 @@ class BaseArchive final : public BaseBackup {
     return {Code::kDataLoss,
             path_ + " is damaged at byte " + std::to_string(reader.position()) + ": " + what};
   }
-  // The magic number, and the documents up to the first block.
+  // Reads the magic number, and the documents up to the first block.
   Result<void> pass_prelude(DocumentReader& reader,
                             const std::function<Result<void>(Document)>& take) const;
   Result<void> add(Document document);
-  // Each document, and the end of each block. `last`: nothing is read after the end of this one.
+  // Reads the documents and ends of all blocks. `last`: reads nothing after the end of this block.
   struct Visitor {
     std::function<Result<void>(const Name&, const Namespace&, Document, const DocumentReader&)>
         document;
@@ -142,7 +142,7 @@ Result<void> BaseArchive::open() {
   });
   if (!done) return done;
   if (!has_header) return std::unexpected(damaged(*reader, "the archive has no header"));
-  // Blocks name collections; documents() counts them.
+  // Blocks name collections; documents() takes their index in collections().
   std::vector<std::size_t> order(collections_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(order, {}, [&](std::size_t i) {
@@ -156,7 +156,7 @@ Result<void> BaseArchive::open() {
   return {};
 }
 
-// Of the prelude: {db, collection, metadata, size, type}.
+// Adds a namespace from the prelude: {db, collection, metadata, size, type}.
 Result<void> BaseArchive::add(Document document) {
   const auto refuse = [](const std::string& why) {
     return std::unexpected(Error{Code::kDataLoss, why});

@@ -1,12 +1,16 @@
-// A base backup as mongodump makes it: a folder, or an archive.
+// A base backup in mongodump's format: a folder, or an archive.
 //
-// Layout: <db>/<collection>.bson and <collection>.metadata.json, each also as .gz; prelude.json;
-// oplog.bson at the top, the oplog of the time that the backup took. Its last entry is the moment
-// that the backup is of, once the slice was replayed. Names are escaped as url.QueryEscape does,
-// longer ones than 238 bytes cut and hashed; the metadata has them in full. Archives: magic
-// 0x8199e26d, a header, the metadata of each namespace, then blocks of documents that interleave,
-// each namespace ended by a CRC-64 of its documents. (mongo-tools 100.18, as "Formats" in
-// docs/design/006-restore.md has it.)
+// A folder has, each also as .gz:
+// - <db>/<collection>.bson and <db>/<collection>.metadata.json;
+// - prelude.json;
+// - oplog.bson, the slice: the oplog of the time that the backup took. After its replay, the backup
+//   shows the moment of its last entry.
+// Names are escaped as by url.QueryEscape. Names longer than 238 bytes are cut and hashed; the
+// metadata has them in full.
+//
+// An archive has the magic number 0x8199e26d, a header, the metadata of each namespace, then
+// interleaved blocks of documents. A CRC-64 of its documents ends each namespace. (mongo-tools
+// 100.18; see "Formats" in docs/design/006-restore.md.)
 #pragma once
 
 #include <cstdint>
@@ -26,48 +30,50 @@
 
 namespace idmint::restore {
 
-// The collection that its documents are in.
+// The name of the collection that holds the documents.
 [[nodiscard]] std::string data_name(const CollectionFacts& collection);
 
-// Where documents go. `documents` are whole, of one collection, in their order, and valid during
-// the call.
+// Receives documents: whole ones of one collection, in their order, valid during the call.
 using TakeDocuments = std::function<Result<void>(const CollectionFacts& collection,
                                                  std::span<const Document> documents)>;
 
-// Any number of threads may share it: each call reads for itself.
+// Any number of threads may share it: each call opens the files for itself.
 class BaseBackup {
  public:
   virtual ~BaseBackup() = default;
   BaseBackup(const BaseBackup&) = delete;
   BaseBackup& operator=(const BaseBackup&) = delete;
 
-  // Sorted by database and name; without what is_left_out() of backup_names.h.
+  // Sorted by database and name; without is_left_out() of names.h.
   [[nodiscard]] const std::vector<CollectionFacts>& collections() const { return collections_; }
-  // "admin.system.users"; what is in the backup, and is not restored.
+  // What the backup has and a restore leaves out, such as "admin.system.users".
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
-  // Of prelude.json or the header; empty: not known.
+  // From prelude.json or the header; empty: unknown.
   [[nodiscard]] const std::string& server_version() const { return server_version_; }
-  // Whether idmint-restore made it: then collections were read by their UUIDs, and its slice of the
+  // Whether idmint-restore made it. If so, collections were read by UUID, and the slice of the
   // oplog may have renames.
   [[nodiscard]] bool is_ours() const { return tool_.starts_with("idmint-restore "); }
-  // Its checksums, which check() compares. Nothing: it has none.
+  // Its checksums; check() verifies them. nullopt: it has none.
   [[nodiscard]] const std::optional<Checksums>& checksums() const { return checksums_; }
 
-  // Reads all of it once, to find what is damaged: framing, lengths, CRCs, validate() of each
-  // document, entries of the oplog. kDataLoss, with file and offset. kFailedPrecondition: of a
-  // sharded cluster, which an archive shows only here. `progress` is given bytes of its files.
+  // Reads the whole backup once and looks for damage: framing, lengths, CRCs, validate() of each
+  // document, entries of the oplog. `progress` gets bytes of the backup's files. Errors:
+  // - kDataLoss: damage, with file and offset.
+  // - kFailedPrecondition: the backup is of a sharded cluster. An archive shows that only here.
   [[nodiscard]] virtual Result<void> check(const TakeProgress& progress) const = 0;
-  // The documents of all collections, up to 1000 or 16 MB in a call, never of two collections.
-  // `only`: of this one alone; an archive refuses that with kUnimplemented, as it is read once.
-  // kDataLoss: as check(), but the documents are not validated.
+  // The documents of all collections, or of the collection `only`. Each call of `take` gets up to
+  // 1000 documents or 16 MB of one collection. Errors:
+  // - kUnimplemented: `only` of an archive, which is read as a whole.
+  // - kDataLoss: as check(), but the documents are not validated.
   [[nodiscard]] virtual Result<void> documents(std::optional<std::size_t> only,
                                                const TakeDocuments& take) const = 0;
-  // Whether it has a slice of the oplog, and that slice, an entry at a time. kNotFound: it has
-  // none. kDataLoss: no entry is in it, too.
+  // Whether it has a slice of the oplog; and the slice, entry by entry. Errors of oplog():
+  // - kNotFound: there is no slice.
+  // - kDataLoss: the slice is damaged or has no entry.
   [[nodiscard]] virtual bool has_oplog() const = 0;
   [[nodiscard]] virtual Result<void> oplog(
       const std::function<Result<void>(const Entry&)>& take) const = 0;
-  // Bytes of its files, which check() reads.
+  // The size of its files, which check() reads, in bytes.
   [[nodiscard]] virtual std::uint64_t size() const = 0;
 
  protected:
@@ -80,13 +86,15 @@ class BaseBackup {
 };
 
 struct BaseOptions {
-  bool not_sharded = false;  // it is known to be of no sharded cluster, whatever it shows
+  bool not_sharded = false;  // the backup is known to be of no sharded cluster, whatever it shows
 };
 
-// A folder, or the file of an archive. kNotFound: nothing there. kDataLoss: damaged names, metadata
-// or framing. kFailedPrecondition: of a sharded cluster (config.shards, config.collections, a shard
-// identity); two files for one collection.
-// Names never lead out of the folder: "..", NUL and "/" in a database's name are refused.
+// Opens a folder, or the file of an archive. Names never lead out of the folder: "..", NUL and "/"
+// in the name of a database are refused. Errors:
+// - kNotFound: there is nothing at `path`.
+// - kDataLoss: names, metadata or framing are damaged.
+// - kFailedPrecondition: the backup is of a sharded cluster (it has config.shards,
+//   config.collections or a shard identity), or two files are for one collection.
 [[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_base(const std::string& path,
                                                             const BaseOptions& options = {});
 

@@ -10,7 +10,7 @@ namespace {
 
 using Table = std::array<std::uint64_t, 256>;
 
-// [n][b]: of the byte b, and n zeros after it. Eight bytes are looked up at once so.
+// [n][b]: the CRC of the byte b followed by n zeros. Eight bytes are looked up at once.
 constexpr std::array<Table, 8> kTables = [] {
   constexpr std::uint64_t reflected_polynomial = 0xc96c5795d7870f42;
   std::array<Table, 8> tables{};

@@ -24,11 +24,11 @@
 namespace idmint::restore {
 namespace {
 
-// How often collections are listed while one of them is in halves or renamed, and milliseconds in
-// between.
+// The attempts to list collections while one is half created or renamed, and the milliseconds
+// between two attempts.
 constexpr int kListings = 20;
 constexpr int kRestOfDump = 100;
-// How often a collection is read again that was renamed meanwhile, or rolled over.
+// The attempts to read a collection that is renamed, or rolls over, meanwhile.
 constexpr int kReadings = 100;
 
 Error rolled_over(Timestamp at) {
@@ -38,17 +38,17 @@ Error rolled_over(Timestamp at) {
               "while less is written"};
 }
 
-// What there is.
+// ---- the collections
 
-// As the common tools have it: with users and roles, without what is of the cluster.
+// Like the common tools, includes users and roles, and excludes the cluster's own collections.
 bool is_dumped(std::string_view database, std::string_view collection) {
   if (collection.find('$') != std::string_view::npos) return false;
   if (database == "admin") return collection != "system.keys";
   return collection == "system.js" || !collection.starts_with("system.");
 }
 
-// Without those that are being built: when they are, the oplog says so. None of a collection that
-// was dropped meanwhile, which the oplog says too.
+// Omits indexes that are being built: the oplog has the end of the build. A collection that was
+// dropped meanwhile has none: the oplog has the drop.
 Result<void> add_indexes(Member& member, CollectionFacts& facts) {
   const Bson list = Bson("listIndexes", facts.name, "includeBuildUUIDs", true);
   const Result<bool> listed =
@@ -60,7 +60,7 @@ Result<void> add_indexes(Member& member, CollectionFacts& facts) {
   return listed ? Result<void>{} : std::unexpected(listed.error());
 }
 
-// Those that are dumped.
+// The databases to dump.
 Result<std::vector<std::string>> list_databases(Member& member) {
   const Result<Bson> reply = member.command("admin", listing_of_databases().get());
   if (!reply) return std::unexpected(reply.error());
@@ -71,8 +71,8 @@ Result<std::vector<std::string>> list_databases(Member& member) {
   return names;
 }
 
-// A time-series collection is made and dropped in two steps, between which its documents are there
-// and it is not. Its name; empty: there is none such.
+// A time-series collection is created and dropped in two steps; between them its buckets exist and
+// it does not. Returns its name; empty: there is no such collection.
 std::string half_of_series(const std::set<std::string>& names) {
   for (const std::string& name : names) {
     constexpr std::string_view buckets = "system.buckets.";
@@ -82,8 +82,8 @@ std::string half_of_series(const std::set<std::string>& names) {
   return {};
 }
 
-// Waits a moment for such a step. If it does not come, the create or drop was cut short, and the
-// documents belong to no collection: a note says so.
+// Waits briefly for the other step. If it does not come, the create or drop was interrupted, and
+// the buckets belong to no collection. A note says so.
 Result<std::vector<CollectionFacts>> list_database(Member& member, const std::string& database,
                                                    std::vector<std::string>& notes) {
   for (int attempt = 0;; ++attempt) {
@@ -138,7 +138,7 @@ Result<std::vector<CollectionFacts>> list_collections(Member& member, const Name
   return all;
 }
 
-// About how many documents there are, from what the server keeps count of.
+// The approximate number of documents, from the server's own counts.
 Result<std::int64_t> count_documents(Member& member, std::span<const CollectionFacts> collections) {
   std::int64_t total = 0;
   for (const CollectionFacts& each : collections) {
@@ -151,7 +151,7 @@ Result<std::int64_t> count_documents(Member& member, std::span<const CollectionF
   return total;
 }
 
-// The oldest entry of a transaction that is not at its end; nothing: none is open.
+// The oldest entry of a transaction that has not ended; nullopt: none is open.
 Result<std::optional<Timestamp>> oldest_transaction(Member& member) {
   const Bson find = Bson("find", "transactions", "filter",
                          Bson("state", Bson("$in", array("prepared", "inProgress"))), "sort",
@@ -172,17 +172,17 @@ Result<std::optional<Timestamp>> oldest_transaction(Member& member) {
   return oldest;
 }
 
-// The documents, read by a thread while another writes what it read before.
+// ---- the documents: one thread reads, and another writes what was read before
 
 struct Piece {
   std::size_t collection = 0;
-  Bson reply = Bson::none();  // that `batch` is in
-  Document batch{};           // an array of documents; none: the collection is at its end
+  Bson reply = Bson::none();  // the memory of `batch`
+  Document batch{};           // an array of documents; none: the end of the collection
 };
 
 class Handover {
  public:
-  // Waits for room. False: nobody wants more.
+  // Waits for room. False: the consumer has stopped.
   bool give(Piece piece) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return pieces_.size() < kMost || closed_; });
@@ -191,7 +191,7 @@ class Handover {
     changed_.notify_all();
     return true;
   }
-  // Waits for one. Nothing: there are no more.
+  // Waits for a piece. nullopt: there are no more.
   std::optional<Piece> take() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !pieces_.empty() || closed_; });
@@ -201,7 +201,7 @@ class Handover {
     changed_.notify_all();
     return piece;
   }
-  // No more are given; what is there can be taken still.
+  // Refuses further pieces. The queued ones can still be taken.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -209,7 +209,7 @@ class Handover {
   }
 
  private:
-  static constexpr std::size_t kMost = 2;  // of about 4 MB each, and at most 16
+  static constexpr std::size_t kMost = 2;  // of about 4 MB each, 16 MB at most
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -217,8 +217,8 @@ class Handover {
   bool closed_ = false;
 };
 
-// Whether a collection is still there whose cursor was ended: a rename does that, and a rollback.
-// If it was dropped, the slice of the oplog has the drop.
+// Whether the collection still exists after the server closed its cursor. Renames and rollbacks
+// close cursors too. If it was dropped, the slice of the oplog has the drop.
 Result<bool> is_there_still(Member& member, const CollectionFacts& collection) {
   const std::string name = data_name(collection);
   bool there = false;
@@ -234,7 +234,7 @@ Result<bool> is_there_still(Member& member, const CollectionFacts& collection) {
   return there;
 }
 
-// Finds all documents of a collection: by its UUID, as its name may change meanwhile.
+// Finds all documents of a collection by its UUID, because its name may change meanwhile.
 Bson find_all(const CollectionFacts& collection) {
   Bson find;
   if (collection.uuid.empty()) {
@@ -251,10 +251,10 @@ Bson find_all(const CollectionFacts& collection) {
   return find;
 }
 
-// Gives the documents of a collection. One that is renamed meanwhile is read from its beginning
-// again: what comes twice the restore passes over, and the slice has what became of it. So is a
-// capped one that rolled over: the position of its cursor was deleted, and so was all before it, so
-// that no document comes twice.
+// Reads the documents of a collection. If it is renamed meanwhile, reads it again from the
+// beginning: the restore ignores duplicates, and the slice has later changes. A capped collection
+// that rolls over is also read again. It yields no duplicates, because the position of its cursor,
+// and everything before, was deleted.
 Result<void> read_collection(Member& member, const CollectionFacts& collection,
                              const Member::TakeBatch& take) {
   const Bson find = find_all(collection);
@@ -275,7 +275,7 @@ Result<void> read_collection(Member& member, const CollectionFacts& collection,
                                     ns});
 }
 
-// Gives the documents of all collections, and says what the newest entry was after each.
+// Reads the documents of all collections, and the newest entry of the oplog after each.
 Result<std::vector<OpTime>> read_documents(Member& member, Timestamp start,
                                            std::span<const CollectionFacts> collections,
                                            Handover& to) {
@@ -345,9 +345,9 @@ Result<std::vector<OpTime>> copy_documents(Member& member, Timestamp start,
   return ends;
 }
 
-// The slice of the oplog.
+// ---- the slice of the oplog
 
-// From `start` to `end`, both of which must be there.
+// Reads the entries from `start` to `end`, both of which must exist.
 Result<void> read_slice(Member& member, Timestamp start, Timestamp end,
                         const std::function<Result<void>(const Entry&)>& take) {
   const Bson find = Bson("find", "oplog.rs", "filter",
@@ -392,7 +392,7 @@ Result<Timestamp> begin_of_transaction(Member& member, Timestamp at) {
   }
 }
 
-// Checks the slice, and finds where it has to begin so that its transactions are whole.
+// Checks the slice, and returns the start that it needs for complete transactions.
 Result<Timestamp> check_slice(Member& member, Timestamp start, Timestamp end, Timestamp listed) {
   while (true) {
     SliceCheck slice(listed);
@@ -411,7 +411,7 @@ Result<Timestamp> check_slice(Member& member, Timestamp start, Timestamp end, Ti
   }
 }
 
-// Whether a collection was renamed in this time.
+// Whether a collection was renamed in this span.
 Result<bool> renamed_between(Member& member, Timestamp start, Timestamp end) {
   const Bson there = Bson("$exists", true);
   const Bson find = Bson(
@@ -431,8 +431,8 @@ Result<bool> renamed_between(Member& member, Timestamp start, Timestamp end) {
   return renamed;
 }
 
-// The collections, and the time from which on the slice has what happens to them. Their names are
-// those that they had at `start`: the slice is replayed by names.
+// The collections, and the start of the slice. The names are those at `start`, because the slice is
+// replayed by names.
 struct Listing {
   Timestamp start;   // of the slice
   Timestamp listed;  // the newest entry after it
@@ -443,7 +443,8 @@ Result<Listing> list_at_a_time(Member& member, const NamespaceFilter& wanted) {
   for (int attempt = 0;; ++attempt) {
     const Result<OpTime> newest = member.newest_of_majority();
     if (!newest) return std::unexpected(newest.error());
-    // After the newest entry, so that a transaction is seen that begins before it and ends later.
+    // Asked after the newest entry, so that it sees a transaction that begins before and ends
+    // later.
     const Result<std::optional<Timestamp>> open = oldest_transaction(member);
     if (!open) return std::unexpected(open.error());
     Listing listing{.start = std::min(newest->ts, open->value_or(newest->ts)), .listed = {}};
@@ -467,7 +468,7 @@ Result<Listing> list_at_a_time(Member& member, const NamespaceFilter& wanted) {
   }
 }
 
-// kUnavailable: what was read was rolled back.
+// kUnavailable: data in the backup was rolled back.
 Result<void> require_majority(Member& member, const std::vector<OpTime>& ends) {
   for (const OpTime& end : ends) {
     const Result<Bson> document = member.entry_of_majority(end.ts);

@@ -14,34 +14,38 @@
 namespace idmint::restore {
 
 struct DumpFacts {
-  std::string member;  // that it was read from
+  std::string member;  // the member that was read
   std::string version;
   std::int64_t databases = 0;
-  std::int64_t collections = 0;  // views and time-series collections too
+  std::int64_t collections = 0;  // with views and time-series collections
   std::int64_t documents = 0;
   std::int64_t bytes = 0;  // of the documents
-  // Of the slice of the oplog; `last` is the moment that the backup is of.
+  // The slice of the oplog. The backup shows the moment `last`.
   std::int64_t entries = 0;
   Timestamp first{};
   Timestamp last{};
   std::vector<std::string> notes{};  // what a person should know, each a sentence
 };
 
-// Told how many documents are done, and how many there were; an error ends the dump.
+// Gets the number of documents read, and of documents in all. An error ends the dump.
 using TakeDumpProgress = std::function<Result<void>(std::int64_t done, std::int64_t total)>;
 
-// All databases but config and local, from the member that the URI prefers. The documents are read
-// as they are, while others write; the slice of the oplog goes from before the first to after the
-// last, so that its replay makes them those of one moment. Nothing in it is rolled back later: its
-// end, and where each collection ended, are read back from what a majority has.
+// Dumps all databases but config and local, from the member that the URI prefers. Documents are
+// read while others write. The slice of the oplog begins before the first read and ends after the
+// last, so its replay brings all documents to one moment. Nothing in the backup is rolled back
+// later: dump() reads the end of the slice, and the point at which each collection's read ended,
+// again with read concern majority.
 //
-// A collection is read by its UUID, from its beginning again if it is renamed meanwhile, as $out
-// does it with its temporary one. kInvalidArgument: a pattern of target.excluded is empty.
+// A collection is read by UUID. If it is renamed meanwhile, as $out renames its temporary one, it
+// is read again from the beginning.
 //
-// kOutOfRange: the oplog rolled over meanwhile. kUnavailable: the connection or the member was
-// lost, its writes were rolled back, or something was done that no backup of that time can have
-// (SliceCheck). kFailedPrecondition: a standalone, a sharded cluster. kPermissionDenied: the user
-// lacks the role backup. Else as BackupWriter. Nothing is there after an error.
+// Nothing is left on disk after an error. Errors, besides those of BackupWriter:
+// - kInvalidArgument: a pattern of target.excluded is empty.
+// - kOutOfRange: the oplog rolled over meanwhile.
+// - kUnavailable: the connection or the member was lost, writes were rolled back, or an operation
+//   happened that a backup cannot span (SliceCheck).
+// - kFailedPrecondition: the server is a standalone or a sharded cluster.
+// - kPermissionDenied: the user lacks the role backup.
 [[nodiscard]] Result<DumpFacts> dump(Server server, const BackupTarget& target,
                                      const TakeDumpProgress& progress);
 

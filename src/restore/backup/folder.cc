@@ -24,7 +24,7 @@ std::unexpected<Error> damaged(const std::string& path, const std::string& what)
   return std::unexpected(Error{Code::kDataLoss, path + ": " + what});
 }
 
-// The files of one collection; empty: there is none.
+// The files of one collection; empty: no such file.
 struct Files {
   std::string documents;
   std::string metadata;
@@ -41,14 +41,14 @@ constexpr std::array kExtensions = {
     Extension{".bson.gz", &Files::documents},
 };
 
-// Nothing, but no error, for what cannot be looked at: reading it tells.
+// 0 if it cannot be examined. Reading it will report the error.
 std::uint64_t size_of(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = path.empty() ? 0 : fs::file_size(path, error);
   return error ? 0 : size;
 }
 
-// What is in a folder, sorted; files and folders alone, and nothing hidden ("..x" is a trick).
+// The files and subfolders of a folder, sorted. Skips hidden ones, but not "..x", which is a trick.
 Result<std::vector<fs::directory_entry>> entries_of(const std::string& path) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;
@@ -82,19 +82,19 @@ class BaseFolder final : public BaseBackup {
   Result<void> open_collection(const std::string& database, const std::string& stem,
                                std::map<std::string, Files>& all);
   Result<void> read_prelude(const std::string& path);
-  // Of a collection; each document, and how much of the file was read.
+  // Receives each document of a file; the reader tells how much of the file was read.
   using TakeDocument = std::function<Result<void>(Document, const DocumentReader&)>;
   Result<void> read(const std::string& file, const TakeDocument& take, bool hashed = false) const;
-  // What its checksum says of a file. Nothing: it has no checksums. kDataLoss: it is none of those
-  // that were written.
+  // The checksum of a file. nullopt: the folder has no checksums. kDataLoss: it is not among the
+  // files that were written.
   Result<std::optional<FileSum>> sum_of(const std::string& file) const;
-  // Those that check() does not read otherwise.
+  // Checks the files that check() does not read otherwise.
   Result<void> check_small_files() const;
 
   const std::string path_;
   const BaseOptions options_;
   std::string oplog_;
-  std::vector<std::string> data_;  // of each of collections_; empty: a view
+  std::vector<std::string> data_;  // one for each of collections_; empty: a view
 };
 
 Result<void> BaseFolder::open() {
@@ -175,7 +175,7 @@ Result<void> BaseFolder::open_database(const std::string& database) {
   }
   for (const auto& [stem, each] : files) {
     if (each.documents.empty()) continue;
-    // Of what is left out, none has a name that is cut but in a database that is left out.
+    // Cut names are left out only as a part of a database that is left out.
     const std::optional<std::string> name = is_cut_stem(stem) ? stem : unescape_stem(stem);
     if (!name) return damaged(each.documents, "its name is no escaped name of a collection");
     if (!is_left_out(database, *name))
@@ -188,7 +188,7 @@ Result<void> BaseFolder::open_database(const std::string& database) {
     });
     if (!done) return done;
   }
-  // As the names are sorted, which their escapes are not.
+  // Sort by name; the order of the escaped names is different.
   std::vector<std::size_t> order;
   for (std::size_t i = first; i < collections_.size(); ++i) order.push_back(i);
   std::ranges::sort(order, {},
@@ -212,7 +212,7 @@ Result<void> BaseFolder::open_collection(const std::string& database, const std:
   Result<CollectionFacts> facts = parse_metadata(*text);
   if (!facts) return damaged(path, facts.error().message);
   facts->database = database;
-  if (facts->name.empty()) {  // of an older dump
+  if (facts->name.empty()) {  // an older dump
     if (is_cut_stem(stem)) return damaged(path, "it does not say the whole name of its collection");
     const std::optional<std::string> name = unescape_stem(stem);
     if (!name) return damaged(path, "its name is no escaped name of a collection");
@@ -221,7 +221,7 @@ Result<void> BaseFolder::open_collection(const std::string& database, const std:
   if (file_stem(facts->name) != stem)
     return damaged(path, "it is the metadata of another collection");
   if (const auto wrong = wrong_collection_name(database, facts->name)) return damaged(path, *wrong);
-  if (is_left_out(database, facts->name)) return {};  // its documents are the next to be seen
+  if (is_left_out(database, facts->name)) return {};  // its documents are seen later
   const auto data = all.find(file_stem(data_name(*facts)));
   std::string documents;
   if (data != all.end()) documents = std::exchange(data->second.documents, {});
@@ -272,7 +272,7 @@ Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take,
   Result<DocumentReader> reader = DocumentReader::open(file);
   if (!reader) return std::unexpected(std::move(reader.error()));
   if (sum) reader->hash_first(reader->size());
-  // An empty collection is an empty file, but not once it was compressed.
+  // An empty collection is an empty file, but its compressed form is not empty.
   if (reader->size() == 0 && file.ends_with(".gz"))
     return damaged(file, "it is empty, and no compressed data");
   while (true) {

@@ -19,8 +19,8 @@ std::unexpected<Error> damaged(const std::string& why) {
 
 enum class Shape : std::uint8_t { kText, kNumber, kTrue, kObject };
 
-// How an object looks that stands for a value: its first key and that one's value, the second key,
-// and the keys of an object within.
+// The form of an object that stands for a value: its first key and the type of that key's value,
+// its second key, and the keys of an inner object.
 struct Wrapper {
   const char* key;
   Shape shape;
@@ -74,10 +74,10 @@ bool is_wrapper(const Json& object) {
   });
 }
 
-// More than a server takes.
+// Servers accept less.
 constexpr int kDeepestMetadata = 200;
 
-// All of these go down into what read_extended_json() has found to be no deeper than that.
+// These recurse. read_extended_json() has limited the depth before.
 
 Result<void> append(bson_t* to, const std::string& key, const Json& value);
 
@@ -131,7 +131,7 @@ Result<void> append(bson_t* to, const std::string& key, const Json& value) {
   return ok ? Result<void>{} : damaged("it is larger than a document can be");
 }
 
-// Outside of strings.
+// Removes blanks outside of strings.
 std::string without_blanks(std::string_view json) {
   std::string text;
   bool in_string = false;
@@ -181,7 +181,7 @@ bool is_uuid(std::string_view text) {
 }  // namespace
 
 Result<Bson> read_extended_json(std::string_view json) {
-  // Before anything goes down into it.
+  // Check the depth before any recursion.
   bool too_deep = false;
   const auto look = [&](int depth, Json::parse_event_t, const Json&) {
     too_deep = too_deep || depth > kDeepestMetadata;

@@ -1,4 +1,4 @@
-// What a backup says of a collection: the text of its .metadata.json.
+// The metadata of a collection: the text of its .metadata.json.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace idmint::restore {
 
-// Of canonical or relaxed extended JSON, and of the older kind. Unlike libbson's reader, it leaves
-// operators of queries alone that look a little like types: {"$type": ["string"]} in a validator,
-// {"$regex": "^a"} in the pipeline of a view. kDataLoss: it is none.
+// Accepts canonical, relaxed and legacy extended JSON. Unlike libbson's reader, it keeps query
+// operators that resemble types: {"$type": ["string"]} in a validator, {"$regex": "^a"} in the
+// pipeline of a view. kDataLoss: the text is not extended JSON.
 [[nodiscard]] Result<Bson> read_extended_json(std::string_view json);
-// Canonical, without blanks. kUnimplemented: it would not be read as the same document.
+// Writes canonical extended JSON without blanks. kUnimplemented: the text would be read as another
+// document.
 [[nodiscard]] Result<std::string> write_extended_json(Document document);
 
-// Kind, UUID, options and indexes; the name, if it is there. kDataLoss: what is wrong with it, not
-// where it stands.
+// Kind, UUID, options and indexes; the name, if it is there. kDataLoss: the message says what is
+// wrong, not where.
 [[nodiscard]] Result<CollectionFacts> parse_metadata(std::string_view json);
 [[nodiscard]] Result<std::string> print_metadata(const CollectionFacts& collection);
 

@@ -1,4 +1,4 @@
-// What the two kinds of base backup share.
+// The parts that both kinds of base backup share.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace idmint::restore {
 
-// Where the documents of one collection are held, until there are enough of them.
+// Collects the documents of one collection until a batch is full.
 class Batch {
  public:
   [[nodiscard]] bool has_room(std::size_t size) const {
     return sizes_.size() < kMostDocuments && bytes_.size() + size <= kMostBytes;
   }
   void add(Document document);
-  // All of them, which are gone then. Calls nobody if there are none.
+  // Hands all documents to `take` and clears the batch. Does not call `take` if there are none.
   [[nodiscard]] Result<void> give(const CollectionFacts& collection, const TakeDocuments& take);
 
  private:
@@ -31,13 +31,13 @@ class Batch {
   std::vector<Document> documents_;
 };
 
-// Whether its documents, which is_left_out() of restores, can show a sharded cluster.
+// Whether documents of this collection, which restores leave out, can reveal a sharded cluster.
 [[nodiscard]] bool may_show_sharding(std::string_view database, std::string_view collection);
-// kFailedPrecondition: this document of such a collection does.
+// kFailedPrecondition: this document of such a collection reveals one.
 [[nodiscard]] Result<void> refuse_sharded(std::string_view database, std::string_view collection,
                                           Document document, const std::string& path);
 
-// The error, with the file and the offset before it.
+// The error, with the file and the offset in front of its message.
 [[nodiscard]] Error at_byte(const std::string& path, std::uint64_t offset, Error error);
 
 [[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_folder(const std::string& path,

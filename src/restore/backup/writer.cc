@@ -22,12 +22,12 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kTool = "idmint-restore " IDMINT_VERSION;
 
-// Without slashes at its end.
+// Removes trailing slashes.
 std::string trimmed(const std::string& path) {
   return path.substr(0, path.find_last_not_of('/') + 1);
 }
 
-// Where a backup is until it is whole.
+// The place of a backup until it is complete.
 class Slot {
  public:
   explicit Slot(const std::string& path) : path_(trimmed(path)), partial_(path_ + ".partial") {}
@@ -51,7 +51,7 @@ class Slot {
     }
     return {};
   }
-  // It is ours to remove.
+  // The destructor removes it from now on.
   void made() { made_ = true; }
   [[nodiscard]] Result<void> finish() {
     if (Result<void> done = rename_new(partial_, path_); !done) return done;
@@ -91,11 +91,11 @@ class FolderWriter final : public BackupWriter {
     return open_file(folder + "/" + file_stem(data_name(collection)) + ".bson" +
                      (target_.gzip ? ".gz" : ""));
   }
-  // Compressed too, it has this name.
+  // The name is the same if it is compressed.
   Result<void> begin_oplog() override { return open_file(place_.partial() + "/oplog.bson"); }
   Result<void> add(Document document) override { return file_->write(document.bytes()); }
   Result<void> end() override {
-    if (!file_) return {};  // of a view
+    if (!file_) return {};  // a view
     Result<void> done = file_->finish();
     note(*file_);
     file_.reset();
@@ -179,7 +179,7 @@ class ArchiveWriter final : public BackupWriter {
     return done ? number(kTerminator) : done;
   }
 
-  // A view has its block too, without documents: the common tools make it when they see that.
+  // A view has a block without documents, which makes the common tools create it.
   Result<void> begin(const CollectionFacts& collection) override {
     return begin(collection.database, data_name(collection));
   }
@@ -203,7 +203,7 @@ class ArchiveWriter final : public BackupWriter {
     const std::string path = trimmed(target_.path);
     sums.files[std::filesystem::path(path).filename().string()] = {.bytes = file_->bytes(),
                                                                    .sha256 = file_->sha256()};
-    // First: what has its name is whole.
+    // Written first, so that a backup with its final name is complete.
     done = write_checksums(checksums_beside(path), sums);
     return done ? place_.finish() : done;
   }

@@ -1,4 +1,4 @@
-// completion, version: what idmint-restore says of itself.
+// completion, version: information about idmint-restore.
 #include <CLI/CLI.hpp>
 #include <string>
 

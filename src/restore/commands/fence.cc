@@ -1,4 +1,4 @@
-// fence: no id that production handed out comes again from the restored server.
+// fence: raises the restored server past all ids that production handed out.
 #include "restore/fence/fence.h"
 
 #include <fcntl.h>
@@ -114,8 +114,8 @@ Result<FenceOptions> fence_options() {
   return options;
 }
 
-// Adds a line to a file that is kept: what earlier runs wrote there stays. It is on the disk when
-// this returns. A line that a kill cut is ended first.
+// Appends a line to a file and syncs it. Keeps the lines of earlier runs. Terminates a last line
+// that a kill cut.
 Result<void> keep_line(const std::string& path, const std::string& line) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return unwritable(path, errno);
@@ -162,7 +162,7 @@ class FenceOnTerminal final : public FenceObserver {
   void end() { progress_.reset(); }
 
  private:
-  std::string unit_{};  // which the progress shows
+  std::string unit_{};  // the unit of the progress
   std::optional<Progress> progress_{};
 };
 
@@ -187,7 +187,7 @@ Result<void> run_fence(Context& context) {
     return {};
   }
   const std::vector<std::string> refused = report.refused();
-  // What is wrong before there are rows is told by the error alone.
+  // Without rows, the error alone tells what is wrong.
   if (done || !refused.empty()) {
     if (context.json) {
       const std::string_view state = !carry_out ? "dry run" : done ? "fenced" : "failed";

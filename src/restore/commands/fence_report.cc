@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kAlikeShown = 5;  // documents of one collection; more are one row
+constexpr std::size_t kAlikeShown = 5;  // documents shown per collection; more become one row
 
 std::string_view outcome_name(FenceOutcome outcome) {
   switch (outcome) {
@@ -55,7 +55,7 @@ std::string spans_text(const std::vector<NumberSpan>& spans) {
   return text;
 }
 
-// Where a source comes from, and where it goes.
+// The position of a source before and after the fence.
 std::pair<std::string, std::string> movement(const FencedSource& row) {
   if (!row.past.empty()) return {"-", "past " + row.past};
   if (row.claims != 0)

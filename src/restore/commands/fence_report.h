@@ -1,4 +1,4 @@
-// What fence says, for people and as JSON.
+// The output of `fence`: text, and JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// find: the bad operation of an oplog, and the limit that a restore stops at.
+// find: the harmful operation in an oplog, and the limit for a restore.
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
@@ -98,7 +98,7 @@ Result<FindFilter> filter_of() {
   return filter;
 }
 
-// At most one, so that a path that cannot be written is known before the oplog is read.
+// At most one file. Opened early, so that an unwritable path is detected before the oplog is read.
 using ReportFiles = std::vector<ReportFile>;
 
 Result<ReportFiles> report_file(const std::string& path) {
@@ -117,8 +117,8 @@ Result<void> run_find(Context& context) {
   if (!picture) return std::unexpected(std::move(picture.error()));
   Result<ReportFiles> page = report_file(find_options.html);
   if (!page) return std::unexpected(std::move(page.error()));
-  // All of a dump is read: what numbers were before the span, and what follows it, belongs to the
-  // answer. Of a live oplog only the beginning is spared.
+  // A dump is read completely, because values before the span and consequences after it belong to
+  // the answer. Of a live oplog only the part before the span is skipped.
   const Result<std::unique_ptr<OplogSource>> oplog = open_oplog(
       find_options.oplog, {.from = is_uri(find_options.oplog) ? filter->span.from : Timestamp{}},
       to_read(find_options.not_sharded));
@@ -150,7 +150,7 @@ Result<void> run_find(Context& context) {
     }
   }
   OplogAnswer answer = analysis.finish();
-  // Of a running set that was asked of the set.
+  // A running set was asked itself.
   if (answer.sharding.sharded() && !find_options.not_sharded && !is_uri(find_options.oplog))
     return std::unexpected(
         Error{Code::kFailedPrecondition, of_sharded_cluster((*oplog)->name(), answer.sharding)});
@@ -177,7 +177,7 @@ Result<void> run_find(Context& context) {
     print_find(context.out, report);
     for (const std::string& notice : report.answer.notices) report_notice(notice, false);
   }
-  context.out.flush();  // a picture or page may be for /dev/stdout, too
+  context.out.flush();  // the picture or page may be /dev/stdout too
   for (ReportFile& file : *picture) {
     Result<void> written = file.finish(svg_chart(
         "Operations over time", report.name + ": " + bars_title(report), operation_bars(report)));

@@ -60,7 +60,7 @@ std::string line_of(std::string_view label, const std::string& html) {
 
 // ---- time
 
-// Of the bucket: operations of each kind on all namespaces.
+// In a bucket: the operations of each kind on all namespaces.
 KindCounts counts_at(const OplogAnswer& answer, std::size_t bucket) {
   KindCounts counts{};
   for (const NamespaceFacts& row : answer.namespaces) {
@@ -75,8 +75,8 @@ std::string rectangle(std::string_view kind, double x, double y, double width, d
          "\" width=\"" + decimal(width) + "\" height=\"" + decimal(height) + "\"/>";
 }
 
-// Where on the time line suspects are, and their places, from 1. Those at about the same time are
-// one mark.
+// The positions of suspects on the time line, with their numbers from 1. Suspects close together
+// share one mark.
 std::map<double, std::string> marks_of(const FindReport& report, double width) {
   constexpr double apart = 24;
   const Timeline& timeline = report.answer.timeline;

@@ -7,7 +7,7 @@
 
 namespace idmint::restore {
 
-// HTML that refers to nothing outside of it, and is readable on light and on dark ground.
+// HTML without external references, readable in light and dark mode.
 [[nodiscard]] std::string find_page(const FindReport& report);
 
 }  // namespace idmint::restore

@@ -15,11 +15,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kLines = 24;         // of the picture
+constexpr std::size_t kLines = 24;         // in the picture
 constexpr std::size_t kRows = 12;          // of the table of namespaces
-constexpr std::size_t kEffects = 3;        // of a suspect
+constexpr std::size_t kEffects = 3;        // for one suspect
 constexpr std::size_t kLosses = 4;         // namespaces
-constexpr std::uint32_t kSurgeBegins = 3;  // seconds after its limit, at most
+constexpr std::uint32_t kSurgeBegins = 3;  // at most so many seconds after its limit
 constexpr std::size_t kRoutines = 10;      // lines
 constexpr double kWorthPrinting = 20;      // the score of a suspect
 
@@ -27,11 +27,11 @@ constexpr double kWorthPrinting = 20;      // the score of a suspect
 
 struct Stretch {
   Timestamp begin;
-  Timestamp end;  // not within
+  Timestamp end;  // exclusive
   std::uint64_t operations = 0;
 };
 
-// At most `most` equal stretches of the time in which operations were.
+// Divides the time of the operations into at most `most` equal stretches.
 std::vector<Stretch> stretches(const OplogAnswer& answer, std::size_t most) {
   const Timeline& timeline = answer.timeline;
   const std::size_t step = std::max<std::size_t>(1, (timeline.used + most - 1) / most);
@@ -52,7 +52,7 @@ std::vector<Stretch> stretches(const OplogAnswer& answer, std::size_t most) {
   return all;
 }
 
-// The places, from 1, of the suspects whose limit lies in the stretch.
+// The numbers, from 1, of the suspects whose limits are in the stretch.
 std::string suspects_within(const FindReport& report, const Stretch& stretch) {
   std::string text;
   for (std::size_t i = 0; i < shown_suspects(report); ++i) {
@@ -63,7 +63,7 @@ std::string suspects_within(const FindReport& report, const Stretch& stretch) {
   return text;
 }
 
-// At the ends of lines.
+// Removes trailing blanks of all lines.
 std::string without_blanks(const std::string& lines) {
   std::string text;
   for (std::size_t at = 0; at < lines.size();) {
@@ -76,7 +76,7 @@ std::string without_blanks(const std::string& lines) {
   return text;
 }
 
-// One column for two buckets or more, as high as there were operations.
+// A column for one or more buckets; its height shows the number of operations.
 std::string sparkline(const Buckets& buckets, const Timeline& timeline, bool blocks) {
   constexpr std::size_t most = 32;
   constexpr std::array high = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
@@ -92,7 +92,7 @@ std::string sparkline(const Buckets& buckets, const Timeline& timeline, bool blo
   const std::uint64_t largest = columns.empty() ? 0 : std::ranges::max(columns);
   std::string line;
   for (const std::uint64_t column : columns) {
-    // What is not zero is seen.
+    // Any operation is visible.
     const std::size_t level = column == 0 ? 0 : 1 + (column * 8 - 1) / largest;
     line += (blocks ? high : plain)[std::min<std::size_t>(level, 8)];
   }
@@ -295,7 +295,7 @@ std::vector<Bar> operation_bars(const FindReport& report) {
          .value = operations,
          .text = print_count(operations) + suspects_within(report, stretch)});
   }
-  // All texts as wide as the widest, so that the numbers and what follows them begin in columns.
+  // Pads all texts to the widest, so that the columns are aligned.
   std::size_t widest = 0;
   for (const Bar& bar : bars) widest = std::max(widest, bar.text.size());
   for (Bar& bar : bars) bar.text.resize(widest, ' ');

@@ -1,4 +1,4 @@
-// idmint-restore: MongoDB back to the moment before the mistake.
+// idmint-restore: restores MongoDB to the moment before a mistake.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -23,15 +23,15 @@
 namespace idmint::restore {
 namespace {
 
-// In the order in which they are used.
+// In the order of use.
 constexpr std::array kCommands = {
     &kDump,   &kReady, &kOplogCopy, &kFind, &kShow,       &kRun,
     &kVerify, &kFence, &kPromote,   &kSeed, &kCompletion, &kVersion,
 };
 
-// Loads the driver, and takes over the signals. What url_given() finds is put in the place of each
-// URL that was given. An option that takes none is refused where it was given one with a password,
-// before a message quotes it. So is an empty value: left out, most options mean something else.
+// Loads the driver, installs the signal handlers, and replaces each URL argument by url_given().
+// Refuses a URL with a password in any other option, before a message quotes it. Refuses empty
+// values, because omitting most options has another meaning.
 Result<void> settle(CLI::App& command) {
   if (Result<void> loaded = mongo::load_driver(); !loaded) return loaded;
   for (CLI::Option* const option : command.get_options()) {

@@ -9,7 +9,7 @@
 namespace idmint::restore {
 namespace {
 
-// A command that is longer is not printed, but written to a file.
+// Longer commands are written to a file instead of printed.
 constexpr std::size_t kLongestPrinted = 500;
 
 bool is_long(const Minted& minted) {

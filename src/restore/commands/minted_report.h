@@ -1,4 +1,4 @@
-// What run and verify say of the sequences and pools that a restore turned back.
+// The output of run and verify about the sequences and pools that a restore set back.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,11 +9,11 @@
 
 namespace idmint::restore {
 
-// Says what is to be done, or nothing where there are no sources. `verify` is the command that does
-// the same with another oplog: "idmint-restore verify --spare DIR".
+// Prints what to do; prints nothing if there are no sources. `verify` is the command that does the
+// same with another oplog: "idmint-restore verify --spare DIR".
 void print_minted(Output& out, const MintedReport& report, const std::string& verify);
 
-// An object for each source.
+// One object for each source.
 [[nodiscard]] nlohmann::ordered_json json_of(const MintedReport& report);
 
 // A shell script of all commands, with the notes as comments.

@@ -1,4 +1,4 @@
-// oplog: dumps the oplog of a running member, once or for as long as it runs.
+// oplog: dumps the oplog of a running member, once or continuously.
 #include <poll.h>
 
 #include <CLI/CLI.hpp>
@@ -29,7 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 using Ticks = std::chrono::steady_clock;
 
-constexpr auto kReconnects = 2min;  // how long without a member that answers
+constexpr auto kReconnects = 2min;  // the longest time without an answering member
 constexpr int kRestBetween = 500;   // milliseconds before the next attempt
 constexpr auto kBetweenSyncs = 1s;
 
@@ -75,13 +75,13 @@ std::unexpected<Error> rolled_over(const Member& member, Timestamp wanted, Times
                              " on: take a new base, and dump the oplog from there"});
 }
 
-// Where the dump is to begin.
+// The beginning of the dump.
 struct Begin {
   Timestamp at{};
-  std::vector<std::uint8_t> entry{};  // which has to be there, where a base is given; else empty
+  std::vector<std::uint8_t> entry{};  // with a base: the entry that must be there; else empty
 };
 
-// Nothing: at the oldest entry.
+// nullopt: the oldest entry.
 Result<std::optional<Begin>> begin_given() {
   if (!oplog_options.since.empty()) {
     const Result<Timestamp> parsed = parse_moment(oplog_options.since);
@@ -107,7 +107,7 @@ Result<std::optional<Begin>> begin_given() {
   return first;
 }
 
-// What the first entry that is read proves: that nothing is missing before it.
+// Checks with the first entry read that no entry before it is missing.
 Result<void> overlaps(Member& member, const OplogDump& dump, const Begin& wanted, Timestamp begin,
                       const Entry& entry) {
   const std::span<const std::uint8_t> bytes = entry.document.bytes();
@@ -127,7 +127,7 @@ Result<void> overlaps(Member& member, const OplogDump& dump, const Begin& wanted
   if (entry.at.ts == begin && !wanted.entry.empty() && !std::ranges::equal(bytes, wanted.entry))
     return foreign;
   if (wanted.at == Timestamp{} || entry.at.ts == begin) return {};
-  // Asked after it was read: had anything from `begin` on been overwritten by then, it would show.
+  // Asked after the read, so it shows whether entries from `begin` on were overwritten meanwhile.
   const Result<OplogWindow> window = oplog_window(member);
   if (!window) return std::unexpected(window.error());
   if (window->first > begin) return rolled_over(member, begin, window->first);
@@ -139,7 +139,7 @@ class Dumping {
   Dumping(Context& context, OplogDump& dump, std::optional<Begin> begin)
       : context_(context), dump_(dump), begin_(std::move(begin)) {}
 
-  // One connection: to the end, a signal, or a failure.
+  // Reads over one connection until the end, a signal or a failure.
   Result<void> go_on() {
     Result<Member> member = connect_to_oplog(oplog_options.uri, to_read(oplog_options.not_sharded));
     if (!member) return std::unexpected(std::move(member.error()));
@@ -219,7 +219,7 @@ class Dumping {
     }
   }
 
-  // That the disk has.
+  // The number of entries added that are on disk.
   [[nodiscard]] std::uint64_t added() const { return kept_; }
 
  private:
@@ -232,7 +232,7 @@ class Dumping {
     context_.stopped_by = stop_signal();
     return context_.stopped_by != 0;
   }
-  // What is there begins with the first entry that is asked for.
+  // Checks that an existing dump begins with the first requested entry.
   Result<void> has_all_since(Member& member) {
     const Timestamp first = dump_.first().value_or(Timestamp{});
     const Timestamp since = begin_ ? begin_->at : first;

@@ -1,4 +1,4 @@
-// Options that several commands have, and how all of them connect.
+// Options that several commands share, and how all commands connect.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,18 +18,18 @@ inline void add_not_sharded(CLI::App& command, bool& not_sharded) {
   command.add_flag("--not-sharded", not_sharded, "The set is no shard, though it looks like one");
 }
 
-// The first signal ends a call that is not answered.
+// The first signal aborts a call that is not answered.
 [[nodiscard]] inline ConnectOptions watched(bool not_sharded = false) {
   return {.not_sharded = not_sharded, .watch = {.stopped = [] { return stop_signal() != 0; }}};
 }
-// To read from production, where no command takes long.
+// For reading from production, where no command takes long.
 [[nodiscard]] inline ConnectOptions to_read(bool not_sharded) {
   ConnectOptions options = watched(not_sharded);
   options.patience = kReaderPatience;
   return options;
 }
 
-// It failed as a signal ended it, which Context::stopped_by tells then.
+// Whether a signal caused the failure. Context::stopped_by then says which.
 [[nodiscard]] inline bool was_stopped(const Error& error) {
   return error.code == Code::kUnavailable && stop_signal() != 0;
 }

@@ -1,4 +1,4 @@
-// promote: restored collections into the running replica set, and back where that is given up.
+// promote: moves restored collections into the running replica set, and undoes that.
 #include "restore/promote/promote.h"
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kListed = 20;  // documents of a collection that are printed
+constexpr std::size_t kListed = 20;  // documents printed per collection
 
 struct PromoteArguments {
   std::string from;
@@ -117,7 +117,7 @@ Result<PromoteOptions> promote_options() {
   return options;
 }
 
-// ---- what is printed
+// ---- output
 
 std::string_view op_text(Op op) {
   switch (op) {
@@ -293,7 +293,7 @@ void print_promoted(Output& out, const PromoteReport& report) {
             " --undo\n");
 }
 
-// The progress of each part on the terminal, and the signals that stop it.
+// Shows the progress of each part on the terminal, and stops at a signal.
 class PromoteOnTerminal final : public PromoteObserver {
  public:
   void begin(std::string_view what, std::optional<std::uint64_t> total) override {
@@ -320,9 +320,9 @@ class PromoteOnTerminal final : public PromoteObserver {
   std::optional<Progress> progress_{};
 };
 
-// ---- what is done
+// ---- actions
 
-// What is asked for is typed, as a y is typed too soon.
+// The user types a word, because a y is typed too easily.
 Result<void> confirm_typed(Output& out, bool json, std::string_view word, std::string_view what) {
   if (promote_arguments.yes) return {};
   if (json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)

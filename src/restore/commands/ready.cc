@@ -1,4 +1,4 @@
-// ready: whether a restore from this base would be possible now, and for how much longer.
+// ready: whether a restore from this base is possible now, and for how much longer.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ void add_ready(CLI::App& command) {
 
 struct BaseEnd {
   Timestamp at{};
-  std::vector<std::uint8_t> entry;  // empty: not known
+  std::vector<std::uint8_t> entry;  // empty: unknown
 };
 
 Result<BaseEnd> base_end() {
@@ -82,7 +82,7 @@ Result<BaseEnd> base_end() {
   return end;
 }
 
-// The entry at which the base ends is in the oplog, and is the same.
+// Checks that the oplog has the last entry of the base.
 Result<void> reaches_back(Member& member, const OplogWindow& window, const BaseEnd& base) {
   if (base.at < window.first)
     return std::unexpected(Error{

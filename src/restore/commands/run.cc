@@ -1,4 +1,4 @@
-// run: the base backup, and what the oplog says up to the limit, on a spare server.
+// run: restores a base backup and the oplog up to the limit to a spare server.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -126,7 +126,7 @@ void add_run(CLI::App& command) {
   command.add_flag("--yes", run_options.yes, "Do not ask");
 }
 
-// Nothing: there is none.
+// nullopt: no limit.
 Result<std::optional<Timestamp>> limit_given() {
   const int given = static_cast<int>(!run_options.limit.empty()) +
                     static_cast<int>(!run_options.before.empty()) +
@@ -162,7 +162,7 @@ std::string where_to(const RestorePlan& plan) {
                                     : "a new mongod on " + plan.options.spare;
 }
 
-// "; the last entry is 1:2", where there is one.
+// "; the last entry is 1:2", or empty if no entry was applied.
 std::string last_applied(const RestorePlan& plan) {
   const Timestamp last = plan.oplog.last_applied;
   return last == Timestamp{} ? std::string() : "; the last entry is " + print_timestamp(last);
@@ -243,7 +243,7 @@ void print_report(Output& out, const RestorePlan& plan, const RestoreReport& rep
   for (const std::string& note : report.notes) print_fact(out, "note", note);
   print_fact(out, "server", report.target + (report.spare_ended ? ", ended" : ""));
   print_fact(out, "report", report.report);
-  // Whole lines, to be copied.
+  // Complete lines that can be copied.
   const std::string where = report.spare ? "--spare " + shell_word(report.spare->folder)
                                          : "--target " + shell_word(report.target);
   const std::string verify = "idmint-restore verify " + where;
@@ -277,8 +277,7 @@ Json json_of(const RestorePlan& plan, const RestoreReport& report) {
   return json;
 }
 
-// The progress of each step on the terminal, or in lines where there is none; and the signals that
-// stop it.
+// Shows the progress of each step on the terminal, or as lines without one, and stops at a signal.
 class OnTerminal final : public Observer {
  public:
   explicit OnTerminal(bool json)
@@ -338,10 +337,10 @@ class OnTerminal final : public Observer {
   const Unit* unit_ = kUnits.data();
   std::optional<Progress> progress_{};
   ProgressLines lines_;
-  std::jthread ticking_{};  // where lines are wanted; ends first
+  std::jthread ticking_{};  // without a terminal; destroyed first
 };
 
-// What the options ask for.
+// The options of the command line.
 Result<RestoreOptions> options_given() {
   const RunOptions& given = run_options;
   if (given.base.empty() == given.data_copy.empty())
@@ -422,7 +421,7 @@ Result<void> run_all(Context& context) {
   } else {
     print_report(context.out, *plan, *report);
   }
-  // Done, and not what should be there.
+  // The restore is done but incomplete.
   if (report->oplog.missed != 0) context.status = exit_status(Code::kDataLoss);
   return {};
 }

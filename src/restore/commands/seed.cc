@@ -48,7 +48,7 @@ void add_seed(CLI::App& command) {
   command.add_flag("--yes", given.yes, "Do not ask");
 }
 
-// Each step, before it is done.
+// Prints each step before it is done.
 class SeedOnTerminal final : public SeedObserver {
  public:
   explicit SeedOnTerminal(Context& context) : context_(context) {}

@@ -24,7 +24,7 @@ struct ShowOptions {
   bool not_sharded = false;
 } show_options;
 
-// Its own fields and those within, with texts and keys that JSON can have.
+// Copies all fields, with texts and keys converted to valid UTF-8.
 // NOLINTNEXTLINE(misc-no-recursion): it is valid, which is to be no deeper than servers allow
 void append_escaped(bson_t* to, Document from) {
   bson_iter_t at = from.begin();
@@ -54,7 +54,7 @@ void append_escaped(bson_t* to, Document from) {
   }
 }
 
-// kDataLoss: it is damaged, or has what JSON cannot have, such as code that is no UTF-8.
+// kDataLoss: the document is damaged, or not expressible in JSON, such as code that is not UTF-8.
 Result<std::string> to_json(Document document) {
   if (Result<void> valid = validate(document); !valid)
     return std::unexpected(std::move(valid.error()));

@@ -1,4 +1,4 @@
-// verify: whether a restored server has what it should have.
+// verify: whether a restored server has the expected contents.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -105,25 +105,25 @@ void add_verify(CLI::App& command) {
                    "Where nothing differs, delete the report of run, and a record on the server");
 }
 
-// Documents that are named of a collection that differs.
+// The most documents named per differing collection.
 constexpr std::size_t kMostDocuments = 5;
 
 struct Report {
   std::string server;
   std::string limit{};  // of the restore; empty: none was recorded
-  std::string base{};   // of the restore, as words; so is the next
+  std::string base{};   // of the restore, in words; likewise `oplog`
   std::string oplog{};
-  std::string with{};  // what it was compared with, in words
-  bool whole = false;  // with all that another server or a file has
+  std::string with{};  // the object of the comparison, in words
+  bool whole = false;  // compared with a whole server or file
   State is{};
   std::map<std::string, Expected> counts{};
   std::vector<Difference> differences{};
-  std::string other{};  // the server that it was compared with; empty: none
-  // The first documents that differ, by namespace; of another server only.
+  std::string other{};  // the server compared with; empty: none
+  // The first different documents, by namespace; only for a comparison with another server.
   std::map<std::string, std::vector<Difference>> documents_first{};
   MintedReport minted{};
   std::uint64_t documents = 0;
-  std::string restore_report{};  // the file that has the record; empty: none has
+  std::string restore_report{};  // the file with the record; empty: none
 };
 
 Result<void> unless_stopped() {
@@ -142,7 +142,7 @@ Result<State> state_of(Server& server, const NamespaceFilter& filter, bool hashe
                                  }});
 }
 
-// Only what the filter wants.
+// Keeps only what the filter includes.
 State narrowed(State state, const NamespaceFilter& filter) {
   std::erase_if(state, [&](const auto& each) { return !filter.includes(each.first); });
   return state;
@@ -182,7 +182,7 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
     if (const Document oplog = fingerprint.document("oplog"))
       report.oplog = text_of(oplog, "first") + " to " + text_of(oplog, "last");
   }
-  // Without another to compare them with hashes are of use to people alone, who ask with --save.
+  // Without another side, hashes are only useful for --save.
   const bool hashes = !verify_options.against.empty() || !verify_options.expected.empty() ||
                       !verify_options.save.empty();
   Result<State> is = state_of(server, filter, hashes);
@@ -240,7 +240,7 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
 
 std::string number(std::uint64_t value) { return print_count(static_cast<double>(value)); }
 
-// A row of the table in words: how the number of its documents comes about.
+// The expected number of documents as a sum, for a row of the table.
 std::string arithmetic(const Report& report, const std::string& ns) {
   const auto expected = report.counts.find(ns);
   if (expected == report.counts.end()) return {};
@@ -252,7 +252,7 @@ bool differs(const Report& report, const std::string& ns) {
   return std::ranges::find(report.differences, ns, &Difference::ns) != report.differences.end();
 }
 
-// What a data copy had and the oplog does not touch is not, nor is a view, unless as a whole.
+// False for a view, and for an untouched collection of a data copy, unless everything is compared.
 bool compared(const Report& report, const std::string& ns) {
   return report.whole || report.counts.contains(ns);
 }
@@ -267,7 +267,7 @@ std::string verdict(const Report& report) {
   if (report.with.empty()) return "Nothing was compared: give --against URI or --expected FILE.";
   const std::size_t found = report.differences.size();
   std::string text = found == 1 ? "1 difference." : std::to_string(found) + " differences.";
-  // Counts say nothing about values, so that they agree is no proof.
+  // Equal counts prove nothing about values.
   if (found == 0)
     text = report.whole ? "No difference." : "Counts agree; documents were not compared.";
   const auto left_out = std::ranges::count_if(
@@ -375,7 +375,7 @@ std::string html_row(const std::vector<std::string>& cells, const char* tag,
   return html + "</tr>\n";
 }
 
-// A page of its own, readable on light and on dark ground.
+// A complete document, readable in light and dark mode.
 std::string html_of(const Report& report, Instant written) {
   std::string html =
       "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n"

@@ -16,7 +16,7 @@
 namespace idmint::restore {
 namespace {
 
-constexpr int kRounds = 100;  // somebody else got on in each of them
+constexpr int kRounds = 100;  // another program made progress in each of them
 
 Document view_of_bytes(const std::string& bytes) {
   return Document::of(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
@@ -41,7 +41,7 @@ std::string_view collection_in(std::string_view ns) {
   return dot == std::string_view::npos ? std::string_view() : ns.substr(dot + 1);
 }
 
-// The update of one document.
+// Updates one document.
 Result<std::int64_t> update_one(Server& server, const std::string& ns, const Bson& query,
                                 const Bson& change, bool upsert) {
   Bson update = Bson("q", query, "u", change);
@@ -81,7 +81,7 @@ Result<void> raise_field(Server& server, const CountedField& field, std::int64_t
     const std::uint8_t type = number ? number->type : std::uint8_t{BSON_TYPE_INT64};
     const Result<Bson> set = field_with(field.field, type, to);
     if (!set) return std::unexpected(set.error());
-    // Only while it is what was read: another may have moved it since, and further.
+    // The query has the value that was read, because another program may have raised it since.
     Bson query;
     bson_iter_t at;
     if (!id.find("_id", &at)) return fail(Code::kInternal, place + ": no _id");
@@ -101,16 +101,16 @@ Result<void> raise_field(Server& server, const CountedField& field, std::int64_t
 
 struct DocumentFence::Planned {
   CountedField field{};
-  std::string make{};  // the bytes of the document that is gone; empty: it is there
+  std::string make{};  // the bytes of the missing document; empty: it exists
   FencedDocument row{};
 };
 
-// What is known of the document of a field.
+// What is known about a field's document.
 struct DocumentFence::Known {
-  const FieldHistory* history = nullptr;  // null: the oplog has nothing of it
+  const FieldHistory* history = nullptr;  // null: it is not in the oplog
   Document target{};
   Document live{};
-  bool siblings = false;  // others of its collection are counters
+  bool siblings = false;  // other documents of its collection are counters
 };
 
 DocumentFence::DocumentFence(DocumentFenceOptions options, Server& target, const ServerState& there,
@@ -147,7 +147,7 @@ bool DocumentFence::is_adopted(const CountedField& field) const {
          (live_there_ != nullptr && has_it(live_there_->stores));
 }
 
-// Those that the oplog has, and on a live server those of the collections that recipes use.
+// The fields in the oplog; and, on a live server, those in collections that the recipes use.
 Result<std::vector<CountedField>> DocumentFence::candidates() {
   std::set<CountedField> all;
   for (const auto& [field, history] : handed_out_.fields) all.insert(field);
@@ -188,7 +188,7 @@ Result<std::vector<FencedDocument>> DocumentFence::plan() {
   const Result<std::vector<CountedField>> fields = candidates();
   if (!fields) return std::unexpected(fields.error());
   for (auto at = fields->begin(); at != fields->end();) {
-    // All of one field of one collection.
+    // All documents with this field of this collection.
     const auto end = std::find_if(at, fields->end(), [&](const CountedField& each) {
       return each.ns != at->ns || each.field != at->field;
     });
@@ -254,8 +254,8 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
 
   const bool has_shape = !row.recipe.empty();
   const bool odd_there = known.target && restored.type != 0 && !from;
-  // What is no number on the target has no shape; that it counted in production is told all the
-  // same.
+  // A value that is not numeric on the target has no recipe. It is reported nevertheless if it
+  // counted in production.
   if (!has_shape && !(odd_there && is_classic_collection(collection) && row.rises != 0)) return {};
   const std::string label = row.label();
   const bool excluded = std::ranges::any_of(options_.exclude, [&](const std::string& pattern) {
@@ -285,7 +285,7 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
     planned_.push_back(std::move(planned));
     return {};
   }
-  // The target has the value of the limit.
+  // The target has the value as of the limit.
   const bool rose = row.rises != 0 || (from && row.to > from->value);
   const bool was_made = !known.target && document;
   if (!named && !rose && !(was_made && (known.siblings || is_classic_collection(collection)))) {
@@ -330,8 +330,8 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
   return {};
 }
 
-// Ids that are in use. Whether the field holds the one that came last or the one that comes next
-// cannot be told, so it is moved past the largest.
+// Ids in use. The field may hold the last value or the next one, so it is raised past the largest
+// id.
 Result<void> DocumentFence::look_into_collections(const CountedField& field, Planned& planned) {
   FencedDocument& row = planned.row;
   for (const UsedIn& used : options_.used_in) {
@@ -364,7 +364,7 @@ Result<void> DocumentFence::carry_out(std::size_t position, FencedDocument& row)
     if (!document.find("_id", &at)) return fail(Code::kInternal, row.label() + ": no _id");
     Bson query;
     query.add("_id", &at);
-    // At once with the value that it comes to, so that no program finds it below.
+    // Inserted with its final value, so that no program sees a smaller one.
     const Field shape = field_of(document, planned.field.field);
     const Result<Bson> value = field_with(
         planned.field.field, shape.type == 0 ? std::uint8_t{BSON_TYPE_INT64} : shape.type, row.to);

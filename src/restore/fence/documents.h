@@ -1,8 +1,8 @@
-// The fence of counter documents of programs that do without idmint: the field of each is moved up
-// to the largest value that production's had.
+// The fence of counter documents of programs without idmint: raises the field of each to the
+// largest value that production's field had.
 //
-// That is where the programs go on without a repeat, whether the field holds the value that came
-// last or the one that comes next: it is how production's own document went on.
+// From there the programs continue without a repeat, whether the field holds the last value or the
+// next one, because production's own document continued in the same way.
 #pragma once
 
 #include <string>
@@ -22,26 +22,27 @@ namespace idmint::restore {
 struct DocumentFenceOptions {
   std::string target_uri{};  // with passwords, for used_in
   std::string live_uri{};
-  std::vector<CounterField> counters{};  // that are counters whatever they look like
+  std::vector<CounterField> counters{};  // fields that are counters whatever they look like
   std::vector<UsedIn> used_in{};         // by FencedDocument::label()
-  std::vector<std::string> exclude{};    // of a namespace, or of a label
+  std::vector<std::string> exclude{};    // patterns of a namespace, or of a label
 };
 
-// For one thread; the servers and what was handed out outlive it.
+// For one thread. The servers and `handed_out` must outlive it.
 class DocumentFence {
  public:
-  // `there`: the target. `live`: null, where there is none. Documents that an idmint sequence has
-  // adopted are not for this.
+  // `there`: the state of the target. `live` is null without a live server. Documents that an
+  // idmint sequence has adopted are skipped.
   DocumentFence(DocumentFenceOptions options, Server& target, const ServerState& there,
                 Server* live, const ServerState* live_there, const HandedOut& handed_out);
   ~DocumentFence();
   DocumentFence(const DocumentFence&) = delete;
   DocumentFence& operator=(const DocumentFence&) = delete;
 
-  // A row for each counter document that production moved, by namespace and _id. Writes nothing.
+  // One row for each counter document that production changed, sorted by namespace and _id. Writes
+  // nothing.
   [[nodiscard]] Result<std::vector<FencedDocument>> plan();
-  // What looks like a counter of the recipes and is not taken for one, a sentence each. After
-  // plan().
+  // After plan(): documents that resemble counters of the recipes but are not treated as counters,
+  // a sentence each.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
   // As SourceFence::carry_out().
@@ -66,10 +67,11 @@ class DocumentFence {
   std::vector<Planned> planned_;
 };
 
-// The value of the document's field is `to` or larger afterwards, in the type that it had. One
-// atomic step on the document. kNotFound: the document is gone. kFailedPrecondition: the field
-// cannot count to there. kUnavailable: the server is gone, or somebody else writes to it without
-// end.
+// Raises the field to at least `to` and keeps its type, by one atomic update of the document.
+// Errors:
+// - kNotFound: the document is gone.
+// - kFailedPrecondition: the field cannot count to there.
+// - kUnavailable: the server is gone, or others keep writing to the field.
 [[nodiscard]] Result<void> raise_field(Server& server, const CountedField& field, std::int64_t to);
 
 }  // namespace idmint::restore

@@ -28,12 +28,12 @@ namespace {
 constexpr std::uint64_t kEntriesBetweenLooks = 4096;
 constexpr std::size_t kMostLeftAlone = 12;
 
-// Everything that is known before a row is made.
+// Everything that is known before the plan.
 struct Evidence {
   ServerState target{};
   std::optional<ServerState> live{};
   HandedOut oplog{};
-  HandedOutStores handed_out{};  // of the oplog and the live server together
+  HandedOutStores handed_out{};  // from the oplog and the live server together
 };
 
 std::optional<Timestamp> limit_in(const Record& record) {
@@ -41,7 +41,7 @@ std::optional<Timestamp> limit_in(const Record& record) {
   return limit ? std::optional(*limit) : std::nullopt;
 }
 
-// The fields of adopted counters, and those that are named.
+// The fields of adopted counters, and those in the options.
 WatchedFields watched_fields(const FenceOptions& options, const Evidence& evidence) {
   WatchedFields watched;
   for (const CounterField& each : options.counters) watched[each.ns].insert(each.field);
@@ -55,7 +55,7 @@ WatchedFields watched_fields(const FenceOptions& options, const Evidence& eviden
   return watched;
 }
 
-// Of a live oplog what is from the limit on: what was before, the target has.
+// Reads a live oplog from the limit on only; the target has everything before.
 Result<HandedOut> read_once(const std::string& where, WatchedFields& watched,
                             std::optional<Timestamp> limit, FenceObserver& observer, bool& again) {
   OplogSpan span;
@@ -86,12 +86,12 @@ Result<HandedOut> read_once(const std::string& where, WatchedFields& watched,
   again = !reader.missed().empty();
   for (const auto& [ns, fields] : reader.missed()) watched[ns].insert(fields.begin(), fields.end());
   HandedOut found = reader.finish();
-  // What is from there on is all there, whenever the first entry was.
+  // All entries from there on were read, whatever the time of the first.
   if (source.notice().empty() && span.from != Timestamp{}) found.first = span.from;
   return found;
 }
 
-// Again where a counter was adopted from a document whose history was not kept.
+// Reads again if a counter was adopted from a document whose history was not kept.
 Result<HandedOut> read_handed_out(const std::string& where, WatchedFields watched,
                                   std::optional<Timestamp> limit, FenceObserver& observer) {
   for (;;) {
@@ -105,7 +105,7 @@ void unite_all(HandedOutStores& into, const HandedOutStores& newer) {
   for (const auto& [database, store] : newer) unite(into[database], store);
 }
 
-// What the oplog has of the documents of adopted counters.
+// Adds the values in the documents of adopted counters, from the oplog.
 void take_adopted(HandedOutStores& into, const HandedOut& oplog, const HandedOutStores& stores) {
   for (const auto& [database, store] : stores) {
     for (const auto& [counter, place] : store.adopted) {
@@ -133,8 +133,8 @@ bool share_a_host(const std::vector<std::string>& one, const std::vector<std::st
       one, [&](const std::string& host) { return std::ranges::find(other, host) != other.end(); });
 }
 
-// A set that has the last entry of the oplog wrote it, and one whose collections have the same
-// UUIDs was copied from the set that did, or is it.
+// A set that has the last entry of the oplog wrote it. One whose collections have the same UUIDs is
+// a copy of that set, or the set itself.
 Result<void> check_not_production(Server& server, const Evidence& evidence) {
   const auto refuse_it = [&](const std::string& why) {
     return fail(Code::kFailedPrecondition,
@@ -148,7 +148,7 @@ Result<void> check_not_production(Server& server, const Evidence& evidence) {
     if (share_a_host(evidence.target.hosts, evidence.live->hosts))
       return refuse_it("it is of the set of --live");
   }
-  // One that is no member of a set has no oplog of its own, and is nobody's production.
+  // A standalone has no oplog of its own and is not production.
   if (server.set_name().empty() || evidence.oplog.entries == 0) return {};
   const Result<bool> has = has_oplog_entry(server, evidence.oplog.last);
   if (!has) return std::unexpected(has.error());
@@ -164,7 +164,7 @@ Result<void> check_not_production(Server& server, const Evidence& evidence) {
   return {};
 }
 
-// Whether the oplog tells of all that came after the limit.
+// Checks that the oplog has everything after the limit.
 Result<void> check_reach(const FenceOptions& options, const Evidence& evidence,
                          FenceReport& report) {
   const HandedOut& oplog = evidence.oplog;
@@ -224,7 +224,7 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
   evidence.target = std::move(*state);
   if (Result<void> writable = check_writable(target, evidence.target); !writable) return writable;
   if (Result<void> going = observer.advance(1); !going) return going;
-  // The state before the oplog: what is dropped in between the oplog has.
+  // Read before the oplog, which then has whatever is dropped in between.
   if (live) {
     state = read_server_state(*live);
     if (!state) return std::unexpected(std::move(state.error()));
@@ -247,7 +247,7 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
       evidence.oplog = std::move(*found);
       continue;
     }
-    // Both: the file, which reaches further back, and what the live server has since.
+    // Both: the file, which reaches further back, and the later entries of the live server.
     HandedOut& all = evidence.oplog;
     unite_all(found->stores, all.stores);
     all.stores = std::move(found->stores);
@@ -282,7 +282,7 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
   return {};
 }
 
-// What was not come to when the fence ended early.
+// Marks the rows that an interrupted fence did not reach.
 template <class Row>
 void not_reached(std::vector<Row>& rows, std::size_t from) {
   for (Row& row : std::span(rows).subspan(from)) {
@@ -292,7 +292,7 @@ void not_reached(std::vector<Row>& rows, std::size_t from) {
   }
 }
 
-// Every row by itself: what one server refuses does not keep the others from being fenced.
+// Carries out each row separately: a refusal for one does not prevent the others.
 template <class Fence, class Row>
 Result<void> carry_out_rows(Fence& fence, std::vector<Row>& rows, FenceObserver& observer,
                             std::int64_t& done, std::optional<Error>& failure) {

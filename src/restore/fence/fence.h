@@ -1,10 +1,10 @@
-// The fence: a restored server is brought past everything that production handed out, so that no id
-// comes again.
+// The fence: raises a restored server past everything that production handed out, so that no id is
+// repeated.
 //
-// What production handed out is told by an oplog that was dumped, and by the live server: its
-// oplog, its stores and counter documents, and the collections that hold ids. The largest of all
-// counts. Every write is an atomic max or an insert of what is missing: the same again finishes
-// what was cut off, and nothing is ever lowered.
+// Two sources tell what was handed out: a dumped oplog, and the live server with its oplog, its
+// stores and counter documents, and the collections that hold ids. The largest value counts. Every
+// write is an atomic max or an insert of a missing document. So a second call completes an
+// interrupted one, and nothing is ever lowered.
 #pragma once
 
 #include <chrono>
@@ -24,55 +24,58 @@ namespace idmint::restore {
 
 struct FenceOptions {
   std::string target{};  // a URI
-  std::string oplog{};   // the file, or the folder it is in; empty: none
+  std::string oplog{};   // the file, or its folder; empty: none
   std::string live{};    // a URI of production; empty: none. One of the two is REQUIRED.
-  // The limit of the restore. Nothing: that of its report or record, if there is one.
+  // The limit of the restore. nullopt: the limit in its report or record, if there is one.
   std::optional<Timestamp> limit{};
   std::string restore_report{};  // the report of run; empty: where run writes it (see report.h)
-  bool leave_gap = false;        // of gapless sequences, too, the numbers are passed
-  // What production retired after the limit was closed there to go on here: it is raised, and not
-  // retired.
+  bool leave_gap = false;        // skip numbers of gapless sequences too
+  // Production retired a source after the limit to continue it here: raise it instead of retiring
+  // it.
   bool reopen = false;
   bool allow_production = false;  // the target may be production itself
   std::vector<CounterField> counters{};
   std::vector<UsedIn> used_in{};
-  // Left alone: a pattern of FencedSource::label(), of FencedDocument::label() or its namespace.
+  // Skips what matches: a pattern of FencedSource::label(), FencedDocument::label() or its
+  // namespace.
   std::vector<std::string> exclude{};
-  std::chrono::milliseconds deadline = std::chrono::seconds{60};  // of a call of a store
+  std::chrono::milliseconds deadline = std::chrono::seconds{60};  // for one call of a store
 };
 
 enum class FenceMode : std::uint8_t { kPreview, kCarryOut };
 
-// The steps, and what they count.
+// The steps, and the units of their progress.
 enum class FenceStep : std::uint8_t {
   kReadServers,  // servers
-  kReadOplog,    // what the oplog counts in
+  kReadOplog,    // the unit of the oplog source
   kPlan,         // nothing
   kFence,        // sources and documents
 };
 
-// Watches a fence, in the thread that calls it.
+// Watches a fence. The thread that calls fence() calls it.
 class FenceObserver {
  public:
   virtual ~FenceObserver() = default;
-  // `unit`: of the oplog what it counts in, else empty. It outlives the step.
+  // `unit`: that of the oplog source for kReadOplog, otherwise empty. It outlives the step.
   virtual void begin(FenceStep step, std::string_view unit, std::optional<std::int64_t> total) = 0;
   // An error stops the fence, which returns it.
   [[nodiscard]] virtual Result<void> advance(std::int64_t done) = 0;
-  // Before the first write: what is to be done, nothing of it done yet. An error, such as of a
-  // report that cannot be kept, stops the fence before anything is written.
+  // Called once, before the first write, with the plan. An error stops the fence before it writes
+  // anything, for example if the report cannot be saved.
   [[nodiscard]] virtual Result<void> planned(const FenceReport& report) = 0;
 };
 
-// kInvalidArgument, kNotFound: of the options. kFailedPrecondition: the target takes no writes, or
-// is production. kOutOfRange: the oplog does not reach from the limit on. kDataLoss: the oplog is
-// cut, damaged or out of order: what it would have said is not known. In all of these nothing was
-// written. Rows that are refused are no error of kPreview; of kCarryOut they are
-// kFailedPrecondition, with the first of them, and nothing was written, unless `report` says
-// carried_out. kUnknown: a row was refused by its server, after others were fenced; they are all in
-// `report`. kUnavailable: a server is gone, or the observer stopped it: the same call goes on.
+// Errors that occur before anything is written:
+// - kInvalidArgument, kNotFound: the options are wrong.
+// - kFailedPrecondition: the target takes no writes, or is production; or, in kCarryOut, a row is
+//   refused (the message names the first). kPreview returns refused rows without an error.
+// - kOutOfRange: the oplog does not cover the time from the limit on.
+// - kDataLoss: the oplog is cut, damaged or out of order.
+// Errors that may occur after a write, if report.carried_out is set:
+// - kUnknown: the server refused a row; all other rows were fenced.
+// - kUnavailable: a server is gone, or the observer stopped the fence. The same call continues it.
 //
-// `report` has, after an error too, what was found out.
+// `report` has the findings, after an error too.
 [[nodiscard]] Result<void> fence(const FenceOptions& options, FenceMode mode,
                                  FenceObserver& observer, FenceReport& report);
 

@@ -23,7 +23,7 @@ std::string raw_bytes_of(Document document) {
   return {reinterpret_cast<const char*>(document.bytes().data()), document.bytes().size()};
 }
 
-// {_id: ID} of what the operation is about. Empty: it has none.
+// {_id: ID} of the operation's document. Empty: it has none.
 std::string id_bytes(const Operation& operation) {
   bson_iter_t at;
   const Document named = operation.op == Op::kInsert ? operation.o : operation.o2;
@@ -37,8 +37,7 @@ std::string field_name(std::string_view ns, std::string_view field) {
   return std::string(ns).append(".").append(field);
 }
 
-// The text _id of what the operation is about. Names of sequences are texts; of others nothing is
-// known.
+// The _id of the operation's document, if it is a text. Names of sequences are.
 std::string id_text(const Operation& operation) {
   return text_of(operation.op == Op::kInsert ? operation.o : operation.o2, "_id");
 }
@@ -80,7 +79,7 @@ bool is_same_source(const Definition& one, const Definition& other) {
   SequenceDefinition compared = std::get<SequenceDefinition>(other);
   compared.retired = sequence.retired;
   compared.largest_count = sequence.largest_count;
-  // Of a strategy whose values depend on its end that never moves.
+  // The end never moves if the values depend on it.
   if (sequence.strategy != Strategy::kPermuted && sequence.strategy != Strategy::kStriped)
     compared.last = sequence.last;
   return compared == sequence;
@@ -285,7 +284,7 @@ void HandedOutReader::rising(const Operation& operation, std::string_view path,
                              const Field& value) {
   const std::optional<CountedNumber> number = counted_number(value);
   if (!number) return;
-  // Exactly, where a double or a decimal has a fraction.
+  // The exact value, with the fraction of a double.
   const auto now = value.type == BSON_TYPE_DOUBLE ? static_cast<long double>(value.real())
                                                   : static_cast<long double>(number->value);
   const std::string of_field = field_name(operation.ns, path);

@@ -1,9 +1,9 @@
-// What a production set handed out, as far as an oplog tells it: how far each counter of idmint,
-// each pool and each counter document came.
+// What a production set handed out, according to an oplog: how far each idmint counter, each pool
+// and each counter document has come.
 //
-// An oplog has the values that fields came to, and not the increments. All of an oplog counts, what
-// is before the limit of a restore too, and what a transaction wrote whether or not it committed: a
-// gap is cheap.
+// An oplog has the resulting values of fields, not the increments. All entries count, including
+// those before the limit of a restore and those of transactions that did not commit: a gap does no
+// harm.
 #pragma once
 
 #include <compare>
@@ -29,19 +29,19 @@ namespace idmint::restore {
 
 // A record of idmint.counters.
 struct HandedOutCounter {
-  std::int64_t next = 0;  // the largest that it came to; of an adopted one it is in its document
-  // The largest of the others, falling, a few: where `next` was written by a hand and is none that
-  // idmint hands out from, one of these is.
+  std::int64_t next = 0;  // the largest value; an adopted counter has it in its document
+  // A few next smaller values of `next`, in descending order. If somebody set `next` to a value
+  // that idmint cannot hand out from, one of these is valid.
   std::vector<std::int64_t> lower{};
   std::int64_t first = 0;
   std::int64_t last = 0;  // the largest
   std::int64_t stride = 1;
-  std::string numbers{};  // of a gapless one: DATABASE.COLLECTION:FIELD; empty: not known
+  std::string numbers{};  // gapless: DATABASE.COLLECTION:FIELD; empty: unknown
 
   void reach(std::int64_t value);
 };
 
-// Where an adopted counter has its value, in the database of the store.
+// The place of an adopted counter's value in the database of the store.
 struct AdoptedPlace {
   std::string counter{};
   std::string collection{};
@@ -49,22 +49,22 @@ struct AdoptedPlace {
   std::string field{};
   bool holds_last = false;
 
-  // What the next value is, where the field holds `number`. It does not overflow.
+  // The next value if the field holds `number`. Does not overflow.
   [[nodiscard]] std::int64_t next_of(std::int64_t number) const {
     return holds_last && number < INT64_MAX ? number + 1 : number;
   }
   friend bool operator==(const AdoptedPlace&, const AdoptedPlace&) = default;
 };
 
-// A database that has a store of idmint.
+// A database with a store of idmint.
 struct HandedOutStore {
-  std::map<std::string, Definition> definitions{};     // as they were last
-  std::map<std::string, std::string> unreadable{};     // by name: why
-  std::set<std::string> redefined{};                   // more than an end or retiring changed
+  std::map<std::string, Definition> definitions{};     // the latest ones
+  std::map<std::string, std::string> unreadable{};     // the reason, by name
+  std::set<std::string> redefined{};                   // changed in more than the end or retirement
   std::map<std::string, HandedOutCounter> counters{};  // by name
-  std::map<std::string, AdoptedPlace> adopted{};       // by the name of the counter
-  // By collection, as names.h calls them: the largest minted_until of a pool, the claims of a
-  // random sequence in any order (8 bytes of memory each).
+  std::map<std::string, AdoptedPlace> adopted{};       // by counter
+  // By collection (names.h): the largest minted_until of a pool; the claims of a random sequence,
+  // unsorted (8 bytes of memory each).
   std::map<std::string, std::int64_t> bounds{};
   std::map<std::string, std::vector<std::int64_t>> claims{};
 
@@ -73,12 +73,12 @@ struct HandedOutStore {
 
 using HandedOutStores = std::map<std::string, HandedOutStore, std::less<>>;  // by database
 
-// Whether idmint itself may have made one of the other: an end that moved up, a tombstone.
+// Whether idmint itself may have changed one into the other: a raised end, a tombstone.
 [[nodiscard]] bool is_same_source(const Definition& one, const Definition& other);
 
 // ---- counter documents
 
-// A field that counts: of the document that `id` finds.
+// A counting field, in the document with this _id.
 struct CountedField {
   std::string ns{};
   std::string field{};
@@ -87,19 +87,19 @@ struct CountedField {
   friend auto operator<=>(const CountedField&, const CountedField&) = default;
 };
 
-// What became of the field.
+// The history of the field.
 struct FieldHistory {
-  std::int64_t last = 0;     // the value it had last
+  std::int64_t last = 0;     // the latest value
   std::int64_t largest = 0;  // of all
   std::int64_t largest_step = 0;
   std::uint64_t rises = 0;
   std::uint64_t falls = 0;       // before the limit
   std::uint64_t late_falls = 0;  // from the limit on: they may be the mistake
-  std::string odd{};             // the type of a value that is no number; empty: there was none
-  std::string made{};            // the bytes of the document as it was inserted last
+  std::string odd{};             // the type of a non-numeric value; empty: there was none
+  std::string made{};            // the bytes of the document as last inserted
 };
 
-// A number that rises in documents that are not counted in as the recipes do.
+// A rising number in documents that do not count as the recipes do.
 struct RisingField {
   std::string ns{};
   std::string field{};
@@ -107,7 +107,7 @@ struct RisingField {
   std::uint64_t falls = 0;
   std::uint64_t documents = 0;
 
-  // Each step was up, and there are a few.
+  // Whether it rose several times and never fell.
   [[nodiscard]] bool only_rose() const { return rises >= 3 && falls == 0; }
 };
 
@@ -115,38 +115,39 @@ struct HandedOut {
   HandedOutStores stores{};  // by database
   std::map<CountedField, FieldHistory> fields{};
   std::vector<RisingField> rising{};  // only_rose(), the most rises first
-  // DATABASE.COLLECTION.FIELD with more documents than counters have: no history is kept of them.
+  // DATABASE.COLLECTION.FIELD with more documents than counters have; their history is not kept.
   std::set<std::string> too_many{};
   std::map<std::string, std::string> uuids{};  // of collections by namespace, 16 bytes
   Timestamp first{};
   OpTime last{};  // {0:0, -1}: there was no entry
   std::uint64_t entries = 0;
-  bool rising_left_out = false;  // there was no room for more of them
+  bool rising_left_out = false;  // more fields exist than there was room for
 };
 
-// Fields whose history is kept whatever the document looks like, by namespace.
+// Fields whose history is kept whatever their documents look like, by namespace.
 using WatchedFields = std::map<std::string, std::set<std::string, std::less<>>, std::less<>>;
 
-// What retiring a pool makes of its bounds: no bound that was granted, which are all below.
+// The bound that retiring a pool writes. All granted bounds are smaller.
 inline constexpr std::int64_t kClosedBound = std::int64_t{1} << 62;
 
-// Reads an oplog, entry by entry. For one thread.
+// Reads an oplog entry by entry. For one thread.
 class HandedOutReader {
  public:
-  static constexpr std::size_t kMostDocuments = 100'000;  // of one field that is not watched
+  static constexpr std::size_t kMostDocuments = 100'000;  // per field that is not watched
   static constexpr std::size_t kMostRising = std::size_t{1} << 18;
 
-  // Falls from `limit` on are late ones, and definitions before it are passed over, as the target
-  // has those of the limit. Nothing: no limit is known; none is late, and none is passed over.
+  // Falls from `limit` on count as late. Definitions before `limit` are ignored, because the target
+  // has those of the limit. nullopt: the limit is unknown; no fall is late, and no definition is
+  // ignored.
   HandedOutReader(WatchedFields watched, std::optional<Timestamp> limit,
                   std::size_t most_documents = kMostDocuments);
 
-  // In the order of the oplog. kDataLoss: out of order, or an applyOps is damaged; the message says
-  // what, and not where.
+  // Takes entries in the order of the oplog. kDataLoss: they are out of order, or an applyOps is
+  // damaged; the message does not say where.
   [[nodiscard]] Result<void> add(const Entry& entry);
 
-  // Fields that counters were adopted from, and that were not watched: what came before was not
-  // seen. Empty: none. With these too, all is to be read again.
+  // Fields from which counters were adopted, and which were not watched, so their earlier values
+  // are unknown. If there are any, watch them too and read the whole oplog again.
   [[nodiscard]] const WatchedFields& missed() const { return missed_; }
   [[nodiscard]] HandedOut finish();
 
@@ -171,8 +172,8 @@ class HandedOutReader {
   std::map<std::string, RisingField, std::less<>> rising_{};
 };
 
-// The largest of a store, out of two reports of it. Definitions are those of `newer`, where it has
-// them.
+// Takes the larger values of two reports of one store into `store`. Definitions in `newer` take
+// precedence.
 void unite(HandedOutStore& store, const HandedOutStore& newer);
 
 }  // namespace idmint::restore

@@ -1,4 +1,4 @@
-// What a fence found, and what it does or did about it.
+// The findings and the actions of a fence.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 namespace idmint::restore {
 
 enum class FenceOutcome : std::uint8_t {
-  kAsItWas,  // nothing came from it that the target does not know of
-  kRaised,   // past what was handed out
-  kMade,     // it was gone, and was made again past what was handed out
-  kRetired,  // as production retired it
-  kLeftOut,  // by --exclude: what was handed out can come again
-  kRefused,  // `why` says what is to be done first
+  kAsItWas,  // production handed out nothing that the target does not know
+  kRaised,   // raised past what was handed out
+  kMade,     // was missing; created again past what was handed out
+  kRetired,  // retired, as in production
+  kLeftOut,  // excluded (--exclude): values can be repeated
+  kRefused,  // `why` says what to do first
 };
 
-// Numbers from `first` to `last`, both included.
+// The numbers from `first` to `last`, inclusive.
 struct NumberSpan {
   std::int64_t first = 0;
   std::int64_t last = 0;
   friend bool operator==(const NumberSpan&, const NumberSpan&) = default;
 };
 
-// A counter of a sequence: the next value that it had on the target, and that it has afterwards.
+// A counter of a sequence: its next value on the target before and after the fence.
 struct FencedCounter {
   std::string name{};
-  std::optional<std::int64_t> from{};  // nothing: it was gone
+  std::optional<std::int64_t> from{};  // nullopt: it was missing
   std::int64_t to = 0;
 };
 
@@ -41,28 +41,28 @@ struct FencedSource {
   std::string name{};
   std::string strategy{};  // "counter", ..., "pool"
   FenceOutcome outcome = FenceOutcome::kAsItWas;
-  std::vector<FencedCounter> counters{};  // those that move; of a permuted one by index
-  std::int64_t skipped = 0;               // values that are passed over
-  std::int64_t claims = 0;                // that the target lacked
-  std::string past{};                     // of a pool: the time that its ids begin after
-  std::vector<NumberSpan> lost{};         // of a gapless one: numbers that no document has
-  std::string note{};                     // what it is to know besides
-  std::string why{};                      // it is refused; or left out
+  std::vector<FencedCounter> counters{};  // those that are raised; indices for a permuted sequence
+  std::int64_t skipped = 0;               // values skipped
+  std::int64_t claims = 0;                // claims that the target lacked
+  std::string past{};                     // for a pool: the time after which its ids begin
+  std::vector<NumberSpan> lost{};         // for a gapless sequence: numbers without a document
+  std::string note{};                     // what else a person should know
+  std::string why{};                      // why it is refused or excluded
 
   [[nodiscard]] std::string label() const { return database + "/" + name; }
 };
 
-// A counter document of a program that does without idmint.
+// A counter document of a program without idmint.
 struct FencedDocument {
   std::string ns{};
-  std::string id{};  // as people read it
+  std::string id{};  // in readable form
   std::string field{};
-  std::string recipe{};  // the classic one, or "--counter"
+  std::string recipe{};  // the recipe's name, or "--counter"
   FenceOutcome outcome = FenceOutcome::kAsItWas;
-  std::optional<std::int64_t> from{};  // on the target; nothing: the document is gone there
+  std::optional<std::int64_t> from{};  // on the target; nullopt: the document is missing there
   std::int64_t to = 0;
-  std::int64_t largest_step = 0;  // that the oplog shows; 0: none
-  std::uint64_t rises = 0;        // steps that the oplog shows
+  std::int64_t largest_step = 0;  // in the oplog; 0: none
+  std::uint64_t rises = 0;        // in the oplog
   std::string note{};
   std::string why{};
 
@@ -70,19 +70,19 @@ struct FencedDocument {
 };
 
 struct FenceReport {
-  std::string target{};  // without a password, as `oplog` and `live`
+  std::string target{};  // without a password; so are `oplog` and `live`
   std::string oplog{};   // the file; empty: none was given
   std::string live{};    // the URI; likewise
   std::optional<Timestamp> limit{};
   std::optional<Timestamp> first{};         // of the oplog
-  std::optional<Timestamp> last{};          // what came later is not known
-  std::vector<FencedSource> sources{};      // by database and name; retired ones are left out
+  std::optional<Timestamp> last{};          // the last known entry
+  std::vector<FencedSource> sources{};      // by database and name; without retired ones
   std::vector<FencedDocument> documents{};  // by namespace and _id
-  std::vector<RisingField> left_alone{};    // the most rises first, a few
-  std::vector<std::string> notes{};         // what cannot be known, each a sentence
+  std::vector<RisingField> left_alone{};    // a few, the most rises first
+  std::vector<std::string> notes{};         // what remains unknown, each a sentence
   bool carried_out = false;
 
-  // "shop/invoices: WHY", for all that is refused.
+  // "shop/invoices: WHY" for each refused row.
   [[nodiscard]] std::vector<std::string> refused() const {
     std::vector<std::string> all;
     for (const FencedSource& each : sources)

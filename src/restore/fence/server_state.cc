@@ -23,7 +23,7 @@ SplitNamespace split(const std::string& ns) {
   return {ns.substr(0, dot), dot == std::string::npos ? std::string() : ns.substr(dot + 1)};
 }
 
-// The documents that a filter finds, with further options of find.
+// Finds documents by a filter, with further options of find.
 Result<void> each_found(Server& server, const std::string& ns, const Bson& filter,
                         const Bson& options, const std::function<Result<void>(Document)>& take) {
   const auto [database, collection] = split(ns);
@@ -67,7 +67,7 @@ Result<void> read_records_of(Server& server, const std::string& database, Handed
       });
 }
 
-// The values that adopted counters have in their documents.
+// Reads the values of adopted counters from their documents.
 Result<void> read_adopted_values(Server& server, const std::string& database,
                                  HandedOutStore& store) {
   std::map<std::string, std::vector<std::pair<std::string, const AdoptedPlace*>>> by_collection;

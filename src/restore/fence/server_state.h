@@ -1,4 +1,4 @@
-// How far the stores of idmint and the counter documents on a running server have come.
+// The state of idmint's stores and of counter documents on a running server.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +17,40 @@
 
 namespace idmint::restore {
 
-// A server as it is when it is read: what a majority does not have yet too, as that may have been
-// handed out.
+// The current state of a server. It includes writes that a majority does not have yet, because
+// their values may have been handed out.
 struct ServerState {
   HandedOutStores stores{};  // by database; claims are not read
-  // Databases and collections that are there, as DATABASE.COLLECTION, with their UUIDs in hex.
+  // All collections, as DATABASE.COLLECTION, with their UUIDs in hex.
   std::map<std::string, std::string, std::less<>> collections{};
-  bool writable = false;  // the primary of a set, or a server of its own that takes writes
-  std::string process{};  // of the mongod that answered: no other one has the same
-  std::vector<std::string> hosts{};  // of its set, as its members know each other
+  bool writable = false;             // a primary, or a standalone that takes writes
+  std::string process{};             // of the mongod that answered; unique to it
+  std::vector<std::string> hosts{};  // of its set, as the members address each other
 };
 
-// Asks read_preference(). kPermissionDenied: the user may not see all.
+// Reads with read_preference(). kPermissionDenied: the user may not see all.
 [[nodiscard]] Result<ServerState> read_server_state(Server& server);
 
-// The documents of a collection, of {_id: ID} as CountedField::id has it, by these bytes. One that
-// is not there is left out.
+// Finds documents of a collection by {_id: ID} (CountedField::id), and returns them by these bytes.
+// Missing ones are omitted.
 [[nodiscard]] Result<std::map<std::string, Bson>> find_documents(Server& server,
                                                                  const std::string& ns,
                                                                  std::span<const std::string> ids);
-// Each document of a collection, up to `most` of them.
+// Calls `take` with each document of a collection, at most `most` of them.
 [[nodiscard]] Result<void> each_document(Server& server, const std::string& ns, std::int64_t most,
                                          const std::function<Result<void>(Document)>& take);
 
-// Each batch of at most 10,000 claims of a collection idmint.claims....
+// Calls `take` with batches of at most 10,000 claims from a collection idmint.claims....
 [[nodiscard]] Result<void> each_claims(
     Server& server, const std::string& ns,
     const std::function<Result<void>(std::span<const std::int64_t>)>& take);
-// How many of these claims the collection lacks. REQUIRES: no claim stands there twice, and there
-// are at most 10,000.
+// The number of these claims that the collection lacks. REQUIRES: no claim stands there twice, and
+// there are at most 10,000.
 [[nodiscard]] Result<std::int64_t> missing_claims(Server& server, const std::string& ns,
                                                   std::span<const std::int64_t> claims);
 inline constexpr std::size_t kClaimsAtOnce = 10'000;
 
-// Whether the oplog of the server has the entry of this time and term.
+// Whether the server's oplog has an entry with this timestamp and term.
 [[nodiscard]] Result<bool> has_oplog_entry(Server& server, OpTime at);
 
 }  // namespace idmint::restore

@@ -13,13 +13,13 @@ namespace idmint::restore {
 namespace {
 
 constexpr double kPast64Bits = 9223372036854775808.0;           // 2^63
-constexpr std::int64_t kExactInDouble = std::int64_t{1} << 53;  // counts by one up to there
+constexpr std::int64_t kExactInDouble = std::int64_t{1} << 53;  // larger ones cannot count by one
 
 struct Recipe {
   std::string_view field;
   std::string_view name;
   std::string_view collection;  // empty: any
-  bool has_largest;             // MAXCOUNT or MAX_VALUE stands beside it
+  bool has_largest;             // it has MAXCOUNT or MAX_VALUE
 };
 constexpr std::array kClassicRecipes = {
     Recipe{"COUNT", "COUNT and MAXCOUNT", "", true},
@@ -30,7 +30,7 @@ constexpr std::array kClassicRecipes = {
 };
 
 constexpr std::array<std::string_view, 2> kLargestFields = {"MAXCOUNT", "MAX_VALUE"};
-// What may stand beside a counter.
+// Fields that may be in a counter document besides the counter.
 constexpr std::array<std::string_view, 4> kBeside = {"_id", "NOTES", "closed_by_idmint", "__v"};
 
 constexpr std::array<std::string_view, 8> kClassicCollections = {
@@ -133,7 +133,7 @@ Result<Bson> field_with(std::string_view field, std::uint8_t type, std::int64_t 
       return set;
     }
     case BSON_TYPE_DECIMAL128: {
-      // In JSON, as its key may be anything.
+      // Not in the JSON: the key, which may contain anything.
       const Bson number(R"({"n":{"$numberDecimal":")" + std::to_string(value) + R"("}})");
       bson_iter_t at;
       if (!number.view().find("n", &at)) return fail(Code::kInternal, "a decimal that is none");

@@ -1,5 +1,5 @@
-// Counter documents of programs that do without idmint: how the classic recipes make them, and the
-// numbers that they count in.
+// The shapes of counter documents of programs without idmint: the classic recipes, and the numeric
+// types that they use.
 #pragma once
 
 #include <cstdint>
@@ -14,46 +14,45 @@
 
 namespace idmint::restore {
 
-// A number as a document has it.
+// A number in a document.
 struct CountedNumber {
   std::int64_t value = 0;  // a fraction is rounded up
-  std::uint8_t type = 0;   // as BSON numbers it: int32, int64, double or Decimal128
+  std::uint8_t type = 0;   // the BSON type: int32, int64, double or Decimal128
 
   friend bool operator==(const CountedNumber&, const CountedNumber&) = default;
 };
-// Nothing: no number, or none that 64 bits hold.
+// nullopt: not a number, or one that does not fit 64 bits.
 [[nodiscard]] std::optional<CountedNumber> counted_number(const Field& field);
-// Of a field at the top of the document.
+// The number in a top-level field.
 [[nodiscard]] std::optional<CountedNumber> counted_number(Document document,
                                                           std::string_view field);
-// The field at the top of the document. Type 0: there is none.
+// The top-level field. Type 0: there is none.
 [[nodiscard]] Field field_of(Document document, std::string_view name);
-// "an int", "a string"; "missing" of type 0.
+// "an int", "a string"; "missing" for type 0.
 [[nodiscard]] std::string_view type_text(std::uint8_t type);
 
-// The field that becomes `value`, in the type that it has, as $inc would leave it: an int that is
-// full goes on as a long. kFailedPrecondition: a type that is no number, or a double that cannot
-// count from there on by one.
+// {FIELD: value} in the type that the field has. Like $inc, turns an int that would overflow into a
+// long. kFailedPrecondition: the type is not numeric, or a double cannot count by one from there
+// on.
 [[nodiscard]] Result<Bson> field_with(std::string_view field, std::uint8_t type,
                                       std::int64_t value);
 
-// Whether a classic recipe counts in a field of this name: COUNT, seq, index,
-// uniqueIdentifierCounter.
+// Whether a classic recipe uses a field of this name: COUNT, seq, index, uniqueIdentifierCounter.
 [[nodiscard]] bool is_classic_field(std::string_view field);
-// The classic recipe by which this document of the collection counts in the field. Empty: by none.
-// A document that has anything else beside the counter, but notes and a largest value, is no
-// counter of these recipes.
+// The classic recipe that counts in this field of the document. Empty: none. Besides the counter,
+// such a document may have notes and a largest value only.
 [[nodiscard]] std::string_view classic_recipe(std::string_view collection, Document document,
                                               std::string_view field);
-// Where the set-up scripts of the recipes and their relatives make such documents.
+// Whether the set-up scripts of the recipes and of related programs create such documents in it.
 [[nodiscard]] bool is_classic_collection(std::string_view collection);
 
-// DATABASE.COLLECTION.FIELD: the field is what follows the last dot.
+// DATABASE.COLLECTION.FIELD; the field is the part after the last dot.
 struct CounterField {
   std::string ns{};
   std::string field{};
 };
-// kInvalidArgument: no such text, or a database or a collection that is not a program's.
+// kInvalidArgument: the text has another form, or the database or collection does not belong to a
+// program.
 [[nodiscard]] Result<CounterField> parse_counter_field(std::string_view text);
 
 }  // namespace idmint::restore

@@ -24,7 +24,7 @@
 namespace idmint::restore {
 namespace {
 
-// Numbers that stand in a collection after all are looked for one by one; so many at most.
+// The most numbers inside a span that are searched for one by one.
 constexpr std::size_t kMostPresent = 10'000;
 
 const HandedOutStore& store_in(const HandedOutStores& stores, const std::string& database) {
@@ -49,7 +49,7 @@ void add_note(std::string& note, std::string_view more) {
   note += more;
 }
 
-// What is left of `span` without the numbers that `values` has within it.
+// The parts of `span` that `values` does not have.
 Result<std::vector<NumberSpan>> absent(ExistingValues& values, NumberSpan span) {
   std::vector<NumberSpan> spans;
   std::int64_t to = span.last;
@@ -66,7 +66,7 @@ Result<std::vector<NumberSpan>> absent(ExistingValues& values, NumberSpan span) 
   return spans;
 }
 
-// "shop.invoices:number" -> both parts.
+// Splits "shop.invoices:number".
 std::optional<std::pair<std::string, std::string>> collection_and_field(std::string_view place) {
   const std::size_t colon = place.find(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == place.size())
@@ -74,8 +74,8 @@ std::optional<std::pair<std::string, std::string>> collection_and_field(std::str
   return std::pair{std::string(place.substr(0, colon)), std::string(place.substr(colon + 1))};
 }
 
-// The largest of its values that idmint may have come to; those that are larger are counted in
-// `ignored`. Nothing: none is.
+// The largest value of the counter that idmint can have written; counts larger ones in `ignored`.
+// nullopt: there is none.
 std::optional<std::int64_t> largest_possible(const HandedOutCounter& counter,
                                              const CounterBounds& bounds, std::size_t& ignored) {
   const auto is_possible = [&](std::int64_t next) {
@@ -118,18 +118,18 @@ Result<UsedIn> parse_used_in(std::string_view text) {
   return UsedIn{.source = std::string(source), .collection = place->first, .field = place->second};
 }
 
-// What is to be done for a row.
+// The actions for a row.
 struct SourceFence::Planned {
   std::string database{};
   Definition wanted{};
-  bool make = false;    // it is gone
-  bool retire = false;  // as production did
-  bool extend = false;  // its end, as production did
-  // What raise_sequence() is to be given: values, or of a permuted one an index.
+  bool make = false;    // create it
+  bool retire = false;  // retire it, as in production
+  bool extend = false;  // raise its end, as in production
+  // The arguments of raise_sequence(): values; an index for a permuted sequence.
   std::vector<std::int64_t> past{};
-  std::optional<std::int64_t> floor{};                 // of a gapless one
-  std::optional<Instant> bound{};                      // of a pool
-  std::vector<std::pair<std::string, UsedIn>> used{};  // by the URI of the servers
+  std::optional<std::int64_t> floor{};                 // for a gapless sequence
+  std::optional<Instant> bound{};                      // for a pool
+  std::vector<std::pair<std::string, UsedIn>> used{};  // with the URI of the servers
   FencedSource row{};
 };
 
@@ -170,7 +170,7 @@ Result<std::vector<FencedSource>> SourceFence::plan() {
     }
     for (const std::string& name : names) {
       const Definition* const restored = value_at(here.definitions, name);
-      if (restored != nullptr && is_retired(*restored)) continue;  // nothing comes from it
+      if (restored != nullptr && is_retired(*restored)) continue;  // it hands out nothing
       Planned planned{.database = database, .row = {.database = database, .name = name}};
       if (Result<void> done = plan_source(database, name, planned); !done)
         return std::unexpected(std::move(done.error()));
@@ -259,7 +259,7 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
     if (wanted.adopted.empty()) {
       possible = largest_possible(*reached, bounds, ignored);
     } else {
-      // Programs that do not look at the end first leave the field beyond it.
+      // Programs that do not check the end leave the field beyond it.
       possible = std::min(reached->next, bounds.last + 1);
     }
     if (!possible) {
@@ -284,7 +284,7 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
     row.outcome = FenceOutcome::kRaised;
     add_note(row.note, "its end is moved up to " + std::to_string(wanted.last));
   }
-  // A raise past an end that is still to be moved cannot be tried.
+  // A preview cannot raise past an end that is still to be moved.
   if (!planned.past.empty() && !planned.make && !planned.extend) {
     const Result<Store*> store = store_of(planned.database, false);
     if (!store) return std::unexpected(store.error());
@@ -312,7 +312,7 @@ Result<void> SourceFence::plan_used_in(const SequenceDefinition& wanted, Planned
       if (uri.empty()) continue;
       const auto values = ExistingValues::open(uri, used.collection, used.field, form_of(wanted),
                                                options_.deadline);
-      // Its documents may be those that the mistake took.
+      // The mistake may have removed the collection.
       if (!values && values.error().code == Code::kNotFound) continue;
       if (!values) {
         refuse_row(row, values.error().message);
@@ -446,7 +446,7 @@ Result<void> SourceFence::plan_pool(const PoolDefinition& wanted, Planned& plann
     if (!planned.make) row.note = "no worker id of it was leased";
     return {};
   }
-  // The unit before the bound is the last one that ids may have.
+  // The last unit for ids is the one before the bound.
   const std::optional<Instant> past = time_of(wanted.layout, bound - 1);
   if (!past || !wanted.layout.bounds(*past)) {
     refuse_row(row, "a bound of it is " + std::to_string(bound) +
@@ -499,7 +499,7 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
   const std::string& name = sequence.name;
   const bool gapless = sequence.strategy == Strategy::kGapless;
   if (planned.make && gapless) {
-    // As create_sequence(), which refuses what a server of its own, as a spare is, cannot number.
+    // Like create_sequence(), which refuses a gapless sequence on a standalone such as a spare.
     const NewCounter counter = counter_of(sequence, 0);
     if (Result<void> made = store.counters()->create(std::span(&counter, 1)); !made) return made;
     if (const Result<Definition> defined = store.catalog()->define(sequence); !defined)

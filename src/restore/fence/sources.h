@@ -1,5 +1,5 @@
-// The fence of idmint's own sequences and pools: by the operations of their store, each past what
-// production handed out.
+// The fence of idmint's own sequences and pools: raises each past what production handed out,
+// through its store.
 #pragma once
 
 #include <chrono>
@@ -27,39 +27,39 @@ struct UsedIn {
   std::string collection{};  // DATABASE.COLLECTION
   std::string field{};
 };
-// SOURCE=DATABASE.COLLECTION:FIELD. kInvalidArgument: no such text.
+// Parses SOURCE=DATABASE.COLLECTION:FIELD. kInvalidArgument: the text has another form.
 [[nodiscard]] Result<UsedIn> parse_used_in(std::string_view text);
 
 struct SourceFenceOptions {
   std::string target{};  // the URIs, with passwords
-  std::string live{};    // empty: there is none
+  std::string live{};    // empty: none
   bool leave_gap = false;
-  bool reopen = false;  // what production retired stays open
+  bool reopen = false;  // sources that production retired stay open
   std::vector<UsedIn> used_in{};
   std::vector<std::string> exclude{};
-  std::chrono::milliseconds deadline = std::chrono::seconds{60};  // of a call of a store
-  // Production's own values between the limit and the oplog are unknown, so what neither the oplog
-  // nor the live server has is refused.
+  std::chrono::milliseconds deadline = std::chrono::seconds{60};  // for one call of a store
+  // Production's values between the limit and the oplog are unknown, so sources that are neither in
+  // the oplog nor on the live server are refused.
   bool must_be_seen = false;
 };
 
-// The stores of a target. For one thread; the servers and what was handed out outlive it.
+// The stores of a target. For one thread. The servers and `handed_out` must outlive it.
 class SourceFence {
  public:
-  // `there`: what the target has. `handed_out`: of the oplog and the live server together; `seen`
-  // has what either knows by name. `live`: null, where there is none.
+  // `there`: the state of the target. `handed_out`: from the oplog and the live server together.
+  // `live` is null without a live server.
   SourceFence(SourceFenceOptions options, Server& target, Server* live,
               const HandedOutStores& there, const HandedOutStores& handed_out);
   ~SourceFence();
   SourceFence(const SourceFence&) = delete;
   SourceFence& operator=(const SourceFence&) = delete;
 
-  // A row for each source, by database and name, with what is to be done. Writes nothing. An error
-  // is of a server that does not answer; what is wrong with a source is in its row.
+  // One row for each source with the planned action, sorted by database and name. Writes nothing.
+  // Fails only if a server does not answer; faults of a source are in its row.
   [[nodiscard]] Result<std::vector<FencedSource>> plan();
 
-  // Does what the row of this position says, and fills in what came of it. Each step is one atomic
-  // max or an insert of what is missing, so that the same again finishes what was cut off and never
+  // Carries out the row at this position and records the outcome in it. Each step is one atomic max
+  // or an insert of a missing document, so a second call completes an interrupted one and never
   // lowers anything. REQUIRES: plan() gave the row, and it is not refused.
   [[nodiscard]] Result<void> carry_out(std::size_t position, FencedSource& row);
 

@@ -32,7 +32,7 @@ constexpr int kDeepestApplyOps = 10;
 
 }  // namespace
 
-// Reads entries and transactions, and hands their operations to those who look at them.
+// Reads entries and transactions, and passes their operations to the detectors.
 class OplogAnalysis::State {
  public:
   explicit State(FindFilter filter) : filter_(std::move(filter)) {}
@@ -41,16 +41,16 @@ class OplogAnalysis::State {
   OplogAnswer finish();
 
  private:
-  // The applyOps of a transaction that did not commit yet.
+  // The applyOps entries of a transaction that has not committed yet.
   using Parts = std::vector<std::vector<std::uint8_t>>;
   using OpenTransactions = std::map<std::string, Parts>;
 
   Result<void> transaction(const Entry& entry);
   void forget(OpenTransactions::iterator transaction);
   Result<void> changes_of(const Operation& operation, int depth);
-  // `transaction`: the operations are of one.
+  // `transaction`: the operations belong to one.
   void begin(const Entry& entry, bool transaction);
-  // `within`: its operations stand in an applyOps.
+  // `within`: its operations are elements of an applyOps.
   void end(const Operation& operation, bool within);
   void change(const Operation& operation);
   void updated(const Operation& operation);
@@ -59,9 +59,9 @@ class OplogAnalysis::State {
 
   const FindFilter filter_;
   OplogAnswer answer_;
-  Place place_;                   // of the operation at hand
-  std::uint64_t operations_ = 0;  // of the entry at hand, so far
-  Remembered first_;              // of them, if they stand in an applyOps
+  Place place_;                   // of the current operation
+  std::uint64_t operations_ = 0;  // of the current entry, so far
+  Remembered first_;              // the first of them, if they are in an applyOps
 
   NamespaceCounts counts_;
   OperationHistogram histogram_;
@@ -125,7 +125,7 @@ Result<void> OplogAnalysis::State::transaction(const Entry& entry) {
     };
     if (flag("partialTxn") || flag("prepare")) {
       const std::span<const std::uint8_t> bytes = operation.o.bytes();
-      Parts& parts = pending_[id];  // even if nothing is kept, so that its commit is known
+      Parts& parts = pending_[id];  // even if nothing is kept, so that its commit is recognized
       if (pending_bytes_ + bytes.size() <= kTransactionBytes) {
         parts.emplace_back(bytes.begin(), bytes.end());
         pending_bytes_ += bytes.size();
@@ -233,7 +233,7 @@ void OplogAnalysis::State::change(const Operation& operation) {
   }
   const std::string_view database = operation.database();
   if (database == "config" || database == "local") return;
-  // The filter hides no command or write from it: they tell which drops belong together.
+  // The filter does not apply here: all commands and writes tell which drops belong together.
   if (command) {
     const bool removes = place_.in_span && filter_.id && document_.concerns(operation);
     schema_.command(operation, place_, wanted);

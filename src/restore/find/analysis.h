@@ -1,4 +1,5 @@
-// What an oplog did, and where it looks like a mistake. Takes about 30 MB, however long the oplog.
+// Analyses the operations of an oplog and finds likely mistakes. Uses about 30 MB for an oplog of
+// any length.
 #pragma once
 
 #include <memory>
@@ -18,9 +19,9 @@ class OplogAnalysis {
   OplogAnalysis(const OplogAnalysis&) = delete;
   OplogAnalysis& operator=(const OplogAnalysis&) = delete;
 
-  // Takes the entries in the order of the oplog, with those outside of the span: they tell what
-  // numbers were before it, and what follows it. The messages do not say where the entry stands.
-  //   kDataLoss: an applyOps is damaged
+  // Takes all entries in the order of the oplog, including those outside the span: they show
+  // earlier values, and consequences. Messages do not say where the entry is. kDataLoss: an
+  // applyOps is damaged.
   [[nodiscard]] Result<void> add(const Entry& entry);
   // At the end, once.
   [[nodiscard]] OplogAnswer finish();

@@ -1,4 +1,4 @@
-// What an analysis of an oplog answers.
+// The result of an analysis of an oplog.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Timeline {
 using Buckets = std::array<std::uint64_t, Timeline::kBuckets>;
 
 struct NamespaceFacts {
-  std::string ns;  // collections with generated names are one: name_pattern()
+  std::string ns;  // collections with generated names count as one: name_pattern()
   KindCounts counts{};
   std::array<Buckets, kKinds.size()> buckets{};
   Timestamp first{};
@@ -51,12 +51,12 @@ enum class Reason : std::uint8_t {
   kFall,
   kUnsetWave,
   kMassUpdate,
-  kDocument,  // the one that was asked for by its _id
+  kDocument,  // the document that the user asked for by its _id
 };
 struct ReasonText {
-  std::string_view name;     // of JSON
+  std::string_view name;     // in JSON
   std::string_view title;    // for people
-  std::string_view routine;  // what happens again and again, after the namespace
+  std::string_view routine;  // a routine occurrence; follows the namespace
 };
 inline constexpr std::array<ReasonText, 14> kReasons = {{
     {"drop_database", "a database was dropped", "dropped"},
@@ -78,13 +78,13 @@ inline constexpr std::array<ReasonText, 14> kReasons = {{
   return kReasons[static_cast<std::size_t>(reason)];
 }
 
-// Operations on a namespace. An empty namespace: on all that there was no room for.
+// Operations on a namespace. Empty `ns`: operations on all namespaces beyond the table's capacity.
 struct NamespaceLoss {
   std::string ns;
   KindCounts counts{};
 };
 
-// What followed from a suspect, and is no suspect of its own.
+// A consequence of a suspect. It is no suspect itself.
 struct Effect {
   std::string text;
   Timestamp first{};
@@ -94,43 +94,43 @@ struct Effect {
   std::uint64_t operations = 0;  // of that kind on `ns`
 };
 
-// What may be a mistake.
+// A possible mistake.
 struct Suspect {
   Reason reason{};
-  double score = 0;  // 0 to 100: how likely it is a mistake
+  double score = 0;  // 0 to 100: the likelihood of a mistake
   std::string ns;
   std::string why;
   Timestamp limit{};  // its first entry; of a transaction, the entry that commits it
   Timestamp last{};
   std::uint64_t operations = 0;
-  std::optional<std::uint64_t> documents{};  // that it changed or removed
-  std::string first;                         // its first operation, in words
+  std::optional<std::uint64_t> documents{};  // the number of documents changed or removed
+  std::string first;                         // the first operation, in words
   std::optional<Timestamp> before{};         // the last entry before it that changes anything
   std::string before_text{};                 // the operations of that entry, in words
   std::optional<Timestamp> after{};          // the first entry after `limit` that changes anything
   std::uint64_t changes_before = 0;          // operations before it in the whole oplog
   std::vector<Effect> effects{};             // in the order of the oplog
-  // What else a restore up to `limit` leaves out: the operations from there on that are neither of
-  // it nor of its effects. The most first.
+  // Other losses of a restore up to `limit`: later operations that belong neither to the suspect
+  // nor to its effects. Sorted, the most first.
   std::vector<NamespaceLoss> lost{};
-  bool lost_is_least = false;  // there are more: it began too long before it was noticed
+  bool lost_is_least = false;  // there are more: the suspect was noticed long after it began
 
   // For the analysis.
   std::uint64_t key = 0;       // equal for suspects that repeat each other
-  std::string field{};         // that fell, or fields that were changed
+  std::string field{};         // the field that fell, or the fields changed
   bool surge = false;          // found by the rate alone
-  bool by_session = true;      // false: by a command of many documents, or the TTL monitor
-  std::uint64_t sessions = 1;  // at once: the threads of a script
+  bool by_session = true;      // false: by a multi-document command, or the TTL monitor
+  std::uint64_t sessions = 1;  // concurrent ones: the threads of a script
   std::vector<KindCounts> before_counts{};  // by the row of NamespaceCounts
 };
 
-// What happens again and again, and so is no mistake.
+// A repeated event, and therefore no mistake.
 struct Routine {
   Reason reason{};
-  std::string ns;  // a pattern where names are generated
+  std::string ns;  // a pattern if names are generated
   std::uint64_t times = 0;
   double every = 0;             // seconds between two, on average
-  std::uint64_t documents = 0;  // of a usual one, about; 0: none, or unknown
+  std::uint64_t documents = 0;  // in a usual occurrence, about; 0: none, or unknown
   Timestamp first{};
   Timestamp last{};
 };
@@ -138,7 +138,7 @@ struct Routine {
 struct ListedOperation {
   Timestamp at{};
   std::string text;
-  std::string change;  // of an insert, the document; of an update, what it sets
+  std::string change;  // the document of an insert; the fields that an update sets
 };
 
 struct OplogAnswer {
@@ -146,16 +146,16 @@ struct OplogAnswer {
   std::uint64_t bytes = 0;
   Timestamp first{};
   Timestamp last{};
-  std::uint64_t changes = 0;  // all operations, with those in transactions
+  std::uint64_t changes = 0;  // all operations, including those in transactions
   std::uint64_t matched = 0;  // operations that the filter accepts
   Timeline timeline{};
   std::vector<NamespaceFacts> namespaces;  // the busiest first
   std::vector<Suspect> suspects;           // the likeliest first
   std::vector<Routine> routines;           // the most frequent first
   std::vector<ListedOperation> listed;
-  std::uint64_t unlisted = 0;        // operations that there was no room for in `listed`
+  std::uint64_t unlisted = 0;        // operations beyond the capacity of `listed`
   std::vector<std::string> notices;  // what limits the answer, each a sentence
-  ShardTraces sharding;              // whether one oplog tells what happened at all
+  ShardTraces sharding;              // whether one oplog has the whole history
 };
 
 }  // namespace idmint::restore

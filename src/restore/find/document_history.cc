@@ -11,7 +11,7 @@
 namespace idmint::restore {
 namespace {
 
-// What an update takes away: "replaced as a whole", or the fields that it removes. Empty: nothing.
+// What an update removes: "replaced as a whole", or the removed fields. Empty: nothing.
 std::string taken_away(const Operation& update) {
   std::string fields;
   std::string path;
@@ -39,7 +39,7 @@ void DocumentHistory::write(const Operation& operation, const Place& place) {
   if (operation.op == Op::kUpdate && taken.empty()) return;
   Suspect suspect = suspect_at(place, Reason::kDocument, std::string(operation.ns), operation);
   suspect.documents = 1;
-  // What a command of many documents deletes is less likely to be meant by who asks for one.
+  // A user who asks for one document less likely means a multi-document delete.
   suspect.score = !document.deleted ? 64 : place.session != 0 ? 92 : 86;
   suspect.why = "_id " + print_value(document_id(operation)) +
                 (document.deleted ? " was deleted" : " is " + taken);
@@ -48,7 +48,7 @@ void DocumentHistory::write(const Operation& operation, const Place& place) {
 
 void DocumentHistory::remember(Document& document, Suspect suspect) {
   if (document.last.score != 0) {
-    // An earlier one: the document came back after it.
+    // An earlier one: the document was created again after it.
     if (document.last.reason == Reason::kDocument && document.last.score > 80)
       document.last.score = 60;
     suspects_.keep(std::move(document.last));

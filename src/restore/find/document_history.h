@@ -1,4 +1,4 @@
-// What happened to the one document that was asked for by its _id.
+// The history of the document that the user asked for by its _id.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace idmint::restore {
 
-// A document of that _id in each of kNamespaces collections at most.
+// Tracks the document with that _id in at most kNamespaces collections.
 class DocumentHistory {
  public:
   static constexpr std::size_t kNamespaces = 256;
@@ -20,18 +20,18 @@ class DocumentHistory {
 
   // A write to a document of that _id.
   void write(const Operation& operation, const Place& place);
-  // A command that may have removed the document: its collection or database had one.
+  // Whether the command may have removed the document: its collection or database had one.
   [[nodiscard]] bool concerns(const Operation& command) const;
-  // The next entry that changes anything, for the write of the one before.
+  // The next entry that changes anything; completes the write of the entry before.
   void next_entry(Timestamp at);
-  // At the end: hands its suspects over.
+  // At the end: keeps its suspects in `suspects`.
   void end();
 
  private:
   struct Document {
     std::size_t writes = 0;
-    bool deleted = false;  // and not inserted since
-    Suspect last{};        // its last delete or overwriting; with a score of 0: none
+    bool deleted = false;  // and not inserted again
+    Suspect last{};        // the last delete or overwrite; score 0: none
   };
 
   void remember(Document& document, Suspect suspect);

@@ -19,7 +19,7 @@ constexpr std::uint32_t kDropPause = 60;          // seconds between the drops o
 constexpr std::uint32_t kMadeAnew = 600;          // seconds until a program misses it
 constexpr std::uint32_t kDropDatabaseWait = 900;  // seconds; dropDatabase waits for a majority
 
-// Nothing: the entry does not say how many documents the collection had.
+// nullopt: the entry does not have the number of documents in the collection.
 std::optional<std::uint64_t> records_of(const Operation& command) {
   bson_iter_t at;
   const std::optional<std::int64_t> records =
@@ -79,7 +79,7 @@ void Drops::renamed(const Operation& rename, const Place& place, bool wanted) {
   const bool over =
       rename.o.find("dropTarget", &at) && (!BSON_ITER_HOLDS_BOOL(&at) || bson_iter_bool(&at));
   if (over) return renamed_over(rename, from, to, place);
-  // What was made in this oplog is renamed by who made it, as MongoDB's own collections are.
+  // The renamer also created the collection in this oplog, as MongoDB does for its own ones.
   if (lives_.find(hash_of(from, 9)) != nullptr ||
       is_temporary_name(std::string_view(from).substr(from.find('.') + 1)))
     return;

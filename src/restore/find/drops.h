@@ -1,5 +1,5 @@
-// Commands that remove collections or what is in them: drop, dropDatabase, emptycapped, renames,
-// and what $out and convertToCapped do by renames.
+// Commands that remove collections or their contents: drop, dropDatabase, emptycapped, and renames,
+// including those of $out and convertToCapped.
 #pragma once
 
 #include <cstdint>
@@ -22,31 +22,31 @@ class Drops {
 
   // Any command. `wanted`: the filter accepts it, and it is in the span.
   void command(const Operation& operation, const Place& place, bool wanted);
-  // A write: drops in its database before and after it do not belong together.
+  // A write to the database: it separates the drops before it from those after it.
   void write(std::string_view database) {
     if (!sequences_.empty()) end_sequence(database);
   }
   // An insert into a collection with a generated name.
   void inserted(std::string_view ns);
-  // The next entry that changes anything, for the drops of the one before.
+  // The next entry that changes anything; completes the drops of the entry before.
   void next_entry(Timestamp at);
-  // At the end: says of a drop or rename that the collection was made anew.
+  // At the end: notes whether the dropped or renamed collection was created again.
   void weigh(Suspect& suspect) const;
 
  private:
-  // Drops in one database with nothing else in it between them.
+  // Consecutive drops in one database, with no other operation on it between them.
   struct Sequence {
     Suspect first;
     Timestamp last{};
     std::uint64_t collections = 0;
     std::uint64_t documents = 0;
-    bool documents_known = true;  // of all collections
-    bool temporary = true;        // all collections
-    bool wanted = false;          // at least one drop
+    bool documents_known = true;  // for all collections
+    bool temporary = true;        // whether all collections are
+    bool wanted = false;          // whether at least one drop is
     std::string names;
   };
 
-  // A collection that was made in this oplog.
+  // A collection created in this oplog.
   struct Life {
     Timestamp born{};
     std::uint64_t documents = 0;  // inserted, if the name is generated
@@ -65,9 +65,9 @@ class Drops {
   Suspects& suspects_;
   std::map<std::string, Sequence, std::less<>> sequences_;  // by database
   BoundedTable<Life> lives_{std::size_t{1} << 12};          // by a hash of the namespace
-  BoundedTable<Timestamp> gone_{std::size_t{1} << 10};      // likewise: when it was dropped
-  BoundedTable<Timestamp> anew_{std::size_t{1} << 10};      // when it was made again, by `gone`
-  std::vector<std::string> begun_;  // databases of the sequences that began in the entry before
+  BoundedTable<Timestamp> gone_{std::size_t{1} << 10};      // when it was dropped; likewise
+  BoundedTable<Timestamp> anew_{std::size_t{1} << 10};      // when it was created again
+  std::vector<std::string> begun_;  // databases whose sequences began in the entry before
 };
 
 }  // namespace idmint::restore

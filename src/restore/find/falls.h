@@ -20,19 +20,19 @@ class Falls {
 
   explicit Falls(Suspects& suspects) : suspects_(suspects) {}
 
-  // Compares the numbers of the new document with those of an earlier one of its _id. Does not
-  // remember new numbers, for most documents are never updated.
+  // Compares the numbers of the new document with those of an earlier document with the same _id.
+  // Does not remember new numbers, because most documents are never updated.
   void inserted(const Operation& insert, const Place& place);
   // Compares the numbers in a field that an update sets, and remembers them. `document` is
-  // document_hash(); `path` is that of the field, and changes only during the call.
+  // document_hash(). `path` is the field's; it has its old value again when this returns.
   void updated(const Operation& update, std::uint64_t document, std::string& path,
                const Field& field, const Place& place) {
     compare_within(update, document, path, field, 0, place);
   }
   [[nodiscard]] static std::uint64_t document_hash(const Operation& operation, const Field& id);
-  // At the end: how often the field of a suspect fell and rose decides how likely it is.
+  // At the end: adjusts the score by how often the field fell and rose.
   void weigh(Suspect& fall);
-  // Numbers that there was no room for.
+  // The number of values that were evicted.
   [[nodiscard]] std::uint64_t forgotten() const { return counters_.forgotten(); }
 
  private:
@@ -46,7 +46,7 @@ class Falls {
     std::uint32_t falls = 0;
   };
 
-  // `only_known`: does not remember a new number.
+  // `only_known`: does not remember new numbers.
   void compare(const Operation& operation, std::uint64_t document, std::string_view path,
                const Field& field, bool only_known, const Place& place);
   void compare_within(const Operation& update, std::uint64_t document, std::string& path,

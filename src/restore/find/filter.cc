@@ -37,7 +37,7 @@ bool matches_operation(const std::vector<std::string>& names, const Operation& o
       names, [&](const std::string& name) { return name == kind || name == command; });
 }
 
-// The paths are equal, or one lies within the other.
+// Whether the paths are equal or one contains the other.
 bool related(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && (a.size() == b.size() || b[a.size()] == '.');

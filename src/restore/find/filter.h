@@ -1,4 +1,4 @@
-// Which operations of an oplog an analysis looks at.
+// Selects the operations that an analysis considers.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace idmint::restore {
 
-// An _id as people write it: extended JSON or plain text. A plain text also matches the ObjectId,
-// the UUID or the number that it looks like.
+// An _id as people write it: extended JSON or plain text. Plain text also matches an ObjectId, a
+// UUID or a number with that text.
 class IdFilter {
  public:
   // kInvalidArgument: an empty text.
@@ -44,7 +44,7 @@ struct FindFilter {
   [[nodiscard]] bool narrows() const {
     return !namespaces.empty() || !operations.empty() || id || !field.empty();
   }
-  // All conditions but the span. `path` is scratch memory.
+  // Whether the operation meets all conditions but the span. `path` is scratch memory.
   [[nodiscard]] bool matches(const Operation& operation, std::string& path) const;
 };
 

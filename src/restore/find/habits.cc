@@ -7,9 +7,9 @@
 namespace idmint::restore {
 namespace {
 
-constexpr std::uint64_t kRegular = 4;    // occurrences that show how regular it is
-constexpr std::uint64_t kFrequent = 10;  // occurrences that need not be as regular
-constexpr double kShortest = 5;          // seconds between two; what is faster is one script
+constexpr std::uint64_t kRegular = 4;    // occurrences from which regularity is known
+constexpr std::uint64_t kFrequent = 10;  // occurrences that need less regularity
+constexpr double kShortest = 5;          // seconds between two; faster ones are one script
 
 std::size_t size_of_documents(std::uint64_t documents) {
   return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(documents)), 32);
@@ -48,7 +48,7 @@ bool Habit::is_routine(Timestamp oplog_first, Timestamp oplog_last) const {
   const double variance = std::max(0.0, squares_ / (times_ - 1) - mean * mean);
   const double most = times_ < kFrequent ? 0.8 : 2;  // standard deviations in a mean
   if (std::sqrt(variance) > most * mean) return false;
-  // What began later may be the work of a program that is wrong.
+  // A late start may be a faulty program.
   const double quiet = first_.seconds - std::min(first_.seconds, oplog_first.seconds);
   const double all = oplog_last.seconds - std::min(oplog_last.seconds, oplog_first.seconds);
   return quiet <= std::max(2 * mean, all / 4);

@@ -1,4 +1,4 @@
-// What happens again and again: how often, how regularly, and with how many documents.
+// Repeated events: their frequency, regularity and size.
 #pragma once
 
 #include <array>
@@ -9,11 +9,11 @@
 
 namespace idmint::restore {
 
-// Occurrences of one thing, as the drop of one collection.
+// The occurrences of one event, such as the drop of one collection.
 class Habit {
  public:
   void add(Timestamp at, std::uint64_t documents);
-  // One of `documents` that was added went on, and came to `more` of them.
+  // An occurrence that was added with `documents` has grown to `more` documents.
   void grow(std::uint64_t documents, std::uint64_t more);
 
   [[nodiscard]] std::uint64_t times() const { return times_; }
@@ -21,16 +21,17 @@ class Habit {
   [[nodiscard]] Timestamp last() const { return last_; }
   // Seconds between two, on average.
   [[nodiscard]] double every() const;
-  // It went on from the beginning of the oplog, in about equal intervals: no mistake.
+  // Whether it occurred from the beginning of the oplog on, in about equal intervals. If so, it is
+  // no mistake.
   [[nodiscard]] bool is_routine(Timestamp oplog_first, Timestamp oplog_last) const;
-  // Those of at least a quarter of so many documents.
+  // The number of occurrences with at least a quarter of `documents`.
   [[nodiscard]] std::uint64_t similar(std::uint64_t documents) const;
-  // One of so many documents is far larger than the usual ones.
+  // Whether an occurrence with `documents` is far larger than usual.
   [[nodiscard]] bool is_outlier(std::uint64_t documents) const;
-  // Documents of a usual one: the average of those of its size.
+  // The documents of a usual occurrence: the average in the size class of the median.
   [[nodiscard]] std::uint64_t usual() const;
 
-  std::uint64_t left_out = 0;  // suspects that gave way to others of the habit
+  std::uint64_t left_out = 0;  // suspects replaced by others of this habit
 
  private:
   std::uint32_t times_ = 0;
@@ -38,7 +39,7 @@ class Habit {
   Timestamp last_{};
   double intervals_ = 0;  // sum, in seconds
   double squares_ = 0;    // sum
-  // By the bits of the number of documents: how many there were, and their documents.
+  // By the bit width of an occurrence's documents: the occurrences, and their documents.
   std::array<std::uint32_t, 33> sizes_{};
   std::array<std::uint64_t, 33> documents_{};
 };

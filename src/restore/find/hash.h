@@ -1,4 +1,4 @@
-// The hash of the tables and the sketches of an analysis.
+// The hash function of the tables and sketches of an analysis.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace idmint::restore {
     hash = mix(hash ^ word, odd);
     bytes.remove_prefix(8);
   }
-  // The rest as two words that may overlap: a copy of a constant size compiles to a load.
+  // The rest as two words that may overlap. A copy of constant size compiles to a load.
   std::uint64_t rest = 0;
   if (bytes.size() >= 4) {
     std::uint32_t low = 0;

@@ -1,4 +1,4 @@
-// How many operations of each kind each namespace has over time.
+// A histogram over time of the operations of each kind on each namespace.
 #pragma once
 
 #include <array>
@@ -13,15 +13,15 @@
 
 namespace idmint::restore {
 
-// By the rows of NamespaceCounts. The buckets double their width as the time grows.
+// Has one row for each row of NamespaceCounts. The width of the buckets doubles as the time grows.
 class OperationHistogram {
  public:
-  // `row`: of NamespaceCounts; 0 is left out.
+  // `row`: of NamespaceCounts; row 0 is ignored.
   void add(std::uint16_t row, const std::string& ns, Op kind, Timestamp at);
   [[nodiscard]] const Timeline& timeline() const { return timeline_; }
-  // At the end, once: the busiest first.
+  // At the end, once. Sorted, the busiest first.
   [[nodiscard]] std::vector<NamespaceFacts> take();
-  // Operations on namespaces that there was no room for.
+  // Operations on namespaces beyond the capacity.
   [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
  private:
@@ -29,7 +29,7 @@ class OperationHistogram {
 
   Timeline timeline_;
   std::vector<NamespaceFacts> rows_;
-  std::array<std::uint16_t, NamespaceCounts::kRows> index_{};  // into rows_, plus 1, by row
+  std::array<std::uint16_t, NamespaceCounts::kRows> index_{};  // index in rows_, plus 1, by row
   std::uint64_t left_out_ = 0;
 };
 

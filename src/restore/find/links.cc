@@ -14,7 +14,7 @@ namespace idmint::restore {
 namespace {
 
 constexpr std::uint32_t kSeries = 60;       // seconds between two drops of a series
-constexpr std::uint32_t kIndexSeries = 2;   // and between two of dropIndexes with *
+constexpr std::uint32_t kIndexSeries = 2;   // likewise between two of dropIndexes with *
 constexpr std::uint64_t kRoutineKept = 64;  // lines
 
 constexpr std::size_t kind_of(Reason reason) {
@@ -30,7 +30,7 @@ constexpr std::size_t kind_of(Reason reason) {
   }
 }
 
-// Moves `effect` into the effects of `cause`, which is at least as likely then.
+// Moves `effect` into the effects of `cause`, which becomes at least as likely.
 void move_into(Suspect& cause, Suspect& effect, std::string text, double score) {
   cause.effects.push_back({.text = std::move(text),
                            .first = effect.limit,
@@ -46,7 +46,7 @@ bool is_gone(const Suspect& suspect) { return suspect.score < 0; }
 
 void remove_moved(std::vector<Suspect>& all) { std::erase_if(all, is_gone); }
 
-// Documents that expire are deleted within a minute, and again each minute.
+// Expired documents are deleted within a minute, and then every minute.
 void link_expiry(std::vector<Suspect>& all) {
   for (Suspect& cause : all) {
     if (cause.reason != Reason::kTimeToLive) continue;
@@ -61,8 +61,8 @@ void link_expiry(std::vector<Suspect>& all) {
   remove_moved(all);
 }
 
-// The beginning of a run is known, so a surge with one is no suspect. A run from the beginning of
-// the oplog on is the usual work, in which the surge is.
+// A run has a known beginning, so it replaces a surge of the same operations. But a run from the
+// beginning of the oplog on is the usual work, and the surge is in it.
 void weigh_surges(std::vector<Suspect>& all, Timestamp oplog_first) {
   for (Suspect& surge : all) {
     if (!surge.surge) continue;
@@ -78,8 +78,8 @@ void weigh_surges(std::vector<Suspect>& all, Timestamp oplog_first) {
   remove_moved(all);
 }
 
-// An $inc with the wrong sign: many documents were changed alike, and the number fell in some. One
-// that fell alone while others rose is a suspect of its own.
+// An $inc with the wrong sign: many documents got the same change, and the number fell in some. A
+// number that fell alone while others rose remains a suspect.
 void link_falls(std::vector<Suspect>& all) {
   for (Suspect& run : all) {
     if (run.reason != Reason::kMassUpdate) continue;
@@ -98,8 +98,8 @@ void link_falls(std::vector<Suspect>& all) {
   remove_moved(all);
 }
 
-// Of a habit that began late: all came from what began it. Of a routine: no suspects, but those
-// that are far larger than usual.
+// Weighs the suspects of irregular habits by their repeats. Removes those of routines, unless they
+// are far larger than usual.
 void fold_routines(Suspects& suspects, Timestamp oplog_first, Timestamp oplog_last,
                    std::map<std::uint64_t, Routine>& routines) {
   std::map<std::uint64_t, Suspect*> first;  // of each habit
@@ -132,14 +132,14 @@ void fold_routines(Suspects& suspects, Timestamp oplog_first, Timestamp oplog_la
   for (Suspect& each : suspects.all()) {
     if (is_gone(each) || !first.contains(each.key)) continue;
     const Habit& habit = suspects.habits().find(each.key)->value;
-    // An index with a time to live is made, and the time changed later: no repetition.
+    // A TTL index that is created and changed later is no repetition.
     if (habit.times() >= 2 && each.reason != Reason::kTimeToLive)
       weigh_repeats(each, habit.similar(each.documents.value_or(0)));
   }
   remove_moved(suspects.all());
 }
 
-// Collections of a database that were dropped one after another, or indexes of a collection.
+// Joins consecutive drops: of a database's collections, or of a collection's indexes.
 void link_series(std::vector<Suspect>& all, Reason reason, std::uint32_t pause) {
   std::vector<Suspect*> found;
   for (Suspect& each : all) {
@@ -150,7 +150,7 @@ void link_series(std::vector<Suspect>& all, Reason reason, std::uint32_t pause) 
     return reason == Reason::kDropIndex ? std::string_view(each.ns)
                                         : std::string_view(each.ns).substr(0, each.ns.find('.'));
   };
-  std::map<std::string, std::pair<Suspect*, Timestamp>, std::less<>> begun;  // and its last one
+  std::map<std::string, std::pair<Suspect*, Timestamp>, std::less<>> begun;  // with its last drop
   for (Suspect* each : found) {
     auto& [cause, last] = begun[std::string(whole(*each))];
     if (cause == nullptr || each->limit.seconds - last.seconds > pause || each->score < 20 ||
@@ -187,7 +187,7 @@ void tell_losses(Suspect& suspect, const NamespaceCounts& counts) {
       if (row < suspect.before_counts.size()) loss.counts[i] -= suspect.before_counts[row][i];
       if (mine != own.end()) loss.counts[i] -= std::min(loss.counts[i], mine->second[i]);
     }
-    // The drop of a collection of the database.
+    // Without the drops of the database's collections.
     std::uint64_t& commands = loss.counts[static_cast<std::size_t>(Op::kCommand)];
     if (whole && now.ns.starts_with(suspect.ns + ".") && commands != 0) --commands;
     if (loss.counts != KindCounts{}) suspect.lost.push_back(std::move(loss));

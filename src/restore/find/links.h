@@ -1,4 +1,4 @@
-// What belongs together among the suspects of a whole oplog.
+// Relations between the suspects of a whole oplog.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace idmint::restore {
 
-// At the end, once. Moves what followed from a suspect into its effects, so that the limit before
-// the cause comes first; takes what is routine out, into what is returned; and says of the others
-// what a restore up to their limits leaves out.
+// At the end, once. Moves consequences of a suspect into its effects, so that the limit before the
+// cause comes first. Moves routine events from the suspects to the result. Computes for the other
+// suspects the losses of a restore up to their limits.
 [[nodiscard]] std::vector<Routine> link(Suspects& suspects, Timestamp oplog_first,
                                         Timestamp oplog_last);
 

@@ -31,7 +31,7 @@ std::string name_pattern(std::string_view ns) {
     std::size_t end = at;
     while (end < name.size() && is_hex(name[end])) ++end;
     const std::string_view digits = name.substr(at, end - at);
-    // The digits of a UUID stand in groups, of which the short ones have "*-" before them.
+    // The digits of a UUID are in groups; the short ones follow "*-".
     const bool goes_on = pattern.ends_with("*-") && digits.size() >= 4;
     if ((digits.size() >= kGenerated || goes_on) && std::ranges::any_of(digits, is_decimal)) {
       if (goes_on) {

@@ -1,4 +1,4 @@
-// How many operations each namespace has had so far, and had at an earlier moment.
+// The number of operations on each namespace, now and at an earlier moment.
 #pragma once
 
 #include <array>
@@ -15,12 +15,13 @@
 
 namespace idmint::restore {
 
-// A namespace whose collection has a generated name, with * for what is generated: six or more
-// hexadecimal digits with a decimal one among them, and what MongoDB makes up for collections of
-// its own. "shop.import_2a143e1b17a0" is "shop.import_*"; "shop.orders_2026" stays as it is.
+// The namespace, with * for the generated part of a collection's name: six or more hexadecimal
+// digits, at least one of them decimal, and the names that MongoDB generates for internal
+// collections. "shop.import_2a143e1b17a0" becomes "shop.import_*"; "shop.orders_2026" is returned
+// unchanged.
 [[nodiscard]] std::string name_pattern(std::string_view ns);
 
-// Holds the first kRows namespaces by their patterns; row 0 is that of all others.
+// Holds the first kRows namespaces by their patterns. Row 0 is for all others.
 class NamespaceCounts {
  public:
   static constexpr std::size_t kRows = 1024;
@@ -28,7 +29,7 @@ class NamespaceCounts {
   struct Row {
     std::string ns;
     KindCounts counts{};
-    bool generated = false;  // the names are: the pattern stands for many collections
+    bool generated = false;  // the pattern stands for many collections
   };
   struct Counted {
     std::uint16_t row = 0;
@@ -37,7 +38,7 @@ class NamespaceCounts {
 
   NamespaceCounts() { rows_.resize(1); }
 
-  // `target`: of a command, what it is about.
+  // `target`: target_of() a command, otherwise its namespace.
   Counted add(const Operation& operation, std::string_view target) {
     const std::uint16_t row = row_of(target);
     const auto kind = static_cast<std::size_t>(operation.op);
@@ -48,10 +49,10 @@ class NamespaceCounts {
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
 
   struct Earlier {
-    std::vector<KindCounts> counts{};  // by row; namespaces that came later have none
-    bool exact = true;                 // false: the moment is too long ago, and counts are larger
+    std::vector<KindCounts> counts{};  // by row; shorter than rows() if namespaces came later
+    bool exact = true;  // false: the moment is too long ago, and the counts are too large
   };
-  // When there had been `operations` of them.
+  // The counts after the first `operations` operations.
   [[nodiscard]] Earlier at(std::uint64_t operations) const;
 
  private:
@@ -68,7 +69,7 @@ class NamespaceCounts {
   std::vector<Row> rows_;
   std::map<std::string, std::uint16_t, std::less<>> index_;  // into rows_, by pattern
   std::array<std::uint16_t, 1024> cache_{};                  // of the index, by hash
-  std::string last_ns_;                                      // of a generated name, and its row
+  std::string last_ns_;  // the latest generated name, and its row
   std::uint16_t last_row_ = 0;
   std::uint64_t operations_ = 0;
   std::array<std::uint16_t, kRecent> recent_{};  // row and kind, by the number of the operation

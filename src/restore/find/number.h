@@ -1,4 +1,4 @@
-// Numbers of BSON, compared exactly.
+// BSON numbers, compared exactly.
 #pragma once
 
 #include <array>
@@ -46,8 +46,7 @@ class PackedNumber {
   bool whole_ = false;
 };
 
-// Nothing: the field is no number, or it is not finite. A Decimal128 is rounded as PackedNumber
-// does.
+// nullopt: the field is not a finite number. Rounds a Decimal128 as PackedNumber does.
 [[nodiscard]] std::optional<Number> number_of(const Field& field);
 [[nodiscard]] std::string print_number(Number number);
 

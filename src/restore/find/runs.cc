@@ -77,11 +77,11 @@ void Runs::add(const Action& action, const Operation& operation, const Place& pl
   run.seen_at = place.changes;
   if (run.count != 0 && !tight) {
     const bool paused = run.mass && place.wall - run.wall <= kPause;
-    // Without a session it is perhaps of another client.
+    // Without a session, the operation may be another client's.
     if (paused && place.session == 0) return;
     if (!paused && (run.mass || run.unbroken < 2 || place.wall - run.begun.wall > kPause)) {
       end(run);
-    } else if (!paused) {  // perhaps it paused at its beginning
+    } else if (!paused) {  // it may have paused at its beginning
       run.ahead = run.count;
       run.unbroken = 0;
     }
@@ -128,11 +128,11 @@ void Runs::next_entry(Timestamp at) {
 }
 
 bool Runs::is_usual(const Run& run, const Group& group, std::uint64_t count) const {
-  // Nobody did that before: these may be the threads of one script.
+  // New in this oplog: these may be the threads of one script.
   const bool early = run.begun.wall - first_wall_.value_or(0) <= kEarly;
   if (run.group_before < kMass && !early) return false;
   const double sessions = group.sessions.estimate();
-  // A group that was forgotten meanwhile begins anew.
+  // A group that was evicted meanwhile begins again.
   const std::uint64_t known = run.group_before + count;
   const auto others = static_cast<double>(run.group_after - std::min(run.group_after, known));
   if (sessions < 2) return false;
@@ -148,7 +148,7 @@ void Runs::end(Run& run) {
     group.recent.add(run.wall, count);
     return;
   }
-  // A run changes many documents, not the same few again and again.
+  // A run changes many documents, not a few repeatedly.
   if (run.documents.estimate() < static_cast<double>(count) / 2) return;
   if (is_usual(run, group, count)) return;
   Suspect found = suspect_at(run.begun, run.reason, run.ns, run.first);
@@ -164,7 +164,7 @@ void Runs::end(Run& run) {
     found.before_counts = suspects_.counts().at(found.changes_before).counts;
     found.lost_is_least = true;
   }
-  // A delete is logged only of a document that is there; an estimate says how many were updated.
+  // Only existing documents have delete entries, so these are counted; updates are estimated.
   const double estimate = run.documents.estimate();
   found.documents = run.reason == Reason::kMassDelete || estimate > 0.6 * static_cast<double>(count)
                         ? count
@@ -217,7 +217,7 @@ void Runs::weigh(Suspect& run, Timestamp oplog_first, Timestamp oplog_last) {
              : run.sessions == 1 ? " by one client"
                                  : " through " + plural(run.sessions, "session")) +
             run.why;
-  // What goes on from the beginning to the end is the work of a program.
+  // A run from the beginning to the end is the work of a program.
   const std::uint32_t all = oplog_last.seconds - oplog_first.seconds;
   if (all >= kLongOplog && run.last.seconds - run.limit.seconds >= all - all / 4) run.score /= 5;
 }

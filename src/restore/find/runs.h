@@ -1,4 +1,4 @@
-// Many operations at once: runs of deletes or of updates alike, as one command makes them.
+// Many operations at once: runs of deletes or of similar updates, as one command causes them.
 #pragma once
 
 #include <array>
@@ -20,12 +20,12 @@
 
 namespace idmint::restore {
 
-// Which fields an update changes. The updates of one command have the same shape.
+// The fields that an update changes. All updates of one command have the same shape.
 class UpdateShape {
  public:
   static constexpr std::string_view kWhole = "replaced as a whole";
 
-  // `seed`: of the collection.
+  // `seed`: a hash of the collection.
   void begin(std::uint64_t seed) {
     hash_ = seed;
     unsets_ = false;
@@ -47,9 +47,9 @@ class UpdateShape {
   }
   [[nodiscard]] std::uint64_t hash() const { return hash_of(std::string_view{}, hash_); }
   [[nodiscard]] Reason reason() const { return unsets_ ? Reason::kUnsetWave : Reason::kMassUpdate; }
-  // It sets new fields alone, so nothing that was there is lost.
+  // Whether it only adds fields, so that no old value is lost.
   [[nodiscard]] bool only_adds() const { return !changes_ && !replaces_; }
-  // The first of them, in words.
+  // The first changed fields, in words.
   [[nodiscard]] std::string_view fields() const {
     return replaces_ ? kWhole : std::string_view(fields_);
   }
@@ -62,8 +62,9 @@ class UpdateShape {
   std::string fields_;
 };
 
-// A run is what one session does without a pause; what commands of many documents do, and the TTL
-// monitor, has no session. It is a suspect if it is far more than the other sessions do meanwhile.
+// A run is a series of operations of one session without a pause. Multi-document commands and the
+// TTL monitor have no session. A run is a suspect if it is far more than other sessions do
+// meanwhile.
 class Runs {
  public:
   explicit Runs(Suspects& suspects) : suspects_(suspects) {}
@@ -72,16 +73,16 @@ class Runs {
   // `document`: a hash of its _id.
   void updated(const Operation& operation, std::uint64_t document, const UpdateShape& shape,
                const Place& place);
-  // The next entry that changes anything, for the runs that began in the one before.
+  // The next entry that changes anything; completes the runs that began in the entry before.
   void next_entry(Timestamp at);
   // At the end: ends all runs.
   void end();
-  // After end(), of a suspect that is no surge: what is said of a suspect, and how often there were
-  // some like it.
+  // After end(), for a suspect that is not a surge: completes its text; lowers its score if it
+  // spans most of a long oplog.
   void weigh(Suspect& run, Timestamp oplog_first, Timestamp oplog_last);
 
  private:
-  // Operations that were in no run, in this and in the last period of kPause.
+  // Operations outside of runs, in the current and in the previous period of kPause.
   class RecentCount {
    public:
     void add(std::int64_t wall, std::uint64_t count) {
@@ -107,7 +108,7 @@ class Runs {
     std::int64_t period_ = 0;
   };
 
-  // What is done alike by all sessions.
+  // The same kind of operation by all sessions.
   struct Group {
     std::uint64_t operations = 0;
     HyperLogLog sessions{};
@@ -116,7 +117,7 @@ class Runs {
 
   struct Run {
     Reason reason{};
-    std::uint64_t group = 0;  // its key
+    std::uint64_t group = 0;  // the key of its group
     bool by_session = false;
     bool only_adds = false;
     std::string ns{};
@@ -126,24 +127,24 @@ class Runs {
     Remembered first{};
     Timestamp last{};
     std::int64_t wall = 0;      // of the last operation
-    std::int64_t seen = 0;      // wall of the last operation of its key, in the run or not
-    std::uint64_t seen_at = 0;  // the same in operations of the oplog
+    std::int64_t seen = 0;      // of the last operation with its key, in the run or not
+    std::uint64_t seen_at = 0;  // likewise, as a count of the oplog's operations
     std::uint64_t count = 0;
-    std::uint64_t group_before = 0;  // operations of the group before it
-    std::uint64_t group_after = 0;   // and up to its last one
+    std::uint64_t group_before = 0;  // operations of the group before the run
+    std::uint64_t group_after = 0;   // the same, up to the run's last one
     std::uint64_t unbroken = 0;      // operations since the last pause
     std::uint64_t ahead = 0;         // operations before that pause
-    bool mass = false;               // kMass of them came unbroken
-    std::uint64_t same = 0;          // operations that equal the one before byte by byte
+    bool mass = false;               // there were kMass without a pause
+    std::uint64_t same = 0;          // operations identical to the one before
     std::uint64_t content = 0;
     HyperLogLog documents{};
-    std::vector<KindCounts> before_counts{};  // of a run with `mass`, if there was room
+    std::vector<KindCounts> before_counts{};  // for a run with `mass`, if there was room
     bool lost_is_least = false;
   };
 
   static constexpr std::int64_t kPause = 5000;  // milliseconds
 
-  // What an operation does.
+  // The effect of an operation.
   struct Action {
     std::uint64_t group = 0;
     Reason reason{};
@@ -157,7 +158,7 @@ class Runs {
   void begin(Run& run, const Operation& operation, const Place& place);
   void became_mass(Run& run);
   void end(Run& run);
-  // It does little more than each other session does meanwhile.
+  // Whether the run does little more than each other session does meanwhile.
   [[nodiscard]] bool is_usual(const Run& run, const Group& group, std::uint64_t count) const;
 
   Suspects& suspects_;
@@ -166,7 +167,7 @@ class Runs {
   BoundedTable<Run> runs_{std::size_t{1} << 13};
   BoundedTable<Group> groups_{std::size_t{1} << 12};
   std::size_t counts_kept_ = 0;  // bytes in Run::before_counts
-  // Runs that began in the entry before, with its changes_before_entry.
+  // Runs that began in the entry before, with their changes_before_entry.
   std::vector<std::pair<Run*, std::uint64_t>> begun_;
 };
 

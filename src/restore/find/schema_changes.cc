@@ -65,7 +65,7 @@ void SchemaChanges::built(const Operation& command, Document spec, const Place& 
   const std::optional<std::int64_t> seconds = seconds_in(spec);
   if (!wanted || !seconds || is_temporary_name(std::string_view(ns).substr(ns.find('.') + 1)))
     return;
-  // Of a collection without documents, it removes none that are there.
+  // This entry means that the collection was empty, so no document was removed.
   const bool empty = command.command() == "createIndexes";
   expires(command, place,
           "the new index " + name + " on " + key_text(spec) + " has documents of " + ns +
@@ -86,7 +86,7 @@ void SchemaChanges::expires(const Operation& command, const Place& place, std::s
 void SchemaChanges::modified(const Operation& command, const Place& place) {
   const std::string ns = target_of(command);
   bson_iter_t at;
-  // A time-series collection has it as an option, others in an index.
+  // A time-series collection has the expiry as an option, others have it in an index.
   const bool series = command.o.find("expireAfterSeconds", &at);
   const Document index = command.o.document("index");
   const std::optional<std::int64_t> now = seconds_in(series ? command.o : index);

@@ -1,5 +1,4 @@
-// Commands that change what a collection does: indexes that are dropped, documents that expire
-// sooner, options.
+// Commands that change a collection's behaviour: dropped indexes, earlier expiry, options.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ class SchemaChanges {
 
   // Any command. `wanted`: the filter accepts it, and it is in the span.
   void command(const Operation& operation, const Place& place, bool wanted);
-  // At the end: what became of an index that was dropped, or built with a limit of time.
+  // At the end: notes whether a dropped index was built again, or whether that failed.
   void weigh(Suspect& suspect) const;
 
  private:
@@ -35,7 +34,7 @@ class SchemaChanges {
   void expires(const Operation& command, const Place& place, std::string why, double score);
 
   Suspects& suspects_;
-  // What was built last, by a hash of the namespace, and of that and the name of the index.
+  // The latest builds, by a hash of the namespace, and by one of the namespace and the index name.
   BoundedTable<Index> built_{std::size_t{1} << 12};
 };
 

@@ -87,7 +87,7 @@ void Surges::end(std::uint64_t key, Rate& rate) {
   const double usual = rate.usual * high;
   const double more = static_cast<double>(rate.count) - usual;
   if (high < kLasts || more < static_cast<double>(kManyMore)) return;
-  // Many documents, not the same few again and again.
+  // It changes many documents, not a few repeatedly.
   if (rate.documents.estimate() < static_cast<double>(rate.count) / 2) return;
   Suspect found = suspect_at(rate.begun.place, rate.reason, rate.ns, rate.begun.first);
   const auto operations = static_cast<std::uint64_t>(more);

@@ -1,5 +1,5 @@
-// More of one kind of operation than the collection usually has: what a script does through many
-// sessions, or without one, while programs do the same.
+// Surges: one kind of operation is more frequent than usual in the collection. They reveal a script
+// that uses many sessions, or none, while programs do the same kind of operation.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace idmint::restore {
 
-// Compares the operations of each second with the average of those before. A surge lasts three
-// seconds or more. Its limit is the first operation of the second before it, as nothing tells its
-// own operations from the usual ones.
+// Compares the operations of each second with the average before. A surge lasts at least three
+// seconds. Its limit is the first operation of the second before it, because its own operations
+// look like the usual ones.
 class Surges {
  public:
-  static constexpr std::uint32_t kWarmUp = 10;  // seconds of the oplog that tell what is usual
+  static constexpr std::uint32_t kWarmUp = 10;  // seconds of the oplog that define the usual rate
 
   explicit Surges(Suspects& suspects) : suspects_(suspects) {}
 
-  // `key`: what the operation does; `document`: a hash of its _id.
+  // `key`: the kind of operation. `document`: a hash of its _id.
   void add(std::uint64_t key, Reason reason, const Operation& operation, std::uint64_t document,
            std::string_view fields, const Place& place);
-  // Of the suspects: not that of a run, as each has a habit of its own.
+  // Suspect::key of a surge. It differs from that of a run, because each has its own habit.
   [[nodiscard]] static std::uint64_t key_of(std::uint64_t run_key) { return (run_key | 1) ^ 2; }
   // At the end: ends all surges.
   void end();
@@ -36,16 +36,16 @@ class Surges {
   struct Second {
     std::uint32_t at = 0;
     std::uint64_t count = 0;
-    Place place{};  // of its first operation
+    Place place{};  // the place of its first operation
     Remembered first{};
   };
   struct Rate {
-    double usual = 0;  // operations in a second
+    double usual = 0;  // operations per second
     Second now{};
     Second before{};
-    // Of a surge, and of what may become one.
+    // The surge, or what may become one.
     std::uint32_t high = 0;  // seconds
-    std::uint32_t low = 0;   // seconds in a row since then
+    std::uint32_t low = 0;   // consecutive seconds since then
     Second begun{};
     Reason reason{};
     std::string ns{};
@@ -62,7 +62,7 @@ class Surges {
   void end(std::uint64_t key, Rate& rate);
 
   Suspects& suspects_;
-  std::optional<std::uint32_t> first_;  // second of the oplog
+  std::optional<std::uint32_t> first_;  // the first second of the oplog
   BoundedTable<Rate> rates_{std::size_t{1} << 11};
 };
 

@@ -13,12 +13,12 @@ namespace {
 constexpr std::uint32_t kOneCommand = 30;  // seconds that one command may pause
 constexpr std::uint32_t kBeside = 2;       // seconds between the beginnings of one script's threads
 
-// One command that paused.
+// Whether `later` continues the same command after a pause.
 bool goes_on(const Suspect& run, const Suspect& later) {
   return later.limit >= run.last && later.limit.seconds - run.last.seconds <= kOneCommand;
 }
 
-// The threads of one script.
+// Whether both are threads of one script.
 bool is_beside(const Suspect& one, const Suspect& other) {
   const auto [first, second] = std::minmax(one.limit.seconds, other.limit.seconds);
   const std::uint64_t each = one.operations / one.sessions;
@@ -26,7 +26,7 @@ bool is_beside(const Suspect& one, const Suspect& other) {
   return second - first <= kBeside && each / 4 <= another && another / 4 <= each;
 }
 
-// Makes `run` one with another of its key.
+// Merges another suspect with the same key into `run`.
 void unite(Suspect& run, Suspect other) {
   if (run.last > other.limit && run.limit < other.last) run.sessions += other.sessions;
   other.sessions = run.sessions;

@@ -1,4 +1,4 @@
-// The suspects that an analysis keeps: the likeliest, in bounded memory.
+// Keeps the likeliest suspects of an analysis, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -15,32 +15,32 @@
 
 namespace idmint::restore {
 
-// Where in the oplog an operation stands.
+// The place of an operation in the oplog.
 struct Place {
   Timestamp at{};             // of its entry
   std::int64_t wall = 0;      // milliseconds since 1970
-  bool in_span = false;       // not before the span that was asked for
-  std::uint64_t changes = 0;  // operations up to this one, with it
+  bool in_span = false;       // not before the requested span
+  std::uint64_t changes = 0;  // operations up to and including this one
   std::uint64_t changes_before_entry = 0;
   std::uint64_t session = 0;  // a hash of the session, or of the transaction; 0: none
-  // The last entry before that changes anything: its first operation, and how many it has.
+  // The previous entry that changes anything: its first operation, and its number of operations.
   std::optional<Timestamp> previous_at{};
   Remembered previous{};
   std::uint64_t previous_operations = 0;
 };
 
-// A suspect of one operation. `first` is its first operation.
+// A suspect with one operation, its first.
 [[nodiscard]] Suspect suspect_at(const Place& place, Reason reason, std::string ns,
                                  const Remembered& first);
 [[nodiscard]] Suspect suspect_at(const Place& place, Reason reason, std::string ns,
                                  const Operation& first);
 
-// Many operations at once.
+// Whether the reason is one of many operations at once.
 [[nodiscard]] constexpr bool is_run(Reason reason) {
   return reason == Reason::kMassDelete || reason == Reason::kMassUpdate ||
          reason == Reason::kUnsetWave;
 }
-// base + step * log10(count), `most` at most.
+// min(most, base + step * log10(count)).
 [[nodiscard]] double log_score(double base, double step, std::uint64_t count, double most);
 // Lowers the score of a suspect that happened `times` times.
 void weigh_repeats(Suspect& suspect, std::uint64_t times);
@@ -50,28 +50,28 @@ void weigh_repeats(Suspect& suspect, std::uint64_t times);
 class Suspects {
  public:
   static constexpr std::size_t kMost = 256;
-  static constexpr std::size_t kAlike = 4;  // of one key: the first, and the likeliest
+  static constexpr std::size_t kAlike = 4;  // per key: the first, and the likeliest
 
   explicit Suspects(const NamespaceCounts& counts) : counts_(counts) {}
 
-  // Waits for the next entry if the suspect does not know it yet.
+  // Keeps the suspect when the next entry is known, or at once if the suspect has it already.
   void keep(Suspect suspect);
-  // False: the suspect continued one that was kept before.
+  // Keeps the suspect at once. False: it continued one that was kept before.
   bool keep_now(Suspect suspect);
-  // The next entry that changes anything, for those that wait for it.
+  // The next entry that changes anything; completes the suspects that wait for it.
   void next_entry(Timestamp at);
-  // Removes the drops of collections of `database` from that entry on.
+  // Removes the drops of collections of `database` that began at `from` or later.
   void remove_drops(std::string_view database, Timestamp from);
 
-  // At the end: no entry follows.
+  // At the end: there is no next entry.
   void end();
   [[nodiscard]] std::vector<Suspect>& all() { return all_; }
-  // All that was ever kept, by key, but falls.
+  // All suspects ever kept, by key, except falls.
   [[nodiscard]] Habits& habits() { return habits_; }
   [[nodiscard]] const NamespaceCounts& counts() const { return counts_; }
-  // At the end, once: the likeliest first.
+  // At the end, once. Sorted, the likeliest first.
   [[nodiscard]] std::vector<Suspect> take();
-  // Suspects that gave way to likelier ones of another key.
+  // Suspects that were replaced by likelier ones with other keys.
   [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
  private:

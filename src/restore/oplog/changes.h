@@ -1,9 +1,9 @@
-// What an update changes: the walk over the forms in which oplogs have it.
+// Walks over the changes that an update makes, in all forms that oplogs have:
 //
 //   {$v: 2, diff: {u: {changed}, i: {new}, d: {removed}, sNAME: {a diff of NAME}}}
-//   of an array: {a: true, l: length, uINDEX: value, sINDEX: {a diff}}
-//   {$v: 1, $set: {"a.b": value}, $unset: {"a.b": true}}, as old versions write it
-//   anything else: the document as it is afterwards
+//     for an array: {a: true, l: length, uINDEX: value, sINDEX: {a diff}}
+//   {$v: 1, $set: {"a.b": value}, $unset: {"a.b": true}}, by old versions
+//   anything else: the whole new document
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline constexpr int kDeepestChange = 180;  // MongoDB nests no deeper
 
 namespace internal {
 
-// Lengthens a path for as long as it stands.
+// Extends the path during its lifetime.
 class PathStep {
  public:
   PathStep(std::string& path, std::string_view name) : path_(path), size_(path.size()) {
@@ -74,9 +74,9 @@ void walk_diff(Document diff, int depth, std::string& path, const Take& take) {
 
 }  // namespace internal
 
-// Calls take(path, change, field) for each change that `o` of an update makes; the path is dotted,
-// the field has the new value but where it is unset, and its key need not be that of the path.
-// `path` is used up. Damaged parts are passed over.
+// Calls take(path, change, field) for each change in `o` of an update. The path is dotted. The
+// field has the new value, except when it was unset; its key may differ from the path's. `path` is
+// scratch memory. Damaged parts are skipped.
 template <class Take>
 void for_each_change(Document o, std::string& path, const Take& take) {
   path.clear();

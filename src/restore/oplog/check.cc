@@ -13,17 +13,17 @@
 namespace idmint::restore {
 namespace {
 
-// Seconds without an entry that are normal: every 10 s a primary writes one, unless another was
-// written since the last turn. So nearly 20 s pass, and more on a busy host.
+// The longest normal time without an entry, in seconds. A primary writes one every 10 s unless
+// another was written since its last check. So gaps reach almost 20 s, and more on a busy host.
 constexpr std::uint32_t kLongestSilence = 25;
 
 }  // namespace
 namespace {
 
-// Documents of an operation that is left out, up to here; of more, all later writes are refused.
+// The most documents of skipped operations that are tracked; beyond, all later writes are refused.
 constexpr std::size_t kMostSkipped = 1'000'000;
 
-// Commands take names that end with a zero byte, and would be of another collection.
+// False for a name with a zero byte: commands would cut it there and affect another collection.
 bool is_namespace(std::string_view ns) {
   const std::size_t dot = ns.find('.');
   return dot != 0 && dot < ns.size() - 1 && !ns.contains('\0');
@@ -31,7 +31,7 @@ bool is_namespace(std::string_view ns) {
 
 }  // namespace
 
-// What entries that are left out wrote to.
+// The targets of skipped entries.
 struct OplogCheck::Skipped {
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> documents;
   std::set<std::string, std::less<>> collections;
@@ -117,7 +117,7 @@ Result<void> OplogCheck::add(const Entry& entry, std::uint64_t offset) {
   } else if (!before) {
     taken = for_each_operation(entry, take);
   }
-  // Those of count() have the place already.
+  // Errors of count() have the position already.
   if (!taken && !taken.error().message.starts_with(path_))
     return refuse(taken.error().code,
                   "the entry " + print_timestamp(ts) + ": " + taken.error().message);
@@ -187,7 +187,7 @@ Tally& OplogCheck::tally(std::string_view ns) {
       .first->second;
 }
 
-// A base lists a time-series collection by its view.
+// Finds a time-series collection, which a base lists by its view.
 bool OplogCheck::lists(const Names& names, std::string_view ns) {
   if (names.contains(ns)) return true;
   const std::size_t dot = ns.find('.') + 1;
@@ -225,7 +225,8 @@ Result<void> OplogCheck::count_write(const Operation& operation) {
   return {};
 }
 
-// What the base did not have is not worth a name: the record has all of these in one document.
+// Ignores collections that the base lacked, because all of `gone` must fit one document of the
+// record.
 void OplogCheck::forget(const std::string& ns) {
   if (!options_.collections || lists(*options_.collections, ns)) facts_.gone.insert(ns);
 }
@@ -265,7 +266,7 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
   if (command == "renameCollection") {
     const std::string to = new_namespace_of(operation);
     const bool in = options_.filter.includes(ns);
-    // What $out and the like make for a collection that is left out goes with it.
+    // A temporary collection ($out and others) goes with the excluded one that it will replace.
     if (in && !options_.filter.includes(to) && temporary_.contains(ns)) {
       drop(ns);
       return {};
@@ -275,7 +276,7 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
                                                    " is not restored, and " + (in ? ns : to) +
                                                    " is: restore both or neither");
     if (!in) return {};
-    // Of the first entry the base is later: dump lists the collections after it.
+    // The base is later than the first entry: dump lists the collections after it.
     if (options_.slice && options_.renames && facts_.entries == 1) return {};
     if (options_.slice && !options_.renames)
       return refuse(Code::kFailedPrecondition,
@@ -322,7 +323,7 @@ Result<void> OplogCheck::look_for_skipped(const Entry& entry, const Operation& o
   if (options_.skip.contains(entry.at.ts)) {
     if (skipped.found.insert(entry.at.ts).second)
       facts_.skipped.push_back(in_words(operation, entry.at.ts));
-    if (command)  // what comes later is of the collections that it made or left
+    if (command)  // later entries concern collections that it created or kept
       std::erase_if(facts_.uuids, [&](const auto& each) {
         return each.first == ns || each.first == new_namespace_of(operation) ||
                (ns.ends_with('.') && each.first.starts_with(ns));

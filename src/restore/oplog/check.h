@@ -1,4 +1,4 @@
-// Whether an oplog can be replayed, found out from all of it before anything is written.
+// Checks a whole oplog before anything is written: can it be replayed?
 #pragma once
 
 #include <cstdint>
@@ -20,98 +20,100 @@
 namespace idmint::restore {
 
 struct OplogCheckOptions {
-  // Of a base: renames are refused, unless its collections were read by their UUIDs. Else of what
-  // follows it.
+  // The oplog is the slice of a base; otherwise the oplog after the base. A slice may have renames
+  // only if the collections of its base were read by UUID (`renames`).
   bool slice = false;
   bool renames = false;
-  // The replay begins after this entry, which must be there. Nothing: with the first.
+  // The replay begins after this entry, which must exist. nullopt: it begins with the first.
   std::optional<Timestamp> after{};
-  // Which entry that is nobody knows yet: order, damage and limit alone are looked at.
+  // `after` is not known yet: checks only order, damage and the limit.
   bool anywhere = false;
-  // It is known to be of no sharded cluster, whatever its entries show.
+  // The oplog is known to be of no sharded cluster, whatever its entries show.
   bool not_sharded = false;
-  // And ends before the first entry from here on, which must be there. Nothing: after the last.
+  // The replay ends before the first entry at or after this one, which must exist. nullopt: it ends
+  // after the last.
   std::optional<Timestamp> limit{};
   NamespaceFilter filter{};
-  // Entries that are left out; of a transaction, the one that commits it. Refused where a later
-  // one needs one of them, unless forced.
+  // Entries to skip; for a transaction, the entry that commits it. Refused if a later entry depends
+  // on one, unless `skip_forced`.
   std::set<Timestamp> skip{};
   bool skip_forced = false;
-  // The collections and views that are there when the replay begins: who writes to another is
-  // refused. Nothing: that is not known.
+  // The collections and views that exist when the replay begins. Writes to any other are refused.
+  // nullopt: unknown.
   std::optional<std::set<std::string, std::less<>>> collections{};
-  // Their UUIDs, 16 bytes each, as far as they are known: who writes to a collection of this name
-  // and another UUID is refused. Not so in a slice, which may begin before its base was listed.
+  // Their known UUIDs, 16 bytes each. Writes to a collection with one of these names and another
+  // UUID are refused, except in a slice, which may begin before its base was listed.
   std::map<std::string, std::string, std::less<>> uuids{};
-  // Of them those that are temporary, of $out and the like.
+  // Those that are temporary ($out and others).
   std::vector<std::string> temporary{};
 };
 
-// What the replay makes of one collection that is there at its end.
+// The effect of the replay on a collection that exists at its end.
 struct Tally {
-  // The collection of the base whose documents it has, under another name where it was renamed.
-  // Empty: it was made, or made empty, by the oplog.
+  // The base's collection from which its documents came; it has another name if it was renamed.
+  // Empty: the oplog created or emptied it.
   std::string base;
   std::uint64_t inserts = 0;
   std::uint64_t updates = 0;
   std::uint64_t deletes = 0;
 };
 
-// A time in which an oplog has no entry, where a primary writes one within 20 s.
+// A time without entries. A primary writes at least one every 20 s.
 struct Silence {
   Timestamp after{};
   std::uint32_t seconds = 0;
 };
 
 struct OplogFacts {
-  // Whether its checksums were compared, and how many bytes at its end they are not of.
+  // Whether the checksums were verified, and the bytes at the end that they do not cover.
   bool has_checksums = false;
   std::uint64_t unchecked = 0;
   std::uint64_t silences = 0;
   Silence longest{};
   std::uint64_t entries = 0;
-  std::uint64_t bytes = 0;  // of them
-  // What is before the limit: it stays the same in a file that grows.
+  std::uint64_t bytes = 0;  // of all entries
+  // The part before the limit. It does not change when the file grows.
   struct {
     std::uint64_t entries = 0;
     std::uint64_t bytes = 0;
     Timestamp last{};
   } before_limit;
   Timestamp first{};
-  Timestamp last{};              // of the file
+  Timestamp last{};              // in the file
   Timestamp last_applied{};      // before the limit; 0:0: none is applied
-  std::uint64_t operations = 0;  // to apply, those within transactions too
-  // By namespace. What was dropped is not there; a namespace that only the base has neither.
+  std::uint64_t operations = 0;  // operations to apply, including those in transactions
+  // By namespace; without dropped ones, and without those that only the base has.
   std::map<std::string, Tally, std::less<>> tallies;
-  // Of the collections that were there at first, where these are known: dropped, emptied or renamed
-  // away by the oplog.
+  // Collections that existed at the beginning and that the oplog dropped, emptied or renamed away;
+  // only if the initial ones are known.
   std::set<std::string, std::less<>> gone;
-  // Indexes, by namespace, whose build began before the first entry that is replayed and ended
-  // after it, if only after the limit. A base may list them as if they were there.
+  // Indexes, by namespace, whose build began before the first replayed entry and ended later,
+  // possibly after the limit. A base may list them as complete.
   std::map<std::string, std::set<std::string>> building;
-  // Transactions that have begun before the limit and do not commit before it: not applied.
+  // Transactions that begin before the limit and do not commit before it. They are not applied.
   std::vector<OpenTransaction> open;
-  // Temporary collections of $out and the like that are there at the limit.
+  // Temporary collections ($out and others) that exist at the limit.
   std::vector<std::string> temporary;
-  // Operations marked as migrated between shards, in an oplog without any other trace of one; see
-  // ShardTraces.
+  // Operations with fromMigrate, if there is no other trace of a shard; see ShardTraces.
   std::uint64_t migrated = 0;
-  // Operations that no restore applies, by database: admin, config.
+  // Operations that no restore applies, by database (admin, config).
   std::map<std::string, std::uint64_t, std::less<>> left_out;
-  // The entries that are left out, in words.
+  // The skipped entries, in words.
   std::vector<std::string> skipped;
-  // Those that are there at the end, where it is known what was there at the beginning.
+  // Those at the end; nullopt: the initial ones are unknown.
   std::optional<std::set<std::string, std::less<>>> collections;
-  std::map<std::string, std::string, std::less<>> uuids;  // those of them that are known
+  std::map<std::string, std::string, std::less<>> uuids;  // theirs, if known
 };
 
-// Entries are given in the order of the file, all of them, with their offsets. The errors of add()
-// begin with `path` and the offset, and are final. kDataLoss: damaged, or out of order.
-// kFailedPrecondition: what cannot be replayed; finish(): of a sharded cluster. kOutOfRange: the
-// entry `after`, the limit, or a part of a transaction is not in it. For one thread.
+// Takes all entries in the order of the file, with their offsets. Errors of add() begin with `path`
+// and the offset, and are final. For one thread. Errors:
+// - kDataLoss: the oplog is damaged or out of order.
+// - kFailedPrecondition: an entry cannot be replayed; from finish() also: the oplog is of a sharded
+//   cluster.
+// - kOutOfRange: the entry `after`, the limit, or a part of a transaction is missing.
 class OplogCheck {
  public:
-  // `transactions` has those that the slice left open, and outlives this.
+  // `transactions` has the ones that the slice left open. It must outlive the check.
   OplogCheck(std::string path, OplogCheckOptions options, Transactions& transactions);
   ~OplogCheck();
   OplogCheck(const OplogCheck&) = delete;
@@ -145,19 +147,20 @@ class OplogCheck {
   Transactions& transactions_;
   OplogFacts facts_;
   OpTime previous_{};
-  std::uint64_t offset_ = 0;  // of the entry at hand
+  std::uint64_t offset_ = 0;  // of the current entry
   bool after_found_ = false;
   bool limit_reached_ = false;
   std::set<std::string, std::less<>> temporary_;
-  std::set<std::string> builds_;  // of indexes, that have begun
-  // Of the slice: written to while they were not there, and not dropped since; with where.
+  std::set<std::string> builds_;  // index builds that have begun
+  // In a slice: collections written to while they did not exist, and not dropped later; with the
+  // first error.
   std::map<std::string, std::string, std::less<>> missing_;
   std::unique_ptr<Skipped> skipped_;
   ShardTraces sharding_;
 };
 
-// All of a file (or of the folder it is in), read once. `progress` is given bytes of file that were
-// read.
+// Checks the file at `path`, or in the folder `path`, in one read. `progress` gets the bytes of the
+// file that were read.
 [[nodiscard]] Result<OplogFacts> check_oplog(const std::string& path,
                                              const OplogCheckOptions& options,
                                              Transactions& transactions,

@@ -65,7 +65,7 @@ std::string in_words(const Operation& operation, Timestamp ts) {
 std::string_view id_element(const Operation& write) {
   bson_iter_t at;
   if (!find_id(write, &at)) return {};
-  // The element as it is: its type, its key, its value.
+  // The element's raw bytes: type, key and value.
   const bson_iter_t begin = at;
   const auto* const bytes = begin.raw + begin.off;
   return {reinterpret_cast<const char*>(bytes), begin.next_off - begin.off};

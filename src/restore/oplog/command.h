@@ -1,4 +1,4 @@
-// The commands that an oplog has, and what a restore does with each.
+// The commands in oplogs, and how a restore treats each.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ enum class Treatment : std::uint8_t { kApply, kPassOver, kRefuse };
 struct OplogCommand {
   std::string_view name;
   Treatment treatment;
-  const char* why;  // it is refused
+  const char* why;  // the reason to refuse it
 };
 
 inline constexpr std::array kOplogCommands = {
@@ -44,7 +44,7 @@ inline constexpr std::array kOplogCommands = {
                  "after"},
 };
 
-// Null: there is none of that name.
+// Null: no such command.
 [[nodiscard]] constexpr const OplogCommand* find_oplog_command(std::string_view name) {
   for (const OplogCommand& row : kOplogCommands) {
     if (row.name == name) return &row;
@@ -52,21 +52,22 @@ inline constexpr std::array kOplogCommands = {
   return nullptr;
 }
 
-// The collection that a command is of, with its database; of renameCollection the one before; of
-// dropDatabase "DATABASE.".
+// The collection that the command concerns, with its database; for renameCollection the old name;
+// for dropDatabase "DATABASE.".
 [[nodiscard]] std::string namespace_of(const Operation& command);
-// Of renameCollection: the one after.
+// The new name in a renameCollection.
 [[nodiscard]] std::string new_namespace_of(const Operation& command);
-// Of startIndexBuild, commitIndexBuild and abortIndexBuild: of its indexes; and which build it is,
-// a UUID.
+// For startIndexBuild, commitIndexBuild and abortIndexBuild: the names of the indexes, and the UUID
+// of the build.
 [[nodiscard]] std::vector<std::string> names_of_build(const Operation& command);
 [[nodiscard]] std::string build_of(const Operation& command);
-// It makes a collection that goes with the server: $out, $merge and mapReduce write to one first.
+// Whether it creates a temporary collection, which the server drops at its next start. $out, $merge
+// and mapReduce write to one first.
 [[nodiscard]] bool is_temporary(const Operation& create);
 
-// How messages name an entry: "u on db.c, _id 7, at 1795230181:16".
+// The entry's name in messages: "u on db.c, _id 7, at 1795230181:16".
 [[nodiscard]] std::string in_words(const Operation& operation, Timestamp ts);
-// The _id of the document that a write is of, its type first. Empty: it has none.
+// The _id of the written document, type byte first. Empty: it has none.
 [[nodiscard]] std::string_view id_element(const Operation& write);
 
 }  // namespace idmint::restore

@@ -57,7 +57,7 @@ Result<OplogDump> OplogDump::open(const std::string& path) {
         Error{Code::kAlreadyExists,
               "cannot write " + path + ": it is no file of this user; give another name"});
   if (dump.made_) {
-    ::unlink(checksums_beside(path).c_str());  // of a dump that is gone
+    ::unlink(checksums_beside(path).c_str());  // left by an earlier dump
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     Result<void> named = sync_folder(folder.empty() ? "." : folder.string());
     if (!named) return std::unexpected(std::move(named.error()));
@@ -80,7 +80,7 @@ Result<void> OplogDump::read() {
   if (!known) return std::unexpected(known.error());
   const std::optional<FileSum>& sum = *known;
   FileSum is{.bytes = sum ? std::min(size, sum->bytes) : 0, .sha256 = {}};
-  // New checksums of a dump that was changed would say that it is as it was written.
+  // Checked first: otherwise new checksums would certify a changed dump.
   const auto check = [&] { return sum ? check_sum(path_, is, *sum) : Result<void>{}; };
   if (size == 0) return check();
   std::array<std::uint8_t, kGzipHeader> header{};
@@ -114,7 +114,7 @@ Result<void> OplogDump::read() {
       return std::unexpected(
           Error{Code::kAlreadyExists,
                 path_ + " is there, and does not begin as an oplog does: name another file"});
-    // An entry of which only a part was written is written anew.
+    // A partly written entry is written again.
     const std::uint64_t begin = document ? reader->offset() : reader->position();
     std::uint32_t length = 0;
     const std::uint64_t left = size - begin;
@@ -164,7 +164,7 @@ Result<void> OplogDump::flush() {
   }
   hash_.add(std::span(block_).first(done));
   bytes_ += done;
-  // The next attempt goes on where this one ended.
+  // The next attempt continues where this one ended.
   block_.erase(block_.begin(), block_.begin() + static_cast<std::ptrdiff_t>(done));
   if (error != 0) return unwritable(path_, error);
   return {};

@@ -1,4 +1,4 @@
-// A dump of an oplog that grows: what `oplog` writes, and goes on with when it is started again.
+// A growing dump of an oplog: `oplog` writes it, and continues it when started again.
 #pragma once
 
 #include <cstddef>
@@ -14,35 +14,37 @@
 
 namespace idmint::restore {
 
-// Entries one after the other, as mongodump writes local/oplog.rs.bson. For one thread; another
-// process that opens the same file is refused for as long as this is there.
+// A file of consecutive entries, like mongodump's local/oplog.rs.bson. For one thread. While it is
+// open, other processes cannot open it.
 class OplogDump {
  public:
-  // Made where it is not there, for its owner alone, and removed again where it gets no entry; else
-  // read, and cut after its last whole entry. kAlreadyExists: it
-  // is no oplog, and was not touched. kFailedPrecondition: compressed, or another process writes
-  // to it. kDataLoss: damaged before its end, or not as its checksums have it. kPermissionDenied,
-  // kNotFound, kUnavailable: it cannot be opened.
+  // Creates the file if it does not exist, for its owner alone; the destructor removes it again if
+  // it has no entry. Reads an existing file and truncates it after its last whole entry. Errors:
+  // - kAlreadyExists: the file is not an oplog; it is left unchanged.
+  // - kFailedPrecondition: the file is compressed, or another process writes to it.
+  // - kDataLoss: the file is damaged before its end, or does not match its checksums.
+  // - kPermissionDenied, kNotFound, kUnavailable: the file cannot be opened.
   [[nodiscard]] static Result<OplogDump> open(const std::string& path);
   ~OplogDump();
   OplogDump(OplogDump&& other) noexcept;
   OplogDump& operator=(OplogDump&&) = delete;
 
-  // Kept in memory up to a megabyte. kFailedPrecondition: not after the last entry.
-  // kResourceExhausted, kUnavailable: the disk is full, or fails; what is there stays good.
+  // Buffers up to a megabyte in memory. Errors:
+  // - kFailedPrecondition: `at` is not after the last entry.
+  // - kResourceExhausted, kUnavailable: the disk is full or fails; the written part remains valid.
   [[nodiscard]] Result<void> append(Timestamp at, Document entry);
-  // All that was appended, to the disk; and now and then the checksums of what the disk has.
+  // Writes all appended entries to disk; now and then also the checksums of the synced part.
   [[nodiscard]] Result<void> sync();
-  // The checksums of all that was synced: see checksums.h. A dump that was killed has those of a
-  // part, which is checked by them all the same.
+  // Writes the checksums of the synced part (checksums.h). After a kill they cover only a part of
+  // the dump, which can still be verified.
   [[nodiscard]] Result<void> seal();
 
-  // Nothing: no entry is in it.
+  // nullopt: there is no entry.
   [[nodiscard]] std::optional<Timestamp> first() const { return first_; }
   [[nodiscard]] std::optional<Timestamp> last() const { return last_; }
-  // The last that the disk has for certain.
+  // The last entry that is certainly on disk.
   [[nodiscard]] std::optional<Timestamp> synced() const { return synced_; }
-  // Its bytes; empty: none.
+  // The bytes of the last entry; empty: none.
   [[nodiscard]] const std::vector<std::uint8_t>& last_entry() const { return last_entry_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -59,9 +61,9 @@ class OplogDump {
   std::optional<Timestamp> synced_;
   std::vector<std::uint8_t> last_entry_;
   std::vector<std::uint8_t> block_;
-  Sha256 hash_{};             // of all bytes that were written
-  std::uint64_t bytes_ = 0;   // how many those are
-  std::uint64_t sealed_ = 0;  // how many of them the checksums are of
+  Sha256 hash_{};             // of all written bytes
+  std::uint64_t bytes_ = 0;   // their number
+  std::uint64_t sealed_ = 0;  // bytes covered by the checksums
   std::int64_t entries_ = 0;
 };
 

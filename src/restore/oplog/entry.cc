@@ -59,7 +59,7 @@ std::optional<OpTime> as_op_time(Document document) {
   return found ? std::optional(time) : std::nullopt;
 }
 
-// The fields of an operation. False: it is none of them.
+// Reads a field of an operation. False: the field is not part of operations.
 bool read_operation_field(const Field& field, Operation& operation) {
   if (field.is("op")) {
     operation.op_name = field.text();
@@ -80,7 +80,7 @@ bool read_operation_field(const Field& field, Operation& operation) {
   return true;
 }
 
-// What replay relies on.
+// Checks the fields that a replay relies on.
 Result<void> complete(const Operation& operation) {
   if (operation.op_name.empty()) return no_entry("it has no op");
   if (operation.op == Op::kUnknown || operation.op == Op::kNoop) return {};

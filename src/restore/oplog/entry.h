@@ -20,8 +20,8 @@ enum class Op : std::uint8_t {
   kUnknown,
 };
 
-// What was done: an entry, or one of those within a command applyOps. Its views are of the
-// document it was read from.
+// One operation: an entry, or an element of an applyOps. Its views point into the document that was
+// parsed.
 struct Operation {
   Op op = Op::kUnknown;
   std::string_view op_name;
@@ -32,9 +32,9 @@ struct Operation {
   std::string_view ui;
   bool from_migrate = false;
 
-  // Of a command: "create", "applyOps". Empty: it has none.
+  // The name of a command: "create", "applyOps". Empty: it has none.
   [[nodiscard]] std::string_view command() const { return o.first_key(); }
-  // Of `ns`: before the first dot, and after it.
+  // `ns` before the first dot, and after it.
   [[nodiscard]] std::string_view database() const { return ns.substr(0, ns.find('.')); }
   [[nodiscard]] std::string_view collection() const {
     const std::size_t dot = ns.find('.');
@@ -49,17 +49,18 @@ struct Entry {
   std::int64_t wall = 0;                // milliseconds since 1970; 0: none
   Document lsid;                        // of a session; empty: none
   std::optional<std::int64_t> txn_number;
-  std::optional<OpTime> previous;  // prevOpTime: the one before in its transaction
+  std::optional<OpTime> previous;  // prevOpTime: the entry before it in its transaction
   std::int64_t multi_op_type = 0;
-  Document document;  // all of it
+  Document document;  // the whole entry
 
-  // Of a multi-document transaction; a retryable write has a number too, and is none.
+  // Whether it belongs to a multi-document transaction. A retryable write, which has a number too,
+  // does not.
   [[nodiscard]] bool in_transaction() const;
 };
 
-// kDataLoss: it is none; the message says what is wrong with which field, not where it stands.
+// kDataLoss: the document is no entry; the message names the field and the fault, not the position.
 [[nodiscard]] Result<Entry> parse_entry(Document document);
-// Of a document within an applyOps.
+// Parses an element of an applyOps.
 [[nodiscard]] Result<Operation> parse_operation(Document document);
 
 }  // namespace idmint::restore

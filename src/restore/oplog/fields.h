@@ -1,5 +1,5 @@
-// Walks the fields of a document, inline and without a call for each, for what reads millions of
-// entries and passes most of each.
+// Iterates over the fields of a document, inline, without a call for each field. For code that
+// reads millions of entries and skips most fields of each.
 #pragma once
 
 #include <algorithm>
@@ -15,19 +15,19 @@
 
 namespace idmint::restore {
 
-// A field: its type as BSON numbers it, and the bytes of its value.
+// A field: its BSON type and the bytes of its value.
 struct Field {
   std::uint8_t type = 0;
   std::string_view key;
   std::span<const std::uint8_t> value;
 
-  // Whether that is its key. The size is known here, so that the bytes are compared without a call.
+  // Whether its key is `name`. The size is known at compile time, so comparing takes no call.
   template <std::size_t size>
   [[nodiscard]] bool is(const char (&name)[size]) const {
     return key.size() == size - 1 && std::equal(name, name + size - 1, key.begin());
   }
 
-  // Of the value. None, empty or nothing where it is of another type.
+  // The value; none, empty or nullopt if it has another type.
   [[nodiscard]] Document document() const {  // of an array too
     return type == BSON_TYPE_DOCUMENT || type == BSON_TYPE_ARRAY ? Document::of(value) : Document{};
   }
@@ -76,7 +76,7 @@ struct Field {
   }
 };
 
-// The fields of a document in their order. What is within them is not looked at.
+// The fields of a document in order. Does not descend into them.
 class Fields {
  public:
   explicit Fields(Document document)
@@ -87,7 +87,7 @@ class Fields {
     }
   }
 
-  // False: the end, or damaged().
+  // False: the end was reached, or damaged().
   [[nodiscard]] bool next(Field& field) {
     if (at_ == end_) return false;
     field.type = *at_++;
@@ -108,13 +108,13 @@ class Fields {
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  // To the 0 at its end, by eight bytes where there are as many.
+  // Skips to the terminating 0, eight bytes at a time.
   void skip_key() {
     for (; end_ - at_ >= 8; at_ += 8) {
       std::uint64_t eight = 0;
       std::memcpy(&eight, at_, sizeof eight);
       eight = BSON_UINT64_FROM_LE(eight);
-      // The lowest bit that is set is the highest one of the first byte that is 0.
+      // The lowest set bit is the top bit of the first zero byte.
       const std::uint64_t zeros = (eight - 0x0101010101010101) & ~eight & 0x8080808080808080;
       if (zeros == 0) continue;
       at_ += std::countr_zero(zeros) / 8;
@@ -123,14 +123,14 @@ class Fields {
     while (at_ != end_ && *at_ != 0) ++at_;
   }
 
-  // A step aside, so that next() stays small.
+  // A function of its own, so that next() stays small.
   bool fail() {
     damaged_ = true;
     at_ = end_;
     return false;
   }
 
-  // Of the value at at_; more than `left`: it is damaged.
+  // The size of the value at at_. More than `left`: it is damaged.
   [[nodiscard]] std::size_t size_of(std::uint8_t type, std::size_t left) const {
     switch (type) {
       case BSON_TYPE_DOUBLE:
@@ -181,13 +181,13 @@ class Fields {
     std::memcpy(&size, at_, sizeof size);
     return BSON_UINT32_FROM_LE(size);
   }
-  // Of a text that ends in 0, and what follows it.
+  // The size of a string that ends with a 0, plus `more`.
   [[nodiscard]] std::size_t text_size(std::size_t left, std::size_t more) const {
     const std::size_t size = length(left);
     if (size == kNone || size == 0 || size > left - 4 || at_[4 + size - 1] != 0) return kNone;
     return 4 + size + more;
   }
-  // The place after the next 0 from `from` on.
+  // The offset behind the first 0 at or after `from`.
   [[nodiscard]] std::size_t terminated(std::size_t from, std::size_t left) const {
     const void* const zero = std::memchr(at_ + from, 0, left - from);
     if (zero == nullptr) return kNone;

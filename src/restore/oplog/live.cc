@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int32_t kSecond = 1000;  // milliseconds
 
-// Those from `from` to `to`.
+// Finds the entries of the span.
 Bson find_in_oplog(const OplogSpan& span) {
   Bson find = Bson("find", "oplog.rs", "readConcern", Bson("level", "majority"));
   bson_t filter;

@@ -13,7 +13,7 @@ struct DescriptionDeleter {
   }
 };
 
-// Bytes of a batch. What is larger costs both sides fresh memory each time.
+// The size of a batch in bytes. Larger ones cost both sides fresh memory each time.
 constexpr std::size_t kLargeBatch = std::size_t{4} << 20;
 
 constexpr std::array kGone = {kNamespaceNotFound, kQueryPlanKilled};
@@ -46,7 +46,7 @@ Error Member::told_of(const bson_t* command, const bson_error_t& error) const {
 }
 
 Member::Reply Member::run(const char* database, const bson_t* command) {
-  // Whatever it is by now: the member was chosen.
+  // The member was chosen: accept it in any state.
   const Preference any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
   Reply reply;
   const Bson options = Bson("serverId", static_cast<std::int32_t>(id_));
@@ -88,7 +88,7 @@ Result<Member::Batch> Member::batch(const char* database, const bson_t* command)
 
 Result<bool> Member::batches(const char* database, const bson_t* command, const TakeBatch& take) {
   Bson next = Bson::none();
-  std::int32_t size = 1000;  // documents of the next batch
+  std::int32_t size = 1000;  // documents in the next batch
   for (const bson_t* now = command; now != nullptr; now = next.get()) {
     Reply reply = run(database, now);
     if (!reply.ok && std::ranges::find(kGone, std::int64_t{reply.error.code}) != kGone.end() &&

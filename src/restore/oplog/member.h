@@ -1,4 +1,4 @@
-// One member of a replica set, which all commands go to: what one of them saw, the next see too.
+// One member of a replica set. All commands go to it, so later reads see what earlier ones saw.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@
 
 namespace idmint::restore {
 
-// For one thread. Errors are as told() has them: no other member is tried.
+// For one thread. Errors: told(). No other member is tried.
 class Member {
  public:
-  // That which the URI prefers; by default the primary or, while there is none, a secondary.
-  // kFailedPrecondition: a standalone, which has no oplog.
+  // The member that the URI prefers; by default primaryPreferred. kFailedPrecondition: a
+  // standalone, which has no oplog.
   [[nodiscard]] static Result<Member> choose(Server server);
 
   [[nodiscard]] const std::string& host() const { return host_; }
@@ -25,31 +25,30 @@ class Member {
 
   [[nodiscard]] Result<Bson> command(const char* database, const bson_t* command);
 
-  // What a command answers with that opens a cursor, and getMore: the documents are an array within
-  // the reply.
+  // The reply to getMore or to a command that opens a cursor. `documents` is an array in the reply.
   struct Batch {
     Bson reply = Bson::none();
     Document documents{};
-    Bson next = Bson::none();  // the command that asks for more; none: that was all
+    Bson next = Bson::none();  // the getMore for the next batch; none: this was the last
   };
   [[nodiscard]] Result<Batch> batch(const char* database, const bson_t* command);
-  // The batches of such a command, as they arrive: the reply, and the array within it. False: the
-  // collection is not there, or its cursor was ended by the server, as a drop does it; batches may
-  // have come before that. An error of `take` ends it.
+  // Calls `take` with each batch as it arrives: the reply, and the array in it. False: the
+  // collection does not exist, or the server closed its cursor, as a drop does; earlier batches may
+  // have been taken. An error of `take` ends it.
   using TakeBatch = std::function<Result<void>(Bson reply, Document batch)>;
   [[nodiscard]] Result<bool> batches(const char* database, const bson_t* command,
                                      const TakeBatch& take);
-  // The same, a document at a time, valid during the call.
+  // The same for each document; it is valid during the call.
   [[nodiscard]] Result<bool> documents(const char* database, const bson_t* command,
                                        const std::function<Result<void>(Document)>& take);
 
-  // Its newest entry, which a majority may not have yet, and its oldest.
+  // The newest entry, which a majority may not have yet; and the oldest.
   [[nodiscard]] Result<OpTime> newest();
   [[nodiscard]] Result<OpTime> oldest();
-  // The newest that a majority has, and that cannot be rolled back.
+  // The newest entry that a majority has. It cannot be rolled back.
   [[nodiscard]] Result<OpTime> newest_of_majority();
-  // The entry of that time, when a majority has it. An empty document: there is none, or another
-  // one. kUnavailable: a majority has not come so far within a minute.
+  // The entry with this timestamp, once a majority has it. An empty document: another entry, or
+  // none, is there. kUnavailable: a majority did not come so far within a minute.
   [[nodiscard]] Result<Bson> entry_of_majority(Timestamp at);
 
  private:
@@ -70,7 +69,7 @@ class Member {
   [[nodiscard]] Result<OpTime> end_of_oplog(int direction, const char* read_concern);
 
   Server server_;
-  std::unique_ptr<mongoc_client_session_t, SessionDeleter> session_;  // gone before its client
+  std::unique_ptr<mongoc_client_session_t, SessionDeleter> session_;  // destroyed before its client
   std::uint32_t id_ = 0;
   std::string host_;
 };

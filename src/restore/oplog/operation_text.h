@@ -1,4 +1,4 @@
-// Operations of an oplog in words, for people.
+// Operations of an oplog in words.
 #pragma once
 
 #include <string>
@@ -10,19 +10,18 @@
 
 namespace idmint::restore {
 
-// What an operation is about: of a command its collection, of dropDatabase the database.
+// The collection that an operation concerns; the database for dropDatabase.
 [[nodiscard]] std::string target_of(const Operation& operation);
-// Of a collection that MongoDB makes for itself and renames: $out, mapReduce, convertToCapped, a
-// rename across databases.
+// Whether MongoDB generated the name, for a collection that it renames later: $out, mapReduce,
+// convertToCapped, a rename across databases.
 [[nodiscard]] bool is_temporary_name(std::string_view collection);
 
-// The _id of its document. Of type 0: it has none.
+// The _id of its document. Type 0: there is none.
 [[nodiscard]] Field document_id(const Operation& operation);
-// As relaxed extended JSON, cut after about 100 characters.
+// Relaxed extended JSON, cut after about 100 characters.
 [[nodiscard]] std::string print_value(const Field& value);
 
-// Enough of an operation to put it into words later. Assigning one to another costs no memory
-// that they do not have.
+// The part of an operation that is needed to describe it later. Assignment reuses memory.
 class Remembered {
  public:
   void set(const Operation& operation);
@@ -33,7 +32,7 @@ class Remembered {
   Op op_ = Op::kUnknown;
   std::string ns_;
   std::uint8_t id_type_ = 0;
-  std::string value_;  // of the _id; of a command its document, empty where that is long
+  std::string value_;  // the _id; or the document of a command, unless it is long
 };
 
 }  // namespace idmint::restore

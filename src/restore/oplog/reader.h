@@ -1,4 +1,4 @@
-// The entries of an oplog that was dumped to a file.
+// Reads a dumped oplog from a file.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,28 @@
 
 namespace idmint::restore {
 
-// The oplog at `path`: the file itself, or of a folder oplog.bson, oplog.rs.bson, or one of them in
-// its subfolder local/, also with .gz. kNotFound: none. kFailedPrecondition: several.
+// The oplog at `path`: the file itself, or a folder with oplog.bson or oplog.rs.bson, directly or
+// in its subfolder local/, also as .gz. kNotFound: there is none. kFailedPrecondition: there are
+// several.
 [[nodiscard]] Result<std::string> find_oplog_file(const std::string& path);
 
-// In constant memory, in the order of the file, which is not checked here. For one thread.
+// Reads in constant memory, in the order of the file, which it does not check. For one thread.
 class OplogReader {
  public:
-  // `path` as find_oplog_file() takes it. Errors as DocumentReader.
+  // `path`: as find_oplog_file(). Errors: those of DocumentReader.
   [[nodiscard]] static Result<OplogReader> open(const std::string& path);
 
-  // Valid until the next call. Nothing: the end. kDataLoss: damaged, or no entry of an oplog, with
-  // the offset and the last good timestamp.
+  // Valid until the next call. nullopt: the end. kDataLoss: the file is damaged, or a document is
+  // no entry; the message has the offset and the last good timestamp.
   [[nodiscard]] Result<std::optional<Entry>> next();
 
-  // Of the entry that next() gave last.
+  // Of the last entry from next().
   [[nodiscard]] std::uint64_t offset() const { return reader_.offset(); }
   [[nodiscard]] const std::string& path() const { return reader_.path(); }
   // Bytes of the file, for progress.
   [[nodiscard]] std::uint64_t consumed() const { return reader_.consumed(); }
   [[nodiscard]] std::uint64_t size() const { return reader_.size(); }
-  // As InputFile has them; to be called before anything is read.
+  // As InputFile's. Call it before anything is read.
   void hash_first(std::uint64_t bytes) { reader_.hash_first(bytes); }
   [[nodiscard]] std::string sha256() const { return reader_.sha256(); }
 

@@ -1,4 +1,4 @@
-// How long an oplog still holds what it holds.
+// How long an oplog keeps its entries.
 #pragma once
 
 #include "idmint/result.h"
@@ -8,16 +8,16 @@
 namespace idmint::restore {
 
 struct OplogRoom {
-  double bytes = 0;             // of its entries
-  double most_bytes = 0;        // before the oldest make way
-  double bytes_per_second = 0;  // at present: of the newest few thousand entries
+  double bytes = 0;             // of all entries
+  double most_bytes = 0;        // the size from which the oldest are removed
+  double bytes_per_second = 0;  // of the newest few thousand entries
 };
 
-// kPermissionDenied: collStats on local needs the role clusterMonitor.
+// kPermissionDenied: the user lacks the role clusterMonitor, which collStats on local needs.
 [[nodiscard]] Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window);
 
-// Until the entry `at` makes way, as though entries before it were as large as the others.
-// Infinite: nothing is written. REQUIRES: window.first <= at.
+// The time until the entry `at` is removed, assuming entries of equal size over time. Infinite:
+// nothing is written. REQUIRES: window.first <= at.
 [[nodiscard]] double seconds_left(const OplogRoom& room, const OplogWindow& window, Timestamp at);
 
 }  // namespace idmint::restore

@@ -10,7 +10,7 @@
 namespace idmint::restore {
 namespace {
 
-// Collections of config that shards and config servers alone have; those that begin so.
+// Prefixes of collections in config that only shards and config servers have.
 constexpr std::array<std::string_view, 8> kBooks = {"config.cache.",
                                                     "config.chunks",
                                                     "config.migrationCoordinators",
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 8> kBooks = {"config.cache.",
                                                     "config.shards",
                                                     "config.localReshardingOperations"};
 
-// How the o2 of their no-ops begins; in older versions these are the values of its field `type`.
+// First fields of o2 in a shard's no-ops; older versions have these as values of its field `type`.
 constexpr std::array<std::string_view, 6> kNotices = {
     "migrateChunkToNewShard", "migrateLastChunkFromShard", "reshardBegin",
     "reshardCollection",      "refineCollectionShardKey",  "shardCollection"};
@@ -29,7 +29,7 @@ bool is_notice(std::string_view name) {
   return std::ranges::find(kNotices, name) != kNotices.end();
 }
 
-// What it is, in words; empty: any server may write it.
+// The kind of trace, in words; empty: any server may write it.
 std::string trace_of(const Operation& operation) {
   if (operation.op == Op::kNoop) {
     if (!operation.o2) return {};
@@ -72,7 +72,7 @@ void ShardTraces::add(const Entry& entry) {
     add(operation, entry.at.ts);
     return;
   }
-  // One that is damaged is found by others.
+  // Other code reports a damaged one.
   [[maybe_unused]] const Result<void> sound =
       for_each_operation(entry, [&](const Operation& each, std::uint32_t) {
         add(each, entry.at.ts);

@@ -1,9 +1,9 @@
-// Whether an oplog is of a sharded cluster, told by all of its entries together.
+// Tells from all entries of an oplog whether it is of a sharded cluster.
 //
-// No single flag tells it: fromMigrate marks what a migration of a chunk copies, and on any server
-// what cloneCollectionAsCapped and convertToCapped copy. But a shard keeps books of the cluster in
-// collections of its own, tells change streams of chunks by no-ops, and gets an identity when it is
-// added. No other server writes these.
+// No single flag tells it. fromMigrate marks the copies of a chunk migration but, on any server,
+// also those of cloneCollectionAsCapped and convertToCapped. But a shard writes the cluster's state
+// into collections of its own, writes no-ops about chunks for change streams, and gets an identity
+// when it is added. No other server does that.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@
 
 namespace idmint::restore {
 
-// Entries are given in the order of the oplog, those that no restore applies too. For one thread.
+// Takes entries in the order of the oplog, including those that no restore applies. For one thread.
 class ShardTraces {
  public:
   void add(const Entry& entry);
 
-  // It has what only a shard or a config server writes.
+  // Whether there are entries that only a shard or a config server writes.
   [[nodiscard]] bool sharded() const { return !traces_.empty(); }
-  // Operations marked fromMigrate in collections whose creation as a capped one the oplog does not
-  // have. Without sharded() most likely of a copy that began before the oplog does.
+  // Operations with fromMigrate in collections that the oplog does not create as capped ones. If
+  // not sharded(), they are most likely of a copy that began before the oplog.
   [[nodiscard]] std::uint64_t migrated() const { return migrated_; }
   // "2 entries of config.cache.collections from 100:1 on, 1 entry of ...".
   [[nodiscard]] std::string in_words() const;
@@ -37,12 +37,12 @@ class ShardTraces {
   };
   void add(const Operation& operation, Timestamp at);
 
-  std::map<std::string, Trace, std::less<>> traces_;  // by what it is
-  std::set<std::string, std::less<>> capped_;         // made within the oplog
+  std::map<std::string, Trace, std::less<>> traces_;  // by kind
+  std::set<std::string, std::less<>> capped_;         // created in the oplog
   std::uint64_t migrated_ = 0;
 };
 
-// How an oplog that is refused for them is told, with what to do.
+// The message that refuses such an oplog, with advice.
 [[nodiscard]] std::string of_sharded_cluster(const std::string& name, const ShardTraces& traces);
 
 }  // namespace idmint::restore

@@ -1,4 +1,4 @@
-// The oplog of the time that a base backup takes: whether it can be replayed over that backup.
+// Checks whether the slice of a base backup can be replayed over that backup.
 #pragma once
 
 #include <set>
@@ -10,22 +10,23 @@
 
 namespace idmint::restore {
 
-// Entries are given in the order of the oplog. For one thread.
+// Takes entries in the order of the oplog. For one thread.
 class SliceCheck {
  public:
-  // `listed`: when the collections were listed that the backup has, and that were read by their
-  // UUIDs. A rename after it is replayed as any command. One that is the first entry came before
-  // the listing, and is passed over.
+  // `listed`: when the backup's collections, which were read by UUID, were listed. Later renames
+  // are replayed like any command. A rename that is the first entry came before the listing, and is
+  // ignored.
   explicit SliceCheck(Timestamp listed = {}) : listed_(listed) {}
 
-  // kUnavailable: what happened forbids a backup of that time, and the next one may succeed: a
-  // collection was renamed before it was listed, the version of the server's data was changed.
-  // kDataLoss: an applyOps has no operations. Whether the set is a shard is not asked
-  // here, but of the set. What is within an applyOps counts too.
+  // Examines the elements of an applyOps too. Does not ask whether the set is a shard; the set
+  // itself is asked. Errors:
+  // - kUnavailable: an operation prevents a backup at this time; the next attempt may succeed. A
+  //   collection was renamed before it was listed, or the version of the server's data changed.
+  // - kDataLoss: an applyOps has no operations.
   [[nodiscard]] Result<void> add(const Entry& entry);
 
-  // What the entries of transactions come after, where that is before the first entry: without it,
-  // and what that comes after, the transaction is lost.
+  // Earlier entries of transactions, before the first entry of the slice. Without them and their
+  // own predecessors the transactions are lost.
   [[nodiscard]] std::vector<Timestamp> missing() const {
     return {missing_.begin(), missing_.end()};
   }

@@ -71,7 +71,7 @@ class Live final : public OplogSource {
  private:
   const std::string name_;
   const std::string notice_;
-  const std::unique_ptr<Member> member_;  // where it stays while this moves
+  const std::unique_ptr<Member> member_;  // gives the member a stable address when this moves
   const OplogSpan span_;
   Timestamp at_;
   LiveOplog oplog_;

@@ -12,7 +12,7 @@
 namespace idmint::restore {
 namespace {
 
-// Servers nest them once.
+// Servers nest one level.
 constexpr int kDeepestTransaction = 8;
 
 Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth,
@@ -64,7 +64,7 @@ Result<void> for_each_operation(const Entry& entry, const TakeOperation& take) {
   return unwrap(entry.operation, index, 0, take);
 }
 
-// Where entries are kept: memory first, then a file that has no name.
+// Stores entries: first in memory, then in an unlinked file.
 class Transactions::Store {
  public:
   struct Piece {
@@ -121,7 +121,7 @@ class Transactions::Store {
       used_ -= piece.size;
     } else if (--in_file_ == 0) {
       end_ = 0;
-      static_cast<void>(::ftruncate(fd_, 0));  // what stays takes room, and no harm
+      static_cast<void>(::ftruncate(fd_, 0));  // a failure wastes space only
     }
   }
 
@@ -147,7 +147,7 @@ struct Transactions::Pending {
   Timestamp first{};
   OpTime last{};
   bool prepared = false;
-  bool incomplete = false;  // an entry before was not given
+  bool incomplete = false;  // an earlier entry was not added
   std::uint64_t operations = 0;
   std::vector<Store::Piece> pieces{};
 };
@@ -192,7 +192,7 @@ Result<void> Transactions::add(const Entry& entry, const TakeOperation& take) {
   if (at != pending_.end()) {
     const Pending& known = at->second;
     if (number < known.number || entry.at.ts <= known.last.ts) return {};
-    if (number > known.number) {  // which ended that one
+    if (number > known.number) {  // the new one ended it
       forget(at);
       at = pending_.end();
     }
@@ -221,7 +221,7 @@ Result<void> Transactions::add(const Entry& entry, const TakeOperation& take) {
     if (says(entry.operation.o, "prepare")) pending.prepared = true;
     if (pending.prepared || says(entry.operation.o, "partialTxn")) return {};
   } else if (pending.pieces.empty()) {
-    pending.incomplete = true;  // a commit of nothing
+    pending.incomplete = true;  // a commit without operations
   }
   Result<void> result{};
   if (take) {

@@ -1,9 +1,9 @@
-// Multi-document transactions of the oplog: their operations are kept until one commits.
+// Multi-document transactions in the oplog: their operations are kept until they commit.
 //
-// An entry is of one where it has lsid and txnNumber and is an applyOps, a commitTransaction or an
-// abortTransaction (Entry::in_transaction). partialTxn: more follow. prepare: a commit or an abort
-// follows. An applyOps with neither commits itself and all before it. prevOpTime leads from each to
-// the one before, and to {0:0, -1} from the first.
+// An entry belongs to one if it has lsid and txnNumber and is an applyOps, a commitTransaction or
+// an abortTransaction (Entry::in_transaction()). With partialTxn, more entries follow. With
+// prepare, a commit or an abort follows. An applyOps with neither commits itself and all before it.
+// prevOpTime is the entry before in the transaction; {0:0, -1} in the first.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@
 
 namespace idmint::restore {
 
-// One operation of an entry or transaction, and which it is, from 0. Nested applyOps are unwrapped:
-// none is given.
+// One operation of an entry or a transaction, and its zero-based index. A nested applyOps is not an
+// operation; its elements are.
 using TakeOperation = std::function<Result<void>(const Operation& operation, std::uint32_t index)>;
 
-// Those of an entry that is of no transaction: itself, or what its applyOps has. kDataLoss: what
-// is in it is none.
+// The operations of an entry outside of transactions: the entry itself, or the elements of its
+// applyOps. kDataLoss: an element is no operation.
 [[nodiscard]] Result<void> for_each_operation(const Entry& entry, const TakeOperation& take);
 
 // A transaction that has begun and not ended.
@@ -36,9 +36,9 @@ struct OpenTransaction {
   std::uint64_t operations = 0;
 };
 
-// Entries are given in the order of the oplog; one that was given before (as the slice of a base
-// and an oplog overlap) is passed over. Up to `memory` bytes are kept in memory, more go to a file
-// in $TMPDIR that is gone with the process. For one thread.
+// Takes entries in the order of the oplog. Ignores entries that it has already, because the slice
+// of a base and an oplog overlap. Keeps up to `memory` bytes in memory and the rest in an unlinked
+// file in $TMPDIR. For one thread.
 class Transactions {
  public:
   static constexpr std::size_t kMemory = std::size_t{64} << 20;
@@ -48,12 +48,13 @@ class Transactions {
   Transactions(const Transactions&) = delete;
   Transactions& operator=(const Transactions&) = delete;
 
-  // REQUIRES: entry.in_transaction(). Gives the operations of the whole transaction where `entry`
-  // commits it, in their order, and `take` is not empty. kOutOfRange: it commits one of which an
-  // earlier entry was never given. kResourceExhausted: no room for the file.
+  // REQUIRES: entry.in_transaction(). If `entry` commits the transaction and `take` is not empty,
+  // calls `take` with each of its operations in their order. Errors:
+  // - kOutOfRange: an earlier entry of the committed transaction was never added.
+  // - kResourceExhausted: there is no room for the file.
   [[nodiscard]] Result<void> add(const Entry& entry, const TakeOperation& take);
 
-  // In the order of their first entries. Without those of which a part is missing.
+  // Sorted by their first entries. Omits transactions of which a part is missing.
   [[nodiscard]] std::vector<OpenTransaction> open() const;
 
  private:

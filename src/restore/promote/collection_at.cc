@@ -21,8 +21,8 @@ Bson refusing(const std::string& command, const std::string& collection, const s
               "strict", "validationAction", "error");
 }
 
-// The empty collection in the place of one that production lacks. False: somebody else has made it
-// meanwhile.
+// Creates the empty collection in place of one that production lacks. False: another program has
+// created it meanwhile.
 Result<bool> make_placeholder(Server& production, const PromoteItem& item, const std::string& id) {
   Bson command = refusing("create", item.collection(), id);
   append_concern(command.get(), production, true);
@@ -109,7 +109,7 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
                     " than before: --undo opens what was closed, then promote again");
   const bool blocked = refuses_writers(facts.options.view(), id);
   if (item.old_uuid.empty()) {
-    item.missing = item.missing && blocked;  // else somebody has made it before us
+    item.missing = item.missing && blocked;  // otherwise another program created it first
     item.old_uuid = facts.uuid;
     item.old_options = blocked ? Bson() : validation_in(facts.options.view());
     if (Result<void> written = record.write(); !written) return written;
@@ -177,7 +177,7 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
   const Answer answer = ask(production, "admin", command.get());
   if (answer.unavailable) return std::unexpected(lost(production, answer));
   if (!answer.ok) return fail(answer.why, "renaming " + first + ": " + answer.message);
-  // The server says ok also where it has done nothing.
+  // The server says ok even if it did nothing.
   for (const Rename& each : renames) {
     const Result<std::optional<CollectionFacts>> there = find_collection(production, each.to);
     if (!there) return std::unexpected(there.error());

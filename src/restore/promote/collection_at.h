@@ -1,4 +1,4 @@
-// One collection of production: what it is, how it refuses writers, what it is called.
+// One collection of production: its properties, blocking its writers, and renaming it.
 #pragma once
 
 #include <optional>
@@ -17,29 +17,29 @@ namespace idmint::restore {
 // The longest that a command waits for a lock or for an answer, in milliseconds.
 inline constexpr int kCommandLimit = 60'000;
 
-// Runs a command that changes something, by majority and durable, within kCommandLimit.
-// kUnavailable: it may have been done, and may be sent again.
+// Runs a command that changes something, with write concern majority and journal, within
+// kCommandLimit. kUnavailable: it may have been done; it is safe to send it again.
 [[nodiscard]] Result<Bson> change(Server& production, const std::string& database, Bson command);
 
-// Without its indexes. Nothing: there is none of that name.
+// Without its indexes. nullopt: no collection has this name.
 [[nodiscard]] Result<std::optional<CollectionFacts>> find_collection(Server& server,
                                                                      const std::string& ns);
 
-// `validator`, `validationLevel` and `validationAction` of the options, where they are there.
+// `validator`, `validationLevel` and `validationAction` of the options, if set.
 [[nodiscard]] Bson validation_in(Document options);
-// The validator that no document passes. A write that bypasses validation is let through.
+// A validator that rejects every document. Writes that bypass validation still pass.
 [[nodiscard]] Bson refusing_validator(const std::string& id);
 [[nodiscard]] bool refuses_writers(Document options, const std::string& id);
 
-// Refuses writers from now on, and knows in the record what was there before. An item that is
-// blocked already is left as it is. kFailedPrecondition: it is no plain collection any more.
+// Blocks writers from now on, after saving the old validation in the record. An item that is
+// already blocked is left unchanged. kFailedPrecondition: it is no longer a plain collection.
 [[nodiscard]] Result<void> block_writers(PromoteRecord& record, PromoteItem& item);
-// The collection that has this name gets these options of validation_in(); where there are none, it
-// has no validator. One that is not there is passed over.
+// Sets the validation of the collection with this name to `validation`, which validation_in()
+// returned. If that is empty, removes the validator. Ignores a missing collection.
 [[nodiscard]] Result<void> let_writers_in(Server& production, const std::string& ns,
                                           Document validation);
 
-// The view of this item, unless something has its name by now; the record says so before.
+// Creates the view of this item unless its name is taken; the record says so first.
 [[nodiscard]] Result<void> make_view(PromoteRecord& record, PromoteItem& item);
 
 struct Rename {
@@ -47,11 +47,11 @@ struct Rename {
   std::string from;
   std::string to;
 };
-// All of them under one lock of the server, so that no writer comes in between. One that is done
-// already is left. REQUIRES: all in one database.
+// Renames all of them under one lock of the server, so that no writer comes in between. Skips
+// renames that are already done. REQUIRES: all in one database.
 [[nodiscard]] Result<void> rename_at_once(Server& production, std::span<const Rename> renames);
 
-// Passes over what is not there.
+// Ignores a missing collection.
 [[nodiscard]] Result<void> drop_collection(Server& production, const std::string& ns);
 
 }  // namespace idmint::restore

@@ -27,7 +27,7 @@ constexpr std::uint64_t kBytesBetweenWaits = std::uint64_t{16} << 20;
 constexpr seconds kLagAllowed{5};
 constexpr std::chrono::minutes kMemberLimit{10};
 
-// The collections of a spare server as a base, under the names that the copies have.
+// The collections of a spare as a base, under the names of the copies.
 class SpareAsBase final : public BaseBackup {
  public:
   SpareAsBase(const Server& spare, std::vector<CollectionFacts> collections,
@@ -101,7 +101,7 @@ std::uint64_t size_of(Server& server, const CollectionFacts& facts) {
                : 0;
 }
 
-// The spare's options, but that it refuses writers.
+// The spare's options with a validator that blocks writers.
 Bson options_of_copy(Document options, const std::string& id) {
   Bson changed;
   options.each_field([&](const char* key, bson_iter_t* at) {
@@ -133,7 +133,7 @@ Result<std::vector<CollectionFacts>> restored_facts(Server& spare, const Promote
 
 bool expires(Document index) { return index.has("expireAfterSeconds"); }
 
-// As it was listed, for createIndexes: an index without a collation has the simple one.
+// The listed index as a spec for createIndexes: no collation means the simple one.
 Bson spec_of(Document index) {
   Bson spec;
   index.each_field([&](const char* key, bson_iter_t* at) {
@@ -157,7 +157,7 @@ Result<void> index_one(Server& production, const std::string& database,
     specs.items.add(std::to_string(index++).c_str(), spec_of(view));
   }
   if (index == 0) return {};
-  // A millisecond for each document, and ten minutes.
+  // Ten minutes, and a millisecond for each document.
   const auto limit = static_cast<std::int64_t>(
       std::min<std::uint64_t>(600'000 + documents, std::uint64_t{24} * 3'600'000));
   Bson command = Bson("createIndexes", collection, "indexes", specs, "ignoreUnknownIndexOptions",
@@ -171,7 +171,7 @@ Result<void> index_one(Server& production, const std::string& database,
 
 struct MemberTimes {
   milliseconds primary{};
-  std::map<std::string, milliseconds> behind{};  // those that are up, by host
+  std::map<std::string, milliseconds> behind{};  // running members, by host
 };
 
 Result<MemberTimes> member_times(Server& production) {
@@ -294,7 +294,7 @@ Result<std::vector<Difference>> compare_copies(Server& spare, Server& production
   for (auto& [ns, each] : *copies) is[by_copy.find(ns)->second] = std::move(each);
   for (State* const both : {&is, &*should}) {
     for (auto& [ns, each] : *both) {
-      each.options = "{}";  // the copies refuse writers still
+      each.options = "{}";  // the copies still block writers
       std::erase_if(each.indexes, [](const auto& index) {
         return index.second.contains("\"expireAfterSeconds\"");
       });

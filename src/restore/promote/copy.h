@@ -1,5 +1,4 @@
-// The restored collections on production under other names: copied from the spare, and compared
-// with it.
+// Copies restored collections from the spare to production under other names, and compares them.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +15,32 @@ namespace idmint::restore {
 
 struct CopyCounts {
   std::uint64_t collections = 0;
-  std::uint64_t documents = 0;  // by this run
+  std::uint64_t documents = 0;  // copied by this run
 };
 
-// Makes NAME.restored-DATE of each item that is not in place; each refuses writers from the
-// beginning. Ones that are whole are left. It waits for the slowest member that is up, so that the
-// set stays together. `progress` is given bytes of documents. kUnavailable: a server is gone, or a
-// member does not come along; the same call goes on.
+// Creates NAME.restored-DATE for each item that is not in place, and blocks its writers from the
+// beginning. Skips copies that are complete. Waits for the slowest running member, so that the set
+// stays together. `progress` gets bytes of documents. kUnavailable: a server is gone, or a member
+// does not keep up; the same call continues.
 [[nodiscard]] Result<CopyCounts> copy_collections(Server& spare, Server& production,
                                                   const PromoteState& state,
                                                   const TakeProgress& progress);
 
 enum class WhichIndexes : bool { kAllButTtl, kTtl };
-// The spare's, on the copies. A majority of the members is enough to build them.
+// Builds the spare's indexes on the copies. It is enough that a majority of the members builds
+// them.
 [[nodiscard]] Result<void> index_copies(Server& spare, Server& production,
                                         const PromoteState& state, WhichIndexes which,
                                         const TakeProgress& progress);
 
-// Documents and indexes of the copies against the spare's, without indexes that expire. `progress`
-// is given documents.
+// Compares documents and indexes of the copies with the spare's, without TTL indexes. `progress`
+// gets documents.
 [[nodiscard]] Result<std::vector<Difference>> compare_copies(Server& spare, Server& production,
                                                              const PromoteState& state,
                                                              const TakeProgress& progress);
 
-// Waits until every member that is up has come as far as the primary was within the last seconds.
-// Nothing to do for a server alone. kUnavailable: one has not moved for ten minutes.
+// Waits until every running member has come to within a few seconds of the primary's present state.
+// Does nothing for a standalone. kUnavailable: a member has made no progress for ten minutes.
 [[nodiscard]] Result<void> await_members(Server& production, const TakeProgress& progress);
 
 }  // namespace idmint::restore

@@ -25,7 +25,7 @@ constexpr std::size_t kInsertsAtOnce = 1000;
 
 std::string mark_of(const PromoteState& state) { return "idmint-restore promote " + state.id; }
 
-// Updates of one collection, in any number of commands. Validation is bypassed.
+// Updates in one collection, in batches. They bypass validation.
 class Updates {
  public:
   Updates(Server& production, std::string database, std::string collection)
@@ -57,7 +57,7 @@ class Updates {
   std::size_t count_ = 0;
 };
 
-// Inserts what is missing by _id, and leaves what is there.
+// Inserts documents whose _id is missing, and keeps existing ones.
 Result<void> insert_missing(Server& production, const std::string& database,
                             const std::string& collection, const std::vector<Bson>& documents) {
   if (documents.empty()) return {};
@@ -81,7 +81,7 @@ Result<void> insert_missing(Server& production, const std::string& database,
 
 using Changed = std::function<Bson(Document)>;
 
-// Every document of the spare's collection that production lacks, as `changed` has it.
+// Inserts every document of the spare's collection that production lacks, changed by `changed`.
 Result<void> bring_missing(Server& spare, Server& production, const CollectionFacts& facts,
                            const Changed& changed) {
   std::vector<Bson> documents;
@@ -102,7 +102,7 @@ Result<void> bring_missing(Server& spare, Server& production, const CollectionFa
   return create_indexes(production, ns, specs);
 }
 
-// An open counter of idmint is made closed, and marked.
+// An open idmint counter becomes closed, and marked.
 Bson closed_counter(Document record, const std::string& mark) {
   if (record.boolean("closed") != false) return Bson::copy_of(record);
   Bson closed;
@@ -117,7 +117,7 @@ Bson closed_counter(Document record, const std::string& mark) {
   return closed;
 }
 
-// Values go up to the spare's; bounds that differ are of another counter, which stays as it is.
+// Raises values to the spare's. Other bounds mean another counter, which is not changed.
 Result<void> raise_to_spare(Server& spare, Server& production, const std::string& database) {
   Updates updates(production, database, std::string(kIdmintCounters));
   Result<void> read = for_each_document(
@@ -135,8 +135,8 @@ Result<void> raise_to_spare(Server& spare, Server& production, const std::string
   return read ? updates.send() : read;
 }
 
-// What production lacks of the stores of idmint. A definition comes last: where there is one, its
-// counters are there.
+// Creates what production lacks of idmint's stores. Definitions come last: one that exists implies
+// that its counters exist.
 Result<void> bring_stores(Server& spare, Server& production, const PromoteState& state) {
   Result<std::vector<CollectionFacts>> all = list_collections(spare);
   if (!all) return std::unexpected(std::move(all.error()));
@@ -156,7 +156,7 @@ Result<void> bring_stores(Server& spare, Server& production, const PromoteState&
   return {};
 }
 
-// The fields that are counted in, by namespace of what is raised in place.
+// The fields of counter documents that are raised in place, by namespace.
 Result<WatchedFields> fields_in_place(Server& server, const PromoteState& state,
                                       const std::vector<CounterField>& counters) {
   WatchedFields fields;
@@ -181,7 +181,7 @@ void unite_fields(WatchedFields& into, const WatchedFields& other) {
   for (const auto& [ns, fields] : other) into[ns].insert(fields.begin(), fields.end());
 }
 
-// Documents of programs: those that production lacks are made, the others raised to the spare's.
+// Counter documents of programs: creates missing ones and raises the others to the spare's.
 Result<void> bring_documents(Server& spare, Server& production, const PromoteState& state,
                              const WatchedFields& fields) {
   Result<std::vector<CollectionFacts>> all = list_collections(spare);
@@ -214,7 +214,7 @@ Result<void> bring_documents(Server& spare, Server& production, const PromoteSta
   return {};
 }
 
-// What production's oplog has of these fields from the limit on.
+// The history of these fields in production's oplog from the limit on.
 Result<HandedOut> read_own_oplog(const PromoteOptions& options, Timestamp limit,
                                  WatchedFields watched, const TakeProgress& progress) {
   for (;;) {
@@ -244,7 +244,7 @@ Bson id_filter(const CountedField& field) {
   return id ? Bson::copy_of(id) : Bson::none();
 }
 
-// Each document is raised to the largest value that its field ever had, in the type that it has.
+// Raises each document to the largest value that its field ever had, and keeps the type.
 Result<void> raise_documents(Server& production, const HandedOut& handed_out,
                              const WatchedFields& fields) {
   for (const auto& [field, history] : handed_out.fields) {
@@ -255,7 +255,7 @@ Result<void> raise_documents(Server& production, const HandedOut& handed_out,
     const Result<std::map<std::string, Bson>> found =
         find_documents(production, field.ns, std::span(&field.id, 1));
     if (!found) return std::unexpected(found.error());
-    if (found->empty()) continue;  // it was deleted before the limit, and the spare lacks it too
+    if (found->empty()) continue;  // deleted before the limit, and missing on the spare too
     const std::optional<CountedNumber> now =
         counted_number(found->begin()->second.view(), field.field);
     if (!now || now->value >= history.largest) continue;
@@ -270,7 +270,7 @@ Result<void> raise_documents(Server& production, const HandedOut& handed_out,
   return {};
 }
 
-// Stops where the promotion is stopped.
+// Stops when the promotion stops.
 class PassedOn final : public FenceObserver {
  public:
   explicit PassedOn(const TakeProgress& progress) : progress_(progress) {}
@@ -344,7 +344,7 @@ Result<void> open_counters(Server& production, const PromoteState& state) {
     if (store != stores->stores.end()) {
       const std::set<std::string> retired = retired_in(store->second);
       for (const auto& [counter, record] : store->second.counters) {
-        // "orders", or "orders/17" of a sequence with many.
+        // "orders", or "orders/17" for a sequence with many counters
         const std::string sequence = counter.substr(0, counter.rfind('/'));
         if (retired.contains(counter) || retired.contains(sequence))
           names.items.add(std::to_string(index++).c_str(), std::string_view(counter));

@@ -1,5 +1,5 @@
-// Counters of production, raised where they are: idmint's in the collections idmint.*, and those
-// that programs count in by hand.
+// Raises the counters of production in place: idmint's in the collections idmint.*, and the counter
+// documents of programs.
 #pragma once
 
 #include <set>
@@ -16,36 +16,36 @@
 
 namespace idmint::restore {
 
-// Ends every advance of idmint's own counters in the databases of the promotion, and marks those
-// that were open. Adopted ones are in collections that refuse writers.
+// Stops every advance of idmint's own counters in the databases of the promotion, and marks those
+// that were open. Adopted counters are in collections whose writers are blocked.
 [[nodiscard]] Result<void> close_counters(Server& production, const PromoteState& state);
-// Opens those that it marked, but for those of sequences that were retired meanwhile.
+// Opens the marked counters, except those of sequences that were retired meanwhile.
 [[nodiscard]] Result<void> open_counters(Server& production, const PromoteState& state);
 
-// Brings every counter of production past the spare's value, past all that production's oplog has
-// from the limit on, and past what is live. Counters, definitions, claims and rows of pools that
-// production lacks are made from the spare's, closed. No value goes down, and again raises further.
-// `options`: URIs and oplog; what counts and whether a gap may be left is in the state.
-// `spare`: null in an undo, which has nothing to add. Sources that the fence refuses:
-// kFailedPrecondition, with the first of them.
+// Raises every counter of production past the spare's value, past everything in production's oplog
+// from the limit on, and past live values. Creates counters, definitions, claims and rows of pools
+// that production lacks from the spare's, closed. Lowers no value; a repeated call raises further.
+// `options` has the URIs and the oplog; the state says what counts and whether gaps are allowed.
+// `spare` is null in an undo, which has nothing to add. kFailedPrecondition: the fence refuses
+// sources; the message has the first.
 // REQUIRES: writers are blocked.
 [[nodiscard]] Result<FenceReport> raise_counters(Server* spare, Server& production,
                                                  const PromoteState& state,
                                                  const PromoteOptions& options,
                                                  const TakeProgress& progress);
 
-// What a fence on production would do now. Writes nothing.
+// The actions of a fence on production now. Writes nothing.
 [[nodiscard]] Result<FenceReport> preview_fence(const PromoteOptions& options,
                                                 const PromoteState& state,
                                                 const TakeProgress& progress);
 
-// "shop/orders": sequences with counters that production lacks and the spare has. They are made
-// again, before the fence is drawn.
+// Sequences with counters that production lacks and the spare has, such as "shop/orders". They are
+// created before the fence.
 [[nodiscard]] Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
                                                             const PromoteState& state);
 
-// "shop/invoices: its numbers 120 to 133 ...": of gapless sequences whose documents are in
-// collections that are set back.
+// Lost numbers of gapless sequences whose documents are in collections that are set back:
+// "shop/invoices: its numbers 120 to 133 ...".
 [[nodiscard]] Result<std::vector<std::string>> lost_numbers(Server& spare, Server& production,
                                                             const PromoteState& state);
 

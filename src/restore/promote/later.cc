@@ -53,14 +53,14 @@ class LaterReader {
   Result<void> take_command(const Operation& command) {
     const std::string_view what = command.command();
     if (what == "commitTransaction" || what == "abortTransaction" || what == "dropDatabase")
-      return {};  // the drops of its collections come before it
+      return {};  // the drops of its collections come first
     const std::string ns = namespace_of(command);
     const std::string to = what == "renameCollection" ? new_namespace_of(command) : std::string();
     for (const std::string& each : {ns, to}) {
       if (each.empty() || !search_.wanted(each)) continue;
       LaterCollection& collection = at(each);
       ++collection.commands;
-      // Renamed away, or over it: another collection has the name then.
+      // Renamed away, or replaced by a rename: the name now belongs to another collection.
       collection.dropped = collection.dropped || what == "drop" || what == "renameCollection" ||
                            what == "emptycapped";
     }
@@ -76,7 +76,7 @@ class LaterReader {
   LaterWrites found_;
 };
 
-// Which transaction an entry is of.
+// Identifies the transaction of an entry.
 std::string transaction_of(const Entry& entry) {
   const std::span<const std::uint8_t> lsid = entry.lsid.bytes();
   return std::string(reinterpret_cast<const char*>(lsid.data()), lsid.size()) + " " +
@@ -108,7 +108,7 @@ std::uint64_t LaterCollection::mistaken() const {
 
 Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& progress) {
   LaterReader reader(search);
-  // Of transactions that began before the limit and may have been committed after it.
+  // Collects transactions that began before the limit and may commit after it.
   std::set<std::string, std::less<>> straddling;
   Timestamp earliest = search.limit;
   Timestamp first{};
@@ -130,7 +130,7 @@ Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& pr
                     (first > search.limit ? ", and begins at " + print_timestamp(first) : "") +
                     ": give --oplog FILE, a copy that reaches from there to now");
   if (straddling.empty()) return std::move(reader.found());
-  // Each names the entry before it only; so all of a day is read for their parts.
+  // Each part names only its predecessor, so a whole day is searched for parts.
   constexpr std::uint32_t day = 86'400;
   const OplogSpan before{.from = {.seconds = earliest.seconds > day ? earliest.seconds - day : 1},
                          .to = search.limit};

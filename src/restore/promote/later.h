@@ -1,5 +1,5 @@
-// What production wrote from the mistake on, by document: it is lost where its collection is set
-// back, unless it is merged.
+// The documents that production wrote since the mistake. They are lost if their collection is set
+// back, unless they are merged.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace idmint::restore {
 
 struct LaterDocument {
   Op last = Op::kUnknown;  // an insert, an update or a delete
-  bool mistaken = false;   // written within the mistake
+  bool mistaken = false;   // written by the mistake
   std::uint32_t writes = 0;
 };
 
 struct LaterCollection {
-  // By the element _id, as id_element() has it.
+  // By the bytes of the element _id (id_element()).
   std::map<std::string, LaterDocument, std::less<>> documents{};
   std::uint64_t commands = 0;  // on the collection: drop, collMod, createIndexes and others
-  bool dropped = false;        // so that each restored document was within the mistake
+  bool dropped = false;        // so every restored document was part of the mistake
 
   [[nodiscard]] std::uint64_t mistaken() const;
 };
@@ -35,27 +35,28 @@ struct LaterCollection {
 struct LaterWrites {
   std::map<std::string, LaterCollection, std::less<>> collections{};
   std::uint64_t documents = 0;
-  Timestamp last{};  // of the last entry that was read
+  Timestamp last{};  // of the last entry read
 };
 
 struct LaterSearch {
   std::string oplog{};  // a file, a folder, or the URI of a replica set
   Timestamp limit{};    // the first entry of the mistake
-  // The last entry of it. Nothing: not known, and every document counts as mistaken.
+  // The last entry of the mistake. nullopt: unknown; every document counts as mistaken.
   std::optional<Timestamp> mistake_to{};
   std::function<bool(std::string_view ns)> wanted{};
 };
 
-// More would not be read by anybody, and take 1 GB.
+// Nobody would read more, and they would take 1 GB.
 inline constexpr std::uint64_t kMostLaterDocuments = 5'000'000;
 
-// Transactions that were not committed are counted too: then the documents are as they were.
-// kOutOfRange: the oplog begins after the limit. kResourceExhausted: more than
-// kMostLaterDocuments. `progress` is given entries.
+// Counts uncommitted transactions too; their documents are unchanged. `progress` gets entries.
+// Errors:
+// - kOutOfRange: the oplog begins after the limit.
+// - kResourceExhausted: there are more than kMostLaterDocuments.
 [[nodiscard]] Result<LaterWrites> find_later(const LaterSearch& search,
                                              const TakeProgress& progress);
 
-// {_id: ...} of an element of LaterCollection::documents.
+// {_id: ...} from an element in LaterCollection::documents.
 [[nodiscard]] Bson only_id_of(std::string_view element);
 
 }  // namespace idmint::restore

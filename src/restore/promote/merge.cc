@@ -45,7 +45,7 @@ Result<void> put_batch(Server& production, std::size_t number, const NotedBatch&
   return {};
 }
 
-// Those of the batch that the collection has, by the bytes of {_id: ID}.
+// The documents of the batch that exist in the collection, by the bytes of {_id: ID}.
 Result<std::map<std::string, Bson>> documents_of(Server& production, const std::string& ns,
                                                  const NotedBatch& batch) {
   BsonArray ids;
@@ -70,7 +70,7 @@ Result<std::map<std::string, Bson>> documents_of(Server& production, const std::
   return found;
 }
 
-// One command, as documents may be large. Empty: done; else why the copy does not take it.
+// Runs one command, because documents may be large. Empty: done; otherwise why the copy refuses it.
 Result<std::string> put_document(Server& production, const std::string& copy, const Bson& id,
                                  const Bson* document) {
   const std::string database = copy.substr(0, copy.find('.'));
@@ -93,7 +93,7 @@ Result<void> merge_batch(Server& production, const PromoteState& state, const Pr
   const Result<std::map<std::string, Bson>> now = documents_of(production, item.ns, batch);
   if (!now) return std::unexpected(now.error());
   const std::string copy = state.copy_name(item);
-  // Where the collection was dropped, what was restored is what the mistake took away.
+  // If the collection was dropped, the mistake removed every restored document.
   std::map<std::string, Bson> restored;
   if (batch.dropped) {
     Result<std::map<std::string, Bson>> there = documents_of(production, copy, batch);

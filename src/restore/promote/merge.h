@@ -1,5 +1,5 @@
-// Later writes of production that the mistake did not touch, taken over into the restored
-// collections before these get their names.
+// Merges later writes of production that the mistake did not touch into the restored collections,
+// before these get their names.
 #pragma once
 
 #include <string>
@@ -14,13 +14,14 @@
 
 namespace idmint::restore {
 
-// Notes on production which documents are to be taken over, as its oplog may have rolled over when
-// their collections are loaded. Replaces what was noted before.
+// Stores on production which documents to merge, because its oplog may have rolled over by the time
+// the collections are loaded. Replaces an earlier note.
 [[nodiscard]] Result<void> note_later(Server& production, const PromoteState& state,
                                       const LaterWrites& later);
 
-// Takes over what was noted: the document as production has it, or that it has none. The writers of
-// both collections are blocked, so that again gives the same. `progress` is given documents.
+// Merges the noted documents: copies the document from production, or deletes it if production has
+// none. Writers of both collections are blocked, so a repeated call gives the same result.
+// `progress` gets documents.
 [[nodiscard]] Result<MergeCounts> merge_later(Server& production, const PromoteState& state,
                                               const TakeProgress& progress);
 

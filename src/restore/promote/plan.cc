@@ -42,14 +42,14 @@ Result<Facts> facts_by_name(Server& server) {
 
 std::string_view collection_part(std::string_view ns) { return ns.substr(ns.find('.') + 1); }
 
-// Of an earlier promotion, or of this one.
+// Whether this promotion or an earlier one made the collection or keeps it.
 bool is_kept_name(std::string_view ns) {
   return ns.contains(kOldSuffix) || ns.contains(kCopySuffix) || ns.contains(kPromotedSuffix);
 }
 
 bool is_idmint_own(std::string_view ns) { return collection_part(ns).starts_with(kOwnPrefix); }
 
-// What documents of a collection there are beside its counters, by the bytes of _id.
+// The documents of a collection that are not counters, by the bytes of _id.
 struct BesideCounters {
   std::map<std::string, std::string> documents{};
   bool too_many = false;
@@ -81,7 +81,7 @@ Result<BesideCounters> beside_counters(Server& server, const std::string& ns,
   return beside;
 }
 
-// Why it cannot be done in place; empty: it can.
+// Why the collection cannot be promoted in place; empty: it can.
 Result<std::string> why_not_in_place(Server& spare, Server& production, const std::string& ns,
                                      const std::vector<std::string>& fields) {
   const Result<BesideCounters> one = beside_counters(spare, ns, fields);
@@ -94,7 +94,7 @@ Result<std::string> why_not_in_place(Server& spare, Server& production, const st
          "the counters back. Bring the others over by hand, or leave it out with --exclude";
 }
 
-// The collections that counters of idmint were adopted from.
+// The collections from which idmint counters were adopted.
 Result<std::set<std::string>> adopted_collections(Server& server, const Facts& facts) {
   std::set<std::string> found;
   for (const auto& [ns, each] : facts) {
@@ -110,7 +110,7 @@ Result<std::set<std::string>> adopted_collections(Server& server, const Facts& f
   return found;
 }
 
-// The limit of the restore that made the spare. Nothing: its report is not found.
+// The limit of the restore that made the spare. nullopt: its report was not found.
 Result<std::optional<Timestamp>> limit_of(Server& spare, const std::string& report) {
   const Result<std::optional<FoundRecord>> record = find_record(spare, report);
   if (!record) return std::unexpected(record.error());
@@ -283,7 +283,7 @@ class Planner {
             .final_options = item.final_options ? item.final_options.copy() : Bson::none()};
   }
 
-  // The old collections stay beside the new ones.
+  // The old collections are kept beside the new ones.
   Result<void> check_room() {
     const Bson command = Bson("dbStats", 1, "maxTimeMS", kCommandLimit);
     const Result<Bson> reply = production_.command("admin", command.get());
@@ -307,7 +307,7 @@ class Planner {
   std::uint64_t bytes_ = 0;
 };
 
-// What the fence would refuse once writers are blocked is refused before.
+// Refuses now what the fence would refuse after writers are blocked.
 Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& production,
                               const TakeProgress& progress) {
   Result<std::vector<std::string>> lost = lost_numbers(spare, production, plan.state);
@@ -326,7 +326,7 @@ Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& producti
   const Result<std::set<std::string>> made = sources_to_make(spare, production, plan.state);
   if (!made) return std::unexpected(made.error());
   for (const FencedSource& each : preview->sources) {
-    if (made->contains(each.label())) continue;  // they are there when the fence is drawn
+    if (made->contains(each.label())) continue;  // created before the fence
     if (each.outcome == FenceOutcome::kRefused) plan.refused.push_back({each.label(), each.why});
   }
   for (const std::string& each : *made)
@@ -416,7 +416,7 @@ Result<std::vector<std::string>> counter_fields(Server& server, const std::strin
   for (const CounterField& each : more)
     if (each.ns == ns) found.insert(each.field);
   constexpr std::array fields = {"COUNT", "seq", "index", "uniqueIdentifierCounter"};
-  // Such a document has a few fields; the server looks for them.
+  // Such a document has few fields; the server filters for that.
   const Bson filter(
       R"({"$or":[{"COUNT":{"$type":"number"}},{"seq":{"$type":"number"}},)"
       R"({"index":{"$type":"number"}},{"uniqueIdentifierCounter":{"$type":"number"}}],)"

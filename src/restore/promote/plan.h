@@ -1,4 +1,5 @@
-// A promotion before anything is written: what is asked for, and what it would replace and lose.
+// The plan of a promotion, before anything is written: the request, what it replaces, and what it
+// loses.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct PromoteOptions {
   std::string from{};                     // the URI of the spare, which nobody writes to
   std::string to{};                       // the URI of production
   std::string oplog{};                    // a file or a folder; empty: production's own oplog
-  std::optional<Timestamp> limit{};       // nothing: that of the report of the restore
+  std::optional<Timestamp> limit{};       // nullopt: that of the restore's report
   std::string restore_report{};           // the report of run; empty: where run writes it
   std::optional<Timestamp> mistake_to{};  // the last entry of the mistake
   NamespaceFilter filter{};
@@ -33,7 +34,7 @@ struct PromoteOptions {
   Clock* clock = &system_clock();
 };
 
-// What is replaced, with what.
+// A collection to replace, and its replacement.
 struct PlannedItem {
   PromoteItem item{};
   std::uint64_t documents = 0;  // on the spare
@@ -48,38 +49,40 @@ struct PlannedRefusal {
 
 struct PromotePlan {
   PromoteOptions options{};
-  bool resumed = false;  // a promotion is under way: `state` is its own, and nothing else is filled
+  bool resumed = false;  // a promotion is under way: `state` is its own, and nothing else is set
   PromoteState state{};  // as it will be recorded
   std::vector<PlannedItem> items{};
-  std::vector<PlannedRefusal> refused{};  // with one of them nothing is done
-  std::vector<PlannedRefusal> left{};     // stays as production has it, and why
-  LaterWrites later{};                    // of the items alone
+  std::vector<PlannedRefusal> refused{};  // any of these prevents the promotion
+  std::vector<PlannedRefusal> left{};     // kept as production has it, and why
+  LaterWrites later{};                    // of the items only
   std::vector<std::string> notes{};
-  FenceReport fence{};  // as it would be now
+  FenceReport fence{};  // a preview as of now
 
-  // Documents that production wrote since the mistake and that would be lost.
+  // The number of documents that production wrote since the mistake and that would be lost.
   [[nodiscard]] std::uint64_t lost() const;
 };
 
-// Looks at both servers and at the oplog from the limit on, and writes nothing. kInvalidArgument:
-// the options contradict each other. kFailedPrecondition: the spare is no restored server, or is a
-// member of production. kAlreadyExists: another promotion is under way on production.
-// kPermissionDenied: check_rights(). kOutOfRange: the oplog does not reach back to the limit.
+// Examines both servers, and the oplog from the limit on. Writes nothing. Errors:
+// - kInvalidArgument: the options contradict each other.
+// - kFailedPrecondition: the spare is not a restored server, or is a member of production.
+// - kAlreadyExists: another promotion is under way on production.
+// - kPermissionDenied: check_rights().
+// - kOutOfRange: the oplog does not reach back to the limit.
 [[nodiscard]] Result<PromotePlan> plan_promotion(PromoteOptions options,
                                                  const TakeProgress& progress);
 
-// kPermissionDenied: the user may not rename two collections under one lock, which takes the right
-// to do anything; with the commands that give it.
+// kPermissionDenied: the user may not rename two collections under one lock, which requires any
+// action on any resource. The message has the commands that grant it.
 [[nodiscard]] Result<void> check_rights(Server& production);
 
-// The URI with a limit to the time that an answer takes, unless it has one.
+// The URI with a socket timeout added unless it has one.
 [[nodiscard]] std::string with_answer_limit(std::string_view uri);
 
-// "20261122-175426", of the clock.
+// The id of a promotion that begins now: "20261122-175426".
 [[nodiscard]] std::string promotion_id(Instant now);
 
-// Where a collection has counters that programs count in: the fields, by the classic recipes and
-// `more`. Empty: none. Reads all of it.
+// The fields of counter documents in the collection, by the classic recipes and `more`. Empty:
+// there are none. Reads the whole collection.
 [[nodiscard]] Result<std::vector<std::string>> counter_fields(
     Server& server, const std::string& ns, const std::vector<CounterField>& more);
 

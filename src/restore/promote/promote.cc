@@ -15,7 +15,7 @@ namespace {
 
 Result<Server> answering(const std::string& uri) { return Server::connect(with_answer_limit(uri)); }
 
-// The names after the swap have the UUIDs that are written down before it.
+// Records the UUIDs of the copies. After the swap the collections under the names have them.
 Result<void> note_copies(PromoteRecord& record) {
   for (PromoteItem& item : record.state().items) {
     if (!item.is_replaced() || !item.new_uuid.empty()) continue;
@@ -205,8 +205,8 @@ class Undo {
     return observer_.about_to(std::string(what).append(" ").append(subject));
   }
 
-  // What has the name now, where that was opened already. One that the block did not come to is
-  // left.
+  // Blocks the collection that has the name now, unless it is blocked. Skips items that the block
+  // of the promotion did not reach.
   Result<void> block() {
     for (const PromoteItem& item : state().items) {
       if (item.old_uuid.empty()) continue;
@@ -234,12 +234,12 @@ class Undo {
     const Code why = drawn.error().code;
     if (why != Code::kFailedPrecondition && why != Code::kUnknown && why != Code::kOutOfRange)
       return std::unexpected(std::move(drawn.error()));
-    // No counter was ever lowered, so that what it refuses is no reason to keep writers out.
+    // No counter was ever lowered, so a refusal is no reason to keep writers out.
     report_.notes.push_back("the fence was not drawn again: " + drawn.error().message);
     return {};
   }
 
-  // By UUID, whatever the names are by now.
+  // By UUID, because the names may have changed.
   Result<void> put_back() {
     for (const PromoteItem& item : state().items) {
       if (!item.is_replaced() || item.old_uuid.empty()) continue;
@@ -277,7 +277,7 @@ class Undo {
       }
       if (item.old_uuid.empty()) continue;
       if (Result<void> told = about_to("open", item.ns); !told) return told;
-      // A collection that was made for the block goes, unless it has counters by now.
+      // Drops a collection that the block created, unless it has counters now.
       if (item.missing && !item.in_place) {
         if (Result<void> dropped = drop_collection(production(), item.ns); !dropped) return dropped;
         continue;

@@ -110,7 +110,7 @@ std::unexpected<Error> damaged_record(const Server& production) {
               where_it_is(production) + " is damaged: what it says must be undone by hand");
 }
 
-// Nothing: `ok` is what an update did to one document.
+// The error in the reply to an update. nullopt: it changed the document.
 std::optional<Error> trouble_in(const Bson& reply, const Server& production) {
   if (reply.view().has("writeErrors") || reply.view().has("writeConcernError"))
     return Error{Code::kUnavailable,
@@ -156,7 +156,7 @@ Result<PromoteRecord> PromoteRecord::begin(Server& production, PromoteState stat
   if (answer.unavailable) return std::unexpected(lost(production, answer));
   if (!answer.ok)
     return fail(code_of(answer), "insert into " + where_it_is(production) + ": " + answer.message);
-  // An insert tells of a duplicate key within an answer that is ok.
+  // An insert reports a duplicate key in a reply that is ok.
   const Result<std::optional<PromoteState>> there = look(production);
   if (!there) return std::unexpected(there.error());
   const std::optional<PromoteState>& found = *there;

@@ -1,8 +1,8 @@
-// How far a promotion is, kept on production: so that the same command goes on after a kill, and
-// the way back stays open until it is finished.
+// The progress of a promotion, kept on production, so that the same command continues after a kill
+// and the promotion can be undone until it is finished.
 //
-// One document, idmint_restore.promote {_id: "promote", owner, ...}. It is written by majority
-// before each step, under the condition that its owner is still this run.
+// One document: idmint_restore.promote {_id: "promote", owner, ...}. It is written with write
+// concern majority before each step, on condition that this run still owns it.
 #pragma once
 
 #include <cstdint>
@@ -18,41 +18,41 @@
 
 namespace idmint::restore {
 
-// In their order; each begins when the one before is done.
+// In order; each begins when the one before is done.
 enum class PromoteStep : std::uint8_t {
-  kBlock,   // writers are refused
+  kBlock,   // writers are blocked
   kFence,   // counters are raised past every live value
   kLoad,    // collections are copied under other names
-  kVerify,  // the copies are compared with the spare
-  kMerge,   // later writes are taken over
+  kVerify,  // the copies are compared with the spare's collections
+  kMerge,   // later writes are merged
   kSwap,    // names are exchanged
-  kOpen,    // writers are let in
-  kOpened,  // programs go on; the old collections are kept
+  kOpen,    // writers are let in again
+  kOpened,  // programs continue; the old collections are kept
 };
 [[nodiscard]] std::string_view name(PromoteStep step);
 
 struct PromoteItem {
   std::string ns{};
-  // A collection with counters: raised where it is, never copied, never renamed.
+  // A collection with counters: they are raised in place; it is never copied or renamed.
   bool in_place = false;
-  // A view that production lacks: it is made again at the end.
+  // A view that production lacks: it is created at the end.
   bool view = false;
-  // Production had none: the block makes one, empty, so that nobody else does.
+  // Production lacked it. The block creates an empty one, so that nobody else does.
   bool missing = false;
   std::string old_uuid{};             // 32 hex digits; empty: not blocked yet
-  Bson old_options = Bson::none();    // what the block took away; none: not blocked yet
-  Bson final_options = Bson::none();  // validator and the like, as the spare has them
+  Bson old_options = Bson::none();    // before the block; none: not blocked yet
+  Bson final_options = Bson::none();  // validation (or view) on the spare
   std::string new_uuid{};             // of the copy; empty: not loaded yet
 
-  // It is copied and renamed.
+  // Whether it is copied and renamed.
   [[nodiscard]] bool is_replaced() const { return !in_place && !view; }
   [[nodiscard]] std::string database() const { return ns.substr(0, ns.find('.')); }
   [[nodiscard]] std::string collection() const { return ns.substr(ns.find('.') + 1); }
 };
 
 struct PromoteState {
-  std::string id{};           // "20261122-175426", a part of the names
-  std::string fingerprint{};  // what was asked for; another promotion has another one
+  std::string id{};           // "20261122-175426"; part of the names
+  std::string fingerprint{};  // of the request; another promotion has another one
   std::string from{};         // the spare, without a password
   Timestamp limit{};
   std::optional<Timestamp> mistake_to{};
@@ -61,13 +61,13 @@ struct PromoteState {
   std::vector<std::string> counters{};  // of programs, DATABASE.COLLECTION.FIELD
   PromoteStep step = PromoteStep::kBlock;
   bool undoing = false;
-  bool was_opened = false;               // programs may have written to the copies
-  std::vector<std::string> databases{};  // those with counters of idmint
+  bool was_opened = false;               // programs may have written to the promoted collections
+  std::vector<std::string> databases{};  // with idmint counters
   std::vector<PromoteItem> items{};
 
-  // The names of a collection, with its database.
+  // Names of the item's collection, with the database.
   [[nodiscard]] std::string old_name(const PromoteItem& item) const;       // after the swap
-  [[nodiscard]] std::string copy_name(const PromoteItem& item) const;      // before it
+  [[nodiscard]] std::string copy_name(const PromoteItem& item) const;      // before the swap
   [[nodiscard]] std::string promoted_name(const PromoteItem& item) const;  // after an undo
 };
 
@@ -75,22 +75,22 @@ inline constexpr std::string_view kOldSuffix = ".before-restore-";
 inline constexpr std::string_view kCopySuffix = ".restored-";
 inline constexpr std::string_view kPromotedSuffix = ".promoted-";
 
-// For one thread; `production` outlives it.
+// For one thread. `production` must outlive it.
 class PromoteRecord {
  public:
-  // What is there, read only. Nothing: no promotion is under way.
+  // Reads the record only. nullopt: no promotion is under way.
   [[nodiscard]] static Result<std::optional<PromoteState>> look(Server& production);
-  // Makes it, for this run. kAlreadyExists: there is one.
+  // Creates the record, owned by this run. kAlreadyExists: there is one.
   [[nodiscard]] static Result<PromoteRecord> begin(Server& production, PromoteState state);
-  // Makes the one that is there this run's. kNotFound: there is none. kDataLoss: it is damaged.
+  // Makes this run the owner of the record. kNotFound: there is none. kDataLoss: it is damaged.
   [[nodiscard]] static Result<PromoteRecord> take_over(Server& production);
 
   [[nodiscard]] PromoteState& state() { return state_; }
   [[nodiscard]] const PromoteState& state() const { return state_; }
-  // What state() is now. kUnavailable: another run has taken it over.
+  // Writes state(). kUnavailable: another run has taken the record over.
   [[nodiscard]] Result<void> write();
   [[nodiscard]] Result<void> reach(PromoteStep step);
-  // Takes the database idmint_restore away.
+  // Drops the database idmint_restore.
   [[nodiscard]] Result<void> forget();
 
   [[nodiscard]] Server& production() { return *production_; }

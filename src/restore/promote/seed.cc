@@ -34,7 +34,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::minutes kMemberComesUp{5};
-constexpr const char* kSeedMarker = "idmint-seed.json";  // in a folder that is whole
+constexpr const char* kSeedMarker = "idmint-seed.json";  // in a complete folder
 constexpr std::int64_t kAlreadyInitialized = 23;
 
 std::string address(const SeedMember& member) {
@@ -87,7 +87,7 @@ std::string initiate_line(const SeedOptions& options) {
 
 std::string add_line(const SeedMember& member) { return "rs.add(\"" + address(member) + "\")"; }
 
-// What a member on another host takes.
+// The commands for a member on another host.
 std::vector<std::string> lines_elsewhere(const std::string& program, const SeedOptions& options,
                                          const SeedMember& member) {
   SeedMember there = member;
@@ -112,7 +112,7 @@ Result<void> check_options(const SeedOptions& options) {
   return {};
 }
 
-// Its exit status; nothing: it could not be run.
+// The exit status of mongod; nullopt: it could not be run.
 std::optional<int> run_mongod(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -156,8 +156,8 @@ Result<void> sync_path(const std::string& path) {
   return cannot_copy(path, std::error_code(error, std::generic_category()));
 }
 
-// Beside its place, and renamed to it when all of it is on the disk. What belongs to the process or
-// to the restore is left out.
+// Copies to another name first, and renames when everything is on disk. Leaves out the files of the
+// process and of the restore.
 Result<void> copy_folder(const std::string& from, const std::string& to, SeedObserver& observer) {
   const std::string part = to + ".part";
   std::error_code failed;
@@ -194,8 +194,8 @@ struct SeedUriDeleter {
   void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
 };
 
-// A member whatever state it is in: one that is of no set yet answers no read, which
-// Server::connect() asks for.
+// A connection to a member in any state. A member outside of a set answers no read, which
+// Server::connect() needs.
 class DirectMember {
  public:
   [[nodiscard]] static Result<DirectMember> connect(const SeedMember& member) {
@@ -209,7 +209,7 @@ class DirectMember {
     return direct;
   }
 
-  // The server's own answer, too, where it is a refusal.
+  // The server's reply, even a refusal.
   struct Told {
     bool ok = false;
     Bson reply = Bson::none();
@@ -228,7 +228,7 @@ class DirectMember {
   std::unique_ptr<mongoc_client_t, MongocClientDeleter> client_;
 };
 
-// It answers, and has its data there.
+// Whether it answers, and has its data in the folder.
 bool answers(const SeedMember& member) {
   Result<DirectMember> direct = DirectMember::connect(member);
   if (!direct) return false;
@@ -238,7 +238,7 @@ bool answers(const SeedMember& member) {
   return options.ok && seed_fs::equivalent(text_of(storage, "dbPath"), member.folder, ignored);
 }
 
-// A mongod has it, which may be of a run before this one and not answer yet.
+// Whether a mongod holds the folder. It may be an earlier run's and not answer yet.
 bool is_used(const std::string& folder) {
   const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
@@ -247,7 +247,7 @@ bool is_used(const std::string& folder) {
   return used;
 }
 
-// A copy that is whole is there. kAlreadyExists: something else is.
+// Whether there is a complete copy. kAlreadyExists: the folder has other contents.
 Result<bool> is_copied(const std::string& folder) {
   std::error_code failed;
   if (!seed_fs::exists(folder, failed)) return false;
@@ -300,7 +300,7 @@ class Seeding {
     return done ? copy_folder(spare->folder, options_.members[0].folder, observer_) : done;
   }
 
-  // Without what belongs to the restore, and to the set that a copy of a data folder is of.
+  // Removes the databases of the restore, and of the set from which a data folder was copied.
   Result<void> prepare(const std::string& uri) {
     Result<Server> server = Server::connect(uri);
     if (!server) return std::unexpected(std::move(server.error()));
@@ -350,7 +350,7 @@ class Seeding {
         return std::unexpected(told("replSetInitiate on " + address(first), made.error));
     }
     return await("a primary, which " + address(first) + " does not become", [&] {
-      // Of a set that is up already, another member may be.
+      // In a set that already runs, another member may be the primary.
       return member->command(Bson("hello", 1)).reply.view().has("primary");
     });
   }
@@ -362,7 +362,7 @@ class Seeding {
       const Result<bool> copied = is_copied(member.folder);
       if (!copied) return std::unexpected(copied.error());
       if (*copied) continue;
-      // A folder is whole when its server was ended cleanly.
+      // A folder is complete when its server was ended cleanly.
       const std::string folder = absolute(first.folder);
       if (is_used(folder)) {
         if (Result<void> told = observer_.about_to(shutdown_line(program_, folder)); !told)
@@ -377,7 +377,7 @@ class Seeding {
     return {};
   }
 
-  // One at a time, as a set takes it.
+  // A set accepts one new member at a time.
   Result<void> add(const SeedMember& member) {
     Result<DirectMember> first = DirectMember::connect(options_.members.front());
     if (!first) return std::unexpected(std::move(first.error()));
@@ -414,7 +414,7 @@ class Seeding {
     return known;
   }
 
-  // The next configuration.
+  // The next configuration of the set.
   static Bson with_member(const DirectMember::Told& now, const SeedMember& member) {
     const Document config = now.reply.view().document("config");
     std::int64_t largest = -1;

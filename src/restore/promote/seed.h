@@ -1,5 +1,5 @@
-// A new replica set from the data folder of a spare: what was restored becomes production as a
-// whole, without a dump.
+// Creates a new replica set from the data folder of a spare. The restored data becomes production
+// as a whole, without a dump.
 #pragma once
 
 #include <string>
@@ -11,41 +11,43 @@
 namespace idmint::restore {
 
 struct SeedMember {
-  std::string host{};  // as the others and the clients know it
+  std::string host{};  // as other members and clients reach it
   int port = 0;
-  std::string folder{};  // a new one on this host; empty: it is on another
+  std::string folder{};  // a new one on this host; empty: the member is on another host
 };
-// HOST:PORT=DIR, or HOST:PORT of another host. kInvalidArgument: no such text.
+// Parses HOST:PORT=DIR, or HOST:PORT for another host. kInvalidArgument: the text has another form.
 [[nodiscard]] Result<SeedMember> parse_member(std::string_view text);
 
 struct SeedOptions {
   std::string spare{};                   // the folder of run --spare, or the copy of --data-copy
   std::string set{};                     // the name of the new set
   std::vector<SeedMember> members{};     // the first one is on this host
-  std::string mongod{};                  // a program; empty: that on the PATH
-  std::vector<std::string> arguments{};  // of each mongod, beside the name of the set and the like
+  std::string mongod{};                  // the program; empty: mongod from the PATH
+  std::vector<std::string> arguments{};  // for each mongod, besides those for the set
 };
 
-// Watches it, in the thread that seeds.
+// Watches seed(). The seeding thread calls it.
 class SeedObserver {
  public:
   virtual ~SeedObserver() = default;
-  // A step is about to be done here: the command that does it by hand. An error stops before it.
+  // The next step here, as the command that does it by hand. An error stops seed() before it.
   [[nodiscard]] virtual Result<void> about_to(const std::string& command) = 0;
-  // A step for another host, which is left to its operator.
+  // A step on another host, which its operator must do.
   virtual void left_to_do(const std::string& command) = 0;
-  [[nodiscard]] virtual Result<void> wait() = 0;  // called while it waits; an error stops it
+  [[nodiscard]] virtual Result<void> wait() = 0;  // called while waiting; an error stops seed()
 };
 
-// Takes the record of the restore away, ends the spare, copies its folder to the first member,
-// makes that a set of one, and copies it to the others here, which follow without an initial sync.
-// The same call again goes on where one was stopped. kNotFound: the spare is no folder of a
-// restore. kFailedPrecondition: its restore is not done; or a mongod does not start, with where its
-// log is. kAlreadyExists: a folder holds something else. kUnavailable: a member did not come up in
-// time.
+// Deletes the record of the restore, ends the spare, copies its folder to the first member, and
+// makes that a set of one. Then copies the folder to the other members on this host, which follow
+// without an initial sync. The same call continues an interrupted one. Errors:
+// - kNotFound: the spare is not the folder of a restore.
+// - kFailedPrecondition: the restore is not done, or a mongod does not start; the message has the
+//   path of its log.
+// - kAlreadyExists: a folder has other contents.
+// - kUnavailable: a member did not start in time.
 [[nodiscard]] Result<void> seed(const SeedOptions& options, SeedObserver& observer);
 
-// All of the commands, in their order; nothing is done.
+// All commands in order. Does nothing else.
 [[nodiscard]] Result<std::vector<std::string>> seed_steps(const SeedOptions& options);
 
 }  // namespace idmint::restore

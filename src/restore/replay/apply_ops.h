@@ -1,4 +1,4 @@
-// The command applyOps, by which a replay writes: operations of an oplog, all of them or none.
+// The command applyOps, with which a replay writes: all of its operations, or none.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace idmint::restore {
 
-// Operations as the elements of an array.
+// Operations, as the elements of an array.
 class Operations {
  public:
   void append(std::string_view op, std::string_view ns, Document o, Document o2);
@@ -29,29 +29,29 @@ class Operations {
   std::uint32_t size_ = 0;
 };
 
-// What a server answered to an applyOps or another command.
+// The reply of a server to applyOps or another command.
 struct Answer {
   bool ok = false;
-  bool unavailable = false;              // it was done, or it was not
-  Code why = Code::kFailedPrecondition;  // that of told(), where it is not ok
-  std::int64_t code = 0;                 // of the server; 0: it did not answer
+  bool unavailable = false;              // unknown whether it was done
+  Code why = Code::kFailedPrecondition;  // if not ok: the code of told()
+  std::int64_t code = 0;                 // the server's; 0: it did not answer
   std::string message;
-  std::size_t results = 0;  // how many operations it looked at
+  std::size_t results = 0;  // operations that the server processed
 };
 
-// Of one that was refused. kAlreadyExists: a unique index has the key. kFailedPrecondition: else.
+// The code of a refusal. kAlreadyExists: a unique index has the key. Otherwise kFailedPrecondition.
 [[nodiscard]] inline Code code_of(const Answer& answer) {
   return answer.code == kDuplicateKey ? Code::kAlreadyExists : Code::kFailedPrecondition;
 }
 
 [[nodiscard]] Answer ask(Server& server, const std::string& database, const bson_t* command);
 
-// Of an answer that is `unavailable`.
+// The error for an `unavailable` answer.
 [[nodiscard]] Error lost(const Server& server, const Answer& answer);
 
-// All of both, in one transaction of the server, or nothing; but for commands, and where a
-// collection is missing (see "What applyOps does" in docs/design/006-restore.md). Durable as
-// append_concern().
+// Applies `operations` and then `then` in one transaction of the server, all or nothing. Exceptions
+// are commands and missing collections; see "What applyOps does" in docs/design/006-restore.md.
+// `durable`: as append_concern().
 [[nodiscard]] Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
                                bool durable);
 

@@ -1,4 +1,4 @@
-// How far a replay came, kept by the server that it writes to.
+// The progress of a replay, kept on the server to which it writes.
 #pragma once
 
 #include <array>
@@ -15,7 +15,8 @@
 
 namespace idmint::restore {
 
-// Of an operation: its entry, or the one that commits its transaction, and which it is of those.
+// The position of an operation: the timestamp of its entry, or of the entry that commits its
+// transaction, and its index there.
 struct Position {
   Timestamp ts{};
   std::uint32_t index = 0;
@@ -42,22 +43,22 @@ inline constexpr std::array kCountFields = {
     CountField{"missed", &Counts::missed},
 };
 
-// Those of a document of the record.
+// The counts in a document of the record.
 [[nodiscard]] Counts counts_of(Document document);
 
-// Documents of the record that follow each other: each batch has what takes the last one away and
-// makes the next, and fails as a whole where the last is not there. So none is applied twice, none
-// without the one before (which a server that was killed may lose after it has answered), and not
-// by two replays at once.
+// A sequence of documents in the record. Each batch also replaces the latest document by the next
+// one, and fails as a whole if the latest is missing. So no batch is applied twice, by two replays
+// at once, or without its predecessor, which a killed server may lose after it has answered.
 class Chain {
  public:
   Chain(std::string prefix, std::uint64_t number) : prefix_(std::move(prefix)), number_(number) {}
 
   [[nodiscard]] std::string id() const { return prefix_ + std::to_string(number_); }
 
-  // The last one is there.
+  // Appends an operation that fails if the latest document is missing.
   void append_check(Operations& operations) const;
-  // The next one, which has also `more`, comes in its place.
+  // Appends the operations that replace the latest document by the next one, which also has the
+  // fields of `more`.
   void append_next(Operations& operations, const Position& to, const Counts& totals,
                    const bson_t* more) const;
   void advance() { ++number_; }
@@ -70,7 +71,7 @@ class Chain {
   std::uint64_t number_;
 };
 
-// That it is still the one that the server has. kUnavailable: it is not, or could not be asked.
+// kUnavailable: the server no longer has the chain's latest document, or did not answer.
 [[nodiscard]] Result<void> is_there(Server& server, const Chain& chain);
 
 }  // namespace idmint::restore

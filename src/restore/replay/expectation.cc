@@ -9,7 +9,7 @@
 namespace idmint::restore {
 namespace {
 
-constexpr std::string_view kLoaded = "base:";  // and the namespace
+constexpr std::string_view kLoaded = "base:";  // prefix of a namespace
 constexpr const char* kTallies = "base";
 
 std::uint64_t number_of(Document document, const char* key) {
@@ -17,7 +17,7 @@ std::uint64_t number_of(Document document, const char* key) {
   return document.find(key, &at) ? static_cast<std::uint64_t>(as_integer(at).value_or(0)) : 0;
 }
 
-// Each value of an array under `key`.
+// Calls `take` with each value of an array under `key`.
 template <class Take>
 void for_each_in(Document document, const char* key, const Take& take) {
   bson_iter_t at;
@@ -107,7 +107,7 @@ Result<std::map<std::string, Expected>> expected_documents(Record& record) {
     const Document row = as_document(at);
     if (!row) return;
     const std::string ns = text_of(row, "ns");
-    if (ns.ends_with(".system.views")) return;  // which are views
+    if (ns.ends_with(".system.views")) return;  // these are views
     const auto from = base->find(text_of(row, "base"));
     expected[ns] = {.base = from == base->end() ? 0 : from->second,
                     .inserts = number_of(row, "inserts"),

@@ -1,4 +1,5 @@
-// How many documents each collection should have after a restore: kept in the record, for verify.
+// The number of documents that each collection should have after a restore. Kept in the record, for
+// verify.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +12,33 @@
 
 namespace idmint::restore {
 
-// Of the base: what was loaded and, from the end of its slice on, what was there then. By
-// namespace, without views; system.buckets.X for time-series.
+// The documents of each collection of the base, as loaded; after the replay of its slice, the
+// documents at that point. By namespace, without views; system.buckets.X for time-series
+// collections.
 using Loaded = std::map<std::string, std::uint64_t>;
 [[nodiscard]] Result<Loaded> loaded(Record& record);
 [[nodiscard]] Result<void> set_loaded(Record& record, const std::string& ns,
                                       std::uint64_t documents);
 [[nodiscard]] Result<void> unset_loaded(Record& record, const std::string& ns);
 
-// What the oplog does to them. A record that has it keeps it: of a data copy
-// nobody knows any more what was there at first.
+// Keeps the oplog's effect on these numbers. A record that has it keeps the old one: the initial
+// numbers of a data copy cannot be determined again.
 [[nodiscard]] Result<void> keep_tallies(Record& record, const OplogFacts& facts);
 
-// How one number comes about: base + inserts - deletes.
+// The expected number of documents: base + inserts - deletes.
 struct Expected {
   std::uint64_t base = 0;
   std::uint64_t inserts = 0;
   std::uint64_t deletes = 0;
 
-  // Below 0 where entries are missing.
+  // Negative if entries are missing.
   [[nodiscard]] std::int64_t documents() const {
     return static_cast<std::int64_t>(base + inserts - deletes);
   }
 };
-// Updates after the slice that found no document.
+// The updates after the slice that found no document.
 [[nodiscard]] Result<std::uint64_t> missed_updates(Record& record);
-// By namespace. Those that a data copy had and the oplog does not touch are not there.
+// By namespace. Omits collections of a data copy that the oplog does not touch.
 // kFailedPrecondition: the restore is not done.
 [[nodiscard]] Result<std::map<std::string, Expected>> expected_documents(Record& record);
 

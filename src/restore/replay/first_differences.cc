@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostFields = 8;
 constexpr std::size_t kMostCharacters = 120;
 
-// The documents of a collection, one at a time.
+// Reads the documents of a collection one by one.
 class Documents {
  public:
   Documents(Server& server, const std::string& ns) : what_("find in " + ns) {
@@ -28,7 +28,7 @@ class Documents {
         mongoc_collection_find_with_opts(collection_.get(), all.get(), options.get(), nullptr));
   }
 
-  // The next one, valid until the next call; no document: there is none.
+  // The next document, valid until the next call; empty at the end.
   [[nodiscard]] Result<Document> next() {
     const bson_t* document = nullptr;
     if (mongoc_cursor_next(cursor_.get(), &document)) return Document::of(document);
@@ -37,7 +37,7 @@ class Documents {
     return Document();
   }
 
-  // Whether the collection has a document with the _id of this one now.
+  // Whether the collection now has a document with the same _id.
   [[nodiscard]] Result<bool> has(Document other) {
     bson_iter_t id;
     if (!other.find("_id", &id)) return false;
@@ -63,7 +63,7 @@ class Documents {
 
 Json json_of(Document document) { return Json::parse(to_canonical_json(document), nullptr, false); }
 
-// {"$numberInt":"7"} and the like: a value, and no document with fields.
+// Whether it is a value, such as {"$numberInt":"7"}, and not a document with fields.
 bool is_value(const Json& json) {
   return !json.is_object() || (!json.empty() && json.begin().key().starts_with('$'));
 }
@@ -79,13 +79,13 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// With plain numbers.
+// Replaces typed numbers by plain ones.
 Json relaxed(Json json) {
   if (json.is_object() && json.size() == 1 && json.begin()->is_string()) {
     const std::string& type = json.begin().key();
     if (type == "$numberInt" || type == "$numberLong" || type == "$numberDouble") {
       Json number = Json::parse(json.begin()->get<std::string>(), nullptr, false);
-      return number.is_number() ? number : json;  // "NaN" is none
+      return number.is_number() ? number : json;  // "NaN" is not a number in JSON
     }
   }
   if (json.is_structured()) {
@@ -96,7 +96,7 @@ Json relaxed(Json json) {
 
 std::string shown_json(const Json& json) { return cut_off(dump(relaxed(json))); }
 
-// Two values that differ, in numbers with their types where the numbers are equal.
+// Two different values; numbers show their types if only these differ.
 Difference differing(std::string what, const Json& is, const Json& should) {
   const std::string plain_is = dump(relaxed(is));
   const std::string plain_should = dump(relaxed(should));
@@ -105,7 +105,7 @@ Difference differing(std::string what, const Json& is, const Json& should) {
   return {{}, std::move(what), cut_off(plain_is), cut_off(plain_should)};
 }
 
-// Adds what differs below a path, field by field.
+// Adds the differences below a path, field by field.
 void compare_fields(const Json& is, const Json& should, const std::string& path,
                     std::vector<Difference>& found) {
   if (is == should && is.dump() == should.dump()) return;
@@ -138,7 +138,7 @@ void compare_fields(const Json& is, const Json& should, const std::string& path,
       {{}, (path.empty() ? "" : path + ", ") + "order of fields", keys(is), keys(should)});
 }
 
-// One document that both have.
+// Adds the differences of a document that both sides have.
 void add_fields(Document is, Document should, const std::string& ns, const std::string& name,
                 std::vector<Difference>& found) {
   std::vector<Difference> fields;
@@ -182,7 +182,7 @@ Result<std::vector<Difference>> first_differences(Server& is, Server& should, co
       b = there.next();
       continue;
     }
-    // The one that comes first is missing on the other side; where that has it, it comes later.
+    // The first in order is missing on the other side, unless it comes later there.
     bool only_here = static_cast<bool>(*a);
     if (*a && *b) {
       const Result<bool> comes_later = there.has(*a);

@@ -1,4 +1,5 @@
-// The first documents in which a collection differs on two servers, for people who look for why.
+// The first documents in which a collection differs between two servers, for a person who looks for
+// the cause.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +12,10 @@
 
 namespace idmint::restore {
 
-// Of at most `most` documents, in the simple order of their _id, a row for each field that differs,
-// and one for a document that a server lacks. Values are Extended JSON, cut off after 120
-// characters: relaxed, or canonical where only the types of numbers differ. Of a document at most 8
-// fields are named. Reads both collections up to the last of these documents; what others write
-// meanwhile may be in it.
+// Covers at most `most` documents, in the simple order of their _id: a row for each field that
+// differs, at most 8 per document, and one for a document that a server lacks. Values are relaxed
+// extended JSON, or canonical if only the types of numbers differ, cut after 120 characters. Reads
+// both collections up to the last of these documents. Concurrent writes may show up.
 [[nodiscard]] Result<std::vector<Difference>> first_differences(Server& is, Server& should,
                                                                 const std::string& ns,
                                                                 std::size_t most);

@@ -16,7 +16,7 @@ Document document_of(Document document, const char* field) {
   return document.find(field, &at) ? as_document(at) : Document{};
 }
 
-// All fields but some.
+// Copies all fields except `but`.
 template <std::size_t N>
 void append_but(bson_t* to, Document from, const std::array<std::string_view, N>& but) {
   bson_iter_t at = from.begin();
@@ -90,7 +90,7 @@ Result<void> IndexCatalog::apply(const Operation& command) {
       if (as_document(at)) add(ns, as_document(at));
     }
   } else if (what == "startIndexBuild" || what == "abortIndexBuild") {
-    // A base may list one that is being built as if it were there.
+    // A base may list an unfinished index as complete.
     for (const std::string& name : names_of_build(command)) remove(ns, name);
   } else if (what == "dropIndexes" || what == "deleteIndexes" || what == "deleteIndex") {
     bson_iter_t index;
@@ -167,7 +167,7 @@ Result<void> create_indexes(Server& server, std::string_view ns,
     Bson each;
     append_but(each.get(), spec,
                std::array<std::string_view, 3>{"ns", "createIndexes", "background"});
-    // Absent means simple where it was listed or logged, and that of the collection in a command.
+    // No collation means the simple one in a list or an oplog, but the collection's in a command.
     bson_iter_t at;
     if (!spec.find("collation", &at)) each.append("collation", Bson("locale", "simple"));
     list.items.append(std::to_string(index++).c_str(), each);
@@ -189,7 +189,7 @@ Result<void> drop_unfinished_indexes(Server& server) {
     const Bson list = Bson("listIndexes", each.name, "includeBuildUUIDs", true);
     const Result<Bson> indexes = server.command(each.database.c_str(), list.get());
     if (!indexes) return std::unexpected(indexes.error());
-    // A collection has 64 at most: one batch.
+    // A collection has at most 64 indexes, so one batch has all.
     bson_iter_t at;
     const Document cursor = document_of(indexes->view(), "cursor");
     if (!cursor || !cursor.find("firstBatch", &at) || !bson_iter_recurse(&at, &at)) continue;

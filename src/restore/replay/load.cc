@@ -22,7 +22,7 @@
 namespace idmint::restore {
 namespace {
 
-constexpr std::size_t kQueued = std::size_t{64} << 20;  // bytes that wait for a writer
+constexpr std::size_t kQueued = std::size_t{64} << 20;  // bytes queued for the writers
 
 using Bulk = std::unique_ptr<mongoc_bulk_operation_t,
                              MongocDeleter<mongoc_bulk_operation_t, mongoc_bulk_operation_destroy>>;
@@ -34,7 +34,7 @@ bool is_true(Document options, const char* key) {
   return options.find(key, &at) && bson_iter_as_bool(&at);
 }
 
-// The command create, with the options that it takes.
+// The command create, with the collection's options that it accepts.
 Bson create_command(const CollectionFacts& facts) {
   Bson command;
   bson_append_utf8(command.get(), "create", -1, facts.name.c_str(),
@@ -42,8 +42,8 @@ Bson create_command(const CollectionFacts& facts) {
   bson_iter_t at = facts.options.view().begin();
   while (bson_iter_next(&at)) {
     const std::string_view key = bson_iter_key(&at);
-    // What servers of other versions have; no _id_ is possible in local alone. Those that are
-    // temporary go when the server starts.
+    // Skips options of other server versions; only collections in local can lack _id_. Skips temp
+    // too, because a server drops temporary collections when it starts.
     if (key == "create" || key == "temp" || key == "idIndex" || key == "uuid" ||
         key == "autoIndexId" || key == "recordIdsReplicated")
       continue;
@@ -68,11 +68,11 @@ Bson create_command(const CollectionFacts& facts) {
   return command;
 }
 
-// Of one collection, copied.
+// A batch of one collection, copied.
 struct LoadBatch {
   std::size_t collection = 0;
   bool in_order = false;
-  bool as_logged = false;  // by applyOps, not by insert
+  bool as_logged = false;  // with applyOps, not insert
   std::vector<std::uint8_t> bytes{};
   std::vector<std::size_t> begins{};
   std::vector<std::size_t> sizes{};
@@ -88,7 +88,7 @@ struct LoadBatch {
   }
 };
 
-// The writers, and what waits for them. push() and the like are for one thread.
+// The writers and their queue. One thread calls push(), drain() and the like.
 class Writers {
  public:
   Writers(const std::vector<CollectionFacts>& collections, bool sliced)
@@ -112,7 +112,7 @@ class Writers {
     return {};
   }
 
-  // Waits while there is too much already.
+  // Waits while the queue is full.
   Result<void> push(LoadBatch batch) {
     std::unique_lock lock(mutex_);
     const std::size_t size = batch.bytes.size();
@@ -141,7 +141,7 @@ class Writers {
     const std::lock_guard lock(mutex_);
     return written_[collection];
   }
-  // Documents whose _id was there.
+  // The number of documents whose _id existed.
   [[nodiscard]] std::uint64_t twice(std::size_t collection) {
     const std::lock_guard lock(mutex_);
     return twice_[collection];
@@ -158,7 +158,7 @@ class Writers {
     threads_.clear();
   }
 
-  // The first writer alone takes what must stay in its order.
+  // Only the first writer takes batches that must stay in order.
   std::optional<LoadBatch> pop(bool first) {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -193,7 +193,7 @@ class Writers {
     }
   }
 
-  // How many were.
+  // Returns the number of inserted documents.
   Result<std::uint64_t> insert(Server& server, const LoadBatch& batch, std::uint64_t& twice) {
     const CollectionFacts& facts = collections_[batch.collection];
     const Collection collection(mongoc_client_get_collection(
@@ -225,7 +225,7 @@ class Writers {
       bson_iter_t at;
       const std::int64_t code = write_error.find("code", &at) ? as_integer(at).value_or(0) : 0;
       const std::int64_t index = write_error.find("index", &at) ? as_integer(at).value_or(-1) : -1;
-      // Only _id_ is there yet.
+      // There is no unique index yet but _id_.
       if (code == kDuplicateKey && sliced_ && !batch.in_order) {
         ++known;
         continue;
@@ -248,7 +248,7 @@ class Writers {
     return batch.sizes.size() - known;
   }
 
-  // An _id that is there is replaced.
+  // Replaces a document with the same _id.
   Result<std::uint64_t> apply_inserts(Server& server, const LoadBatch& batch) {
     const std::string ns = ns_of(collections_[batch.collection]);
     constexpr std::size_t most_bytes = std::size_t{4} << 20;
@@ -282,7 +282,7 @@ class Writers {
   std::condition_variable room_;
   std::deque<LoadBatch> queue_;
   std::size_t queued_ = 0;
-  std::vector<std::size_t> left_;  // batches that are not written, by collection
+  std::vector<std::size_t> left_;  // unwritten batches, by collection
   std::vector<std::uint64_t> written_;
   std::vector<std::uint64_t> twice_;
   std::optional<Error> failed_;
@@ -290,7 +290,7 @@ class Writers {
   std::vector<std::thread> threads_;
 };
 
-// The command drop refuses system.js and its like, which an applyOps drops.
+// Drops with the command drop, or with applyOps for collections like system.js, which drop refuses.
 Result<void> drop(Server& server, const CollectionFacts& facts) {
   const Bson command = std::move(Bson().add("drop", std::string_view(facts.name)));
   Answer answer;
@@ -317,9 +317,9 @@ Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
                                facts.database + "." + facts.name + ": " + created.error().message});
 }
 
-// A server that was killed and is back may have lost what it had answered to; and another run may
-// write to the same collection. One that is capped may have had no room for all.
-// `twice` more were there, of the base or of a request of a run that was killed.
+// Detects losses: a server that was killed may lose acknowledged writes, and another run may write
+// to the same collection. A capped collection may have room for fewer. `twice` duplicates came from
+// the base, or from a request of a killed run.
 Result<void> check_count(Server& server, const CollectionFacts& facts, std::uint64_t written,
                          std::uint64_t twice) {
   if (is_true(facts.options.view(), "capped")) return {};
@@ -357,7 +357,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
     }
   }
   std::ranges::sort(to_load, [&](std::size_t a, std::size_t b) {
-    return std::pair(all[b].bytes, a) < std::pair(all[a].bytes, b);  // of equals the first
+    return std::pair(all[b].bytes, a) < std::pair(all[a].bytes, b);  // stable for equal sizes
   });
   const auto tell = [&](std::uint64_t bytes) {
     return progress ? progress(bytes) : Result<void>{};
@@ -372,7 +372,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
   if (Result<void> started = writers.start(server, options.writers); !started)
     return std::unexpected(std::move(started.error()));
   std::uint64_t bytes = 0;
-  std::vector<bool> replaced(all.size());  // what is twice in the base was not counted
+  std::vector<bool> replaced(all.size());  // duplicates in the base were not counted
   const TakeDocuments take = [&](const CollectionFacts& facts,
                                  std::span<const Document> documents) -> Result<void> {
     const auto i = static_cast<std::size_t>(&facts - all.data());
@@ -396,7 +396,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
     return {};
   };
 
-  std::deque<std::size_t> unrecorded;  // read to their end
+  std::deque<std::size_t> unrecorded;  // completely read
   const auto record_written = [&]() -> Result<void> {
     for (auto i = unrecorded.begin(); i != unrecorded.end();) {
       if (!writers.is_written(*i)) {
@@ -417,7 +417,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
   };
   for (std::size_t i = 0; i < to_load.size(); ++i) {
     Result<void> read = base.documents(to_load[i], take);
-    if (!read && read.error().code == Code::kUnimplemented && i == 0) {  // all at once
+    if (!read && read.error().code == Code::kUnimplemented && i == 0) {  // reads all at once
       read = base.documents({}, take);
       if (!read) return std::unexpected(std::move(read.error()));
       unrecorded.assign(to_load.begin(), to_load.end());

@@ -1,4 +1,4 @@
-// The documents of a base backup, put into a server that has none of them.
+// Loads the documents of a base backup into a server that has none of them.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ namespace idmint::restore {
 struct LoadOptions {
   NamespaceFilter filter{};
   unsigned writers = 4;  // each with a connection
-  // The backup has a slice of the oplog. A document that was deleted and inserted again while it
-  // was taken may be in it twice; the slice makes it what it was, so the first is kept.
+  // The backup has a slice of the oplog. A document that was deleted and inserted again during the
+  // backup may be in it twice. Then the first is kept, and the slice corrects it.
   bool sliced = false;
 };
 
 struct LoadCounts {
   std::uint64_t collections = 0;
   std::uint64_t views = 0;
-  std::uint64_t documents = 0;  // by this run
+  std::uint64_t documents = 0;  // loaded by this run
   std::uint64_t twice = 0;
 };
 
-// Makes each collection with its options and _id_, without other indexes; then its documents, by
-// several writers at once, those of a capped collection in their order; then the views. What the
-// record has as finished is left as it is; a collection that was begun is dropped and loaded again.
-// `progress` is given bytes of documents. kUnavailable: the server is gone, or has lost documents;
-// the same call goes on. Other errors name the collection and the document.
+// Creates each collection with its options and _id_ but no other index, loads its documents with
+// several concurrent writers (those of a capped collection in order), and finally creates the
+// views. Skips collections that the record lists as finished; drops and reloads one that was begun.
+// `progress` gets bytes of documents. kUnavailable: the server is gone, or has lost documents; the
+// same call continues. Other errors name the collection and the document.
 [[nodiscard]] Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& record,
                                            const LoadOptions& options,
                                            const TakeProgress& progress);

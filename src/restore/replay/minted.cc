@@ -24,21 +24,21 @@ namespace {
 constexpr std::string_view kMintedCounters = "idmint.counters";
 constexpr std::string_view kDefinitions = "idmint.definitions";
 
-// Values in one command: an argument of a program holds 128 KiB.
+// The values in one command. An argument of a program has at most 128 KiB.
 constexpr std::size_t kValuesAtOnce = 1000;
 
-// A counter as the restored store has it, and as far as the oplog says that it came.
+// A counter: its state in the restored store, and in production according to the oplog.
 struct MintedCounter {
   CounterBounds bounds{};
-  std::int64_t restored = 0;  // its next value
-  std::int64_t reached = 0;   // likewise, in production; never below `restored`
+  std::int64_t restored = 0;  // the next value
+  std::int64_t reached = 0;   // the next value in production; never below `restored`
 
   [[nodiscard]] bool moved() const { return reached > restored; }
   // REQUIRES: moved().
   [[nodiscard]] std::int64_t last_value() const { return reached - bounds.stride; }
 };
 
-// The field of a document that has a counter's value.
+// The field of a document that holds a counter's value.
 struct CounterPlace {
   std::string counter{};
   std::string field = "next";
@@ -48,11 +48,11 @@ struct CounterPlace {
 // A store of idmint: a database.
 struct Stored {
   std::map<std::string, Result<Definition>> definitions{};  // restored
-  std::map<std::string, Definition> later{};                // as the oplog has them last
+  std::map<std::string, Definition> later{};                // the latest in the oplog
   std::map<std::string, MintedCounter> counters{};
-  std::map<std::string, std::int64_t> bounds{};          // of pools, restored: the largest
-  std::map<std::string, std::int64_t> reached_bounds{};  // likewise, in production
-  std::map<std::string, std::uint64_t> claims{};         // of random ones, from the limit on
+  std::map<std::string, std::int64_t> bounds{};          // the largest of each pool, restored
+  std::map<std::string, std::int64_t> reached_bounds{};  // the same, in production
+  std::map<std::string, std::uint64_t> claims{};         // of random sequences, from the limit on
 };
 using Stores = std::map<std::string, Stored, std::less<>>;
 
@@ -66,17 +66,17 @@ std::string text_in(Document document, const char* field) {
   return document.find(field, &at) ? std::string(as_text(at)) : std::string();
 }
 
-// Which documents tell how far something came, by namespace.
+// The documents of a namespace that tell how far a counter, pool or sequence has come.
 struct Watched {
   std::string database{};
-  // By _id; of idmint.counters all that are no adopted ones are there, under the name itself.
+  // By _id. In idmint.counters, counters that are not adopted need no entry: the name is the _id.
   std::map<std::string, CounterPlace, std::less<>> places{};
-  std::string pool{};    // its worker ids
-  std::string random{};  // its claims
+  std::string pool{};    // the pool whose worker ids these are
+  std::string random{};  // the sequence whose claims these are
 };
 using Watch = std::map<std::string, Watched, std::less<>>;
 
-// Where an adopted counter has its value; nothing: it is one of idmint's own.
+// The place of an adopted counter's value; nullopt: the counter is idmint's own.
 struct Adopted {
   std::string collection{};
   std::string id{};
@@ -96,7 +96,7 @@ std::optional<Adopted> adopted_in(Document record) {
                                          bson_iter_as_bool(&holds_last)}};
 }
 
-// The next value that a field with this number stands for.
+// The next value if the field holds this number.
 std::int64_t next_of(const CounterPlace& place, std::int64_t number) {
   return place.holds_last ? number + 1 : number;
 }
@@ -143,7 +143,7 @@ Result<void> read_counters(Server& server, const std::string& database, Stored& 
   return {};
 }
 
-// The restored store, and what is to be looked for in the oplog.
+// Reads the restored store, and determines what to look for in the oplog.
 Result<void> read_store(Server& server, const std::string& database, Stored& stored, Watch& watch) {
   Result<void> read = for_each_document(
       server, database, std::string(kDefinitions), [&](Document document) -> Result<void> {
@@ -201,7 +201,7 @@ void take_operation(const Operation& operation, bool after_limit, Stores& stores
   if (operation.op != Op::kInsert && operation.op != Op::kUpdate) return;
   const Document named = operation.op == Op::kInsert ? operation.o : operation.o2;
   if (operation.collection() == kDefinitions) {
-    // A store that is not restored at all is nobody's to raise.
+    // A store without any restored document is not raised.
     const auto store = stores.find(operation.database());
     if (store != stores.end() && after_limit)
       take_definition(operation, text_in(named, "_id"), store->second);
@@ -232,7 +232,7 @@ void take_operation(const Operation& operation, bool after_limit, Stores& stores
   });
 }
 
-// All of the oplog: before the limit, too, there may be what was skipped.
+// Reads the whole oplog: skipped entries may be before the limit.
 Result<Timestamp> read_oplog(const std::string& path, Timestamp limit, Stores& stores,
                              const Watch& watch) {
   Result<OplogReader> oplog = OplogReader::open(path);
@@ -253,13 +253,13 @@ Result<Timestamp> read_oplog(const std::string& path, Timestamp limit, Stores& s
   }
 }
 
-// The counter of a sequence that has one.
+// The counter of a sequence with a single one.
 const MintedCounter* only_counter(const Stored& stored, const std::string& name) {
   const auto found = stored.counters.find(name);
   return found == stored.counters.end() ? nullptr : &found->second;
 }
 
-// What follows `idmint raise` for the sequence, one text for each command.
+// The arguments behind `idmint raise NAME`, one text per command.
 std::vector<std::string> raises(const Stored& stored, const SequenceDefinition& definition) {
   const MintedCounter* const counter = only_counter(stored, definition.name);
   const bool moved = counter != nullptr && counter->moved();
@@ -294,7 +294,7 @@ std::vector<std::string> raises(const Stored& stored, const SequenceDefinition& 
   return all;
 }
 
-// The time whose unit is the last one below the bound.
+// The start of the last time unit below the bound.
 std::string time_below(const SnowflakeLayout& layout, std::int64_t bound) {
   return format_exact_time(layout.epoch + layout.unit * (bound - 1));
 }
@@ -348,7 +348,7 @@ void advise(const Stored& stored, const Definition& restored, const std::string&
     return;
   }
   std::vector<std::string> all = raises(stored, sequence);
-  // A value past the old end cannot be raised past.
+  // A raise cannot go past the old end, so the end is moved first.
   const auto* const extended = changed ? std::get_if<SequenceDefinition>(&later->second) : nullptr;
   if (!all.empty() && extended != nullptr && extended->last > sequence.last)
     minted.commands.push_back("idmint alter " + name + " --max " + std::to_string(extended->last) +
@@ -359,7 +359,7 @@ void advise(const Stored& stored, const Definition& restored, const std::string&
   }
 }
 
-// Those of a store that were made after the limit.
+// Adds the sources of a store that were created after the limit.
 void add_lost(const std::string& database, const Stored& stored, std::vector<Minted>& sources) {
   for (const auto& [name, definition] : stored.later) {
     if (stored.definitions.contains(name) || is_retired(definition)) continue;
@@ -382,7 +382,7 @@ std::string with_database(std::string_view uri, std::string_view database) {
          std::string(uri.substr(options));
 }
 
-// For commands: idmint asks for the password that redacted() has hidden.
+// For commands: without the mark of redacted(), idmint asks for the password.
 std::string without_hidden_password(std::string uri) {
   constexpr std::string_view kHidden = ":***@";
   if (const std::size_t at = uri.find(kHidden); at != std::string::npos)

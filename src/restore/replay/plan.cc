@@ -18,7 +18,7 @@
 namespace idmint::restore {
 namespace {
 
-// Which base it is, whatever its path.
+// Identifies the base independently of its path.
 Result<std::string> identity_of(const BaseBackup& base) {
   std::string text = base.server_version();
   for (const CollectionFacts& each : base.collections()) {
@@ -40,7 +40,8 @@ Result<Bson> fingerprint_of(const RestorePlan& plan) {
     if (!identity) return std::unexpected(std::move(identity.error()));
     base = std::move(*identity);
   }
-  // Without how many write, and what follows the limit: a file may grow between two runs.
+  // Without the number of writers and the entries after the limit: a file may grow between two
+  // runs.
   std::string skipped;
   for (const Timestamp at : plan.options.skip) skipped += print_timestamp(at) + " ";
   const auto& replayed = plan.oplog.before_limit;
@@ -53,7 +54,7 @@ Result<Bson> fingerprint_of(const RestorePlan& plan) {
       "skip", skipped, "filter", plan.options.filter.text());
 }
 
-// Reads the whole base, and its slice.
+// Checks the whole base, and its slice.
 Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer& observer) {
   const TakeProgress progress = observer.of(RestoreStep::kCheckBase, plan.base->size());
   if (Result<void> checked = plan.base->check(progress); !checked) return checked;
@@ -98,14 +99,14 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
   return {};
 }
 
-// Opens the base, and says which collections it has.
+// Opens the base, and sets the collections of the plan.
 Result<void> open_base_of(RestorePlan& plan) {
   Result<std::unique_ptr<BaseBackup>> base =
       open_base(plan.options.base, {.not_sharded = plan.options.not_sharded});
   if (!base) return std::unexpected(std::move(base.error()));
   plan.base = std::move(*base);
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
-  // What the base lacks on purpose is not restored from the oplog either.
+  // Collections that the base excludes are not restored from the oplog either.
   if (const std::optional<Checksums>& sums = plan.base->checksums()) {
     if (Result<void> added = plan.options.filter.exclude(sums->excluded); !added) return added;
   }
@@ -121,7 +122,7 @@ Result<void> open_base_of(RestorePlan& plan) {
   return {};
 }
 
-// Reads all of it, for plan.oplog.
+// Checks the whole oplog, and sets plan.oplog.
 Result<void> read_oplog_of(RestorePlan& plan, Transactions& transactions, Observer& observer) {
   Result<OplogFacts> facts =
       check_oplog(plan.options.oplog,
@@ -140,7 +141,7 @@ Result<void> read_oplog_of(RestorePlan& plan, Transactions& transactions, Observ
   return {};
 }
 
-// Of a data copy, before it is recovered and its last entry known.
+// For a data copy, before its recovery reveals its last entry.
 Result<void> look_at_oplog(const RestorePlan& plan, Observer& observer) {
   Transactions transactions;
   const Result<OplogFacts> facts = check_oplog(plan.options.oplog,
@@ -154,7 +155,7 @@ Result<void> look_at_oplog(const RestorePlan& plan, Observer& observer) {
   return {};
 }
 
-// A target is looked at before anybody is asked.
+// Examines a target before the user is asked to confirm.
 Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
   if (plan.options.target.empty()) return {};
   Result<Server> server = Server::connect(
@@ -164,7 +165,7 @@ Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
       *server, plan.options.report.empty() ? report_here(*server) : plan.options.report);
   if (!read) return std::unexpected(read.error());
   const std::optional<DoneRestore>& done = *read;
-  if (done && done->is_there) return {};  // restore() looks at what it was
+  if (done && done->is_there) return {};  // restore() compares it
   const Result<TargetFacts> facts =
       check_target(*server, {.version = plan.base->server_version(),
                              .replica_set_ok = plan.options.allow_replica_set,
@@ -173,7 +174,7 @@ Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
   return {};
 }
 
-// The mongod that is to be started, and whether it goes with the base.
+// Finds the mongod to start, and checks that its version fits the base.
 Result<std::string> look_at_spare(const RestorePlan& plan) {
   Result<std::string> program = find_mongod(plan.options.mongod);
   if (!program) return program;

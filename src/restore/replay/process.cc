@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMoment = 20;  // milliseconds
 
-// Nothing: it was not started, for that error.
+// Starts the program. The error says why it could not.
 Result<pid_t> start(const std::vector<std::string>& words, int output) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -90,7 +90,7 @@ bool runs(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   if (!std::getline(file, line)) return false;
-  // "PID (NAME) STATE ...", and the name may have anything in it.
+  // The format is "PID (NAME) STATE ...", and the name may contain anything.
   const std::size_t name = line.rfind(')');
   return name != std::string::npos && name + 2 < line.size() && line[name + 2] != 'Z' &&
          line[name + 2] != 'X';

@@ -1,4 +1,4 @@
-// Other programs: run, and waited for with a limit.
+// Runs other programs and waits for them with a limit.
 #pragma once
 
 #include <sys/types.h>
@@ -11,24 +11,22 @@
 
 namespace idmint::restore {
 
-// Asked many times a second while something is waited for. An error ends the waiting, which returns
-// it.
+// Called many times a second during a wait. An error ends the wait, which returns it.
 using KeepWaiting = std::function<Result<void>()>;
 
-// Runs a program without any of our files and in a session of its own, so that signals of the
-// terminal do not reach it, and waits for it. Its exit status, 128 + N where signal N ended it.
-// `output`: where its standard output goes; -1: nowhere. Where `wait` ends the waiting, the program
-// is killed. kUnimplemented: it could not be started.
+// Runs a program and waits for it. It inherits none of our files, and has its own session, so
+// signals of the terminal do not reach it. Returns its exit status, or 128 + N if signal N ended
+// it. `output`: the file descriptor for its standard output; -1: discards it. Kills the program if
+// `wait` ends the wait. kUnimplemented: it could not be started.
 [[nodiscard]] Result<int> run_and_wait(const std::vector<std::string>& words,
                                        const KeepWaiting& wait, int output = -1);
 
-// Rests for a moment, and asks `wait`, until `done` says true.
+// Sleeps briefly and calls `wait`, until `done` returns true.
 [[nodiscard]] Result<void> wait_until(const std::function<bool()>& done, const KeepWaiting& wait);
 
-// A process of that number runs. One that has ended, and that its parent did not ask for yet (a
-// zombie), does not.
+// Whether a process with this id runs. A zombie does not.
 [[nodiscard]] bool runs(pid_t pid);
-// The words that it was started with; empty: it is not there, or is another user's.
+// The command line of the process. Empty: there is no such process, or it is another user's.
 [[nodiscard]] std::vector<std::string> words_of(pid_t pid);
 
 }  // namespace idmint::restore

@@ -30,7 +30,7 @@ void append_concern(bson_t* command, const Server& server, bool durable) {
 std::string_view name(RunStage stage) { return kStages[static_cast<std::size_t>(stage)]; }
 
 Result<std::map<std::string, Bson>> Record::get_all(std::string_view prefix) {
-  // All that begin with it are from it up to, not including, the same with its last byte one more.
+  // The range of a prefix ends before the prefix with its last byte incremented.
   std::string end(prefix);
   if (!end.empty()) end.back() = static_cast<char>(end.back() + 1);
   if (kept_) {
@@ -83,7 +83,7 @@ Result<void> Record::put(std::string_view id, const bson_t* fields) {
   return {};
 }
 
-// A batch of applyOps, all of it or nothing: where the owner's document is gone, its update fails.
+// Writes in one atomic applyOps, which fails if the owner's document is gone.
 Result<void> Record::put_as_owner(const bson_t* document) {
   const Bson command = Bson(
       "applyOps",
@@ -111,7 +111,7 @@ Result<void> Record::put_as_owner(const bson_t* document) {
   return {};
 }
 
-// Of two that do this at the same time one or none is left.
+// If two runs do this at the same time, at most one remains the owner.
 Result<void> Record::own_it() {
   bson_oid_t unique;
   bson_oid_init(&unique, nullptr);

@@ -19,10 +19,10 @@
 namespace idmint::restore {
 namespace {
 
-// What is known of a namespace.
+// The state of a namespace.
 struct Lane {
   bool included = false;
-  bool views = false;   // system.views, whose documents are views
+  bool views = false;   // this is system.views; its documents are views
   bool exists = false;  // on the server, now
   unsigned worker = 0;
 };
@@ -34,7 +34,7 @@ struct TextHash {
   }
 };
 
-// The same in every process, which std::hash does not promise.
+// Equal in every process, unlike std::hash.
 unsigned worker_of(std::string_view ns, unsigned workers) {
   std::uint32_t hash = 2166136261U;  // FNV-1a
   for (const char each : ns) hash = (hash ^ static_cast<unsigned char>(each)) * 16777619U;
@@ -43,7 +43,7 @@ unsigned worker_of(std::string_view ns, unsigned workers) {
 
 bool equal_values(const bson_iter_t& a, const bson_iter_t& b);
 
-// But for the order of fields, and for the type of numbers, which drivers choose.
+// Ignores the order of fields and the type of numbers, which drivers choose.
 bool equal_fields(Document a, Document b) {
   const auto count = [](Document document) {
     std::size_t fields = 0;
@@ -79,7 +79,7 @@ bool has(Document document, const char* field) {
 }
 
 struct OnServer {
-  Bson facts = Bson::none();  // of listCollections
+  Bson facts = Bson::none();  // from listCollections
   [[nodiscard]] Document options() const {
     bson_iter_t at;
     return facts.view().find("options", &at) ? as_document(at) : Document{};
@@ -102,7 +102,7 @@ void append_uuid(bson_t* to, const char* field, const std::string& uuid) {
                      static_cast<std::uint32_t>(uuid.size()));
 }
 
-// The documents of a cursor's first batch, which is all of it.
+// The documents of a cursor whose first batch is complete.
 Result<std::vector<Bson>> first_batch(Server& server, const std::string& database,
                                       const bson_t* command) {
   const Result<Bson> reply = server.command(database.c_str(), command);
@@ -115,7 +115,7 @@ Result<std::vector<Bson>> first_batch(Server& server, const std::string& databas
 
 }  // namespace
 
-// A server that does not roll a batch back as a whole cannot be resumed on.
+// A replay could not be resumed on a server that does not roll back a whole batch.
 Result<void> check_apply_ops(Record& record) {
   Server& server = record.server();
   const std::string id = "probe";
@@ -183,7 +183,7 @@ class Replay::Engine {
   Result<void> change(const Operation& operation, const std::string& ns);
   Result<void> empty(const Operation& operation, const std::string& ns);
 
-  // As an applyOps of one command.
+  // Runs the command in an applyOps of its own.
   Answer apply_command(std::string_view database, const bson_t* o);
   Result<std::optional<OnServer>> look(const std::string& ns);
   std::unexpected<Error> refused(const Operation& operation, const std::string& why,
@@ -196,15 +196,15 @@ class Replay::Engine {
   Transactions& transactions_;
   IndexCatalog* catalog_;
   const ReplayOptions options_;
-  const bool over_;  // of an earlier run: entries are read for their transactions and indexes alone
+  const bool over_;  // in an earlier run: entries are read for transactions and indexes only
   std::unordered_map<std::string, Lane, TextHash, std::equal_to<>> lanes_;
   Worker::Shared shared_;
   Chain commands_{std::string(), 0};
-  bool doing_ = false;    // the command of commands_.position may have been run or not
-  std::string renamed_;   // that one is a rename, of the collection of this UUID
-  bool resumed_ = false;  // the command at hand is that one
+  bool doing_ = false;    // the command at commands_.position may have been run
+  std::string renamed_;   // the UUID of the collection, if that command is a rename
+  bool resumed_ = false;  // the current command is that one
   std::vector<std::unique_ptr<Worker>> workers_;
-  Timestamp at_{};     // of the entry at hand
+  Timestamp at_{};     // of the current entry
   Timestamp first_{};  // of the first entry
   std::vector<std::string> notes_;
 };
@@ -264,7 +264,7 @@ Result<Chain> Replay::Engine::open_chain(const std::string& name,
     return chain;
   }
   Chain chain(prefix, 0);
-  // Without ts: a server puts its own time in the place of 0:0.
+  // Without ts, because a server replaces 0:0 by its own time.
   const Bson nothing;
   if (Result<void> made = record_.put(chain.id(), nothing.get()); !made)
     return std::unexpected(std::move(made.error()));
@@ -361,9 +361,10 @@ Result<void> Replay::Engine::barrier() {
   return {};
 }
 
-// The next marker of commands: with a write, or before a command (`doing`), or after it. What the
-// workers did is there, as a run that goes on passes over all that is before this marker. Before a
-// command it is made durable: what a server would lose later, it would lose with the command.
+// Writes the next marker of commands: with a write, before a command (`doing`), or after it. All
+// workers must be done, because a continued run skips everything before this marker. The marker
+// before a command is durable: what the server could lose later, it loses together with the
+// command.
 Result<void> Replay::Engine::mark(const Position& position, const Counts& counts,
                                   const Operation* write, const bson_t* doing) {
   Operations operations;
@@ -392,7 +393,7 @@ Result<void> Replay::Engine::mark(const Position& position, const Counts& counts
   return {};
 }
 
-// A view, or what a time-series collection is seen by. Others may depend on it.
+// Writes to system.views: a view, or the view of a time-series collection. Others may depend on it.
 Result<void> Replay::Engine::write_view(const Operation& operation, const Position& position) {
   if (position == commands_.position) return {};
   bson_iter_t at;
@@ -422,7 +423,7 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
           ? !options_.filter.includes_database(operation.database())
           : !lane(ns).included)
     return {};
-  // The base has what the first entry of its slice did: dump lists the collections after it.
+  // The base is later than the slice's first entry: dump lists the collections after it.
   if (options_.slice && operation.command() == "renameCollection" && at_ == first_) return {};
   if (catalog_ != nullptr) {
     if (Result<void> kept = catalog_->apply(operation); !kept)
@@ -498,7 +499,7 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
   if (!looked) return std::unexpected(looked.error());
   const std::optional<OnServer>& there = *looked;
   if (there && options_.slice) {
-    // All that it has at the end comes after this entry.
+    // Everything that it has at the end comes after this entry.
     if (Result<void> gone = drop(operation, ns); !gone) return gone;
   } else if (there) {
     if (!resumed_ && !equal_fields(wanted.view(), there->options()))
@@ -509,10 +510,10 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
     lane(ns).exists = true;
     return {};
   }
-  // Without temp: a server that starts drops those, and the entries that follow need it.
+  // Without temp: a server drops temporary collections when it starts, and later entries need them.
   const Bson o = Bson("create", collection_of(ns));
   bson_concat(o.get(), wanted.get());
-  // Where it has none, production's is of version 1, as the server here makes it.
+  // Without idIndex, production's index has version 1, and so has the one that this server creates.
   if (operation.o.find("idIndex", &at)) bson_append_iter(o.get(), nullptr, 0, &at);
   if (Result<void> made = answered(apply_command(operation.database(), o.get()), operation); !made)
     return made;
@@ -542,11 +543,11 @@ Result<void> Replay::Engine::drop_database(const Operation& operation, const std
   return {};
 }
 
-// dropTarget is the UUID that production's target had. By that of the target here, it is dropped;
-// by another, the server would move it out of the way.
+// The oplog's dropTarget is a UUID of production. With the UUID of the collection here, the server
+// drops it; with another one, it would rename it.
 Result<void> Replay::Engine::rename(const Operation& operation, const std::string& ns) {
   const std::string to = new_namespace_of(operation);
-  // What $out and the like make for a collection that is left out goes with it.
+  // A temporary collection ($out and others) goes with the excluded one that it will replace.
   if (!lane(to).included && is_temporary_name(collection_of(ns))) return drop(operation, ns);
   if (!lane(to).included)
     return refused(operation, to + " is not restored, and " + ns + " is: restore both or neither");
@@ -576,7 +577,7 @@ Result<void> Replay::Engine::rename(const Operation& operation, const std::strin
 
 Result<void> Replay::Engine::build_index(const Operation& operation, const std::string& ns) {
   if (catalog_ != nullptr) return {};
-  // The server would make it.
+  // The server would create the collection.
   if (!lane(ns).exists)
     return refused(operation,
                    "there is no such collection: an entry is missing, or somebody else "
@@ -598,10 +599,10 @@ Result<void> Replay::Engine::build_index(const Operation& operation, const std::
                                                             : Code::kFailedPrecondition);
 }
 
-// It is built when it is there, which commitIndexBuild says.
+// Nothing to do: commitIndexBuild follows when the index is complete.
 Result<void> Replay::Engine::start_build(const Operation&, const std::string&) { return {}; }
 
-// A base that was taken meanwhile may have it as an index like others.
+// A base from that time may list the index as complete.
 Result<void> Replay::Engine::abort_build(const Operation& operation, const std::string& ns) {
   if (catalog_ != nullptr) return {};
   for (const std::string& name : names_of_build(operation)) {
@@ -628,7 +629,7 @@ Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std:
 }
 
 Result<void> Replay::Engine::change(const Operation& operation, const std::string& ns) {
-  if (catalog_ != nullptr && !lane(ns).exists) return {};  // and dropped later in the slice
+  if (catalog_ != nullptr && !lane(ns).exists) return {};  // and the slice drops it later
   const Bson command = Bson("collMod", collection_of(ns));
   bson_iter_t at = operation.o.begin();
   int fields = 0;
@@ -660,7 +661,7 @@ Result<ReplayCounts> Replay::Engine::finish() {
     all.missed += static_cast<std::uint64_t>(counts.missed);
   };
   if (over_) {
-    // Of the run that did it.
+    // The counts of the run that replayed it.
     const Result<std::map<std::string, Bson>> recorded =
         record_.get_all(options_.slice ? "replay:slice:" : "replay:oplog:");
     if (!recorded) return std::unexpected(recorded.error());
@@ -668,7 +669,7 @@ Result<ReplayCounts> Replay::Engine::finish() {
     return all;
   }
   if (Result<void> done = barrier(); !done) return std::unexpected(std::move(done.error()));
-  // Nothing of it is lost any more, and nothing was.
+  // Makes everything durable, and proves that nothing was lost.
   const Bson none = Bson("end", true);
   if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, none.get());
       !durable)
@@ -711,7 +712,7 @@ Result<ReplayCounts> replay_oplog(const std::string& path, Server& server, Recor
     if (!entry || (options.limit && entry->at.ts >= *options.limit)) break;
     if (Result<void> applied = (*replay)->apply(*entry); !applied)
       return std::unexpected(std::move(applied.error()));
-    const bool look = count % 1024 == 0 || entry->operation.op == Op::kCommand;  // those take long
+    const bool look = count % 1024 == 0 || entry->operation.op == Op::kCommand;  // slow
     if (!progress || !look) continue;
     if (Result<void> told = progress(oplog->consumed()); !told)
       return std::unexpected(std::move(told.error()));

@@ -1,5 +1,5 @@
-// The replay: what entries of an oplog say is done to a server, each exactly once, also where the
-// replay or the server is killed in between and another goes on.
+// The replay: applies the entries of an oplog to a server, each exactly once, even if the replay or
+// the server is killed and another replay continues.
 #pragma once
 
 #include <cstdint>
@@ -22,43 +22,46 @@
 namespace idmint::restore {
 
 struct ReplayOptions {
-  // The slice of a base, which is fuzzy: what misses is normal. Else of what follows it.
+  // The entries are the slice of a base, in which missed updates are normal; otherwise they follow
+  // the base.
   bool slice = false;
-  // Entries up to this one are read for their transactions alone.
+  // Entries up to this one are read for their transactions only.
   Timestamp after{};
-  // And what is from here on is not applied.
+  // The first entry that is not applied. nullopt: all are.
   std::optional<Timestamp> limit{};
   NamespaceFilter filter{};
   std::set<Timestamp> skip{};
-  unsigned workers = 4;  // each with a connection; a run that goes on has as many as at first
+  unsigned workers = 4;  // each has a connection; a continued run keeps its first number
 };
 
-// What was applied in all, also by the runs before this one.
+// Totals, including those of earlier runs.
 struct ReplayCounts {
   std::uint64_t inserts = 0;
   std::uint64_t updates = 0;
   std::uint64_t deletes = 0;
   std::uint64_t commands = 0;
-  // Updates that found no document: a sign of a gap, after the slice.
+  // Updates that found no document. After the slice they indicate a gap.
   std::uint64_t missed = 0;
-  std::vector<std::string> first_missed;  // some of them, in words; of this run alone
-  std::vector<std::string> notes;         // what else is worth telling; of this run alone
+  std::vector<std::string> first_missed;  // some of them, in words; of this run only
+  std::vector<std::string> notes;         // other remarks; of this run only
 };
 
-// Whether the server takes back a batch that fails as a whole, on which all relies.
-// kFailedPrecondition: it does not. kPermissionDenied.
+// Checks that the server rolls back a batch that fails, which the replay relies on.
+// kFailedPrecondition: it does not. kPermissionDenied: the user lacks privileges.
 [[nodiscard]] Result<void> check_apply_ops(Record& record);
 
-// Entries are given in order, all of them from the first, as OplogCheck took them: what is applied
-// already, by the record, is passed over. Any error is final: a new Replay goes on after what was
-// applied. kUnavailable: the server is gone, or the driver of the replay stops; the same call later
-// goes on. kFailedPrecondition, kAlreadyExists: the server refuses, the latter as a unique index
-// has the key; the message names the entry (ts, op, ns, _id) and the reason. For one thread, but
-// for what it does inside.
+// Takes all entries in order from the first, as OplogCheck took them. Skips what is already applied
+// according to the record. Any error is final; a new Replay continues after the applied part. For
+// one caller's thread; it has threads of its own. Errors:
+// - kUnavailable: the server is gone, or the caller stopped the replay; the same call continues
+//   later.
+// - kAlreadyExists: a unique index refuses a key.
+// - kFailedPrecondition: the server refuses an entry for another reason.
+// The message names a refused entry (ts, op, ns, _id) and the reason.
 class Replay {
  public:
-  // `transactions` is what the slice left open, and outlives this, as all others do. `catalog`: of
-  // the slice, for index commands; null: they are run on the server.
+  // `transactions` has the ones that the slice left open. All references must outlive the replay.
+  // `catalog` gets the index commands of the slice; null: they are run on the server.
   [[nodiscard]] static Result<std::unique_ptr<Replay>> begin(Server& server, Record& record,
                                                              Transactions& transactions,
                                                              IndexCatalog* catalog,
@@ -67,9 +70,9 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Valid for the call: its bytes are copied where they are needed later.
+  // `entry` must be valid during the call only.
   [[nodiscard]] Result<void> apply(const Entry& entry);
-  // Waits until all is applied.
+  // Waits until all entries are applied.
   [[nodiscard]] Result<ReplayCounts> finish();
 
  private:
@@ -78,8 +81,8 @@ class Replay {
   std::unique_ptr<Engine> engine_;
 };
 
-// All of a file (or of the folder it is in) up to the limit. `progress` is given bytes of the file
-// that were read.
+// Replays the file at `path`, or in the folder `path`, up to the limit. `progress` gets the bytes
+// of the file that were read.
 [[nodiscard]] Result<ReplayCounts> replay_oplog(const std::string& path, Server& server,
                                                 Record& record, Transactions& transactions,
                                                 const ReplayOptions& options,

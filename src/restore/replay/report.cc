@@ -24,8 +24,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kMark = "idmint_restore";
 constexpr std::size_t kLongest = std::size_t{256} << 20;
 
-// What tells this server's data from all others: mongod makes the collection local.startup_log with
-// a new UUID when it first starts on a folder.
+// Distinguishes this server's data from all others: mongod creates local.startup_log with a new
+// UUID when it first starts on a folder.
 Result<std::string> identity_of(Server& server) {
   const Bson command =
       Bson("listCollections", 1, "filter", Bson("name", "startup_log"), "cursor", Bson());
@@ -39,7 +39,7 @@ Result<std::string> identity_of(Server& server) {
   return text;
 }
 
-// A file may hold anything: what has not the type that is expected is as if it were not there.
+// The file may contain anything: a member of another type counts as missing.
 Json member_of(const Json& json, const std::string& key) {
   const auto at = json.find(key);
   return at != json.end() ? *at : Json();
@@ -68,7 +68,7 @@ Error damaged(const std::string& path, std::string_view why) {
                                "; give another one with --report, or restore anew"};
 }
 
-// The file's JSON. Nothing: there is no file.
+// Reads the JSON of the file. nullopt: there is no file.
 Result<std::optional<Json>> read_json(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::nullopt;
@@ -187,7 +187,7 @@ Result<std::optional<FoundRecord>> find_record(Server& server, const std::string
   if (!path.empty()) {
     places.push_back(path);
   } else {
-    // The server may be on another host, whose folders are not here.
+    // The server may be on another host with other folders.
     std::error_code ignored;
     const std::optional<std::string> folder = data_folder(server);
     if (folder && std::filesystem::is_directory(*folder, ignored))

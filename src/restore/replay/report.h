@@ -1,5 +1,5 @@
-// The report of a restore that is done: a file beside the spare's folder. It has what the record on
-// the server had, so that the server holds nothing of ours and compares equal to production, and
+// The report of a finished restore: a file beside the spare's folder. It has the contents of the
+// server's record. So the server keeps nothing of ours and compares equal to production, while
 // verify, fence and promote still know what was restored.
 //
 // JSON: {"idmint_restore": 1, "server", "identity", "finished", "documents", "indexes", "slice",
@@ -24,42 +24,43 @@ namespace idmint::restore {
 
 // The counts of a restore, as its commands print them.
 struct Restored {
-  std::uint64_t documents = 0;  // of the base
+  std::uint64_t documents = 0;  // in the base
   std::size_t indexes = 0;
   ReplayCounts slice{};
-  ReplayCounts oplog{};              // with `missed` it is not what it should be
-  std::vector<std::string> notes{};  // those of the plan, and what happened
+  ReplayCounts oplog{};              // if `missed` is not 0, the result is incomplete
+  std::vector<std::string> notes{};  // of the plan, and of the run
 };
-// Without what is in words.
+// Without first_missed and notes.
 [[nodiscard]] nlohmann::ordered_json json_of(const ReplayCounts& counts);
 
-// "/var/lib/spare.report.json" for the folder of a spare or a data copy; for a server that was not
-// started here a name in the current folder that has its host and port.
+// The report's path for the folder of a spare or a data copy: "/var/lib/spare.report.json". For a
+// server that was not started here: a name in the current folder with the server's host and port.
 [[nodiscard]] std::string report_beside(const std::string& folder);
 [[nodiscard]] std::string report_here(const Server& server);
 
-// Writes the report; an older one of that path is replaced. The disk has it when this returns.
-// Errors are those of replace_file().
+// Writes the report and replaces an older one at `path`. It is on disk when this returns. Errors:
+// those of replace_file().
 [[nodiscard]] Result<void> write_report(Record& record, const Restored& restored,
                                         const std::string& path);
 
 struct DoneRestore {
   Record record;
   Restored restored{};
-  bool is_there = false;  // a collection that was restored is there still, by its UUID
+  bool is_there = false;  // a restored collection still exists, by its UUID
 };
-// The report in the file, if it is of this server. Nothing: the file is not there, or is of another
-// server. kDataLoss: it is damaged.
+// Reads the report at `path`. nullopt: there is no file, or it is of another server. kDataLoss: it
+// is damaged.
 [[nodiscard]] Result<std::optional<DoneRestore>> read_report(Server& server,
                                                              const std::string& path);
 
-// The record of the restore that made this server: that on the server, where the restore is not
-// done; otherwise that of the report. `path` is where the report is; empty: beside the folder of
-// the server's data, if that is on this host, or in the current folder. Nothing: there is none.
-// kNotFound: there is no report at `path`. kFailedPrecondition: it is of another server.
+// Finds the record of the restore that made this server: on the server if the restore is not done,
+// otherwise in the report. `path` is the report's; empty: beside the server's data folder, if that
+// is on this host, or in the current folder. nullopt: there is no record. Errors:
+// - kNotFound: there is no report at `path`.
+// - kFailedPrecondition: the report is of another server.
 struct FoundRecord {
   Record record;
-  std::string report{};  // empty: it is on the server
+  std::string report{};  // empty: the record is on the server
 };
 [[nodiscard]] Result<std::optional<FoundRecord>> find_record(Server& server,
                                                              const std::string& path);

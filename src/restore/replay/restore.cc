@@ -21,19 +21,19 @@
 namespace idmint::restore {
 namespace {
 
-// Calls that the server does not answer end with the restore.
+// The watch aborts unanswered calls when the restore should end.
 Result<Server> connect_for(Observer& observer, const std::string& uri) {
   return Server::connect(uri, {.watch = {.stopped = [&observer] { return observer.stopped(); }}});
 }
 
-// The counts that verify starts from are those after the slice.
+// Records the counts after the slice, from which verify starts.
 Result<void> count_after_slice(Server& server, Record& record, const RestorePlan& plan) {
   const Result<Loaded> before = loaded(record);
   if (!before) return std::unexpected(before.error());
   const Result<std::vector<CollectionFacts>> there = list_collections(server);
   if (!there) return std::unexpected(there.error());
   Loaded gone = *before;
-  std::set<std::string> counted;  // what the oplog adds to
+  std::set<std::string> counted;  // touched by the oplog
   for (const auto& [ns, tally] : plan.oplog.tallies) counted.insert(tally.base);
   for (const CollectionFacts& each : *there) {
     if (each.kind != CollectionKind::kCollection) continue;
@@ -52,7 +52,7 @@ Result<void> count_after_slice(Server& server, Record& record, const RestorePlan
   return {};
 }
 
-// The indexes of the base, as its slice left them.
+// Replays the slice, and sets the indexes of the base as of its end.
 Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
                           Transactions& transactions, IndexCatalog& catalog, Observer& observer,
                           RestoreReport& report) {
@@ -97,12 +97,12 @@ Result<void> load(const RestorePlan& plan, Server& server, Record& record, Obser
   return {};
 }
 
-// The TTL monitor deletes what is old, as all of a restore is. That it was turned off is in the
-// record, so that each run tells it.
+// Turns the TTL monitor off, because it deletes old documents, and restored ones are old. The
+// record has that, so that each run reports it.
 Result<void> keep_ttl_off(const RestorePlan& plan, Server& server, Record& record, bool runs,
                           RestoreReport& report) {
   constexpr const char* paused = "ttl";
-  if (runs && record.stage() == RunStage::kDone) return {};  // it was turned on again
+  if (runs && record.stage() == RunStage::kDone) return {};  // somebody has turned it on again
   const std::string told = "the TTL monitor of " + server.shown_uri() +
                            " was turned off, as it would delete what is restored; on again with "
                            "db.adminCommand({setParameter: 1, ttlMonitorEnabled: true})";
@@ -147,14 +147,14 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   if (!base) return std::unexpected(base.error());
   for (const auto& [ns, documents] : *base) report.documents += documents;
 
-  // What is done already is read again, for its transactions, indexes and counts.
+  // Completed parts are read again for their transactions, indexes and counts.
   IndexCatalog catalog;
   if (plan.base) {
     Result<void> replayed =
         replay_slice(plan, server, record, transactions, catalog, observer, report);
     if (!replayed) return replayed;
   }
-  // It could not even be built, where it is unique and its build was ended for that.
+  // A unique one may even be impossible to build; its build was aborted for that reason.
   for (const auto& [ns, names] : plan.oplog.building) {
     for (const std::string& name : names) catalog.remove(ns, name);
   }
@@ -191,7 +191,7 @@ std::string report_path(const RestorePlan& plan, const Server& server,
   return report.spare ? report_beside(report.spare->folder) : report_here(server);
 }
 
-// What idmint handed out, by what is there now.
+// Adds what idmint handed out, for the sources that exist now.
 Result<void> add_minted(const RestorePlan& plan, Server& server, RestoreReport& report) {
   Result<MintedReport> minted = find_minted(server, plan.options.filter, plan.options.oplog,
                                             plan.options.limit.value_or(kNoLimit));
@@ -200,8 +200,8 @@ Result<void> add_minted(const RestorePlan& plan, Server& server, RestoreReport& 
   return {};
 }
 
-// A restore of the same that came to its end before: its report is there, and its record is gone.
-// kAlreadyExists: it was another one.
+// Whether the same restore was completed before: there is its report and no record. kAlreadyExists:
+// another restore was completed.
 Result<bool> was_done(const RestorePlan& plan, Server& server, RestoreReport& report) {
   const Result<std::optional<Record>> under_way = Record::find(server);
   if (!under_way) return std::unexpected(under_way.error());
@@ -209,7 +209,7 @@ Result<bool> was_done(const RestorePlan& plan, Server& server, RestoreReport& re
   Result<std::optional<DoneRestore>> read = read_report(server, report.report);
   if (!read) return std::unexpected(std::move(read.error()));
   const std::optional<DoneRestore>& found = *read;
-  if (!found || !found->is_there) return false;  // or somebody has emptied it since
+  if (!found || !found->is_there) return false;  // somebody may have emptied the server
   if (Result<void> same = found->record.expect(plan.fingerprint.view()); !same)
     return std::unexpected(std::move(same.error()));
   static_cast<Restored&>(report) = found->restored;
@@ -218,7 +218,7 @@ Result<bool> was_done(const RestorePlan& plan, Server& server, RestoreReport& re
 }
 
 void add_notes(const RestorePlan& plan, RestoreReport& report) {
-  if (report.was_done) return;  // they are in the report
+  if (report.was_done) return;  // the report has them already
   for (std::string& note : plan.notes()) report.notes.push_back(std::move(note));
   for (const ReplayCounts* const counts : {&report.slice, &report.oplog})
     report.notes.insert(report.notes.end(), counts->notes.begin(), counts->notes.end());
@@ -229,7 +229,7 @@ void add_notes(const RestorePlan& plan, RestoreReport& report) {
   for (const std::string& missed : report.oplog.first_missed) report.notes.push_back(missed);
 }
 
-// On the server, checked; and what it is told before the restore.
+// Checks the server, prepares it, and restores to it.
 Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& observer,
                         RestoreReport& report) {
   Result<Server> server = connect_for(observer, uri);
@@ -261,7 +261,7 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   }
   const Code why = done.error().code;
   if (why != Code::kFailedPrecondition && why != Code::kAlreadyExists) return done;
-  // By now something was written.
+  // Something has been written.
   std::string message = std::move(done.error().message);
   if (!plan.options.skip.empty() && why == Code::kAlreadyExists)
     message +=
@@ -270,19 +270,19 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   return fail(Code::kUnknown, std::move(message));
 }
 
-// Of a data copy, before anything is replayed.
+// Examines a data copy before anything is replayed.
 Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& observer,
                           const RestoreReport& report) {
   Result<Server> server = connect_for(observer, uri);
   if (!server) return std::unexpected(std::move(server.error()));
   const Result<std::optional<Record>> record = Record::find(*server);
   if (!record) return std::unexpected(record.error());
-  if (*record) return {};  // what is there by now says nothing
+  if (*record) return {};  // the replay has changed the collections
   const Result<std::optional<DoneRestore>> done =
       read_report(*server, report_path(plan, *server, report));
   if (!done) return std::unexpected(done.error());
   if (*done) return {};
-  // They would stay as they are for ever, and in the way of their own commit.
+  // They would remain unfinished for ever, and make their own commit fail.
   if (Result<void> dropped = drop_unfinished_indexes(*server); !dropped) return dropped;
   const Result<std::vector<CollectionFacts>> there = list_collections(*server);
   if (!there) return std::unexpected(there.error());
@@ -321,7 +321,7 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
     }
     if (report.spare->ran_before) return done;
   }
-  // What failed is not left running, unless it was: the same command starts it again.
+  // A failed restore's server is ended, unless it ran before. The same command starts it again.
   Result<void> ended = stop_spare(*report.spare, progress);
   report.spare_ended = ended.has_value();
   if (!done && !ended) done.error().message += "; and " + ended.error().message;

@@ -1,4 +1,5 @@
-// The restore: a base backup or a data copy, and what the oplog says up to the limit, on a server.
+// The restore: brings a base backup or a data copy to a server, and replays the oplog up to the
+// limit.
 #pragma once
 
 #include <optional>
@@ -15,20 +16,21 @@ namespace idmint::restore {
 
 struct RestoreReport : Restored {
   std::string target{};  // the server, without a password
-  bool resumed = false;  // it went on with a restore that was stopped before
+  bool resumed = false;  // an earlier run was continued
   std::optional<Spare> spare{};
   bool spare_ended = false;
-  std::string report{};   // the file that has the record by now; see report.h
-  bool was_done = false;  // a run before this one had come to the end: nothing was done
+  std::string report{};   // the file that has the record; see report.h
+  bool was_done = false;  // an earlier run had finished; nothing was done
   MintedReport minted{};
 };
 
-// Carries out the plan. At the end its record is a report (see report.h), and nothing of ours is on
-// the server. After it was stopped or killed at any point, the same plan, made anew, goes on to the
-// same end; after the end it changes nothing. Of a data copy it first fills in what the plan could
-// not know. A spare that it started is ended on an error. kFailedPrecondition, kAlreadyExists:
-// nothing was written. kUnknown: the server refused what the oplog or the base has, after something
-// was written. kUnavailable: the server is gone, or the observer stopped it.
+// Carries out the plan. At the end, the record is a report (report.h), and nothing of ours is on
+// the server. If it is stopped or killed at any point, the same plan, made again, continues to the
+// same result; a finished restore is not changed. For a data copy, first completes the plan after
+// recovery. On an error, ends a spare that it started. Errors:
+// - kFailedPrecondition, kAlreadyExists: nothing was written.
+// - kUnknown: the server refused something from the oplog or the base, after writes.
+// - kUnavailable: the server is gone, or the observer stopped the restore.
 [[nodiscard]] Result<RestoreReport> restore(RestorePlan& plan, Observer& observer);
 
 }  // namespace idmint::restore

@@ -40,7 +40,7 @@ constexpr const char* kMarker = "idmint-restore.json";
 constexpr const char* kLog = "mongod.log";
 constexpr auto kLeftStarts = std::chrono::minutes{2};
 constexpr int kRestOfSpare = 200;  // milliseconds
-// How long the system takes to bury a process.
+// The time that the system takes to remove a killed process.
 constexpr auto kKilled = std::chrono::seconds{10};
 
 std::unexpected<Error> cannot(const std::string& what, const std::string& path, int error) {
@@ -52,13 +52,13 @@ std::unexpected<Error> cannot(const std::string& what, const std::string& path, 
       Error{code, "cannot " + what + " " + path + ": " + std::generic_category().message(error)});
 }
 
-// A symbolic link with a slash after it is taken for what it leads to.
+// With a trailing slash, a symbolic link would be followed.
 std::string without_slashes(const std::string& folder) {
   const std::size_t last = folder.find_last_not_of('/');
   return last == std::string::npos ? folder : folder.substr(0, last + 1);
 }
 
-// On disk before it returns, whole or not at all.
+// Atomic and durable.
 Result<void> write_marker(const std::string& folder, const SpareFolder& state) {
   nlohmann::json json = {{"made_by", "idmint-restore"}, {"port", state.port}};
   if (state.recovered) json["recovered"] = print_timestamp(*state.recovered);
@@ -82,8 +82,8 @@ bool is_link(const std::string& path) {
   return fs::is_symlink(path, ignored);
 }
 
-// Makes the folder of a spare, or takes the one that is there, so that only this user can read it
-// or put anything into it. kFailedPrecondition: it is a symbolic link, or another user's.
+// Creates the folder of a spare, or takes over an existing one, so that only this user can read it
+// or write into it. kFailedPrecondition: it is a symbolic link, or another user's.
 Result<void> make_own_folder(const std::string& folder) {
   std::error_code failed;
   if (const fs::path parent = fs::path(folder).parent_path(); !parent.empty()) {
@@ -110,7 +110,7 @@ Result<void> make_own_folder(const std::string& folder) {
   return {};
 }
 
-// 0: none.
+// A free port; 0: none.
 int free_port() {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -123,7 +123,7 @@ int free_port() {
   return found ? ntohs(address.sin_port) : 0;
 }
 
-// Whether anybody listens there; on loopback that is known at once.
+// Whether a server listens on the port. On loopback the answer is immediate.
 bool is_open(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -136,7 +136,7 @@ bool is_open(int port) {
   return open;
 }
 
-// By a mongod, which locks that file while it runs.
+// Whether a mongod runs on the folder: it locks that file.
 bool is_locked(const std::string& folder) {
   const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
@@ -151,11 +151,11 @@ std::unexpected<Error> in_use(const std::string& folder) {
                                    ": end it, or give another folder; of a member's, a copy"});
 }
 
-// What its log says from `from` on.
+// A summary of the log from `from` on.
 struct Logged {
-  std::string error{};  // the last one, and not that it ends for one; empty: none
+  std::string error{};  // the last error, except one about its own end; empty: none
   std::string last{};   // the last message of any kind
-  bool full = false;    // its disk is
+  bool full = false;    // its disk is full
 };
 
 std::string message_of(const nlohmann::json& entry) {
@@ -189,7 +189,7 @@ Logged read_log(const std::string& folder, std::streamoff from) {
   return logged;
 }
 
-// Why it did not start, or has ended.
+// The reason why it did not start, or ended.
 std::string reason_of(const Logged& logged, const std::string& folder) {
   if (logged.full) return "No space left on device";
   if (!logged.error.empty()) return logged.error;
@@ -197,21 +197,21 @@ std::string reason_of(const Logged& logged, const std::string& folder) {
          (logged.last.empty() ? "" : ", which ends with: " + logged.last);
 }
 
-// The process that has the lock; 0: none, or it cannot be told.
+// The process that holds the lock; 0: none, or unknown.
 pid_t owner_of(const std::string& folder) {
   std::ifstream lock(folder + "/mongod.lock");
   pid_t pid = 0;
   return lock >> pid && pid > 0 && is_locked(folder) ? pid : 0;
 }
 
-// The process is that mongod, and not another that has its number by now.
+// Whether the process is that mongod, and not another one with the same id.
 bool is_mongod_on(pid_t pid, const std::string& folder) {
   const std::vector<std::string> words = pid > 0 ? words_of(pid) : std::vector<std::string>{};
   return !words.empty() && (fs::path(words.front()).filename() == "mongod" ||
                             std::ranges::find(words, folder) != words.end());
 }
 
-// Until that is so, or until one that was killed is surely gone.
+// Waits until `is_so` returns true, or until a killed process is certainly gone.
 void wait_as_for_killed(const std::function<bool()>& is_so) {
   const auto until = std::chrono::steady_clock::now() + kKilled;
   [[maybe_unused]] const Result<void> waited =
@@ -219,13 +219,13 @@ void wait_as_for_killed(const std::function<bool()>& is_so) {
                  [] { return Result<void>{}; });
 }
 
-// Waits for one that is about to end: the kernel takes its words first, its connections and the
-// lock later.
+// Waits for a process that is ending: the kernel removes its command line first, its connections
+// and the lock later.
 void let_it_end(const std::string& folder) {
   wait_as_for_killed([&] { return !is_locked(folder) || is_mongod_on(owner_of(folder), folder); });
 }
 
-// For one that does not come up, or is not waited for. What it had written is in its journal.
+// Kills a mongod that does not start, or that nobody waits for. Its writes are in its journal.
 void end_by_force(const std::string& folder) {
   const pid_t pid = owner_of(folder);
   if (!is_mongod_on(pid, folder)) return;
@@ -236,7 +236,7 @@ void end_by_force(const std::string& folder) {
   }
 }
 
-// While it starts: somebody may want to end, and it may log nothing any more.
+// Watches a start: the user may want to end, or the log may stop growing.
 class WhileItStarts {
  public:
   WhileItStarts(std::string folder, const TakeProgress& progress, const SpareLimits& limits)
@@ -266,7 +266,7 @@ class WhileItStarts {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-// On a folder that is there.
+// Starts a mongod on an existing folder.
 Result<Spare> start_on(const std::string& folder, const std::string& program,
                        const std::vector<std::string>& arguments, SpareFolder state,
                        const TakeProgress& progress, const SpareLimits& limits) {
@@ -282,7 +282,7 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
   Spare left{.folder = spare.folder, .program = program, .port = state.port};
   const auto until = std::chrono::steady_clock::now() + kLeftStarts;
   std::string reason;
-  for (int attempt = 0; attempt < 5;) {  // others may take the port before it does
+  for (int attempt = 0; attempt < 5;) {  // another process may take the port first
     if (attempt != 0 || spare.port == 0) spare.port = free_port();
     if (spare.port == 0) return cannot("get", "a free port of 127.0.0.1", errno);
     state.port = spare.port;
@@ -329,7 +329,7 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
         std::chrono::steady_clock::now() < until) {
       if (Result<void> told = progress ? progress(0) : Result<void>{}; !told)
         return std::unexpected(std::move(told.error()));
-      // By a server that a run began to start before it was killed, and that answers at last.
+      // A killed run began to start this server, and it answers now.
       ::poll(nullptr, 0, kRestOfSpare);
       if (!is_running(left.folder, left.port)) continue;
       if (arguments.empty()) {
@@ -383,7 +383,7 @@ Result<SpareFolder> look_at(const std::string& given) {
     return std::unexpected(Error{Code::kAlreadyExists, shell_word(folder) + " is no folder"});
   std::ifstream marker(fs::path(folder) / kMarker);
   if (!marker) {
-    // But for what a run that was killed had begun to write.
+    // Ignores the unfinished marker of a killed run.
     const std::string part = std::string(kMarker) + ".part";
     const fs::directory_iterator files(folder, failed);
     if (failed) return cannot("read", folder, failed.value());
@@ -463,7 +463,7 @@ Result<std::string> version_of(const std::string& program, const SpareLimits& li
       },
       ends[1]);
   ::close(ends[1]);
-  std::array<char, 4096> text{};  // a pipe holds more, so that it could end
+  std::array<char, 4096> text{};  // a pipe holds more, so the program could end
   const ssize_t size = ::read(ends[0], text.data(), text.size());
   ::close(ends[0]);
   if (!status && status.error().code == Code::kUnavailable) return std::unexpected(status.error());
@@ -484,7 +484,7 @@ Result<Spare> start_spare(const std::string& folder, const std::string& program,
     return std::unexpected(
         Error{Code::kAlreadyExists,
               shell_word(folder) + " is not empty: give --spare a folder that is not there yet"});
-  // A copy of a member's data folder, which a run recovered, may be of that member's user.
+  // A recovered copy of a member's data folder may belong to that member's user.
   if (!state->recovered) {
     if (Result<void> made = make_own_folder(without_slashes(folder)); !made)
       return std::unexpected(std::move(made.error()));
@@ -508,7 +508,7 @@ Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,
       [&] { return !is_locked(spare.folder); },
       [&]() -> Result<void> {
         const auto now = std::chrono::steady_clock::now();
-        if (!hurried && progress && !progress(0)) {  // somebody wants to go
+        if (!hurried && progress && !progress(0)) {  // the user wants to end
           hurried = true;
           until = std::min(until, now + limits.hurried_end);
         }
@@ -522,7 +522,7 @@ Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,
                 ": its journal has what it wrote");
       });
   if (!ended) return ended;
-  // It has let go of its files; its port comes last.
+  // It has released its files; its port is released last.
   wait_as_for_killed([&] { return !runs(pid); });
   return {};
 }
@@ -553,7 +553,7 @@ Result<RecoveredCopy> start_copy(const std::string& folder, const std::string& p
                                                       "copy of a member's whole --dbpath"});
   if (!state->recovered) {
     if (state->ours && state->port != 0) {
-      // Of a run that was killed: the server that recovers may still be there.
+      // A killed run may have left the recovering server.
       const Spare left{
           .folder = fs::canonical(folder, ignored), .program = program, .port = state->port};
       if (is_running(left.folder, left.port)) {

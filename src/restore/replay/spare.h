@@ -1,4 +1,4 @@
-// A mongod of our own, on loopback: the spare server that a restore goes to.
+// The spare: a mongod of our own on loopback, the target of a restore.
 #pragma once
 
 #include <chrono>
@@ -13,75 +13,80 @@
 
 namespace idmint::restore {
 
-// Its data folder has a file, idmint-restore.json, that says so, and its log, mongod.log.
+// Its data folder has two files of ours: idmint-restore.json, which marks it, and the log
+// mongod.log.
 struct Spare {
   std::string folder;
   std::string program;  // the mongod
   int port = 0;
-  bool ran_before = false;  // it was not started just now
+  bool ran_before = false;  // it was running already
 
   [[nodiscard]] std::string uri() const {
     return "mongodb://127.0.0.1:" + std::to_string(port) + "/?directConnection=true";
   }
 };
 
-// How long a mongod is waited for.
+// The longest waits for a mongod.
 struct SpareLimits {
-  // One that starts, and logs nothing.
+  // For one that starts, without a new line in its log.
   std::chrono::milliseconds silence{120'000};
-  // One that was told to end, until it has written everything; and where somebody wants to go.
+  // For one that was told to end, until it has written everything; the second if the user wants to
+  // end.
   std::chrono::milliseconds end{300'000};
   std::chrono::milliseconds hurried_end{60'000};
 };
 
-// What a folder is, and what idmint-restore.json says in it.
+// A folder's state, and the contents of its idmint-restore.json.
 struct SpareFolder {
-  bool fresh = false;  // not there, or empty
-  bool ours = false;   // a restore made it, or has begun with it
-  // Of a copy of a member's data folder: the copy was recovered, and this was its last entry.
+  bool fresh = false;  // missing or empty
+  bool ours = false;   // a restore created it, or has begun to use it
+  // The last entry of a copied data folder, if the copy was recovered.
   std::optional<Timestamp> recovered{};
-  int port = 0;  // that its server had
+  int port = 0;  // of its server
 };
-// kFailedPrecondition: it is a symbolic link; or it is not ours, and a mongod runs on it.
+// kFailedPrecondition: the folder is a symbolic link, or a mongod runs on it and it is not ours.
 [[nodiscard]] Result<SpareFolder> look_at(const std::string& folder);
 
-// `program`, or mongod on the PATH. kNotFound: there is none that can be run.
+// `program`, or mongod from the PATH. kNotFound: no executable was found.
 [[nodiscard]] Result<std::string> find_mongod(const std::string& program);
 
-// "6.0.5", as it says of itself. kFailedPrecondition: it does not run here, or is no mongod.
+// The program's version, such as "6.0.5". kFailedPrecondition: it does not run here, or is no
+// mongod.
 [[nodiscard]] Result<std::string> version_of(const std::string& program,
                                              const SpareLimits& limits = {});
 
-// Where a server has its data, on its own host. Nothing: it does not tell.
+// The data folder of a server, on the server's host. nullopt: the server does not say.
 [[nodiscard]] std::optional<std::string> data_folder(Server& server);
 
-// Whether the server at that port of 127.0.0.1 has its data there.
+// Whether the server at this port of 127.0.0.1 has its data in the folder.
 [[nodiscard]] bool is_running(const std::string& folder, int port);
 
-// Starts it as a daemon: it goes on without us, and signals of the terminal do not reach it. One
-// that runs already on that folder since an earlier restore is taken as it is. It deletes nothing
-// by itself: its TTL monitor is off. `progress` may stop the wait for a server that a killed run
-// began to start, and for the one that starts. The folder is closed to other users. kAlreadyExists:
-// it holds something else. kFailedPrecondition: it is another user's, or mongod does not start,
-// with the reason that it logged. kResourceExhausted: its disk is full. kUnavailable: it does not
-// come up.
+// Starts a mongod on the folder as a daemon. It survives this process, and signals of the terminal
+// do not reach it. If an earlier restore's mongod still runs on the folder, uses that. The TTL
+// monitor is off, so nothing is deleted. Other users have no access to the folder. `progress` can
+// stop the wait for the server to start, or for one that a killed run began to start. Errors:
+// - kAlreadyExists: the folder has other contents.
+// - kFailedPrecondition: the folder is another user's, or mongod does not start; the message has
+//   the logged reason.
+// - kResourceExhausted: the disk is full.
+// - kUnavailable: the server does not come up.
 [[nodiscard]] Result<Spare> start_spare(const std::string& folder, const std::string& program,
                                         const TakeProgress& progress = {},
                                         const SpareLimits& limits = {});
-// Ends it, and waits until it has written everything. One that has ended already is fine. An error
-// of `progress` shortens the wait. kUnavailable: it does not end.
+// Ends the server and waits until it has written everything. Accepts a server that has ended. An
+// error of `progress` shortens the wait. kUnavailable: it does not end.
 [[nodiscard]] Result<void> stop_spare(const Spare& spare, const TakeProgress& progress = {},
                                       const SpareLimits& limits = {});
-// Of one that should run: why it does not, as it logged that. Nothing: it runs. kResourceExhausted:
-// its disk is full. kUnavailable: anything else.
+// The reason, from its log, why a spare does not run. nullopt: it runs. kResourceExhausted: its
+// disk is full. kUnavailable: any other reason.
 [[nodiscard]] std::optional<Error> why_it_ended(const Spare& spare);
 // The command that ends it.
 [[nodiscard]] std::string how_to_stop(const Spare& spare);
 
-// Starts a plain server on a copy of the data folder of a member of a replica set, its journal and
-// oplog complete, and says which entry of its oplog was the last. A plain mongod shows only what
-// was in the copy's last checkpoint; so the copy is first recovered from its own oplog, once, by a
-// server that is ended cleanly. Killed meanwhile it does that again.
+// Starts a standalone on a copy of a replica set member's data folder, with complete journal and
+// oplog, and finds the last entry of its oplog. A standalone shows only the state of the copy's
+// last checkpoint. So a server first recovers the copy from its own oplog, once, and is ended
+// cleanly. After a kill the recovery is repeated.
 struct RecoveredCopy {
   Spare spare;
   Timestamp last;

@@ -77,7 +77,7 @@ Result<void> read_documents(Server& server, const CollectionFacts& collection, c
   return {};
 }
 
-// A collMod writes down what holds without being written too.
+// Removes defaults, because a collMod stores them explicitly.
 std::string without_defaults(const std::string& options) {
   Json json = Json::parse(options, nullptr, false);
   for (const auto& [key, value] :
@@ -157,7 +157,7 @@ Result<State> read_state_file(const std::string& path) {
     for (const auto& [name, facts] : contents["collections"].items()) {
       std::string ns = database;
       ns += "." + name;
-      if (name == "system.views") continue;  // its documents are the views themselves
+      if (name == "system.views") continue;  // its documents are the views
       if (!facts.is_object() || !facts.contains("type") || !facts["type"].is_string())
         return no_state(path, ns + " has no \"type\"");
       CollectionState& each = state[ns];

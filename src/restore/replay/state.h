@@ -1,5 +1,5 @@
-// What a server holds: its collections, their options, indexes and documents; and how that differs
-// from what it should hold.
+// The state of a server: its collections with their options, indexes and documents; and how it
+// differs from the expected state.
 #pragma once
 
 #include <cstdint>
@@ -18,38 +18,38 @@
 
 namespace idmint::restore {
 
-// Documents of one collection, in the order of their _id. None: there is no such collection.
+// Documents of one collection in the order of their _id. A missing collection has none.
 [[nodiscard]] Result<void> for_each_document(Server& server, const std::string& database,
                                              const std::string& name,
                                              const std::function<Result<void>(Document)>& take);
-// How many it has, by looking at each: what servers keep count of is wrong after a kill.
+// Counts the documents by reading each, because the server's own count is wrong after a kill.
 [[nodiscard]] Result<std::uint64_t> count_documents(Server& server, const std::string& ns);
 
-// The document as text that is the same where it means the same: the order of its own fields, and
-// which type a whole number has, do not matter; the order within what is nested does.
+// A text that is equal for documents that mean the same: the order of top-level fields and the type
+// of whole numbers do not matter. The order in nested documents does.
 [[nodiscard]] std::string comparable(Document document);
 
 struct CollectionState {
   std::string type;
   std::string options;                           // comparable()
   std::map<std::string, std::string> indexes{};  // by name, comparable()
-  // Nothing: of a view.
+  // nullopt: a view.
   std::optional<std::uint64_t> count{};
-  // SHA-256 over the documents' bytes, one after the other in the simple order of their _id; hex.
-  // Empty: not known.
+  // SHA-256, in hex, over the bytes of all documents in the simple order of their _id. Empty:
+  // unknown.
   std::string sha256{};
 };
 using State = std::map<std::string, CollectionState>;  // by namespace
 
 struct HowToRead {
-  bool hashes = true;  // otherwise documents are counted only
+  bool hashes = true;  // false: only counts documents
   std::function<bool(std::string_view ns)> wanted{};
-  TakeProgress progress{};  // of documents that were read
+  TakeProgress progress{};  // of documents read
 };
 [[nodiscard]] Result<State> read_state(Server& server, const HowToRead& how);
 
-// {"expected": {DATABASE: {"collections": {NAME: {"type", "count", "sha256_sorted_by_id",
-// "options", "indexes"}}}}}; other fields are passed over. kDataLoss: it is no such file.
+// JSON: {"expected": {DATABASE: {"collections": {NAME: {"type", "count", "sha256_sorted_by_id",
+// "options", "indexes"}}}}}; other fields are ignored. kDataLoss: the file is not of this form.
 [[nodiscard]] Result<State> read_state_file(const std::string& path);
 [[nodiscard]] std::string state_file(const State& state);
 

@@ -12,10 +12,10 @@ namespace idmint::restore {
 
 namespace {
 
-// Of one applyOps, which is a transaction of the storage engine.
+// The limits of one applyOps, which is one transaction of the storage engine.
 constexpr std::size_t kMostOperations = 1000;
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
-// Batches that wait for a worker.
+// The most batches that wait for a worker.
 constexpr std::size_t kMostWaiting = 2;
 constexpr std::size_t kMostNamed = 20;
 
@@ -29,7 +29,7 @@ constexpr const char* kNotNoted =
 struct Worker::Batch {
   struct Item {
     Position position;
-    Op op;  // kNoop: the second step of the one before
+    Op op;  // kNoop: the second step of the item before
   };
 
   Operations operations;
@@ -113,8 +113,8 @@ void Worker::work() {
   }
 }
 
-// Those from `begin` to `end`, with the marker. `missed`: the one after them is over as well,
-// having found no document.
+// Applies the items from `begin` to `end`, with the marker. `missed`: the item at `end` found no
+// document and is done too.
 Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed,
                         Counts& counts) {
   Operations part;
@@ -161,7 +161,7 @@ Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t en
     if (answer.code != kUpdateOperationFailed || failed >= end ||
         batch.items[failed].op != Op::kUpdate)
       return refused(batch, failed, answer);
-    // All before it, and its marker says that it is over.
+    // Apply all items before it; the marker says that it is done too.
     answer = try_once(batch, begin, failed, true, counts);
     if (answer.unavailable) return std::unexpected(lost(server_, answer));
     if (!answer.ok) return refused(batch, failed, answer);
@@ -194,8 +194,8 @@ std::unexpected<Error> Worker::refused(const Batch& batch, std::size_t failed,
       Error{code_of(answer), "the server refuses " + words(batch, which) + ": " + answer.message});
 }
 
-// A collection went while the replay was at work. Then the server applies one operation after the
-// other, without the marker.
+// Reports that a collection disappeared during the replay. Then the server applies operations one
+// by one, without the marker.
 std::unexpected<Error> Worker::broken(const Batch& batch, std::size_t failed) {
   const Bson command =
       Bson("update", "progress", "updates",

@@ -1,4 +1,4 @@
-// One of the connections that a replay writes with.
+// A worker: one of the connections through which a replay writes.
 #pragma once
 
 #include <condition_variable>
@@ -17,34 +17,34 @@
 
 namespace idmint::restore {
 
-// Applies operations in batches, in the order in which it is given them, in a thread of its own.
-// One thread adds, sends and waits.
+// Applies operations in batches, in the order of add(), in a thread of its own. Another single
+// thread calls add(), send() and wait().
 class Worker {
  public:
-  // Of all workers of a replay; outlives them.
+  // Shared by all workers of a replay; outlives them.
   struct Shared {
     std::mutex lock;
     std::condition_variable changed;
-    std::optional<Error> failed;      // whichever was the first; none goes on after it
-    std::vector<std::string> missed;  // the first of the updates that found no document, in words
+    std::optional<Error> failed;      // the first error; all workers stop
+    std::vector<std::string> missed;  // the first updates that found no document, in words
   };
 
   Worker(Server server, Chain chain, bool slice, Shared& shared);
-  // What was handed over and not begun is not applied.
+  // Discards batches that have not begun.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   void start();
 
-  // Where no batch waits or is at work.
+  // To be called only while no batch waits or is being applied.
   [[nodiscard]] const Chain& chain() const { return chain_; }
 
-  // Copies it into the batch at hand.
+  // Copies the operation into the current batch.
   [[nodiscard]] Result<void> add(const Operation& operation, const Position& position);
-  // Hands the batch at hand to the thread, when that has room.
+  // Passes the current batch to the thread; waits until it has room.
   [[nodiscard]] Result<void> send();
-  // Until all that was handed over is applied.
+  // Waits until all batches are applied.
   [[nodiscard]] Result<void> wait();
 
  private:
@@ -65,7 +65,7 @@ class Worker {
   const bool slice_;
   Shared& shared_;
   std::unique_ptr<Batch> batch_;
-  std::deque<std::unique_ptr<Batch>> waiting_;  // this and what follows: with the lock
+  std::deque<std::unique_ptr<Batch>> waiting_;  // shared_.lock guards it and the next
   bool working_ = false;
   bool over_ = false;
   std::thread thread_;

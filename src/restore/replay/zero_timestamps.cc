@@ -4,7 +4,7 @@
 
 namespace idmint::restore {
 
-// Not of _id, which stays as it is.
+// Ignores _id, which is kept.
 bool has_zero_timestamp(Document document) {
   Fields fields(document);
   Field field;

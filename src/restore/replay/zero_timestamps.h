@@ -1,6 +1,6 @@
-// A server puts its own time in the place of a timestamp of zeros, where that is a field of a
-// document that is inserted or takes the place of another, with applyOps too. A diff it leaves as
-// it is.
+// Preserves zero timestamps. A server replaces a zero timestamp in a top-level field by its own
+// time when a document is inserted or replaced, with applyOps too. It does not when a diff is
+// applied.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 namespace idmint::restore {
 
 struct TwoSteps {
-  Bson first = Bson::none();  // the document, those timestamps 0:1
-  Bson diff = Bson::none();   // what `u` is given then
+  Bson first = Bson::none();  // the document, with 0:1 for these timestamps
+  Bson diff = Bson::none();   // the diff for the `u` operation that follows
 };
 [[nodiscard]] bool has_zero_timestamp(Document document);
-// Nothing: there is none, and one step does it.
+// nullopt: there is no zero timestamp, and one step is enough.
 [[nodiscard]] std::optional<TwoSteps> in_two_steps(Document document);
-// What the second one is of: o2.
+// The `o2` of the second step: {_id: ID}.
 [[nodiscard]] Bson only_id(Document document);
 
 }  // namespace idmint::restore
