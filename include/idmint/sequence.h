@@ -320,16 +320,17 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   [[nodiscard]] Result<void> submit(std::int64_t count,
                                     std::move_only_function<void(Result<Range>)> done);
 
-  // What callers got who wanted one value each: the first `filled` of them have theirs, and the
-  // others have the error.
-  struct Filled {
-    std::size_t filled = 0;
+  // The result for callers who wanted one value each: the first `callers` of them have theirs, and
+  // the others have the error.
+  struct Served {
+    std::size_t callers = 0;
     std::optional<Error> error{};  // nothing: there are no others
   };
-  // As if each value of `out` were the `out` of a call of its own, one after the other, at the cost
-  // of one call: where too few values are left, the first of them are filled.
+  // As submit() for one value, called for each value of `out` one after the other, at the cost of
+  // one call. If too few values are left, the first ones are filled. If max_outstanding has no room
+  // for all of them, none is queued. Errors of submit_each() itself as for submit().
   [[nodiscard]] Result<void> submit_each(std::span<std::int64_t> out,
-                                         std::move_only_function<void(Filled)> done);
+                                         std::move_only_function<void(Served)> done);
 
   void close() noexcept override;
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;

@@ -149,7 +149,9 @@ Result<void> Combiner::submit_fill(std::span<std::int64_t> out, Filled done) {
   return queue_request({.count = std::ssize(out), .out = out.data(), .then = std::move(done)});
 }
 
-Result<void> Combiner::submit_each(std::span<std::int64_t> out, FilledEach done) {
+Result<void> Combiner::submit_each(std::span<std::int64_t> out, ServedEach done) {
+  if (out.empty())
+    return submit_nothing(executor_, [done = std::move(done)](Result<void>) mutable { done({}); });
   return queue_request({.count = std::ssize(out), .out = out.data(), .then = std::move(done)});
 }
 
@@ -215,7 +217,7 @@ std::int64_t Combiner::callers_of(std::span<const Request> group) noexcept {
 void Combiner::Request::fail(const Error& error) {
   if (auto* const done = std::get_if<Done>(&then)) return (*done)(std::unexpected(error));
   if (auto* const filled = std::get_if<Filled>(&then)) return (*filled)(std::unexpected(error));
-  std::get<FilledEach>(then)({.filled = 0, .error = error});
+  std::get<ServedEach>(then)({.callers = 0, .error = error});
 }
 
 // Posts a task of the executor that leads. Under the lock.
@@ -388,7 +390,9 @@ void Combiner::serve(std::span<Request> group, SteadyTime until, std::uint64_t& 
       return;
     }
     if (values) {
+      const bool ended = static_cast<std::uint64_t>(values_in(*values)) < sum;
       group = hand_out(group, *values);
+      if (ended) refused = 1;
       if (group.empty()) return;
     }
     refused = ones ? 1 : sum;
@@ -434,7 +438,7 @@ std::span<Combiner::Request> Combiner::hand_out(std::span<Request> group, std::s
       if (auto* const filled = std::get_if<Filled>(&request.then)) {
         (*filled)({});
       } else {
-        std::get<FilledEach>(request.then)({static_cast<std::size_t>(request.count)});
+        std::get<ServedEach>(request.then)({static_cast<std::size_t>(request.count)});
       }
     } else if (!request.waiter->tell(Waiter::State::kAnswered, answer)) {
       pop_into(values, request.count, nullptr);
@@ -460,7 +464,7 @@ void Combiner::answer_some(Request& request, std::int64_t count, std::span<Range
     const std::lock_guard lock(mutex_);
     outstanding_ -= static_cast<std::size_t>(request.callers() - count);
   }
-  std::get<FilledEach>(request.then)({static_cast<std::size_t>(count), rounds_.refusal(1)});
+  std::get<ServedEach>(request.then)({static_cast<std::size_t>(count), rounds_.refusal(1)});
 }
 
 void Combiner::fail(std::span<Request> group, const Error& error) {

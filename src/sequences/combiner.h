@@ -57,7 +57,7 @@ class Combiner {
  public:
   using Done = std::move_only_function<void(Result<Range>)>;
   using Filled = std::move_only_function<void(Result<void>)>;
-  using FilledEach = std::move_only_function<void(CounterSequence::Filled)>;
+  using ServedEach = std::move_only_function<void(CounterSequence::Served)>;
 
   // `rounds` must outlive the combiner, its only caller. `sequence` is the name in messages.
   // `deadline` is the longest that a call waits.
@@ -77,7 +77,7 @@ class Combiner {
                                   SteadyTime until = SteadyTime::max());
   [[nodiscard]] Result<void> submit_fill(std::span<std::int64_t> out, Filled done);
   // The same for out.size() callers who want one value each.
-  [[nodiscard]] Result<void> submit_each(std::span<std::int64_t> out, FilledEach done);
+  [[nodiscard]] Result<void> submit_each(std::span<std::int64_t> out, ServedEach done);
   void close() noexcept;
   [[nodiscard]] SequenceStatistics statistics() const noexcept;
 
@@ -98,11 +98,11 @@ class Combiner {
     SteadyTime until{};
     std::int64_t* out = nullptr;       // for the values; null: the answer is their range
     std::shared_ptr<Waiter> waiter{};  // null: asynchronous, with `then`
-    std::variant<Done, Filled, FilledEach> then{};  // Done: `out` is null
+    std::variant<Done, Filled, ServedEach> then{};  // Done: `out` is null
 
     // How many callers share it: each of several gets one value.
     [[nodiscard]] std::int64_t callers() const noexcept {
-      return std::holds_alternative<FilledEach>(then) ? count : 1;
+      return std::holds_alternative<ServedEach>(then) ? count : 1;
     }
     void fail(const Error& error);
   };

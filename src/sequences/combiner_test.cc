@@ -107,8 +107,8 @@ struct EachAnswer {
 
   explicit EachAnswer(std::size_t callers) : values(callers) {}
   [[nodiscard]] Result<void> submit(Combiner& combiner) {
-    return combiner.submit_each(values, [this](CounterSequence::Filled filled) {
-      promise.set_value({filled.filled, filled.error ? filled.error->code : Code{}});
+    return combiner.submit_each(values, [this](CounterSequence::Served served) {
+      promise.set_value({served.callers, served.error ? served.error->code : Code{}});
     });
   }
   std::pair<std::size_t, Code> get() { return promise.get_future().get(); }
@@ -409,7 +409,6 @@ TEST(CombinerAtTheBound, CallersOfOneValueAreServedByOneAdvance) {
   EXPECT_THAT(f.store.advances(), ElementsAre(Advance{1, Take::kAll}, Advance{5, Take::kTail}));
 }
 
-// A request that nobody could serve must not take what is left from everybody else.
 TEST(CombinerAtTheBound, CallersWhoComeTogetherGetWhatIsLeftInTheirOrder) {
   CombinerFixture f({1, 10});
   f.store.shut_gate();
@@ -448,12 +447,21 @@ TEST(CombinerAtTheBound, CallersWhoComeTogetherBesideARangeGetWhatIsLeft) {
   ranges.submit(f.combiner, 5);
   EachAnswer each(6);
   ASSERT_TRUE(each.submit(f.combiner));
+  ranges.submit(f.combiner, 1);
+  ranges.submit(f.combiner, 3);
   f.store.open_gate();
   EXPECT_EQ(code_of(ranges.get(1)), Code::kOutOfRange);
   EXPECT_EQ(each.get(), std::pair(std::size_t{4}, Code::kOutOfRange));
   EXPECT_THAT(std::vector(each.values.begin(), each.values.begin() + 4), ElementsAre(2, 3, 4, 5));
+  EXPECT_EQ(code_of(ranges.get(2)), Code::kOutOfRange);
+  EXPECT_EQ(code_of(ranges.get(3)), Code::kOutOfRange);
+  EXPECT_THAT(f.store.advances(),
+              ElementsAre(Advance{1, Take::kAll}, Advance{15, Take::kAll}, Advance{11, Take::kAll},
+                          Advance{5, Take::kAll}, Advance{6, Take::kTail}))
+      << "the store is not asked again once its end is known";
 }
 
+// A request that nobody could serve must not take what is left from everybody else.
 TEST(CombinerAtTheBound, AHugeRequestTakesNothing) {
   CombinerFixture f({1, 1000});
   const auto got = in_one_round(f, {1, 5000, 2});
@@ -795,7 +803,8 @@ TEST(Combiner, CallersWhoComeTogetherAreBoundedAsIfTheyCameOneByOne) {
   EachAnswer one(1);
   EXPECT_EQ(code_of(one.submit(f.combiner)), Code::kResourceExhausted);
   EachAnswer none(0);
-  EXPECT_EQ(code_of(none.submit(f.combiner)), Code::kInvalidArgument);
+  EXPECT_TRUE(none.submit(f.combiner));
+  EXPECT_EQ(none.get(), std::pair(std::size_t{0}, Code{}));
   f.store.open_gate();
   EXPECT_EQ(under_way.get().first, 4U);
   EXPECT_EQ(six.get().first, 6U);

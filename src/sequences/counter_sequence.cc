@@ -76,7 +76,7 @@ Result<void> CounterSequence::submit(std::span<std::int64_t> out,
 }
 
 Result<void> CounterSequence::submit_each(std::span<std::int64_t> out,
-                                          std::move_only_function<void(Filled)> done) {
+                                          std::move_only_function<void(Served)> done) {
   return state_->combiner.submit_each(out, std::move(done));
 }
 

@@ -128,6 +128,13 @@ void Caller::set(TokenSettings settings) {
   settings_ = std::move(settings);
 }
 
+void Caller::count_as(const Caller& other) noexcept {
+  at_hand_ = other.at_hand_;
+  counted_ = other.counted_;
+  day_began_ = other.day_began_;
+  of_this_day_ = other.of_this_day_;
+}
+
 Result<void> Caller::check(Verb verb, std::string_view source) const {
   if (may(verb, source)) return {};
   const std::string on = verb == Verb::kMetrics ? "" : " on " + shown(source);
@@ -199,28 +206,33 @@ std::shared_ptr<Caller> Access::find(std::string_view token) const {
 }
 
 void Access::replace(std::vector<TokenSettings> tokens) {
-  std::vector<std::shared_ptr<Caller>> before = std::exchange(gone_, {});
-  std::ranges::move(callers_, std::back_inserter(before));
-  callers_.clear();
-  // What was open to all is not any more: whoever came in so has to give a token.
+  std::vector<std::shared_ptr<Caller>> before = std::exchange(callers_, {});
+  std::vector<std::shared_ptr<Caller>> gone = std::exchange(gone_, {});
+  const auto with_hash_of = [](std::vector<std::shared_ptr<Caller>>& callers,
+                               const TokenSettings& token) {
+    return std::ranges::find_if(callers, [&](const std::shared_ptr<Caller>& caller) {
+      return caller != nullptr && caller->settings_.hash == token.hash;
+    });
+  };
+  // Without tokens everybody was let in. From now on those callers need a token.
   anybody_->revoked_ = !tokens.empty();
   for (TokenSettings& token : tokens) {
-    const auto same = std::ranges::find_if(before, [&](const std::shared_ptr<Caller>& caller) {
-      return caller != nullptr && caller->settings_.name == token.name &&
-             caller->settings_.hash == token.hash;
-    });
-    if (same == before.end()) {
-      callers_.push_back(std::make_shared<Caller>(std::move(token)));
+    if (const auto same = with_hash_of(before, token); same != before.end()) {
+      (*same)->set(std::move(token));
+      callers_.push_back(std::move(*same));
       continue;
     }
-    (*same)->set(std::move(token));
-    (*same)->revoked_ = false;
-    callers_.push_back(std::move(*same));
+    const auto returned = with_hash_of(gone, token);
+    callers_.push_back(std::make_shared<Caller>(std::move(token)));
+    if (returned == gone.end()) continue;
+    callers_.back()->count_as(**returned);
+    returned->reset();
   }
-  for (std::shared_ptr<Caller>& gone : before) {
-    if (gone == nullptr) continue;
-    gone->revoked_ = true;
-    if (gone->has_limits()) gone_.push_back(std::move(gone));
+  std::ranges::move(before, std::back_inserter(gone));
+  for (std::shared_ptr<Caller>& caller : gone) {
+    if (caller == nullptr) continue;
+    caller->revoked_ = true;
+    if (caller->has_counts()) gone_.push_back(std::move(caller));
   }
   constexpr std::size_t kMostGone = 1000;
   if (gone_.size() > kMostGone)

@@ -111,6 +111,9 @@ class Caller final {
  private:
   friend class Access;
   void set(TokenSettings settings);
+  [[nodiscard]] bool has_counts() const noexcept { return counted_ || day_began_; }
+  // Copies what `other` has counted.
+  void count_as(const Caller& other) noexcept;
   std::atomic<bool> revoked_{false};
   Rights rights_{};
   TokenSettings settings_{};
@@ -143,9 +146,9 @@ class Access final {
   // Null if there is no such token. Compares all hashes, each in constant time.
   [[nodiscard]] std::shared_ptr<Caller> find(std::string_view token) const;
 
-  // Replaces the tokens. A token with the same name and hash keeps its counts and gets its new
-  // rights. A missing one is revoked, and its connections lose all rights. If it returns, it has
-  // its old counts.
+  // Replaces the tokens. A token with the same hash keeps its counts and its connections, and gets
+  // its new name and rights. A missing one is revoked, and its connections lose all rights for
+  // ever. If it returns, it has its old counts.
   void replace(std::vector<TokenSettings> tokens);
 
  private:

@@ -152,6 +152,7 @@ TEST(Access, ATokenThatComesBackHasUsedWhatItUsed) {
   limited.ids_per_day = 10;
   Access access({limited});
   EXPECT_FALSE(access.find("web")->charge(10, {}));
+  const auto before = access.find("web");
   const std::vector<TokenSettings> other{token_of("other", {"next *"})};
   access.replace(other);
   access.replace(other);
@@ -161,6 +162,15 @@ TEST(Access, ATokenThatComesBackHasUsedWhatItUsed) {
   ASSERT_NE(web, nullptr);
   EXPECT_TRUE(web->may(Verb::kNext, "orders"));
   EXPECT_TRUE(web->charge(1, {}));
+  EXPECT_TRUE(before->is_revoked()) << "its connections have to give it again";
+  EXPECT_FALSE(before->may(Verb::kNext, "orders"));
+
+  TokenSettings renamed = limited;
+  renamed.name = "site";
+  access.replace({renamed});
+  EXPECT_EQ(access.find("web"), web);
+  EXPECT_EQ(web->name(), "site");
+  EXPECT_TRUE(web->charge(1, {})) << "a new name is no new day";
 }
 
 TEST(Access, WhoCameInBeforeThereWereTokensHasNoRights) {

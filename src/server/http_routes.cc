@@ -84,14 +84,14 @@ Result<std::int64_t> whole(std::string_view what, std::string_view text, std::in
 
 // The body, an object whose members are among `known`, each of them once.
 Result<Json> body_of(const HttpRequest& request, std::span<const std::string_view> known) {
-  std::vector<std::string> members;
-  const auto keep_members = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth == 1 && event == Json::parse_event_t::key) members.push_back(parsed);
+  std::size_t members = 0;
+  const auto count_members = [&](int depth, Json::parse_event_t event, const Json& /*parsed*/) {
+    if (depth == 1 && event == Json::parse_event_t::key) ++members;
     return true;
   };
-  Json json = Json::parse(request.body, keep_members, false);
+  Json json = Json::parse(request.body, count_members, false);
   if (!json.is_object()) return refuse("the body must be a JSON object");
-  if (members.size() != json.size()) return refuse("the body has a member twice");
+  if (members != json.size()) return refuse("the body has a member twice");
   for (const auto& [key, value] : json.items()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     std::string names;

@@ -14,10 +14,14 @@ namespace idmint::server {
 
 namespace {
 
-// Whether it is the first line of an HTTP request, or begins as one, or as the header that requests
-// have.
-bool is_http(std::string_view first, std::string_view last, bool is_inline) {
-  if (is_inline && upper_case(last.substr(0, 5)) == "HTTP/") return true;
+// Whether a browser sent this line: the first line of an HTTP request, or its Host header.
+bool is_http(std::span<const std::string_view> words, bool is_inline) {
+  const std::string_view first = words.front();
+  const std::string_view last = words.back();
+  constexpr std::string_view version = "HTTP/";
+  if (is_inline && words.size() >= 3 && last.starts_with(version) && last.size() > version.size() &&
+      last[version.size()] >= '0' && last[version.size()] <= '9')
+    return true;
   constexpr std::size_t longest = 5;
   if (first.size() > longest) return false;
   const std::string upper = upper_case(first);
@@ -108,8 +112,7 @@ std::size_t RedisSession::take(std::string_view input) {
     counted_as_ = command != nullptr ? command->counted_as() : std::nullopt;
     ++service_.counts.redis.calls[CallCounts::index(counted_as_)];
     // A page of the web can have a browser send this here, with commands in the body.
-    if ((command == nullptr || reader_.is_inline()) &&
-        is_http(words.front(), words.back(), reader_.is_inline())) {
+    if ((command == nullptr || reader_.is_inline()) && is_http(words, reader_.is_inline())) {
       service_.count_error(Code::kInvalidArgument);
       ended_ = true;
       taken = input.size();
@@ -316,9 +319,9 @@ void RedisSession::submit_batch() {
   reply.rest = std::make_unique<Reply::Rest>();
   reply.rest->values.resize(reply.calls);
   pending_ids_ += reply.calls;
-  wait_for(reply, counter.submit_each(reply.rest->values, [&reply](CounterSequence::Filled filled) {
-    reply.rest->filled = filled.filled;
-    if (filled.error) reply.error = std::make_unique<Error>(*std::move(filled.error));
+  wait_for(reply, counter.submit_each(reply.rest->values, [&reply](CounterSequence::Served served) {
+    reply.rest->filled = served.callers;
+    if (served.error) reply.error = std::make_unique<Error>(*std::move(served.error));
     reply.session->service_.loop.deliver(reply);
   }));
 }
@@ -333,11 +336,12 @@ void RedisSession::answered(Reply& reply) {
   reply.ready = true;
   pending_ -= reply.calls;
   service_.waiting_calls -= reply.calls;
-  std::size_t bytes = sizeof(Reply);
+  std::size_t bytes = sizeof(Reply) * reply.calls;
   if (reply.rest != nullptr) {
     pending_ids_ -= reply.rest->values.size();
     bytes += reply.rest->values.size() * sizeof(std::int64_t);
   }
+  if (reply.error) bytes += reply.calls * reply.error->message.size();
   reply.counted = static_cast<std::uint32_t>(bytes);
   behind_ += bytes;
   if (settling_) return;

@@ -24,14 +24,15 @@ namespace idmint::server {
 
 // Replies are in the order of the commands. Commands that take values are submitted as they are
 // read, so those of one pipeline and of all connections share rounds to the store. Consecutive
-// commands of a pipeline that each take one value of the same counter are one request. A command
+// commands of a pipeline that each take one value of the same counter are one request, submitted
+// with the last of them. A command
 // that reads or changes a store is a barrier: it waits for the answers to earlier commands, and
 // later commands wait for its answer.
 class RedisSession final : public Conversation {
  public:
   // The most commands of a connection that wait for answers.
   static constexpr std::size_t kMostPending = 1024;
-  // The most ids that those commands request with COUNT, in total.
+  // The most ids that those commands request with COUNT or in a batch, in total.
   static constexpr std::size_t kMostPendingIds = 16'384;
   // The most commands between MULTI and EXEC, and their bytes.
   static constexpr std::size_t kMostQueued = 1024;

@@ -495,10 +495,10 @@ Result<std::unique_ptr<Server>> Server::open(ServerOptions options, Executor* ex
   const std::size_t descriptors = raise_descriptors();
   if (descriptors < kFewestDescriptors)
     return fail(Code::kFailedPrecondition,
-                "this process may have " + std::to_string(descriptors) + " open files, and needs " +
-                    std::to_string(kFewestDescriptors) +
-                    " or more, one for each connection among them: raise the limit with ulimit -n "
-                    "or LimitNOFILE=");
+                "this process may have " + std::to_string(descriptors) +
+                    " open files, and needs at least " + std::to_string(kFewestDescriptors) +
+                    ", as each connection takes one: raise the limit with ulimit -n or "
+                    "LimitNOFILE=");
   options.most_connections = std::min(
       options.most_connections,
       descriptors > 2 * kOtherDescriptors ? descriptors - kOtherDescriptors : descriptors / 2);

@@ -293,6 +293,7 @@ TEST_F(ServerTest, ARequestOfHttpEndsAConversationOfRedis) {
   Client after(server);
   after.send("*2\r\n$4\r\nECHO\r\n$8\r\nHTTP/1.1\r\n");
   EXPECT_THAT(after.lines(2), ElementsAre("$8", "HTTP/1.1")) << "an argument of a command";
+  EXPECT_THAT(after.ask("INCR http/orders"), StartsWith("-NOTFOUND")) << "a store may be named so";
   EXPECT_EQ(after.ask("INCR orders"), ":1");
 }
 
