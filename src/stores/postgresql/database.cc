@@ -248,7 +248,7 @@ Result<void> Database::open(const StoreOptions& options,
     return std::unexpected(*std::move(refused));
   id_ = record->id;
   opened_ = true;
-  if (record->definition) found(*record->definition);
+  if (const std::optional<std::string>& json = record->definition; json) found(*json);
   return {};
 }
 

@@ -9,7 +9,7 @@ namespace {
 struct Entry {
   std::string_view begin;  // of the codes that it is about; the first entry that fits counts
   Meaning meaning;
-  std::string_view advice = "";
+  std::string_view advice{};
 };
 
 constexpr std::string_view kPooler =
