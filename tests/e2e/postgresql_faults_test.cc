@@ -69,11 +69,12 @@ class LosingRelay {
     EXPECT_EQ(::listen(listener_, SOMAXCONN), 0);
     EXPECT_EQ(::getsockname(listener_, any, &size), 0);
     port_ = ntohs(address.sin_port);
-    threads_.emplace_back([this] { accept_all(); });
+    acceptor_ = std::thread([this] { accept_all(); });
   }
   ~LosingRelay() {
     ending_ = true;
-    for (std::size_t i = 0; i < threads_.size(); ++i) threads_[i].join();
+    acceptor_.join();
+    for (std::thread& each : serving_) each.join();
     ::close(listener_);
   }
   LosingRelay(const LosingRelay&) = delete;
@@ -92,7 +93,7 @@ class LosingRelay {
     while (!ending_) {
       if (!is_ready(listener_)) continue;
       const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (client >= 0) threads_.emplace_back([this, client] { serve(client); });
+      if (client >= 0) serving_.emplace_back([this, client] { serve(client); });
     }
   }
 
@@ -135,7 +136,8 @@ class LosingRelay {
   std::atomic<bool> ending_{false};
   std::atomic<int> requests_{0};
   std::atomic<int> lost_{0};
-  std::vector<std::thread> threads_;  // added to by the first
+  std::thread acceptor_;
+  std::vector<std::thread> serving_;  // the acceptor's
 };
 
 std::string url_of(const LosingRelay& relay) {
