@@ -183,23 +183,25 @@ TEST_F(Hostile, APasswordIsAskedForOnTheTerminalAndNotEchoed) {
   // The answer is given when the echo is off. Ctrl-C instead of it ends the command, and leaves the
   // terminal as it was for the shell that started it.
   const std::string script = R"(
-import os, pty, sys, termios
+import fcntl, os, pty, struct, sys, termios
 def run(answer):
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvp('sh', ['sh', '-c', 'trap : INT; ' + sys.argv[1] +
                          ' "mongodb://ann@127.0.0.1:1/local?serverSelectionTimeoutMS=10"; '
-                         'echo "ended $?"; stty -a'])
+                         'echo "ended $?"; stty -a; echo all is said'])
+    # While this end is open, too, nothing of what was said last is lost with the other one.
+    number, = struct.unpack('i', fcntl.ioctl(terminal, 0x80045430, bytes(4)))  # TIOCGPTN
+    end = os.open(f'/dev/pts/{number}', os.O_RDWR | os.O_NOCTTY)
     said = b''
     while b'127.0.0.1:1/local?serverSelectionTimeoutMS=10: ' not in said:
         said += os.read(terminal, 1024)
     assert not termios.tcgetattr(terminal)[3] & termios.ECHO
     os.write(terminal, answer)
-    try:
-        while True:
-            said += os.read(terminal, 1024)
-    except OSError:
-        os.waitpid(pid, 0)
+    while b'all is said' not in said:
+        said += os.read(terminal, 1024)
+    os.waitpid(pid, 0)
+    os.close(end)
     assert b' echo ' in said, said
     return said
 said = run(b'geheim@/:\n')
