@@ -1,9 +1,7 @@
 // A relay between idmint and a PostgreSQL server loses one reply in four, after the server has done
 // what it was asked for. IDMINT_FAULT_CALLS sets the number of calls.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,18 +25,11 @@
 #include "ids/lease_table.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
+#include "tests/servers/loopback.h"
 #include "tests/servers/postgresql.h"
 
 namespace idmint {
 namespace {
-
-sockaddr_in loopback_at(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
 
 constexpr std::chrono::milliseconds kLong = std::chrono::hours{1};
 
@@ -61,14 +52,8 @@ struct Sent {
 class LosingRelay {
  public:
   LosingRelay(int target, Sent statement) : target_(target), statement_(std::move(statement)) {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = loopback_at(0);
-    socklen_t size = sizeof address;
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(::bind(listener_, any, size), 0);
-    EXPECT_EQ(::listen(listener_, SOMAXCONN), 0);
-    EXPECT_EQ(::getsockname(listener_, any, &size), 0);
-    port_ = ntohs(address.sin_port);
+    listener_ = servers::listening_socket();
+    port_ = servers::port_of(listener_);
     acceptor_ = std::thread([this] { accept_all(); });
   }
   ~LosingRelay() {
@@ -108,7 +93,7 @@ class LosingRelay {
 
   void serve(int client) {
     const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_in address = loopback_at(target_);
+    const sockaddr_in address = servers::loopback(target_);
     bool open = ::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     bool lose = false;
     while (open && !ending_) {

@@ -1,13 +1,9 @@
 // seed: a set of three from a restored server, stopped before each step and gone on with.
 #include "restore/promote/seed.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -20,6 +16,7 @@
 #include "tests/fakes/temp_folder.h"
 #include "tests/restore/production.h"
 #include "tests/restore/program.h"
+#include "tests/servers/loopback.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -27,19 +24,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::SizeIs;
-
-int port_that_is_free() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  auto* const any = reinterpret_cast<sockaddr*>(&at);
-  EXPECT_EQ(::bind(fd, any, size), 0);
-  EXPECT_EQ(::getsockname(fd, any, &size), 0);
-  ::close(fd);
-  return ntohs(at.sin_port);
-}
 
 // Stops before its nth step.
 class StopsSeeding final : public SeedObserver {
@@ -107,7 +91,7 @@ TEST_F(Seed, MakesASetOfThreeThoughItIsStoppedBeforeEachStep) {
               .arguments = {"--wiredTigerCacheSizeGB", "0.25"}};
   for (const char* const name : {"one", "two", "three"})
     options_.members.push_back(
-        {.host = "127.0.0.1", .port = port_that_is_free(), .folder = folder_.path(name)});
+        {.host = "127.0.0.1", .port = servers::unused_port(), .folder = folder_.path(name)});
   const Result<std::vector<std::string>> steps = seed_steps(options_);
   ASSERT_TRUE(steps) << steps.error().message;
   EXPECT_THAT(*steps, SizeIs(14U));

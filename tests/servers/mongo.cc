@@ -1,70 +1,25 @@
 #include "tests/servers/mongo.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <mongoc/mongoc.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <iostream>
 #include <sstream>
-#include <thread>
+
+#include "tests/servers/loopback.h"
+#include "tests/servers/program.h"
 
 namespace idmint::servers {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-[[noreturn]] void fail(const std::string& why) {
-  std::cerr << "mongo: " << why << '\n';
-  std::abort();
-}
-
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (fd < 0 || ::bind(fd, any, size) != 0 || ::getsockname(fd, any, &size) != 0)
-    fail("no free port");
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
-
-template <class Condition>
-bool wait_for(Condition condition, std::chrono::seconds longest) {
-  for (const auto until = Clock::now() + longest; Clock::now() < until;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  }
-  return false;
-}
-
-}  // namespace
 
 const std::string& mongod_program() {
-  static const std::string path = [] {
-    std::FILE* const pipe = ::popen(IDMINT_SCRIPTS "/mongod", "r");
-    std::array<char, 4096> line{};
-    if (pipe == nullptr || std::fgets(line.data(), line.size(), pipe) == nullptr ||
-        ::pclose(pipe) != 0)
-      fail("scripts/mongod finds no mongod");
-    std::string text = line.data();
-    text.pop_back();
-    return text;
-  }();
+  static const std::string path = line_of(IDMINT_SCRIPTS "/mongod");
   return path;
 }
 
@@ -74,10 +29,10 @@ std::string mongo_command(const std::string& url, const std::string& database,
   mongoc_log_set_handler(nullptr, nullptr);
   bson_error_t error{};
   mongoc_client_t* const client = mongoc_client_new(url.c_str());
-  if (client == nullptr) fail("cannot use " + url);
+  if (client == nullptr) give_up("cannot use " + url);
   bson_t* const command = bson_new_from_json(reinterpret_cast<const std::uint8_t*>(json.data()),
                                              static_cast<ssize_t>(json.size()), &error);
-  if (command == nullptr) fail(json + ": " + error.message);
+  if (command == nullptr) give_up(json + ": " + error.message);
   bson_t reply;
   const bool ok = mongoc_client_command_with_opts(client, database.c_str(), command, nullptr,
                                                   nullptr, &reply, &error);
@@ -95,11 +50,11 @@ std::string mongo_command(const std::string& url, const std::string& database,
 MongoServer::MongoServer(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
   // Another program may take the port before the server does.
   for (int attempt = 0; attempt < 5; ++attempt) {
-    port_ = free_port();
+    port_ = unused_port();
     if (start()) return;
   }
-  fail("mongod does not start:\n" +
-       (std::ostringstream() << std::ifstream(folder_.path("log")).rdbuf()).str());
+  give_up("mongod does not start:\n" +
+          (std::ostringstream() << std::ifstream(folder_.path("log")).rdbuf()).str());
 }
 
 MongoServer::~MongoServer() {
@@ -130,7 +85,7 @@ bool MongoServer::start() {
   pointers.push_back(nullptr);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
-  if (pid_ < 0) fail("cannot fork");
+  if (pid_ < 0) give_up("cannot fork");
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
@@ -153,13 +108,13 @@ bool MongoServer::start() {
 }
 
 void MongoServer::signal(int number) const {
-  if (!running() || ::kill(pid_, number) != 0) fail("no such server");
-  if (number == SIGSTOP && ::waitpid(pid_, nullptr, WUNTRACED) != pid_) fail("it does not stop");
+  if (!running() || ::kill(pid_, number) != 0) give_up("no such server");
+  if (number == SIGSTOP && ::waitpid(pid_, nullptr, WUNTRACED) != pid_) give_up("it does not stop");
 }
 
 void MongoServer::kill() {
   signal(SIGKILL);
-  if (::waitpid(pid_, nullptr, 0) != pid_) fail("cannot wait for mongod");
+  if (::waitpid(pid_, nullptr, 0) != pid_) give_up("cannot wait for mongod");
   pid_ = 0;
 }
 
@@ -169,7 +124,7 @@ void MongoServer::restart(std::vector<std::string> arguments) {
 }
 
 void MongoServer::restart() {
-  if (!start()) fail("mongod does not start again");
+  if (!start()) give_up("mongod does not start again");
 }
 
 MongoSet::MongoSet(MongoSetOptions options) {
@@ -205,7 +160,7 @@ MongoSet::MongoSet(MongoSetOptions options) {
           std::to_string(options.election_timeout.count()) +
           R"(,"heartbeatIntervalMillis":250,"chainingAllowed":)" +
           (options.chaining ? "true" : "false") + R"(},"members":[)" + members + "]}}");
-  if (!works(reply)) fail(reply);
+  if (!works(reply)) give_up(reply);
   // At once, and not after that time: as soon as the others have heard of the set.
   wait_for(
       [&] {
@@ -222,7 +177,7 @@ MongoSet::MongoSet(MongoSetOptions options) {
                                              R"({"createUser":"root","pwd":"r","roles":["root"]})");
       return works(made) || made.find("requires authentication") != std::string::npos;
     };
-    if (!wait_for(has_user, std::chrono::minutes{1})) fail("the set gets no user");
+    if (!wait_for(has_user, std::chrono::minutes{1})) give_up("the set gets no user");
     user_ = "root:r@";
   }
   // By all of them, so that the first who is killed is not the majority.
@@ -230,7 +185,7 @@ MongoSet::MongoSet(MongoSetOptions options) {
                              std::to_string(options.members) + "}}";
   if (!wait_for([&] { return works(mongo_command(direct(primary()), "probe", change)); },
                 std::chrono::minutes{3}))
-    fail("the set does not come together");
+    give_up("the set does not come together");
 }
 
 std::string MongoSet::hosts() const {
@@ -260,7 +215,7 @@ std::size_t MongoSet::primary() {
   if (found < members_.size()) return found;
   std::string all;
   for (const std::string& each : told) all += "\n" + each;
-  fail("the set has no primary; its members said last:" + all);
+  give_up("the set has no primary; its members said last:" + all);
 }
 
 MongoSet& mongo_set() {

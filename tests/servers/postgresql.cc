@@ -1,71 +1,31 @@
 #include "tests/servers/postgresql.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <libpq-fe.h>
-#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <memory>
-#include <thread>
+
+#include "tests/servers/loopback.h"
+#include "tests/servers/program.h"
 
 namespace idmint::servers {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-[[noreturn]] void give_up(const std::string& why) {
-  std::cerr << "postgresql: " << why << '\n';
-  std::abort();
-}
-
-int unused_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (fd < 0 || ::bind(fd, any, size) != 0 || ::getsockname(fd, any, &size) != 0)
-    give_up("no free port");
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
-
-template <class Condition>
-bool await(Condition condition) {
-  for (const auto until = Clock::now() + std::chrono::minutes{2}; Clock::now() < until;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{10});
-  }
-  return false;
-}
+// How long a server may take for anything.
+constexpr std::chrono::minutes kLongest{2};
 
 const std::string& programs() {
-  static const std::string folder = [] {
-    std::FILE* const pipe = ::popen(IDMINT_SCRIPTS "/postgresql", "r");
-    std::array<char, 4096> line{};
-    if (pipe == nullptr || std::fgets(line.data(), line.size(), pipe) == nullptr ||
-        ::pclose(pipe) != 0)
-      give_up("scripts/postgresql finds no server");
-    std::string text = line.data();
-    text.pop_back();
-    return text;
-  }();
+  static const std::string folder = line_of(IDMINT_SCRIPTS "/postgresql");
   return folder;
 }
 
@@ -196,7 +156,8 @@ std::string PostgresqlServer::run(const std::string& sql, const std::string& dat
 void PostgresqlServer::set(const std::string& setting, const std::string& value) const {
   run("ALTER SYSTEM SET " + setting + " = '" + value + "'");
   run("SELECT pg_reload_conf()");
-  if (!await([&] { return ask("SELECT current_setting('" + setting + "')") == value; }))
+  if (!wait_for([&] { return ask("SELECT current_setting('" + setting + "')") == value; },
+                kLongest))
     give_up("the server does not set " + setting);
 }
 
@@ -209,7 +170,7 @@ void PostgresqlServer::let_in(const std::string& lines) const {
   }
   const std::string before = run("SELECT pg_conf_load_time()");
   run("SELECT pg_reload_conf()");
-  if (!await([&] { return run("SELECT pg_conf_load_time()") != before; }))
+  if (!wait_for([&] { return run("SELECT pg_conf_load_time()") != before; }, kLongest))
     give_up("the server does not read pg_hba.conf");
 }
 
@@ -227,10 +188,12 @@ bool PostgresqlServer::start() {
                 "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="},
                folder_.path("postgres.log"));
   // Whoever answers may be another.
-  const bool up = await([&] {
-    if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
-    return pid_ == 0 || ask("SHOW data_directory") == data();
-  });
+  const bool up = wait_for(
+      [&] {
+        if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
+        return pid_ == 0 || ask("SHOW data_directory") == data();
+      },
+      kLongest);
   if (!up) give_up("it does not answer:\n" + contents(folder_.path("postgres.log")));
   return running();
 }
@@ -255,7 +218,7 @@ void PostgresqlServer::signal(int number) const {
   if (number != SIGSTOP) return;
   const auto stands = [](pid_t pid) { return state_of(pid) != 'R' && state_of(pid) != 'S'; };
   for (const pid_t pid : all)
-    if (!await([&] { return stands(pid); })) give_up("it does not stop");
+    if (!wait_for([&] { return stands(pid); }, kLongest)) give_up("it does not stop");
 }
 
 void PostgresqlServer::kill() {
@@ -264,7 +227,7 @@ void PostgresqlServer::kill() {
   for (const pid_t pid : all) ::kill(pid, SIGKILL);
   if (::waitpid(pid_, nullptr, 0) != pid_) give_up("cannot wait for postgres");
   for (const pid_t pid : all)
-    if (!await([&] { return state_of(pid) == '\0' || state_of(pid) == 'Z'; }))
+    if (!wait_for([&] { return state_of(pid) == '\0' || state_of(pid) == 'Z'; }, kLongest))
       give_up("one of its processes does not end");
   pid_ = 0;
 }
@@ -275,21 +238,23 @@ void PostgresqlServer::restart() {
 
 void PostgresqlServer::cut_off() const {
   set("primary_conninfo", "");
-  if (!await([&] { return ask("SELECT count(*) FROM pg_stat_wal_receiver") == "0"; }))
+  if (!wait_for([&] { return ask("SELECT count(*) FROM pg_stat_wal_receiver") == "0"; }, kLongest))
     give_up("the standby does not let go of its primary");
 }
 
 void PostgresqlServer::catch_up(const PostgresqlServer& primary) const {
   const std::string position = primary.run("SELECT pg_current_wal_insert_lsn()");
-  if (!await([&] {
-        return ask("SELECT pg_last_wal_replay_lsn() >= '" + position + "'::pg_lsn") == "t";
-      }))
+  if (!wait_for(
+          [&] {
+            return ask("SELECT pg_last_wal_replay_lsn() >= '" + position + "'::pg_lsn") == "t";
+          },
+          kLongest))
     give_up("the standby does not catch up");
 }
 
 void PostgresqlServer::promote() const {
   run("SELECT pg_promote(true, 100)");
-  if (!await([&] { return ask("SELECT pg_is_in_recovery()") == "f"; }))
+  if (!wait_for([&] { return ask("SELECT pg_is_in_recovery()") == "f"; }, kLongest))
     give_up("the standby is not promoted");
 }
 

@@ -1,6 +1,5 @@
 #include "tests/servers/relay.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,6 +18,8 @@
 #include <span>
 #include <utility>
 
+#include "tests/servers/loopback.h"
+
 namespace idmint::servers {
 namespace {
 
@@ -31,14 +32,6 @@ int must(int result, const char* what) {
   if (result >= 0) return result;
   std::perror(what);
   std::abort();
-}
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
 }
 
 int new_socket() {
@@ -64,14 +57,8 @@ bool fits(Whose whose, bool member) {
 }  // namespace
 
 Relay::Relay(int target) : target_(target), latest_(kTimer) {
-  listener_ = new_socket();
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  must(bind(listener_, any, size), "bind");
-  must(listen(listener_, SOMAXCONN), "listen");
-  must(getsockname(listener_, any, &size), "getsockname");
-  port_ = ntohs(address.sin_port);
+  listener_ = listening_socket(SOCK_NONBLOCK);
+  port_ = port_of(listener_);
   epoll_ = must(epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
   wake_ = must(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
   timer_ = must(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create");

@@ -1,9 +1,7 @@
 // The relay does what it is told, or the tests that break connections with it try nothing.
 #include "tests/servers/relay.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,18 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "tests/servers/loopback.h"
+
 namespace idmint::servers {
 namespace {
 
 using std::chrono::milliseconds;
-
-sockaddr_in loopback_at(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
 
 std::string message_of(const std::string& text) {
   std::string message(16, '\0');
@@ -57,13 +49,8 @@ std::string get(int fd) {
 class Server {
  public:
   Server() {
-    sockaddr_in address = loopback_at(0);
-    socklen_t size = sizeof address;
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    fd_ = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(fd_, any, size) != 0 || listen(fd_, 100) != 0 || getsockname(fd_, any, &size) != 0)
-      std::abort();
-    port_ = ntohs(address.sin_port);
+    fd_ = listening_socket();
+    port_ = port_of(fd_);
     thread_ = std::jthread([this] {
       for (;;) {
         const int one = accept(fd_, nullptr, nullptr);
@@ -108,7 +95,7 @@ class RelayTest : public testing::Test {
  protected:
   struct Client {
     explicit Client(const Relay& relay) : fd(socket(AF_INET, SOCK_STREAM, 0)) {
-      const sockaddr_in address = loopback_at(relay.port());
+      const sockaddr_in address = loopback(relay.port());
       EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     }
     ~Client() { close(fd); }

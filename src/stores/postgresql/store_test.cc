@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,6 +29,7 @@
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/temp_folder.h"
+#include "tests/servers/loopback.h"
 #include "tests/servers/postgresql.h"
 
 namespace idmint {
@@ -428,16 +428,8 @@ TEST(PostgresqlConnections, ThoseWhoWaitForOneGetWhatTakesThePlaceOfABrokenOne) 
 }
 
 TEST(PostgresqlConnections, AServerThatSaysNothingIsPassedOver) {
-  const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  ASSERT_EQ(::bind(silent, any, size), 0);
-  ASSERT_EQ(::listen(silent, SOMAXCONN), 0);
-  ASSERT_EQ(::getsockname(silent, any, &size), 0);
-  const std::string host = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const int silent = servers::listening_socket();
+  const std::string host = "127.0.0.1:" + std::to_string(servers::port_of(silent));
   const auto alone =
       Store::open("postgresql://postgres@" + host + "/ids", {.deadline = milliseconds{300}});
   EXPECT_EQ(code_of(alone), Code::kUnavailable);
