@@ -101,6 +101,15 @@ function(idmint_test name)
   endforeach()
 endfunction()
 
+# idmint_slow_test(NAME_test TIMEOUT seconds ENVIRONMENT "variable=value;...")
+# Registers NAME_slow_test: the program of that test with variables that have it do more, among the slow tests.
+function(idmint_slow_test test)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "ENVIRONMENT" ${ARGN})
+  string(REGEX REPLACE "_test$" "_slow_test" slow ${test})
+  add_test(NAME ${slow} COMMAND ${test})
+  set_tests_properties(${slow} PROPERTIES LABELS slow TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${ARG_ENVIRONMENT}")
+endfunction()
+
 # A *_test.cc that no idmint_test names would never run: that fails the configure.
 function(idmint_require_all_tests_registered)
   get_property(registered GLOBAL PROPERTY IDMINT_REGISTERED_TESTS)
