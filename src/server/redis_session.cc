@@ -308,19 +308,14 @@ void RedisSession::take_one(Reply::Kind kind, SourceHandle source) {
 void RedisSession::submit_batch() {
   if (batch_ == nullptr) return;
   Reply& reply = *std::exchange(batch_, nullptr);
-  CounterSequence& counter = *reply.source->counter;
-  if (reply.calls == 1) {
-    return wait_for(reply,
-                    counter.submit(std::span(&reply.value, 1), [&reply](Result<void> filled) {
-                      if (!filled) reply.error = std::make_unique<Error>(std::move(filled.error()));
-                      reply.session->service_.loop.deliver(reply);
-                    }));
+  if (reply.calls > 1) {
+    reply.rest = std::make_unique<Reply::Rest>();
+    reply.rest->values.resize(reply.calls);
+    pending_ids_ += reply.calls;
   }
-  reply.rest = std::make_unique<Reply::Rest>();
-  reply.rest->values.resize(reply.calls);
-  pending_ids_ += reply.calls;
-  wait_for(reply, counter.submit_each(reply.rest->values, [&reply](CounterSequence::Served served) {
-    reply.rest->filled = served.callers;
+  CounterSequence& counter = *reply.source->counter;
+  wait_for(reply, counter.submit_each(reply.ones(), [&reply](CounterSequence::Served served) {
+    reply.served = static_cast<std::uint32_t>(served.callers);
     if (served.error) reply.error = std::make_unique<Error>(*std::move(served.error));
     reply.session->service_.loop.deliver(reply);
   }));
@@ -380,9 +375,8 @@ void RedisSession::put_failure(const Reply& reply, std::string& out) {
   // Who asked is still the caller: whatever changes that waits for this reply.
   if (!outcome_unknown(code)) caller_->refund(reply.wanted());
   put_error(out, resp_prefix(code), service_.told(*reply.error, reply.source->name).message);
-  const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
   if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
-    service_.sources.forget(reply.source, *reply.error, of_one);
+    service_.sources.forget(reply.source, *reply.error, reply.is_of_ones());
 }
 
 void RedisSession::finish(Reply& reply, std::string& out) {
@@ -400,23 +394,19 @@ void RedisSession::finish(Reply& reply, std::string& out) {
   const auto log = [&](std::int64_t first, std::int64_t last, std::size_t count) {
     count_taken(*reply.source, first, last, count);
   };
-  const auto put_one = [&](std::int64_t value) {
-    log(value, value, 1);
-    reply.kind == Reply::kInteger ? put_integer(out, value) : put_id(value);
-  };
-  if (reply.calls > 1) {
-    const std::span<const std::int64_t> values = reply.rest->values;
-    for (const std::int64_t value : values.first(reply.rest->filled)) put_one(value);
-    for (std::size_t i = reply.rest->filled; i < values.size(); ++i) put_failure(reply, out);
+  if (reply.is_of_ones()) {
+    for (const std::int64_t value : reply.ones().first(reply.served)) {
+      log(value, value, 1);
+      reply.kind == Reply::kInteger ? put_integer(out, value) : put_id(value);
+    }
+    for (std::uint32_t i = reply.served; i < reply.calls; ++i) put_failure(reply, out);
     return;
   }
   if (reply.error) return put_failure(reply, out);
   switch (reply.kind) {
     case Reply::kText:
-      break;
     case Reply::kInteger:
     case Reply::kId:
-      put_one(reply.value);
       break;
     case Reply::kIds: {
       const std::vector<std::int64_t>& values = reply.rest->values;
@@ -573,6 +563,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
     out = reply.rest->values;
   }
   wait_for(reply, sequence.submit(out, [&reply](Result<void> filled) {
+    reply.served = filled ? reply.calls : 0;
     if (!filled) reply.error = std::make_unique<Error>(std::move(filled.error()));
     reply.session->service_.loop.deliver(reply);
   }));

@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -102,6 +103,7 @@ class RedisSession final : public Conversation {
     bool ready = true;
     std::uint32_t counted = 0;  // bytes counted in behind_
     std::uint32_t calls = 1;    // kInteger, kId: the number of commands answered
+    std::uint32_t served = 0;   // of those: the number that got a value
     std::int64_t value = 0;     // kInteger, kId of one command
     SourceHandle source{};
     SteadyTime begun{};  // when its command was read
@@ -109,12 +111,16 @@ class RedisSession final : public Conversation {
     // Members that most replies do not need. They are separate so that waiting replies are small.
     struct Rest {
       std::vector<std::int64_t> values{};  // kIds; kInteger and kId of several commands
-      std::size_t filled = 0;              // of those: the number that got a value
       Range range{};                       // kLast, kRange; only its count before the answer
       std::string text{};                  // kText
     };
     std::unique_ptr<Rest> rest{};  // null: kInteger and kId of one command
 
+    // Whether each of its commands gets one value; then, the values.
+    [[nodiscard]] bool is_of_ones() const noexcept { return kind == kInteger || kind == kId; }
+    [[nodiscard]] std::span<std::int64_t> ones() noexcept {
+      return calls > 1 ? std::span(rest->values) : std::span(&value, 1);
+    }
     // The number of requested ids.
     [[nodiscard]] std::int64_t wanted() const noexcept {
       if (kind == kIds) return std::ssize(rest->values);
