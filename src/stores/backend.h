@@ -53,6 +53,21 @@ struct Backend {
 
 // kDataLoss.
 [[nodiscard]] Error damaged_definition(std::string why);
+// kDataLoss of a store in a database. `where`: the store, for messages.
+[[nodiscard]] Error damaged_database(std::string_view where, std::string_view why);
+// A definition that was read under a name of the catalog: its error with the place before it, and
+// that of `damaged(why)` if it has another name.
+template <class Damaged>
+[[nodiscard]] Result<Definition> under_name(std::string_view name, Result<Definition> definition,
+                                            std::string_view where, const Damaged& damaged) {
+  if (!definition) {
+    definition.error().message.insert(0, std::string(where) + ", " + shown(name) + ": ");
+  } else if (idmint::name(*definition) != name) {
+    return damaged("the definition of " + shown(name) + " is that of " +
+                   shown(idmint::name(*definition)));
+  }
+  return definition;
+}
 
 // kInvalidArgument: not the name of a top-level field, or of a collection of MongoDB; the message
 // says why.

@@ -221,6 +221,12 @@ Result<void> validate_form(const SequenceDefinition& definition) {
 
 }  // namespace
 
+Error stores::damaged_database(std::string_view where, std::string_view why) {
+  return {Code::kDataLoss, std::string(where) + " is damaged: " + std::string(why) +
+                               "; look at it before you restore anything, and go on with sequences "
+                               "that begin past every value in use"};
+}
+
 Error stores::damaged_definition(std::string why) {
   return {Code::kDataLoss, "a stored definition is damaged: " + std::move(why) +
                                "; restore the store from a backup"};

@@ -19,11 +19,8 @@ Result<SteadyTime> Database::enter(SteadyTime by) const {
   return enter_to_read(by);
 }
 
-std::unexpected<Error> Database::damaged(std::string why) const {
-  return std::unexpected(
-      Error{Code::kDataLoss, where + " is damaged: " + std::move(why) +
-                                 "; look at it before you restore anything, and go on with "
-                                 "sequences that begin past every value in use"});
+std::unexpected<Error> Database::damaged(std::string_view why) const {
+  return std::unexpected(damaged_database(where, why));
 }
 
 Result<bool> Database::change(std::string_view collection, Bson query, const Bson& update,

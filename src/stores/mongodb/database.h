@@ -49,7 +49,7 @@ struct Database {
                         const std::function<bool(const Document&)>& use) const;
 
   // kDataLoss; the message says what is wrong and what to do.
-  [[nodiscard]] std::unexpected<Error> damaged(std::string why) const;
+  [[nodiscard]] std::unexpected<Error> damaged(std::string_view why) const;
 };
 
 }  // namespace idmint::stores::mongodb

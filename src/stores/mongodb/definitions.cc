@@ -1,7 +1,5 @@
 #include "stores/mongodb/definitions.h"
 
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,16 +13,6 @@
 
 namespace idmint::stores::mongodb {
 
-void Definitions::remember(std::string_view name, std::string_view json) {
-  const std::lock_guard lock(mutex_);
-  first_.emplace(name, json);
-}
-
-std::optional<std::pair<std::string, std::string>> Definitions::take_first() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(first_, std::nullopt);
-}
-
 Result<Definition> Definitions::parse(std::string_view name, std::string_view json) const {
   Result<Definition> definition = definition_from_json(json);
   if (auto* const sequence = definition ? std::get_if<SequenceDefinition>(&*definition) : nullptr;
@@ -35,14 +23,8 @@ Result<Definition> Definitions::parse(std::string_view name, std::string_view js
     if (const Result<void> valid = kAdoption.check(*sequence); !valid)
       definition = std::unexpected(damaged_definition(valid.error().message));
   }
-  if (!definition) {
-    definition.error().message =
-        database_.where + ", " + shown(name) + ": " + definition.error().message;
-  } else if (idmint::name(*definition) != name) {
-    return database_.damaged("the definition of " + shown(name) + " is that of " +
-                             shown(idmint::name(*definition)));
-  }
-  return definition;
+  return under_name(name, std::move(definition), database_.where,
+                    [&](const std::string& why) { return database_.damaged(why); });
 }
 
 Result<Definition> Definitions::read(std::string_view name, SteadyTime until, std::string* json) {
@@ -59,7 +41,7 @@ Result<Definition> Definitions::read(std::string_view name, SteadyTime until, st
 Result<Definition> Definitions::do_define(const Definition& definition) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
-  static_cast<void>(take_first());
+  static_cast<void>(first_.take());
   Bson document;
   document.add("_id", std::string_view(name(definition)))
       .add("json", std::string_view(to_json(definition)));
@@ -75,7 +57,7 @@ Result<Definition> Definitions::do_define(const Definition& definition) {
 Result<Definition> Definitions::do_replace(const Definition& old, const Definition& updated) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
-  static_cast<void>(take_first());
+  static_cast<void>(first_.take());
   std::string json;
   Result<Definition> there = read(name(old), *until, &json);
   if (!there || *there != old) return there;
@@ -96,7 +78,7 @@ Result<Definition> Definitions::do_replace(const Definition& old, const Definiti
 Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
-  if (const auto first = take_first(); first && first->first == name)
+  if (const auto first = first_.take(); first && first->first == name)
     return parse(name, first->second);
   return read(name, *until);
 }
@@ -104,7 +86,7 @@ Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
 Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
-  static_cast<void>(take_first());
+  static_cast<void>(first_.take());
   std::vector<CatalogEntry> all;
   const Result<void> read =
       database_.read_all(kDefinitions, "", *until, [&](const Document& document) {

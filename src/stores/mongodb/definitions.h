@@ -3,14 +3,12 @@
 //   idmint.definitions   {_id: NAME, json}   as to_json() writes it
 #pragma once
 
-#include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "idmint/definition.h"
+#include "stores/first_definition.h"
 #include "stores/mongodb/database.h"
 #include "stores/spi/catalog.h"
 
@@ -23,8 +21,8 @@ class Definitions final : public Catalog {
   // `database` must outlive it.
   explicit Definitions(const Database& database) : database_(database) {}
 
-  // The text of the definition that was read with the store, for the first find().
-  void remember(std::string_view name, std::string_view json);
+  // Has the definition that was read when the store was opened.
+  [[nodiscard]] FirstDefinition& first() noexcept { return first_; }
 
   Result<Definition> do_define(const Definition& definition) override;
   Result<Definition> do_replace(const Definition& old, const Definition& updated) override;
@@ -32,15 +30,12 @@ class Definitions final : public Catalog {
   Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override;
 
  private:
-  // The argument of remember(), once.
-  std::optional<std::pair<std::string, std::string>> take_first();
   // Stores the text in `json`.
   Result<Definition> read(std::string_view name, SteadyTime until, std::string* json = nullptr);
   Result<Definition> parse(std::string_view name, std::string_view json) const;
 
   const Database& database_;
-  std::mutex mutex_;                                          // guards first_
-  std::optional<std::pair<std::string, std::string>> first_;  // name and text
+  FirstDefinition first_;
 };
 
 }  // namespace idmint::stores::mongodb

@@ -107,7 +107,7 @@ Result<bool> MongodbStore::read_with_definition(std::string_view name, SteadyTim
     found = true;
     use(document);
     document.each("definition", [&](const Document& json) {
-      definitions_.remember(name, json.bytes("json").value_or(""));
+      definitions_.first().remember(name, json.bytes("json").value_or(""));
     });
   });
   return found;

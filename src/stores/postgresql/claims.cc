@@ -57,9 +57,7 @@ class Claims final : public UniqueIndex {
     if (!made) return std::unexpected(made.error());
     const Result<Space> there = read(space, *until);
     if (there) return {};
-    if (there.error().code != Code::kNotFound) return std::unexpected(after_a_write(there.error()));
-    if (Result<void> trusted = database_.check_trust(*until); !trusted) return trusted;
-    return std::unexpected(there.error());
+    return std::unexpected(database_.why_not_made(there.error(), *until));
   }
 
   Result<std::vector<bool>> do_insert(std::string_view space, std::span<const std::int64_t> keys,

@@ -61,9 +61,7 @@ Result<SteadyTime> Database::enter(SteadyTime by) const {
 }
 
 std::unexpected<Error> Database::damaged(const std::string& why) const {
-  return fail(Code::kDataLoss, url() + " is damaged: " + why +
-                                   "; look at it before you restore anything, and go on with "
-                                   "sequences that begin past every value in use");
+  return std::unexpected(damaged_database(url(), why));
 }
 
 Failure Database::no_record() const {
@@ -297,6 +295,12 @@ Result<Record> Database::read(SteadyTime until) {
     if (!session.record) return std::unexpected(no_record());
     return *session.record;
   });
+}
+
+Error Database::why_not_made(Error read, SteadyTime until) {
+  if (read.code != Code::kNotFound) return after_a_write(std::move(read));
+  if (Result<void> trusted = check_trust(until); !trusted) return std::move(trusted.error());
+  return read;
 }
 
 Result<void> Database::check_trust(SteadyTime until) {

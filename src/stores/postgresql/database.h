@@ -64,6 +64,9 @@ class Database {
                    std::string_view doing);
   // Why nothing may be handed out: a doubt, or a setting.
   Result<void> check_trust(SteadyTime until);
+  // Why a row is not there after the kHandOut that makes it. `read`: the error of reading it. Its
+  // kNotFound stays if the store is trusted.
+  [[nodiscard]] Error why_not_made(Error read, SteadyTime until);
 
   // As Store::doubt() and Store::settle().
   std::optional<Error> doubt();

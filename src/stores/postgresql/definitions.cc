@@ -19,26 +19,9 @@ constexpr Query kListDefinitions{
 
 }  // namespace
 
-void Definitions::remember(std::string_view name, std::string_view json) {
-  const std::lock_guard lock(mutex_);
-  first_.emplace(name, json);
-}
-
-std::optional<std::pair<std::string, std::string>> Definitions::take_first() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(first_, std::nullopt);
-}
-
 Result<Definition> Definitions::parse(std::string_view name, std::string_view json) const {
-  Result<Definition> definition = definition_from_json(json);
-  if (!definition) {
-    definition.error().message =
-        database_.url() + ", " + shown(name) + ": " + definition.error().message;
-  } else if (idmint::name(*definition) != name) {
-    return database_.damaged("the definition of " + shown(name) + " is that of " +
-                             shown(idmint::name(*definition)));
-  }
-  return definition;
+  return under_name(name, definition_from_json(json), database_.url(),
+                    [&](const std::string& why) { return database_.damaged(why); });
 }
 
 Result<std::string> Definitions::read(std::string_view name, SteadyTime until) {
@@ -58,7 +41,7 @@ Result<Definition> Definitions::find(std::string_view name, SteadyTime until) {
 Result<Definition> Definitions::do_define(const Definition& definition) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
-  static_cast<void>(take_first());
+  static_cast<void>(first_.take());
   const std::string& name = idmint::name(definition);
   const Result<Rows> made =
       database_.run(kDefine, values_of(stored_name(name), to_json(definition)), *until,
@@ -66,9 +49,8 @@ Result<Definition> Definitions::do_define(const Definition& definition) {
   if (!made) return std::unexpected(made.error());
   const Result<std::string> json = read(name, *until);
   if (json) return parse(name, *json);
-  if (json.error().code != Code::kNotFound) return std::unexpected(after_a_write(json.error()));
-  if (Result<void> trusted = database_.check_trust(*until); !trusted)
-    return std::unexpected(std::move(trusted.error()));
+  Error why = database_.why_not_made(json.error(), *until);
+  if (why.code != Code::kNotFound) return std::unexpected(std::move(why));
   return database_.damaged("the definition of " + shown(name) + " went away while it was made");
 }
 
@@ -76,7 +58,7 @@ Result<Definition> Definitions::do_define(const Definition& definition) {
 Result<Definition> Definitions::do_replace(const Definition& old, const Definition& updated) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
-  static_cast<void>(take_first());
+  static_cast<void>(first_.take());
   const std::string& name = idmint::name(old);
   const Result<std::string> json = read(name, *until);
   if (!json) return std::unexpected(json.error());
@@ -94,7 +76,7 @@ Result<Definition> Definitions::do_replace(const Definition& old, const Definiti
 Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
-  if (const auto first = take_first(); first && first->first == name)
+  if (const auto first = first_.take(); first && first->first == name)
     return parse(name, first->second);
   return find(name, *until);
 }
@@ -102,7 +84,7 @@ Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
 Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
-  static_cast<void>(take_first());
+  static_cast<void>(first_.take());
   const Result<Rows> rows = database_.run(kListDefinitions, {}, *until, "read");
   if (!rows) return std::unexpected(rows.error());
   std::vector<CatalogEntry> all;

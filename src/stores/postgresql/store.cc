@@ -27,7 +27,7 @@ class PostgresqlStore final : public Store {
 
   Result<void> open(const StoreOptions& options) {
     return database_.open(options, [&](std::string_view json) {
-      definitions_.remember(options.first_definition, json);
+      definitions_.first().remember(options.first_definition, json);
     });
   }
 

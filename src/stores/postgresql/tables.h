@@ -2,14 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ids/lease_table.h"
+#include "stores/first_definition.h"
 #include "stores/postgresql/database.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
@@ -27,9 +25,8 @@ class Definitions final : public Catalog {
   // `database` must outlive it.
   explicit Definitions(Database& database) : database_(database) {}
 
-  // The definition as it was read when the store was opened; the first find() of it asks nobody.
-  // Called once, before anything else.
-  void remember(std::string_view name, std::string_view json);
+  // Has the definition that was read when the store was opened.
+  [[nodiscard]] FirstDefinition& first() noexcept { return first_; }
 
  private:
   Result<Definition> do_define(const Definition& definition) override;
@@ -41,11 +38,9 @@ class Definitions final : public Catalog {
   // The text that is there. kNotFound: there is none.
   Result<std::string> read(std::string_view name, SteadyTime until);
   Result<Definition> find(std::string_view name, SteadyTime until);
-  std::optional<std::pair<std::string, std::string>> take_first();
 
   Database& database_;
-  std::mutex mutex_;  // guards what follows
-  std::optional<std::pair<std::string, std::string>> first_;
+  FirstDefinition first_;
 };
 
 }  // namespace idmint::stores::postgresql

@@ -127,9 +127,7 @@ class Workers final : public LeaseTable {
     const Result<std::int64_t> there = size_of(pool, *until);
     if (there && *there == workers) return {};
     if (there) return std::unexpected(other_pool(pool, *there, workers));
-    if (there.error().code != Code::kNotFound) return std::unexpected(after_a_write(there.error()));
-    if (Result<void> trusted = database_.check_trust(*until); !trusted) return trusted;
-    return std::unexpected(there.error());
+    return std::unexpected(database_.why_not_made(there.error(), *until));
   }
 
   Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,

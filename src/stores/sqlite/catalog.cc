@@ -55,15 +55,8 @@ class Definitions final : public Catalog {
 
  private:
   [[nodiscard]] Result<Definition> definition_of(const Statement& row) const {
-    Result<Definition> definition = definition_from_json(row.bytes(1));
-    if (!definition) {
-      definition.error().message =
-          file_.path() + ", " + shown(row.bytes(0)) + ": " + definition.error().message;
-    } else if (idmint::name(*definition) != row.bytes(0)) {
-      return file_.damaged("the definition of " + shown(row.bytes(0)) + " is that of " +
-                           shown(idmint::name(*definition)));
-    }
-    return definition;
+    return under_name(row.bytes(0), definition_from_json(row.bytes(1)), file_.path(),
+                      [&](const std::string& why) { return file_.damaged(why); });
   }
 
   // `json`: gets the text as it is stored.
