@@ -11,7 +11,8 @@ namespace {
 constexpr Query kCreateSpace{"create_space",
                              "INSERT INTO idmint.spaces (name, closed) SELECT $1, false"
                              " WHERE " IDMINT_TRUSTED " ON CONFLICT DO NOTHING",
-                             Kind::kHandOut};
+                             Kind::kHandOut,
+                             "SELECT and INSERT on idmint.spaces and SELECT on idmint.trusted"};
 // The space stays open until the end, as those who claim lock it together. Where it is there, open
 // and trusted, each row has a number that was free, or one row has none.
 constexpr Query kClaim{
@@ -27,17 +28,20 @@ constexpr Query kClaim{
     "  WHERE EXISTS (SELECT FROM won) ON CONFLICT (space, part)"
     "  DO UPDATE SET claimed = idmint.claimed.claimed + excluded.claimed)"
     " SELECT won.key, won.key IS NOT NULL FROM space LEFT JOIN won ON true",
-    Kind::kHandOut};
+    Kind::kHandOut,
+    "SELECT and UPDATE on idmint.spaces, SELECT and INSERT on idmint.claims, SELECT, INSERT and "
+    "UPDATE on idmint.claimed, and SELECT on idmint.trusted"};
 constexpr Query kSpace{
     "space",
     "SELECT closed, (SELECT coalesce(sum(claimed), 0)::bigint FROM idmint.claimed"
     "  WHERE space = $1) FROM idmint.spaces WHERE name = $1",
-    Kind::kRead};
-constexpr Query kContains{
-    "contains", "SELECT 1 FROM idmint.claims WHERE space = $1 AND key = $2::bigint", Kind::kRead};
+    Kind::kRead, "SELECT on idmint.spaces and on idmint.claimed"};
+constexpr Query kContains{"contains",
+                          "SELECT 1 FROM idmint.claims WHERE space = $1 AND key = $2::bigint",
+                          Kind::kRead, "SELECT on idmint.claims"};
 constexpr Query kCloseSpace{"close_space",
                             "UPDATE idmint.spaces SET closed = true WHERE name = $1 RETURNING 1",
-                            Kind::kWrite};
+                            Kind::kWrite, "SELECT and UPDATE on idmint.spaces"};
 
 class Claims final : public UniqueIndex {
  public:

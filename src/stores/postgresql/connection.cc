@@ -40,7 +40,9 @@ std::string one_line(std::string_view text) {
     std::string_view each = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     each.remove_prefix(std::min(each.find_first_not_of(" \t"), each.size()));
-    if (each.empty() || each.starts_with("LOCATION:")) continue;
+    // libpq's question whether the server runs at all has no answer here.
+    if (each.empty() || each.starts_with("LOCATION:") || each.starts_with("Is the server running"))
+      continue;
     if (!line.empty()) line += "; ";
     line += each;
   }
@@ -165,9 +167,8 @@ std::expected<void, Failure> Connection::connect(SteadyTime until) {
         why += "; put it into the password file (PGPASSFILE, or ~/.pgpass)";
       }
       why += advice_for(sqlstate);
-      return std::unexpected(Failure{.error = {meaning.code, std::move(why)},
-                                     .sqlstate = sqlstate,
-                                     .passing = meaning.passing});
+      return std::unexpected(Failure{
+          .error = {meaning.code, std::move(why)}, .reason = sqlstate, .passing = meaning.passing});
     }
     const short events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
     if (wait_for_socket(PQsocket(connection_), events, until) == 0)
@@ -246,7 +247,7 @@ std::expected<Rows, Failure> Connection::exchange(Kind kind, SteadyTime until) {
       why += " (" + detail + ")";
     why = one_line(why) + std::string(advice_for(sqlstate));
     failure = Failure{
-        .error = {meaning.code, std::move(why)}, .sqlstate = sqlstate, .passing = meaning.passing};
+        .error = {meaning.code, std::move(why)}, .reason = sqlstate, .passing = meaning.passing};
   }
   // An ERROR rolls the statement back. After anything worse nobody knows.
   const bool idle =
@@ -285,6 +286,9 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
                                                  texts.data(), nullptr, nullptr, kBinary);
   if (sent == 0) return not_sent();
   auto rows = exchange(query.kind, until);
+  if (!rows && rows.error().reason == kInsufficientPrivilege && *query.rights != '\0')
+    rows.error().error.message +=
+        std::string("; the user needs USAGE on the schema idmint, ") + query.rights;
   if (rows && uses == 0) uses = 1;
   return rows;
 }

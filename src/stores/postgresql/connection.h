@@ -18,6 +18,7 @@
 #include "idmint/uuid.h"
 #include "stores/postgresql/address.h"
 #include "stores/postgresql/driver.h"
+#include "stores/sessions.h"
 
 namespace idmint::stores::postgresql {
 
@@ -33,6 +34,7 @@ struct Query {
   const char* name;
   const char* sql;
   Kind kind;
+  const char* rights = "";  // that the user needs besides USAGE on the schema, for messages
 };
 
 // Those of $1, $2 and so on, as text.
@@ -81,13 +83,6 @@ class Rows {
     void operator()(PGresult* rows) const { PQclear(rows); }
   };
   std::unique_ptr<PGresult, Clear> rows_;
-};
-
-// Why a statement has no rows, or there is no connection.
-struct Failure {
-  Error error{};  // its code is that of a call that did nothing else
-  std::string sqlstate{};
-  bool passing = false;  // nothing was done, and another attempt may succeed soon
 };
 
 // Used by one thread at a time.

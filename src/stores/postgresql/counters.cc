@@ -19,7 +19,7 @@ constexpr Query kAdvance{
     " next = next + least($2::bigint, (last - next + stride) / stride) * stride"
     " WHERE name = $1 AND NOT closed AND (last - next + stride) / stride >= $3::bigint"
     "  AND " IDMINT_TRUSTED " RETURNING taken_from, stride, (next - taken_from) / stride",
-    Kind::kHandOut};
+    Kind::kHandOut, "SELECT and UPDATE on idmint.counters and SELECT on idmint.trusted"};
 
 // Those that change many lock them in one order, so that no two wait for each other.
 #define IDMINT_LOCKED                                                                          \
@@ -31,18 +31,18 @@ constexpr Query kRaise{
     "SET next = greatest(next, first + (least(greatest($2::bigint, first), last + 1) - first"
     "  + (stride - 1)) / stride * stride)"
     " FROM locked WHERE c.name = locked.name RETURNING c.name, next",
-    Kind::kWrite};
+    Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
 constexpr Query kExtend{
     "extend",
     IDMINT_LOCKED
     "SET last = greatest(last, $2::bigint) FROM locked WHERE c.name = locked.name"
     "  AND $2::bigint <= 9223372036854775806 - (stride - 1)"
     " RETURNING c.name, first, last, stride",
-    Kind::kWrite};
+    Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
 constexpr Query kClose{"close",
                        IDMINT_LOCKED
                        "SET closed = true FROM locked WHERE c.name = locked.name RETURNING c.name",
-                       Kind::kWrite};
+                       Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
 #undef IDMINT_LOCKED
 
 constexpr Query kCreate{
@@ -51,16 +51,16 @@ constexpr Query kCreate{
     " SELECT name, first, last, stride, first, first, false FROM unnest($1::text[],"
     "  $2::bigint[], $3::bigint[], $4::bigint[]) AS new (name, first, last, stride)"
     " WHERE " IDMINT_TRUSTED " ORDER BY name ON CONFLICT DO NOTHING",
-    Kind::kHandOut};
+    Kind::kHandOut, "SELECT and INSERT on idmint.counters and SELECT on idmint.trusted"};
 constexpr Query kPeek{"peek",
                       "SELECT name, first, last, stride, next, closed FROM idmint.counters"
                       " WHERE name = ANY($1::text[])",
-                      Kind::kRead};
+                      Kind::kRead, "SELECT on idmint.counters"};
 // $2 begins the names that a prefix does not find.
 constexpr Query kList{"list",
                       "SELECT name, first, last, stride, next, closed FROM idmint.counters"
                       " WHERE starts_with(name, $1) OR starts_with(name, $2)",
-                      Kind::kRead};
+                      Kind::kRead, "SELECT on idmint.counters"};
 
 CounterState counter_in(const Row& row) {
   CounterState state = sql::counter_of(row);

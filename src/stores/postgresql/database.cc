@@ -4,11 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <thread>
 
 #include "base/errors.h"
-#include "base/outcome.h"
 #include "stores/backend.h"
+#include "stores/postgresql/sqlstate.h"
 
 namespace idmint::stores::postgresql {
 namespace {
@@ -28,12 +27,6 @@ constexpr Query kSetUp{
     " set_config('search_path', '', false)",
     Kind::kRead};
 
-constexpr std::string_view kMaking = "make a store in";
-
-milliseconds pause_before(int attempt) {
-  return milliseconds{std::min(10 << std::min(attempt, 5), 200)};
-}
-
 SteadyTime time_now() { return std::chrono::steady_clock::now(); }
 
 // The deadline as a setting of the server, which has whole ms and takes 0 for no end.
@@ -44,14 +37,16 @@ std::string server_timeout(milliseconds deadline) {
 
 }  // namespace
 
-// In a child of fork() the connections are the parent's.
-Database::~Database() {
-  if (owner_) return;
-  for (const Session& session : idle_) session.connection->abandon();
-}
+Database::Database(Address address, milliseconds deadline, Access access, Entropy& entropy)
+    : address_(std::move(address)),
+      deadline_(deadline),
+      access_(access),
+      entropy_(entropy),
+      sessions_(address_.shown, address_.servers.size(),
+                [this](std::size_t server, SteadyTime until) { return connect(server, until); }) {}
 
 Result<SteadyTime> Database::enter_to_read(SteadyTime by) const {
-  if (!owner_) return std::unexpected(inherited_handle(url()));
+  if (!sessions_.is_ours()) return std::unexpected(inherited_handle(url()));
   return std::min(by, time_now() + deadline_);
 }
 
@@ -70,8 +65,8 @@ Failure Database::no_record() const {
 
 // ---- connections
 
-Database::Opened Database::connect(std::span<const Setting> server, SteadyTime until) {
-  auto connection = Connection::open(server, until);
+std::expected<Database::Session, Failure> Database::connect(std::size_t server, SteadyTime until) {
+  auto connection = Connection::open(address_.servers[server], until);
   if (!connection) return std::unexpected(std::move(connection.error()));
   Session session{*std::move(connection), std::nullopt};
   const std::int64_t read_only = access_ == Access::kReadOnly ? 1 : 0;
@@ -99,110 +94,7 @@ Database::Opened Database::connect(std::span<const Setting> server, SteadyTime u
   return session;
 }
 
-// Each server has an equal part of the time that the ones before it left. If none will do, the
-// answer is the one that will stay so.
-Database::Opened Database::connect_to_any(SteadyTime until) {
-  Failure failure;
-  for (std::size_t i = 0; i < address_.servers.size(); ++i) {
-    const SteadyTime now = time_now();
-    const auto left = static_cast<SteadyTime::rep>(address_.servers.size() - i);
-    Opened session = connect(address_.servers[i], now + (until - now) / left);
-    if (session) return session;
-    if (i == 0 || (failure.passing && !session.error().passing))
-      failure = std::move(session.error());
-  }
-  return std::unexpected(std::move(failure));
-}
-
-Database::Opened Database::borrow(SteadyTime until) {
-  std::optional<Failure> failure;
-  std::unique_lock lock(mutex_);
-  for (int attempt = 0;; ++attempt) {
-    while (!idle_.empty()) {
-      Session session = std::move(idle_.back());
-      idle_.pop_back();
-      lock.unlock();
-      if (session.connection->is_usable()) return session;
-      session.connection.reset();
-      lock.lock();
-      make_room();
-    }
-    if (open_ < kMostConnections) {
-      ++open_;
-      lock.unlock();
-      Opened session = connect_to_any(until);
-      if (session) return session;
-      lock.lock();
-      make_room();
-      if (!session.error().passing) return session;
-      failure = std::move(session.error());
-      freed_.wait_until(lock, std::min(until, time_now() + pause_before(attempt)),
-                        [&] { return !idle_.empty(); });
-    } else {
-      freed_.wait_until(lock, until, [&] { return !idle_.empty() || open_ < kMostConnections; });
-    }
-    if (time_now() < until) continue;
-    if (failure) return std::unexpected(*std::move(failure));
-    return std::unexpected(Failure{.error = {Code::kUnavailable, "all connections are in use"}});
-  }
-}
-
-// One that was open is not. All who wait look again, as some of them wait for one that is idle.
-void Database::make_room() {
-  --open_;
-  freed_.notify_all();
-}
-
-void Database::give_back(Session session) {
-  const bool usable = session.connection->is_usable();
-  if (!usable) session.connection.reset();
-  const std::lock_guard lock(mutex_);
-  if (!usable) return make_room();
-  idle_.push_back(std::move(session));
-  freed_.notify_one();
-}
-
 // ---- statements
-
-std::unexpected<Error> Database::failed(std::string_view doing, Failure failure, SteadyTime begin,
-                                        SteadyTime until) const {
-  Error& error = failure.error;
-  if (error.message.starts_with(url())) return std::unexpected(std::move(error));
-  std::string what = "could not " + std::string(doing) + " " + url() + ": ";
-  if (time_now() >= until)
-    what += "not within " + std::to_string(std::chrono::ceil<milliseconds>(until - begin).count()) +
-            " ms: ";
-  error.message.insert(0, what);
-  if (failure.sqlstate == "42501")
-    error.message +=
-        doing == kMaking
-            ? "; who makes a store needs CREATE on the database, or a schema idmint of its own"
-            : "; the user needs USAGE on the schema idmint, and SELECT, INSERT and UPDATE on its "
-              "tables";
-  if (was_not_applied(error.code)) error.message += "; nothing was changed";
-  return std::unexpected(std::move(error));
-}
-
-template <class T>
-Result<T> Database::retry(SteadyTime until, std::string_view doing,
-                          const std::function<std::expected<T, Failure>(Session&)>& attempt) {
-  const SteadyTime begin = time_now();
-  if (until <= begin)
-    return fail(Code::kUnavailable, "could not " + std::string(doing) + " " + url() +
-                                        ": no time was left to ask; nothing was changed; ask "
-                                        "again, for longer");
-  for (int attempts = 0;; ++attempts) {
-    Opened session = borrow(until);
-    if (!session) return failed(doing, std::move(session.error()), begin, until);
-    auto done = attempt(*session);
-    give_back(*std::move(session));
-    if (done) return *std::move(done);
-    Failure& failure = done.error();
-    const SteadyTime next = time_now() + pause_before(attempts);
-    if (!failure.passing || next >= until) return failed(doing, std::move(failure), begin, until);
-    std::this_thread::sleep_until(next);
-  }
-}
 
 // Why a session whose record tells of another cluster hands nothing out. The store may have been
 // settled since the session looked.
@@ -219,7 +111,7 @@ std::optional<Failure> Database::distrust(Session& session, SteadyTime until) {
 
 Result<Rows> Database::run(const Query& query, const Values& values, SteadyTime until,
                            std::string_view doing) {
-  return retry<Rows>(until, doing, [&](Session& session) -> std::expected<Rows, Failure> {
+  return sessions_.run(until, doing, [&](Session& session) -> std::expected<Rows, Failure> {
     if (query.kind == Kind::kHandOut)
       if (auto why = distrust(session, until)) return std::unexpected(*std::move(why));
     return session.connection->run(query, values, until);
@@ -251,8 +143,9 @@ Result<void> Database::open(const StoreOptions& options,
 }
 
 Result<Record> Database::find_or_make(const StoreOptions& options, SteadyTime until) {
-  const Result<std::optional<Record>> found =
-      retry<std::optional<Record>>(until, "open", [](Session& session) { return session.record; });
+  const Result<std::optional<Record>> found = sessions_.run(until, "open", [](Session& session) {
+    return std::expected<std::optional<Record>, Failure>(session.record);
+  });
   if (!found) return std::unexpected(found.error());
   if (const std::optional<Record>& record = *found; record) return *record;
   if (!options.create || access_ == Access::kReadOnly)
@@ -272,8 +165,13 @@ Result<Record> Database::make(SteadyTime until) {
     auto made =
         connection.execute(statements_that_make(draw_store_id(entropy_), !site->has_schema), until);
     constexpr std::array<std::string_view, 4> kThere = {"23505", "42P06", "42P07", "42710"};
-    if (!made && std::ranges::find(kThere, made.error().sqlstate) == kThere.end())
+    if (!made && std::ranges::find(kThere, made.error().reason) == kThere.end()) {
+      if (made.error().reason == kInsufficientPrivilege)
+        made.error().error.message +=
+            "; the user who makes a store needs CREATE on the database, or a schema idmint of its "
+            "own";
       return std::unexpected(std::move(made.error()));
+    }
     auto record = read_record(connection, "", until);
     if (!record) return std::unexpected(std::move(record.error()));
     session.record = *std::move(record);
@@ -284,11 +182,11 @@ Result<Record> Database::make(SteadyTime until) {
                   "it has a schema idmint of another program (" + made.error().error.message +
                       "); it was left as it is: name another database"}});
   };
-  return retry<Record>(until, kMaking, attempt);
+  return sessions_.run(until, "make a store in", attempt);
 }
 
 Result<Record> Database::read(SteadyTime until) {
-  return retry<Record>(until, "read", [&](Session& session) -> std::expected<Record, Failure> {
+  return sessions_.run(until, "read", [&](Session& session) -> std::expected<Record, Failure> {
     auto record = read_record(*session.connection, "", until);
     if (!record) return std::unexpected(std::move(record.error()));
     session.record = *std::move(record);

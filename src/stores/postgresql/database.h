@@ -2,20 +2,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <expected>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "base/fork_wiped.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/result.h"
@@ -23,22 +17,16 @@
 #include "stores/postgresql/address.h"
 #include "stores/postgresql/connection.h"
 #include "stores/postgresql/schema.h"
+#include "stores/sessions.h"
 
 namespace idmint::stores::postgresql {
 
 using std::chrono::milliseconds;
 
-// What the tables of one store share. Any thread may call any method at any time. Every call has a
-// connection to itself while it lasts; there are as many as there were calls at once, up to
-// kMostConnections, and they stay open.
+// What the tables of one store share. Any thread may call any method at any time.
 class Database {
  public:
-  static constexpr std::size_t kMostConnections = 8;
-
-  Database(Address address, milliseconds deadline, Access access, Entropy& entropy)
-      : address_(std::move(address)), deadline_(deadline), access_(access), entropy_(entropy) {}
-  // REQUIRES: no call is under way, unless this is a child of fork().
-  ~Database();
+  Database(Address address, milliseconds deadline, Access access, Entropy& entropy);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
@@ -48,7 +36,7 @@ class Database {
                     const std::function<void(std::string_view json)>& found);
 
   [[nodiscard]] const Uuid& id() const noexcept { return id_; }
-  [[nodiscard]] const std::string& url() const noexcept { return address_.shown; }
+  [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
   [[nodiscard]] milliseconds deadline() const noexcept { return deadline_; }
   [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
 
@@ -79,26 +67,18 @@ class Database {
   struct Session {
     std::unique_ptr<Connection> connection;
     std::optional<Record> record;  // as it was when it connected, or looked again
-  };
-  using Opened = std::expected<Session, Failure>;
 
-  Opened connect(std::span<const Setting> server, SteadyTime until);
-  Opened connect_to_any(SteadyTime until);
-  Opened borrow(SteadyTime until);
-  void give_back(Session session);
-  void make_room();
+    [[nodiscard]] bool is_usable() { return connection->is_usable(); }
+    void abandon() noexcept { connection->abandon(); }
+  };
+
+  std::expected<Session, Failure> connect(std::size_t server, SteadyTime until);
   std::optional<Failure> distrust(Session& session, SteadyTime until);
-  template <class T>
-  Result<T> retry(SteadyTime until, std::string_view doing,
-                  const std::function<std::expected<T, Failure>(Session&)>& attempt);
   Result<Record> find_or_make(const StoreOptions& options, SteadyTime until);
   Result<Record> make(SteadyTime until);
   Result<Record> read(SteadyTime until);
-  [[nodiscard]] std::unexpected<Error> failed(std::string_view doing, Failure failure,
-                                              SteadyTime begin, SteadyTime until) const;
   [[nodiscard]] Failure no_record() const;
 
-  const OwnedByProcess owner_;
   const Address address_;
   const milliseconds deadline_;
   const Access access_;
@@ -108,10 +88,7 @@ class Database {
   bool opened_ = false;
   std::string first_definition_{};
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable freed_;
-  std::vector<Session> idle_;  // the one that was used last comes first
-  std::size_t open_ = 0;       // of which idle_ are not in use
+  Sessions<Session> sessions_;
 };
 
 }  // namespace idmint::stores::postgresql

@@ -8,14 +8,17 @@ namespace {
 constexpr Query kDefine{"define",
                         "INSERT INTO idmint.definitions (name, json) SELECT $1, $2"
                         " WHERE " IDMINT_TRUSTED " ON CONFLICT DO NOTHING",
-                        Kind::kHandOut};
+                        Kind::kHandOut,
+                        "SELECT and INSERT on idmint.definitions and SELECT on idmint.trusted"};
 constexpr Query kReplace{"replace",
                          "UPDATE idmint.definitions SET json = $3 WHERE name = $1 AND json = $2",
-                         Kind::kWrite};
+                         Kind::kWrite, "SELECT and UPDATE on idmint.definitions"};
 constexpr Query kFindDefinition{"find_definition",
-                                "SELECT json FROM idmint.definitions WHERE name = $1", Kind::kRead};
-constexpr Query kListDefinitions{
-    "list_definitions", "SELECT name, json FROM idmint.definitions ORDER BY name", Kind::kRead};
+                                "SELECT json FROM idmint.definitions WHERE name = $1", Kind::kRead,
+                                "SELECT on idmint.definitions"};
+constexpr Query kListDefinitions{"list_definitions",
+                                 "SELECT name, json FROM idmint.definitions ORDER BY name",
+                                 Kind::kRead, "SELECT on idmint.definitions"};
 
 }  // namespace
 

@@ -22,7 +22,7 @@ constexpr Query kRecord{
     "  WHERE relnamespace = 'idmint'::regnamespace AND relkind = 'r' AND relpersistence <> 'p'),"
     " (SELECT json FROM idmint.definitions WHERE name = $1)"
     " FROM idmint.store",
-    Kind::kRead};
+    Kind::kRead, "SELECT on idmint.store and on idmint.definitions"};
 
 constexpr std::string_view kTables = R"(
 CREATE TABLE idmint.store (
@@ -98,14 +98,14 @@ Settings settings_in(const Row& row, int at) {
 extern const Query kSettle;
 constinit const Query kSettle{
     "settle", "UPDATE idmint.store SET system = " IDMINT_SYSTEM ", timeline = " IDMINT_TIMELINE,
-    Kind::kWrite};
+    Kind::kWrite, "SELECT and UPDATE on idmint.store"};
 
 std::expected<std::optional<Record>, Failure> read_record(Connection& connection,
                                                           std::string_view definition,
                                                           SteadyTime until) {
   auto rows = connection.run(kRecord, values_of(stored_name(definition)), until);
   if (!rows) {
-    const bool none = rows.error().sqlstate == "42P01" || rows.error().sqlstate == "3F000";
+    const bool none = rows.error().reason == "42P01" || rows.error().reason == "3F000";
     if (none) return std::nullopt;
     return std::unexpected(std::move(rows.error()));
   }

@@ -36,7 +36,7 @@ constexpr auto kMeanings = std::to_array<Entry>({
     {"3D000", {Code::kFailedPrecondition, false}, "; make it with createdb, or name another"},
     {"3F000", {Code::kDataLoss, false}},  // invalid_schema_name
     {"40", {Code::kUnavailable, true}},   // serialization_failure, deadlock_detected
-    {"42501", {Code::kPermissionDenied, false}},
+    {kInsufficientPrivilege, {Code::kPermissionDenied, false}},
     {"42P01", {Code::kDataLoss, false}},  // undefined_table
     {"42P05",                             // duplicate_prepared_statement
      {Code::kFailedPrecondition, false},

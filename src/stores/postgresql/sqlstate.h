@@ -14,6 +14,8 @@ struct Meaning {
 
 // Of a statement that the server refused and rolled back, or of a connection that it refused.
 // Empty: the connection failed before the server answered.
+inline constexpr std::string_view kInsufficientPrivilege = "42501";
+
 [[nodiscard]] Meaning meaning_of(std::string_view sqlstate);
 
 // What to do about it, to be put behind the server's message: "; ...", or nothing.

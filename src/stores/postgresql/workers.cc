@@ -30,8 +30,10 @@ constexpr Query kCreatePool{
     "  held_until)"
     " SELECT made.name, each.worker, '', 0, 0, 0, 'epoch'"
     " FROM made, generate_series(0::bigint, made.workers - 1) AS each (worker)",
-    Kind::kHandOut};
-constexpr Query kPool{"pool", "SELECT workers FROM idmint.pools WHERE name = $1", Kind::kRead};
+    Kind::kHandOut,
+    "SELECT and INSERT on idmint.pools, INSERT on idmint.workers, and SELECT on idmint.trusted"};
+constexpr Query kPool{"pool", "SELECT workers FROM idmint.pools WHERE name = $1", Kind::kRead,
+                      "SELECT on idmint.pools"};
 // $3 the clock of the pool, $4 units (as lease_end(), $4 being at least 1), $5 how far ahead, $7
 // for how long. A row that another takes just now is passed over.
 constexpr Query kAcquire{
@@ -48,13 +50,13 @@ constexpr Query kAcquire{
     "  held_until = clock_timestamp() + $7::bigint * interval '1 millisecond'"
     " FROM chosen WHERE w.pool = $1 AND w.worker = chosen.worker"
     " RETURNING w.worker, generation, taken_from, minted_until",
-    Kind::kHandOut};
+    Kind::kHandOut, "SELECT and UPDATE on idmint.workers and SELECT on idmint.trusted"};
 constexpr Query kFreeWorker{
     "free_worker",
     "SELECT minted_until, " IDMINT_MS(
         "clock_timestamp()") " FROM idmint.workers WHERE pool = $1 AND " IDMINT_FREE
                              " ORDER BY " IDMINT_OWN_FIRST " LIMIT 1",
-    Kind::kRead};
+    Kind::kRead, "SELECT on idmint.workers"};
 // $5 the bound that is named, $6 the nonce: as may_extend(). $10 the new end.
 constexpr Query kExtendLease{
     "extend_lease",
@@ -63,25 +65,25 @@ constexpr Query kExtendLease{
     " WHERE pool = $1 AND worker = $2::bigint AND token = $3::uuid AND generation = $4::bigint"
     "  AND (minted_until = $5::bigint OR (nonce = $6::uuid AND minted_until >= $10::bigint))"
     "  AND " IDMINT_CLOCKS_AGREE " AND " IDMINT_TRUSTED " RETURNING 1",
-    Kind::kHandOut};
+    Kind::kHandOut, "SELECT and UPDATE on idmint.workers and SELECT on idmint.trusted"};
 constexpr Query kRelease{
     "release",
     "UPDATE idmint.workers SET token = NULL, holder = ''"
     " WHERE pool = $1 AND worker = $2::bigint AND token = $3::uuid AND generation = $4::bigint"
     " RETURNING 1",
-    Kind::kWrite};
+    Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
 constexpr Query kRaiseFloor{
     "raise_floor",
     "UPDATE idmint.workers SET token = NULL, holder = '', generation = $3::bigint,"
     "  taken_from = greatest(minted_until, $2::bigint),"
     "  minted_until = greatest(minted_until, $2::bigint) WHERE pool = $1",
-    Kind::kWrite};
+    Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
 constexpr Query kWorker{
     "worker", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 AND worker = $2::bigint",
-    Kind::kRead};
+    Kind::kRead, "SELECT on idmint.workers"};
 constexpr Query kWorkers{
     "workers", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 ORDER BY worker",
-    Kind::kRead};
+    Kind::kRead, "SELECT on idmint.workers"};
 
 #undef IDMINT_ROW
 #undef IDMINT_OWN_FIRST

@@ -1,0 +1,179 @@
+// Sessions: the connections of a store whose database is a server.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <expected>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/fork_wiped.h"
+#include "base/outcome.h"
+#include "idmint/clock.h"
+#include "idmint/result.h"
+
+namespace idmint::stores {
+
+// Why a statement was not carried out, or there is no connection.
+struct Failure {
+  Error error{};         // its code is that of a call that did nothing else
+  std::string reason{};  // what the engine calls it, such as an SQLSTATE; empty: it has no name
+  bool passing = false;  // nothing was done, and another attempt may succeed soon
+};
+
+// Every call has a session to itself while it lasts. There are as many as there were calls at once,
+// up to kMost, and they stay open. Any thread may call any method at any time.
+//
+// A Session is moved, and has
+//   bool is_usable()          false: nothing more can be sent on its connection
+//   void abandon() noexcept   this is a child of fork(): the destructor tells the server nothing
+template <class Session>
+class Sessions {
+ public:
+  using Opened = std::expected<Session, Failure>;
+  static constexpr std::size_t kMost = 8;
+
+  // `url`, without passwords, is for messages. connect(i, until) logs in to server i of `servers`.
+  Sessions(std::string url, std::size_t servers,
+           std::function<Opened(std::size_t server, SteadyTime until)> connect)
+      : url_(std::move(url)), servers_(servers), connect_(std::move(connect)) {}
+  // REQUIRES: no call is under way, unless this is a child of fork().
+  ~Sessions() {
+    if (owner_) return;
+    for (Session& session : idle_) session.abandon();
+  }
+  Sessions(const Sessions&) = delete;
+  Sessions& operator=(const Sessions&) = delete;
+
+  [[nodiscard]] const std::string& url() const noexcept { return url_; }
+  // False: in a child of fork(), where no other method may be called.
+  [[nodiscard]] bool is_ours() const noexcept { return static_cast<bool>(owner_); }
+
+  // Calls attempt(Session&), which returns std::expected<T, Failure>, until it succeeds or fails
+  // for good; by `until`. `doing`: for messages, such as "read".
+  template <class Attempt>
+  auto run(SteadyTime until, std::string_view doing, const Attempt& attempt)
+      -> Result<typename std::invoke_result_t<const Attempt&, Session&>::value_type> {
+    const SteadyTime begin = now();
+    if (until <= begin)
+      return std::unexpected(Error{
+          Code::kUnavailable, "could not " + std::string(doing) + " " + url_ +
+                                  ": no time was left to ask; nothing was changed; ask again, for "
+                                  "longer"});
+    for (int attempts = 0;; ++attempts) {
+      Opened session = borrow(until);
+      if (!session) return failed(doing, std::move(session.error()), begin, until);
+      auto done = attempt(*session);
+      give_back(*std::move(session));
+      if (done) return *std::move(done);
+      Failure& failure = done.error();
+      const SteadyTime next = now() + pause_before(attempts);
+      if (!failure.passing || next >= until) return failed(doing, std::move(failure), begin, until);
+      std::this_thread::sleep_until(next);
+    }
+  }
+
+ private:
+  static SteadyTime now() { return std::chrono::steady_clock::now(); }
+  static std::chrono::milliseconds pause_before(int attempt) {
+    return std::chrono::milliseconds{std::min(10 << std::min(attempt, 5), 200)};
+  }
+
+  // Each server has an equal part of the time that the ones before it left. If none will do, the
+  // answer is the one that will stay so.
+  Opened connect_to_any(SteadyTime until) {
+    Failure failure;
+    for (std::size_t i = 0; i < servers_; ++i) {
+      const SteadyTime begin = now();
+      const auto left = static_cast<SteadyTime::rep>(servers_ - i);
+      Opened session = connect_(i, begin + (until - begin) / left);
+      if (session) return session;
+      if (i == 0 || (failure.passing && !session.error().passing))
+        failure = std::move(session.error());
+    }
+    return std::unexpected(std::move(failure));
+  }
+
+  Opened borrow(SteadyTime until) {
+    std::optional<Failure> failure;
+    std::unique_lock lock(mutex_);
+    for (int attempt = 0;; ++attempt) {
+      while (!idle_.empty()) {
+        std::optional<Session> session(std::move(idle_.back()));
+        idle_.pop_back();
+        lock.unlock();
+        if (session->is_usable()) return *std::move(session);
+        session.reset();
+        lock.lock();
+        make_room();
+      }
+      if (open_ < kMost) {
+        ++open_;
+        lock.unlock();
+        Opened session = connect_to_any(until);
+        if (session) return session;
+        lock.lock();
+        make_room();
+        if (!session.error().passing) return session;
+        failure = std::move(session.error());
+        freed_.wait_until(lock, std::min(until, now() + pause_before(attempt)),
+                          [&] { return !idle_.empty(); });
+      } else {
+        freed_.wait_until(lock, until, [&] { return !idle_.empty() || open_ < kMost; });
+      }
+      if (now() < until) continue;
+      if (failure) return std::unexpected(*std::move(failure));
+      return std::unexpected(Failure{.error = {Code::kUnavailable, "all connections are in use"}});
+    }
+  }
+
+  // One that was open is not. All who wait look again, as some of them wait for one that is idle.
+  void make_room() {
+    --open_;
+    freed_.notify_all();
+  }
+
+  void give_back(Session session) {
+    std::optional<Session> usable;
+    if (session.is_usable()) usable = std::move(session);
+    const std::lock_guard lock(mutex_);
+    if (!usable) return make_room();
+    idle_.push_back(*std::move(usable));
+    freed_.notify_one();
+  }
+
+  // The failure as the error of a call that began at `begin`.
+  std::unexpected<Error> failed(std::string_view doing, Failure failure, SteadyTime begin,
+                                SteadyTime until) const {
+    Error& error = failure.error;
+    if (error.message.starts_with(url_)) return std::unexpected(std::move(error));
+    std::string what = "could not " + std::string(doing) + " " + url_ + ": ";
+    if (now() >= until)
+      what += "not within " +
+              std::to_string(std::chrono::ceil<std::chrono::milliseconds>(until - begin).count()) +
+              " ms: ";
+    error.message.insert(0, what);
+    if (was_not_applied(error.code)) error.message += "; nothing was changed";
+    return std::unexpected(std::move(error));
+  }
+
+  const OwnedByProcess owner_;
+  const std::string url_;
+  const std::size_t servers_;
+  const std::function<Opened(std::size_t server, SteadyTime until)> connect_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable freed_;
+  std::vector<Session> idle_;  // the one that was used last comes last
+  std::size_t open_ = 0;       // of which idle_ are not in use
+};
+
+}  // namespace idmint::stores
