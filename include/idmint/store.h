@@ -4,6 +4,7 @@
 //   mongodb://HOST,.../DB  any number of hosts; durable, and a replica set survives fail-overs
 //   postgresql://HOST/DB   any number of hosts; durable, and a fail-over that may have lost
 //                          values is noticed
+//   mysql://HOST/DB        the same, in MariaDB
 //   memory:                this process only, gone with it; for tests
 #pragma once
 

@@ -118,6 +118,9 @@ constexpr auto kPostgresqlOptions = std::to_array<std::string_view>({
 });
 static_assert(std::ranges::is_sorted(kPostgresqlOptions));
 
+// Those of idmint for MariaDB.
+constexpr auto kMariadbOptions = std::to_array<std::string_view>({"socket"});
+
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 int hex_digit(char c) {
@@ -146,6 +149,7 @@ using Known = std::span<const std::string_view>;
 
 // The options that the URLs of a scheme may have.
 Known known_options(std::string_view scheme) {
+  if (scheme.starts_with("mysql") || scheme.starts_with("mariadb")) return kMariadbOptions;
   return scheme.starts_with("postgres") ? Known(kPostgresqlOptions) : Known(kOptions);
 }
 
@@ -344,6 +348,10 @@ Result<void> check_url(std::string_view url, const Dialect& dialect) {
 
 Result<void> check_mongodb_url(std::string_view url) {
   return check_url(url, {.of = "MongoDB", .driver = "MongoDB's C driver"});
+}
+
+Result<void> check_mariadb_url(std::string_view url) {
+  return check_url(url, {.of = "MariaDB", .driver = "idmint's store of MariaDB"});
 }
 
 Result<void> check_postgresql_url(std::string_view url) {

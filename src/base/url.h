@@ -22,6 +22,8 @@ namespace idmint {
 // unknown option, which the driver ignores (with tsl=true it connects in clear text), or an
 // unescaped @ or / in the user or the password.
 [[nodiscard]] Result<void> check_mongodb_url(std::string_view url);
+// The same for MariaDB.
+[[nodiscard]] Result<void> check_mariadb_url(std::string_view url);
 // The same for PostgreSQL, whose libpq names in its messages what it takes for the host.
 [[nodiscard]] Result<void> check_postgresql_url(std::string_view url);
 

@@ -19,19 +19,22 @@ extern const Backend kSqlite;
 extern const Backend kMemory;
 extern const Backend kMongodb;
 extern const Backend kPostgresql;
+extern const Backend kMariadb;
 
 }  // namespace stores
 
 namespace {
 
 constexpr std::array kBackends = {
-    &stores::kSqlite,
-    &stores::kMemory,
+    &stores::kSqlite,     &stores::kMemory,
 #ifdef IDMINT_MONGODB
     &stores::kMongodb,
 #endif
 #ifdef IDMINT_POSTGRESQL
     &stores::kPostgresql,
+#endif
+#ifdef IDMINT_MARIADB
+    &stores::kMariadb,
 #endif
 };
 
@@ -40,9 +43,10 @@ struct Optional {
   std::string_view scheme;
   std::string_view option;
 };
-constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"},
-                                  Optional{"postgresql", "-DIDMINT_POSTGRESQL=ON"},
-                                  Optional{"postgres", "-DIDMINT_POSTGRESQL=ON"}};
+constexpr std::array kOptional = {
+    Optional{"mongodb", "-DIDMINT_MONGODB=ON"}, Optional{"postgresql", "-DIDMINT_POSTGRESQL=ON"},
+    Optional{"postgres", "-DIDMINT_POSTGRESQL=ON"}, Optional{"mysql", "-DIDMINT_MARIADB=ON"},
+    Optional{"mariadb", "-DIDMINT_MARIADB=ON"}};
 
 // Null: the URL is of no known kind.
 const stores::Backend* backend_of(std::string_view url) {

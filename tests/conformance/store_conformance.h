@@ -26,6 +26,9 @@
 #ifdef IDMINT_CONFORMANCE_MONGODB
 #include "tests/servers/mongo.h"
 #endif
+#ifdef IDMINT_CONFORMANCE_MARIADB
+#include "tests/servers/mariadb.h"
+#endif
 #ifdef IDMINT_CONFORMANCE_POSTGRESQL
 #include "tests/servers/postgresql.h"
 #endif
@@ -54,6 +57,16 @@ inline const std::array kStores = {
     StoreUnderTest{"mongodb_standalone",
                    [](const fakes::TempFolder& folder) {
                      return servers::mongo_standalone().url(database(folder));
+                   },
+                   true},
+};
+
+#elif defined(IDMINT_CONFORMANCE_MARIADB)
+
+inline const std::array kStores = {
+    StoreUnderTest{"mysql",
+                   [](const fakes::TempFolder& folder) {
+                     return servers::mariadb_server().database(database(folder));
                    },
                    true},
 };

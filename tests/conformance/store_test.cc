@@ -845,7 +845,8 @@ TEST_P(StoreConformance, WithoutLeaveNothingIsMade) {
 INSTANTIATE_TEST_SUITE_P(Stores, StoreConformance, testing::ValuesIn(kStores),
                          [](const auto& param) { return std::string(param.param.name); });
 
-#if !defined(IDMINT_CONFORMANCE_MONGODB) && !defined(IDMINT_CONFORMANCE_POSTGRESQL)
+#if !defined(IDMINT_CONFORMANCE_MONGODB) && !defined(IDMINT_CONFORMANCE_POSTGRESQL) && \
+    !defined(IDMINT_CONFORMANCE_MARIADB)
 
 TEST(StoreUrls, EveryKindIsListedAndTested) {
   std::vector<std::string_view> listed;
@@ -857,6 +858,9 @@ TEST(StoreUrls, EveryKindIsListedAndTested) {
 #endif
 #ifdef IDMINT_POSTGRESQL
   tested.emplace_back("postgresql");  // by postgresql_conformance_test
+#endif
+#ifdef IDMINT_MARIADB
+  tested.emplace_back("mysql");  // by mariadb_conformance_test
 #endif
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(tested));
 }
@@ -872,6 +876,9 @@ TEST(StoreUrls, TheKindOfAUrlIsThatOfItsScheme) {
 #ifdef IDMINT_MONGODB
   EXPECT_EQ(store_kind("mongodb+srv://h/d"), store_kind("mongodb://h/d"));
   EXPECT_TRUE(store_kind("mongodb://h/d")->has_documents);
+#endif
+#ifdef IDMINT_MARIADB
+  EXPECT_EQ(store_kind("mariadb://h/d"), store_kind("mysql://h/d"));
 #endif
 #ifdef IDMINT_POSTGRESQL
   EXPECT_EQ(store_kind("postgres://h/d"), store_kind("postgresql://h/d"));

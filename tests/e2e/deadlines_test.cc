@@ -1,6 +1,6 @@
 // A call ends by its deadline, whatever its store does: the strategies, by the number of threads
 // that share a sequence, while the store stands still. Of SQLite another process holds the lock;
-// every member of MongoDB's set is frozen, and every process of PostgreSQL's server.
+// every member of MongoDB's set is frozen, and every process of the server of another store.
 //
 // The deadline is 1 s, or $IDMINT_DEADLINE_MS. What a machine without time for us adds to it is
 // measured beside: threads that only wait as long.
@@ -31,6 +31,8 @@
 #include "stores/spi/unique_index.h"
 #if defined(IDMINT_DEADLINES_MONGODB)
 #include "tests/servers/mongo.h"
+#elif defined(IDMINT_DEADLINES_MARIADB)
+#include "tests/servers/mariadb.h"
 #elif defined(IDMINT_DEADLINES_POSTGRESQL)
 #include "tests/servers/postgresql.h"
 #else
@@ -199,10 +201,16 @@ TEST(Deadlines, OfMongodbWithEveryMemberFrozen) {
   expect_values(cells);
 }
 
-#elif defined(IDMINT_DEADLINES_POSTGRESQL)
+#elif defined(IDMINT_DEADLINES_MARIADB) || defined(IDMINT_DEADLINES_POSTGRESQL)
 
-TEST(Deadlines, OfPostgresqlWithTheServerFrozen) {
-  servers::PostgresqlServer server;
+#if defined(IDMINT_DEADLINES_MARIADB)
+using FrozenServer = servers::MariadbServer;
+#else
+using FrozenServer = servers::PostgresqlServer;
+#endif
+
+TEST(Deadlines, WithTheServerFrozen) {
+  FrozenServer server;
   const std::string url = server.database("ids");
   create_all(url);
   const auto store = Store::open(url, {.deadline = deadline()}).value();

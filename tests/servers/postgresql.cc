@@ -1,13 +1,8 @@
 #include "tests/servers/postgresql.h"
 
-#include <fcntl.h>
-#include <grp.h>
 #include <libpq-fe.h>
-#include <pwd.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -30,54 +25,15 @@ const std::string& programs() {
 }
 
 // Whom the servers run as; null: as whoever runs the tests.
-const passwd* server_user() {
-  static const passwd* const user = ::geteuid() == 0 ? ::getpwnam("postgres") : nullptr;
-  if (::geteuid() == 0 && user == nullptr) give_up("run by root, and there is no user postgres");
+const passwd* owner() {
+  static const passwd* const user = user_of_servers("postgres");
   return user;
 }
 
-void hand_over(const std::string& path) {
-  if (const passwd* const user = server_user();
-      user != nullptr && ::chown(path.c_str(), user->pw_uid, user->pw_gid) != 0)
-    give_up("cannot hand over " + path);
-}
-
-// Starts one of its programs, with its output in the file.
-pid_t spawn(std::vector<std::string> words, const std::string& log) {
-  words[0] = programs() + "/" + words[0];
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  const passwd* const user = server_user();
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) give_up("cannot fork");
-  if (child > 0) return child;
-  const int null = ::open("/dev/null", O_RDWR);
-  const int out = ::open(log.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644);
-  ::dup2(null, 0);
-  for (const int fd : {1, 2}) ::dup2(out, fd);
-  if (user != nullptr && (::initgroups(user->pw_name, user->pw_gid) != 0 ||
-                          ::setgid(user->pw_gid) != 0 || ::setuid(user->pw_uid) != 0))
-    ::_exit(126);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // after the change of user, which clears it
-  if (::getppid() != parent) ::_exit(1);
-  if (::chdir("/") != 0) ::_exit(1);
-  ::execv(pointers[0], pointers.data());
-  ::_exit(127);
-}
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void run_program(std::vector<std::string> words, const std::string& log) {
-  const std::string what = words[0];
-  const pid_t child = spawn(std::move(words), log);
-  int status = 0;
-  if (::waitpid(child, &status, 0) != child || status != 0)
-    give_up(what + " failed:\n" + contents(log));
+// One of its programs, with what follows it.
+std::vector<std::string> program(const std::string& name, std::vector<std::string> words) {
+  words.insert(words.begin(), programs() + "/" + name);
+  return words;
 }
 
 // 'Z': ended, and nobody has asked how; 0: gone.
@@ -85,11 +41,6 @@ char state_of(pid_t pid) {
   const std::string stat = contents("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t at = stat.rfind(')');
   return at == std::string::npos || at + 2 >= stat.size() ? '\0' : stat[at + 2];
-}
-
-void append(const std::string& path, const std::vector<std::string>& lines) {
-  std::ofstream file(path, std::ios::app);
-  for (const std::string& line : lines) file << line << '\n';
 }
 
 }  // namespace
@@ -107,10 +58,10 @@ std::string ask_postgresql(const std::string& url, const std::string& sql) {
 }
 
 PostgresqlServer::PostgresqlServer(const std::vector<std::string>& settings) {
-  hand_over(folder_.folder());
-  run_program({"initdb", "--pgdata", data(), "--auth", "trust", "--username", "postgres",
-               "--encoding", "UTF8", "--locale", "C", "--no-sync"},
-              folder_.path("initdb.log"));
+  hand_over(folder_.folder(), owner());
+  run_program(program("initdb", {"--pgdata", data(), "--auth", "trust", "--username", "postgres",
+                                 "--encoding", "UTF8", "--locale", "C", "--no-sync"}),
+              owner(), folder_.path("initdb.log"));
   append(data() + "/postgresql.conf",
          {"shared_buffers = '16MB'", "max_wal_size = '256MB'", "log_min_messages = warning",
           "wal_keep_size = '64MB'", "wal_retrieve_retry_interval = '100ms'",
@@ -120,12 +71,13 @@ PostgresqlServer::PostgresqlServer(const std::vector<std::string>& settings) {
 }
 
 PostgresqlServer::PostgresqlServer(StandbyOf of) {
-  hand_over(folder_.folder());
-  run_program({"pg_basebackup", "--pgdata", data(), "--wal-method", "stream", "--checkpoint",
-               "fast", "--write-recovery-conf", "--no-sync", "--dbname",
-               "host=127.0.0.1 user=postgres application_name=standby port=" +
-                   std::to_string(of.primary.port())},
-              folder_.path("pg_basebackup.log"));
+  hand_over(folder_.folder(), owner());
+  run_program(
+      program("pg_basebackup", {"--pgdata", data(), "--wal-method", "stream", "--checkpoint",
+                                "fast", "--write-recovery-conf", "--no-sync", "--dbname",
+                                "host=127.0.0.1 user=postgres application_name=standby port=" +
+                                    std::to_string(of.primary.port())}),
+      owner(), folder_.path("pg_basebackup.log"));
   start_anywhere();
 }
 
@@ -184,9 +136,10 @@ void PostgresqlServer::start_anywhere() {
 }
 
 bool PostgresqlServer::start() {
-  pid_ = spawn({"postgres", "-D", data(), "-p", std::to_string(port_), "-c",
-                "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="},
-               folder_.path("postgres.log"));
+  pid_ =
+      spawn(program("postgres", {"-D", data(), "-p", std::to_string(port_), "-c",
+                                 "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}),
+            owner(), folder_.path("postgres.log"));
   // Whoever answers may be another.
   const bool up = wait_for(
       [&] {

@@ -1,6 +1,8 @@
 // The programs of servers that tests start, and waiting for them.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -8,6 +10,9 @@
 #include <iostream>
 #include <string>
 #include <thread>
+#include <vector>
+
+struct passwd;
 
 namespace idmint::servers {
 
@@ -38,5 +43,26 @@ bool wait_for(Condition condition, std::chrono::seconds longest) {
   }
   return false;
 }
+
+// The path of a program, on the PATH or where Debian has those of the system. Gives up if there is
+// none.
+[[nodiscard]] std::string path_of_program(const std::string& name);
+
+// Whom servers that do not run as root run as: the user of that name, or else nobody. Null: the
+// tests are not run by root, and the servers run as whoever runs them.
+[[nodiscard]] const passwd* user_of_servers(const char* name);
+// Gives the file or folder to the user; to null it does nothing.
+void hand_over(const std::string& path, const passwd* user);
+
+// Starts a program as the user, with its input from one file, and its output at the end of another.
+// The kernel kills it when the process that started it ends.
+[[nodiscard]] pid_t spawn(std::vector<std::string> words, const passwd* user,
+                          const std::string& log, const std::string& in = "/dev/null");
+// Runs one to its end. Gives up if it fails, with what it said.
+void run_program(std::vector<std::string> words, const passwd* user, const std::string& log,
+                 const std::string& in = "/dev/null");
+
+[[nodiscard]] std::string contents(const std::string& path);
+void append(const std::string& path, const std::vector<std::string>& lines);
 
 }  // namespace idmint::servers

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -119,6 +120,14 @@ std::int64_t Row::integer(int column) const {
 std::string_view Row::bytes(int column) const {
   const int length = PQgetlength(rows_, at_, column);
   return {PQgetvalue(rows_, at_, column), static_cast<std::size_t>(std::max(length, 0))};
+}
+
+std::int64_t Rows::found() const {
+  if (rows_ == nullptr) return 0;
+  const std::string_view digits = PQcmdTuples(rows_.get());
+  std::int64_t count = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  return count;
 }
 
 // ---- connecting

@@ -15,35 +15,18 @@
 
 #include "idmint/clock.h"
 #include "idmint/result.h"
-#include "idmint/uuid.h"
 #include "stores/postgresql/address.h"
 #include "stores/postgresql/driver.h"
 #include "stores/sessions.h"
+#include "stores/sql/query.h"
 
 namespace idmint::stores::postgresql {
 
-enum class Kind : std::uint8_t {
-  kRead,     // it changes nothing: after a failure it may be sent again
-  kWrite,    // allowed in a store in doubt too
-  kHandOut,  // hands out or makes something: refused in a store in doubt
-};
+using sql::Kind;
+using sql::Query;
 
-// A statement. From its second use in a connection on it is prepared there, under its name, which
-// no other query has. It is one transaction by itself.
-struct Query {
-  const char* name;
-  const char* sql;
-  Kind kind;
-  const char* rights = "";  // that the user needs besides USAGE on the schema, for messages
-};
-
-// Those of $1, $2 and so on, as text.
+// The values of a statement, as text.
 using Values = std::vector<std::string>;
-
-inline std::string text_of(std::int64_t value) { return std::to_string(value); }
-inline std::string text_of(const Uuid& id) { return id.to_string(); }
-inline std::string text_of(std::string_view text) { return std::string(text); }
-[[nodiscard]] Values values_of(const auto&... values) { return {text_of(values)...}; }
 
 // An array of PostgreSQL, as text.
 [[nodiscard]] std::string array_of(std::span<const std::string> texts);
@@ -71,10 +54,8 @@ class Rows {
   explicit Rows(PGresult* rows) : rows_(rows) {}
   [[nodiscard]] int size() const { return rows_ == nullptr ? 0 : PQntuples(rows_.get()); }
   [[nodiscard]] bool empty() const { return size() == 0; }
-  // No row was found, inserted or updated: the statement did nothing.
-  [[nodiscard]] bool changed_nothing() const {
-    return rows_ != nullptr && std::string_view(PQcmdTuples(rows_.get())) == "0";
-  }
+  // How many rows the statement found, inserted or updated.
+  [[nodiscard]] std::int64_t found() const;
   // REQUIRES: 0 <= at < size().
   [[nodiscard]] Row operator[](int at) const { return {rows_.get(), at}; }
 

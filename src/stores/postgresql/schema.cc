@@ -1,10 +1,40 @@
 #include "stores/postgresql/schema.h"
 
-#include "stores/postgresql/names.h"
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "stores/postgresql/sqlstate.h"
 #include "stores/sql/rows.h"
 
 namespace idmint::stores::postgresql {
 namespace {
+
+using std::chrono::milliseconds;
+
+// How a connection is to be, whatever the server, the database or the user say. A statement that
+// nobody waits for any more is ended by the server after the deadline of the store.
+constexpr Query kSetUp{
+    "set_up",
+    "SELECT pg_is_in_recovery(),"
+    " set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
+    "  WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),"
+    " set_config('default_transaction_isolation', 'read committed', false),"
+    " set_config('default_transaction_read_only', CASE $2::bigint WHEN 1 THEN 'on'"
+    "  ELSE current_setting('default_transaction_read_only') END, false),"
+    " set_config('statement_timeout', $1::text, false),"
+    " set_config('lock_timeout', $1::text, false),"
+    " set_config('search_path', '', false)",
+    Kind::kRead};
+
+// The deadline as a setting of the server, which has whole ms and takes 0 for no end.
+std::string server_timeout(milliseconds deadline) {
+  constexpr milliseconds longest{std::numeric_limits<std::int32_t>::max()};
+  return std::to_string(std::clamp(deadline, milliseconds{1}, longest).count());
+}
 
 #define IDMINT_TIMELINE "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)"
 #define IDMINT_SYSTEM "(SELECT system_identifier::text FROM pg_control_system())"
@@ -93,44 +123,122 @@ Settings settings_in(const Row& row, int at) {
           .synchronous_commit = std::string(row.bytes(at + 2))};
 }
 
+// All tables, and the record. They fail where a part of it is there already.
+std::string statements_that_make(const Uuid& id, bool with_schema) {
+  std::string sql = with_schema ? "CREATE SCHEMA idmint;" : "";
+  sql += kTables;
+  sql += "INSERT INTO idmint.store (id, schema, system, timeline) VALUES ('" + id.to_string() +
+         "', " + std::to_string(Engine::kSchemaVersion) +
+         ", " IDMINT_SYSTEM ", " IDMINT_TIMELINE ");";
+  return sql;
+}
+
 }  // namespace
 
-extern const Query kSettle;
-constinit const Query kSettle{
+constinit const Query Engine::kSettle{
     "settle", "UPDATE idmint.store SET system = " IDMINT_SYSTEM ", timeline = " IDMINT_TIMELINE,
     Kind::kWrite, "SELECT and UPDATE on idmint.store"};
 
-std::expected<std::optional<Record>, Failure> read_record(Connection& connection,
-                                                          std::string_view definition,
-                                                          SteadyTime until) {
-  auto rows = connection.run(kRecord, values_of(stored_name(definition)), until);
-  if (!rows) {
-    const bool none = rows.error().reason == "42P01" || rows.error().reason == "3F000";
-    if (none) return std::nullopt;
-    return std::unexpected(std::move(rows.error()));
+std::string Engine::names(std::span<const std::string> names) {
+  std::vector<std::string> stored;
+  stored.reserve(names.size());
+  for (const std::string& name : names) stored.push_back(stored_name(name));
+  return array_of(stored);
+}
+
+Values Engine::records(std::span<const NewCounter> counters) {
+  std::vector<std::string> names;
+  std::vector<std::int64_t> first;
+  std::vector<std::int64_t> last;
+  std::vector<std::int64_t> stride;
+  for (const NewCounter& counter : counters) {
+    names.push_back(stored_name(counter.name));
+    first.push_back(counter.bounds.first);
+    last.push_back(counter.bounds.last);
+    stride.push_back(counter.bounds.stride);
   }
-  if (rows->empty()) return std::nullopt;
+  return {array_of(names), array_of(first), array_of(last), array_of(stride)};
+}
+
+// A prefix may end within a character, or hold what no text of PostgreSQL does.
+Values Engine::prefix(std::string_view prefix) {
+  std::string_view from = prefix.substr(0, prefix.find('\0'));
+  while (!is_utf8(from)) from.remove_suffix(1);
+  return {std::string(from), std::string(kHexName)};
+}
+
+std::expected<std::unique_ptr<Connection>, Failure> Engine::login(const Address& address,
+                                                                  std::size_t server,
+                                                                  milliseconds deadline,
+                                                                  Access access, SteadyTime until) {
+  auto connection = Connection::open(address.servers[server], until);
+  if (!connection) return connection;
+  const std::int64_t read_only = access == Access::kReadOnly ? 1 : 0;
+  auto set_up = (*connection)->run(kSetUp, {server_timeout(deadline), value(read_only)}, until);
+  if (!set_up) return std::unexpected(std::move(set_up.error()));
+  if (set_up->empty() || (*set_up)[0].integer(0) != 0)
+    return std::unexpected(Failure{
+        .error = {Code::kFailedPrecondition,
+                  "the server is a standby, which can lag behind; name the primary, or all servers "
+                  "of the cluster"},
+        .passing = address.servers.size() > 1});
+  return connection;
+}
+
+// One statement where there is a store.
+std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
+                                                       std::string_view definition,
+                                                       SteadyTime until) {
+  auto rows = connection.run(postgresql::kRecord, {stored_name(definition)}, until);
+  const bool no_table = !rows && (rows.error().reason == "42P01" || rows.error().reason == "3F000");
+  if (!rows && !no_table) return std::unexpected(std::move(rows.error()));
+  if (no_table || rows->empty()) {
+    rows = connection.run(kSite, {}, until);
+    if (!rows) return std::unexpected(std::move(rows.error()));
+    if (rows->empty()) return Site{};
+    return Site{.settings = settings_in((*rows)[0], 1), .has_schema = (*rows)[0].integer(0) != 0};
+  }
   const Row row = (*rows)[0];
-  Record record{.id = sql::uuid_in(row, 0),
-                .schema = row.integer(1),
-                .system = std::string(row.bytes(2)),
-                .timeline = std::string(row.bytes(3)),
-                .system_now = std::string(row.bytes(4)),
-                .timeline_now = std::string(row.bytes(5)),
-                .settings = settings_in(row, 6)};
-  record.settings.unlogged = row.bytes(9);
-  if (const std::string_view json = row.bytes(10); !json.empty()) record.definition = json;
-  return record;
+  Site site{.settings = settings_in(row, 6),
+            .has_schema = true,
+            .record = Record{.id = sql::uuid_in(row, 0),
+                             .schema = row.integer(1),
+                             .system = std::string(row.bytes(2)),
+                             .timeline = std::string(row.bytes(3)),
+                             .system_now = std::string(row.bytes(4)),
+                             .timeline_now = std::string(row.bytes(5))}};
+  site.settings.unlogged = row.bytes(9);
+  if (const std::string_view json = row.bytes(10); !json.empty()) site.record->definition = json;
+  return site;
 }
 
-std::expected<Site, Failure> read_site(Connection& connection, SteadyTime until) {
-  auto rows = connection.run(kSite, {}, until);
-  if (!rows) return std::unexpected(std::move(rows.error()));
-  if (rows->empty()) return Site{};
-  return Site{.has_schema = (*rows)[0].integer(0) != 0, .settings = settings_in((*rows)[0], 1)};
+// Of two that come here at once, one makes the store, and the other finds it made.
+std::expected<void, Failure> Engine::make(Connection& connection, const Uuid& id,
+                                          SteadyTime until) {
+  auto site = read_site(connection, "", until);
+  if (!site) return std::unexpected(std::move(site.error()));
+  auto made = connection.execute(statements_that_make(id, !site->has_schema), until);
+  if (made) return {};
+  Failure failure = std::move(made.error());
+  constexpr std::array<std::string_view, 4> kThere = {"23505", "42P06", "42P07", "42710"};
+  if (std::ranges::find(kThere, failure.reason) == kThere.end()) {
+    if (failure.reason == kInsufficientPrivilege)
+      failure.error.message +=
+          "; the user who makes a store needs CREATE on the database, or a schema idmint of its "
+          "own";
+    return std::unexpected(std::move(failure));
+  }
+  site = read_site(connection, "", until);
+  if (!site) return std::unexpected(std::move(site.error()));
+  if (site->record) return {};
+  return std::unexpected(
+      Failure{.error = {Code::kFailedPrecondition,
+                        "it has a schema idmint of another program (" + failure.error.message +
+                            "); it was left as it is: name another database"}});
 }
 
-std::optional<Error> refused_settings(const Settings& settings, std::string_view url) {
+std::optional<Error> Engine::refused_settings(const Site& site, std::string_view url) {
+  const Settings& settings = site.settings;
   const auto refuse = [&](const std::string& what, const std::string& instead) {
     return Error{Code::kFailedPrecondition, std::string(url) + ": " + what + "; " + instead};
   };
@@ -155,7 +263,7 @@ std::optional<Error> refused_settings(const Settings& settings, std::string_view
   return std::nullopt;
 }
 
-std::optional<Error> doubt_of(const Record& record, std::string_view url) {
+std::optional<Error> Engine::doubt_of(const Record& record, std::string_view url) {
   std::string why;
   if (record.is_elsewhere())
     why = "it is on the cluster " + record.system_now + " now, and was on " + record.system +
@@ -170,14 +278,6 @@ std::optional<Error> doubt_of(const Record& record, std::string_view url) {
                    "; what was handed out last may be missing in it; it can be read, and gives no "
                    "value until it is raised past every value in use",
                {Remedy::kRaiseStore, std::string(url), {"moved"}}};
-}
-
-std::string statements_that_make(const Uuid& id, bool with_schema) {
-  std::string sql = with_schema ? "CREATE SCHEMA idmint;" : "";
-  sql += kTables;
-  sql += "INSERT INTO idmint.store (id, schema, system, timeline) VALUES ('" + id.to_string() +
-         "', " + std::to_string(kSchemaVersion) + ", " IDMINT_SYSTEM ", " IDMINT_TIMELINE ");";
-  return sql;
 }
 
 }  // namespace idmint::stores::postgresql

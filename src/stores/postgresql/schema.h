@@ -26,22 +26,30 @@
 // without which a crash of the host loses what was acknowledged.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "idmint/result.h"
+#include "idmint/store.h"
 #include "idmint/uuid.h"
+#include "stores/postgresql/address.h"
 #include "stores/postgresql/connection.h"
+#include "stores/postgresql/names.h"
+#include "stores/sessions.h"
+#include "stores/spi/counter_store.h"
+#include "stores/sql/query.h"
 
 namespace idmint::stores::postgresql {
 
 // In the condition of each Query of Kind::kHandOut.
 #define IDMINT_TRUSTED "EXISTS (SELECT FROM idmint.trusted)"
-
-inline constexpr std::int64_t kSchemaVersion = 1;
 
 // What decides whether a crash of the server loses what it acknowledged.
 struct Settings {
@@ -49,12 +57,6 @@ struct Settings {
   std::string full_page_writes{};
   std::string synchronous_commit{};
   std::string unlogged{};  // tables of ours that a crash empties
-};
-
-// The database, where it has no store yet.
-struct Site {
-  bool has_schema = false;  // idmint
-  Settings settings{};
 };
 
 // What the store says of itself, and the server of itself, at one time.
@@ -66,7 +68,6 @@ struct Record {
 
   std::string system_now{};
   std::string timeline_now{};
-  Settings settings{};
   // The definition that was asked for with it, if it is there.
   std::optional<std::string> definition{};
 
@@ -74,23 +75,48 @@ struct Record {
   [[nodiscard]] bool is_elsewhere() const { return system != system_now; }
 };
 
-// Read in one statement, with the definition of a name. Nothing: there is no store.
-[[nodiscard]] std::expected<std::optional<Record>, Failure> read_record(Connection& connection,
-                                                                        std::string_view definition,
-                                                                        SteadyTime until);
+// As sql::Database asks for.
+struct Engine {
+  using Address = postgresql::Address;
+  using Connection = postgresql::Connection;
+  using Values = postgresql::Values;
+  using Rows = postgresql::Rows;
+  using Row = postgresql::Row;
+  using Record = postgresql::Record;
 
-[[nodiscard]] std::expected<Site, Failure> read_site(Connection& connection, SteadyTime until);
+  struct Site {
+    Settings settings{};
+    bool has_schema = false;  // idmint
+    std::optional<Record> record{};
+  };
 
-// The first of the settings under which a value that was acknowledged may be lost:
-// kFailedPrecondition, naming the one that would do. `url`: for messages.
-[[nodiscard]] std::optional<Error> refused_settings(const Settings& settings, std::string_view url);
-// As Store::doubt().
-[[nodiscard]] std::optional<Error> doubt_of(const Record& record, std::string_view url);
+  static constexpr std::string_view kRecord = "idmint.store";
+  static constexpr std::int64_t kSchemaVersion = 1;
+  static constexpr std::size_t kAtOnce = CounterStore::kMaxCounters;
+  static const Query kSettle;
 
-// All tables, and the record, for Connection::execute(). Fails where a part of it is there already.
-[[nodiscard]] std::string statements_that_make(const Uuid& id, bool with_schema);
+  static std::string value(std::int64_t value) { return std::to_string(value); }
+  static std::string value(const Uuid& id) { return id.to_string(); }
+  static std::string value(sql::Name name) { return stored_name(name.name); }
+  static std::string value(sql::Json json) { return std::string(json.json); }
+  static std::string names(std::span<const std::string> names);
+  static std::string numbers(std::span<const std::int64_t> numbers) { return array_of(numbers); }
+  static Values records(std::span<const NewCounter> counters);
+  static Values prefix(std::string_view prefix);
+  static Values workers(std::string_view pool, std::int64_t workers) {
+    return {value(sql::Name{pool}), value(workers)};
+  }
+  static std::string name_of(std::string_view stored) { return postgresql::name_of(stored); }
 
-// Takes the server as it is for the one that the store is complete on.
-extern const Query kSettle;
+  static std::expected<std::unique_ptr<Connection>, Failure> login(
+      const Address& address, std::size_t server, std::chrono::milliseconds deadline, Access access,
+      SteadyTime until);
+  static std::expected<Site, Failure> read_site(Connection& connection, std::string_view definition,
+                                                SteadyTime until);
+  static std::expected<void, Failure> make(Connection& connection, const Uuid& id,
+                                           SteadyTime until);
+  static std::optional<Error> refused_settings(const Site& site, std::string_view url);
+  static std::optional<Error> doubt_of(const Record& record, std::string_view url);
+};
 
 }  // namespace idmint::stores::postgresql

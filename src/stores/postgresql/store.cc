@@ -8,57 +8,16 @@
 
 #include <utility>
 
-#include "ids/lease_table.h"
 #include "stores/backend.h"
 #include "stores/postgresql/driver.h"
-#include "stores/postgresql/tables.h"
+#include "stores/postgresql/schema.h"
+#include "stores/sql/store.h"
 
 namespace idmint::stores {
 namespace postgresql {
-namespace {
 
-constexpr Query kClock{"clock", "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
-                       Kind::kRead};
+extern const sql::Statements kStatements;
 
-class PostgresqlStore final : public Store {
- public:
-  PostgresqlStore(Address address, const StoreOptions& options, Entropy& entropy)
-      : database_(std::move(address), options.deadline, options.access, entropy) {}
-
-  Result<void> open(const StoreOptions& options) {
-    return database_.open(options, [&](std::string_view json) {
-      definitions_.first().remember(options.first_definition, json);
-    });
-  }
-
-  const Uuid& id() const noexcept override { return database_.id(); }
-  std::string_view url() const noexcept override { return database_.url(); }
-  milliseconds deadline() const noexcept override { return database_.deadline(); }
-  CounterStore* counters() noexcept override { return counters_.get(); }
-  Catalog* catalog() noexcept override { return &definitions_; }
-  UniqueIndex* unique_index() noexcept override { return claims_.get(); }
-  LeaseTable* leases() noexcept override { return workers_.get(); }
-  std::optional<Error> doubt() override { return database_.doubt(); }
-  Result<void> settle(Settle /*how*/) override { return database_.settle(); }
-
-  Result<std::optional<Instant>> time(SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter_to_read(by);
-    if (!until) return std::unexpected(until.error());
-    const Result<Rows> rows = database_.run(kClock, {}, *until, "read the clock in");
-    if (!rows) return std::unexpected(rows.error());
-    if (rows->empty()) return std::nullopt;
-    return Instant{milliseconds{(*rows)[0].integer(0)}};
-  }
-
- private:
-  Database database_;
-  Definitions definitions_{database_};
-  const std::shared_ptr<CounterStore> counters_ = counters_of(database_);
-  const std::shared_ptr<UniqueIndex> claims_ = claims_of(database_);
-  const std::shared_ptr<LeaseTable> workers_ = workers_of(database_);
-};
-
-}  // namespace
 }  // namespace postgresql
 
 namespace {
@@ -69,7 +28,8 @@ Result<std::unique_ptr<Store>> open_postgresql(std::string_view url, const Store
     return std::unexpected(std::move(loaded.error()));
   Result<postgresql::Address> address = postgresql::parse_address(url);
   if (!address) return std::unexpected(std::move(address.error()));
-  auto store = std::make_unique<postgresql::PostgresqlStore>(*std::move(address), options, entropy);
+  auto store = std::make_unique<sql::SqlStore<postgresql::Engine>>(
+      *std::move(address), postgresql::kStatements, options, entropy);
   if (Result<void> ok = store->open(options); !ok) return std::unexpected(std::move(ok.error()));
   return store;
 }

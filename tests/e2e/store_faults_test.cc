@@ -1,5 +1,5 @@
-// A relay between idmint and a PostgreSQL server loses one reply in four, after the server has done
-// what it was asked for. IDMINT_FAULT_CALLS sets the number of calls.
+// A relay between idmint and the server of a store loses one reply in four, after the server has
+// done what it was asked for. IDMINT_FAULT_CALLS sets the number of calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -26,32 +26,93 @@
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/servers/loopback.h"
+#if defined(IDMINT_FAULTS_MARIADB)
+#include "tests/servers/mariadb.h"
+#elif defined(IDMINT_FAULTS_POSTGRESQL)
 #include "tests/servers/postgresql.h"
+#endif
 
 namespace idmint {
 namespace {
 
 constexpr std::chrono::milliseconds kLong = std::chrono::hours{1};
 
-// A statement as the protocol has it: by its name, once it is prepared, and before that by its
-// text.
-struct Sent {
-  std::string name;
-  std::string text;
+#if defined(IDMINT_FAULTS_MARIADB)
+
+using Server = servers::MariadbServer;
+
+std::string url_of_port(int port) {
+  return "mysql://root@127.0.0.1:" + std::to_string(port) + "/ids";
+}
+const std::string kAdvance = "INSERT INTO idmint_counters";
+const std::string kExtend = "UPDATE idmint_workers SET minted_until";
+
+// A statement as the protocol has it in one connection: it is prepared by its text, the reply has
+// its number, and the number executes it.
+class Statement {
+ public:
+  explicit Statement(std::string text) : text_(std::move(text)) {}
+
+  // Whether the message, which begins with 4 bytes of its own, executes it.
+  [[nodiscard]] bool is_executed_by(std::string_view message) {
+    constexpr char kPrepare = 0x16;
+    constexpr char kExecute = 0x17;
+    if (message.size() < 9) return false;
+    is_prepared_ = message[4] == kPrepare && message.contains(text_);
+    return message[4] == kExecute && !number_.empty() && message.substr(5, 4) == number_;
+  }
+  void reply(std::string_view message) {
+    if (std::exchange(is_prepared_, false) && message.size() >= 9) number_ = message.substr(5, 4);
+  }
+
+ private:
+  std::string text_;
+  std::string number_{};
+  bool is_prepared_ = false;
+};
+
+#elif defined(IDMINT_FAULTS_POSTGRESQL)
+
+using Server = servers::PostgresqlServer;
+
+std::string url_of_port(int port) {
+  return "postgresql://postgres@127.0.0.1:" + std::to_string(port) + "/ids";
+}
+const std::string kAdvance = "UPDATE idmint.counters SET taken_from";
+const std::string kExtend = "UPDATE idmint.workers SET minted_until";
+
+// A statement as the protocol has it in one connection: by its text, until it is prepared under a
+// name, and by that from then on.
+class Statement {
+ public:
+  explicit Statement(std::string text) : text_(std::move(text)) {}
 
   // Whether the message executes it.
-  [[nodiscard]] bool is_in(std::string_view message) const {
+  [[nodiscard]] bool is_executed_by(std::string_view message) {
     using namespace std::string_view_literals;
     constexpr std::string_view kExecute = "E\0\0\0\x09\0\0\0\0\0"sv;
-    return message.contains(kExecute) && (message.contains(name + '\0') || message.contains(text));
+    const std::size_t text = message.find(text_);
+    // Parse: 'P', the length, the name and NUL, the text.
+    if (message.starts_with('P') && text != std::string_view::npos && text > 6)
+      name_ = message.substr(5, text - 5);
+    return message.contains(kExecute) &&
+           (text != std::string_view::npos || (!name_.empty() && message.contains(name_)));
   }
+  void reply(std::string_view /*message*/) {}
+
+ private:
+  std::string text_;
+  std::string name_{};  // with the NUL
 };
+
+#endif
 
 // Between clients and a server of the loopback. One in four of the replies to the statement is not
 // sent on: the connection is closed when it comes.
 class LosingRelay {
  public:
-  LosingRelay(int target, Sent statement) : target_(target), statement_(std::move(statement)) {
+  LosingRelay(int target, std::string statement)
+      : target_(target), statement_(std::move(statement)) {
     listener_ = servers::listening_socket();
     port_ = servers::port_of(listener_);
     acceptor_ = std::thread([this] { accept_all(); });
@@ -95,6 +156,7 @@ class LosingRelay {
     const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_in address = servers::loopback(target_);
     bool open = ::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    Statement statement(statement_);
     bool lose = false;
     while (open && !ending_) {
       std::array<pollfd, 2> both = {pollfd{.fd = client, .events = POLLIN, .revents = 0},
@@ -103,9 +165,10 @@ class LosingRelay {
       std::string what;
       if (both[0].revents != 0) {
         open = send_on(client, server, &what);
-        lose = open && statement_.is_in(what) && ++requests_ % 4 == 0;
+        lose = open && statement.is_executed_by(what) && ++requests_ % 4 == 0;
       } else {
         open = send_on(server, lose ? -1 : client, &what);
+        statement.reply(what);
         if (lose) ++lost_;
         open = open && !lose;
       }
@@ -115,7 +178,7 @@ class LosingRelay {
   }
 
   const int target_;
-  const Sent statement_;
+  const std::string statement_;  // its text, or a part of it
   int listener_ = -1;
   int port_ = 0;
   std::atomic<bool> ending_{false};
@@ -125,22 +188,18 @@ class LosingRelay {
   std::vector<std::thread> serving_;  // the acceptor's
 };
 
-std::string url_of(const LosingRelay& relay) {
-  return "postgresql://postgres@127.0.0.1:" + std::to_string(relay.port()) + "/ids";
-}
-
 int calls() {
   const char* const wanted = std::getenv("IDMINT_FAULT_CALLS");
   return wanted != nullptr ? std::atoi(wanted) : 400;
 }
 
-TEST(PostgresqlFaults, OfValuesWhoseReplyIsLostNoneIsSaidNotToBeTaken) {
-  const servers::PostgresqlServer server;
+TEST(StoreFaults, OfValuesWhoseReplyIsLostNoneIsSaidNotToBeTaken) {
+  const Server server;
   const auto direct = Store::open(server.database("ids"));
   ASSERT_TRUE(direct) << direct.error().message;
   ASSERT_TRUE((*direct)->counters()->create("c", {1, kLargestValue}));
-  LosingRelay relay(server.port(), {"advance", "UPDATE idmint.counters SET taken_from"});
-  const auto store = Store::open(url_of(relay));
+  LosingRelay relay(server.port(), kAdvance);
+  const auto store = Store::open(url_of_port(relay.port()));
   ASSERT_TRUE(store) << store.error().message;
   std::set<std::int64_t> values;
   int unknown = 0;
@@ -160,16 +219,16 @@ TEST(PostgresqlFaults, OfValuesWhoseReplyIsLostNoneIsSaidNotToBeTaken) {
       << "each was done once";
 }
 
-TEST(PostgresqlFaults, OfAnExtensionWhoseReplyIsLostTheRepeatIsAnswered) {
-  const servers::PostgresqlServer server;
+TEST(StoreFaults, OfAnExtensionWhoseReplyIsLostTheRepeatIsAnswered) {
+  const Server server;
   const auto direct = Store::open(server.database("ids"));
   ASSERT_TRUE(direct) << direct.error().message;
   ASSERT_TRUE((*direct)->leases()->create_pool("p", 1));
   Result<Lease> lease = (*direct)->leases()->acquire(
       "p", {.token = Uuid(Uuid::Bytes{1}), .now = 1, .max_drift = 1, .terms = {.held = kLong}});
   ASSERT_TRUE(lease) << lease.error().message;
-  LosingRelay relay(server.port(), {"extend_lease", "UPDATE idmint.workers SET minted_until"});
-  const auto store = Store::open(url_of(relay));
+  LosingRelay relay(server.port(), kExtend);
+  const auto store = Store::open(url_of_port(relay.port()));
   ASSERT_TRUE(store) << store.error().message;
   int unknown = 0;
   for (int i = 0; i < calls() / 4; ++i) {

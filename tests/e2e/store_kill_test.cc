@@ -1,4 +1,4 @@
-// kill -9 of a PostgreSQL server, again and again, while eight processes take values and claims:
+// kill -9 of the server of a store, again and again, while eight processes take values and claims:
 // no value twice, nothing acknowledged lost, and nothing taken by a call that said it took nothing.
 // IDMINT_KILL_ROUNDS sets the number of rounds.
 #include <fcntl.h>
@@ -30,10 +30,37 @@
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/temp_folder.h"
+#if defined(IDMINT_KILL_MARIADB)
+#include "tests/servers/mariadb.h"
+#elif defined(IDMINT_KILL_POSTGRESQL)
 #include "tests/servers/postgresql.h"
+#endif
 
 namespace idmint {
 namespace {
+
+// The server, with a store in its database "ids". is_idle(): nothing that a client sent is being
+// done any more. claims(): how many its tables have, as text.
+#if defined(IDMINT_KILL_MARIADB)
+struct KilledServer : servers::MariadbServer {
+  KilledServer() : MariadbServer({"--log-bin", "--sync-binlog=1"}) {}
+  [[nodiscard]] bool is_idle() const {
+    return ask("SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'ids'") == "0";
+  }
+  [[nodiscard]] std::string claims() const {
+    return run("SELECT COUNT(*) FROM idmint_claims", "ids");
+  }
+};
+#elif defined(IDMINT_KILL_POSTGRESQL)
+struct KilledServer : servers::PostgresqlServer {
+  [[nodiscard]] bool is_idle() const {
+    return ask("SELECT count(*) FROM pg_stat_activity WHERE datname = 'ids'") == "0";
+  }
+  [[nodiscard]] std::string claims() const {
+    return run("SELECT count(*) FROM idmint.claims", "ids");
+  }
+};
+#endif
 
 constexpr int kProcesses = 8;
 // What is noted before each kill, and after the restart, or nothing is tried.
@@ -116,11 +143,11 @@ bool wait_until(const std::function<bool()>& condition) {
   return false;
 }
 
-TEST(PostgresqlKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
+TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
   const char* const wanted = std::getenv("IDMINT_KILL_ROUNDS");
-  const int rounds = wanted != nullptr ? std::atoi(wanted) : 20;
+  const int rounds = wanted != nullptr ? std::atoi(wanted) : 10;
   ASSERT_GT(rounds, 0);
-  servers::PostgresqlServer server;
+  KilledServer server;
   const std::string url = server.database("ids");
   const fakes::TempFolder folder;
   const auto log_of = [&](int process) { return folder.path("log" + std::to_string(process)); };
@@ -166,9 +193,7 @@ TEST(PostgresqlKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
     EXPECT_TRUE(WIFSIGNALED(status)) << "a process failed";
   }
   // What they sent last is over.
-  ASSERT_TRUE(wait_until([&] {
-    return server.ask("SELECT count(*) FROM pg_stat_activity WHERE datname = 'ids'") == "0";
-  }));
+  ASSERT_TRUE(wait_until([&] { return server.is_idle(); }));
 
   std::vector<Call> taken;
   // Of calls whose outcome is unknown, and of the one that each process may have been killed in.
@@ -203,7 +228,7 @@ TEST(PostgresqlKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
   EXPECT_EQ(std::ranges::adjacent_find(claims), claims.end()) << "claimed twice";
   const auto claimed = (*store)->unique_index()->claimed("s");
   ASSERT_TRUE(claimed) << claimed.error().message;
-  EXPECT_EQ(server.run("SELECT count(*) FROM idmint.claims", "ids"), std::to_string(*claimed));
+  EXPECT_EQ(server.claims(), std::to_string(*claimed));
   for (std::size_t at = 0; at < claims.size(); at += UniqueIndex::kMaxKeys) {
     const auto some = std::span(claims).subspan(
         at, std::min(claims.size() - at, std::size_t{UniqueIndex::kMaxKeys}));

@@ -1,0 +1,94 @@
+#include "stores/mariadb/address.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/url.h"
+
+namespace idmint::stores::mariadb {
+namespace {
+
+// Without its percent-encoding; a % that begins none stays.
+std::string plain_text(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = 0;
+    const char* const begin = text.data() + i + 1;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(begin, begin + 2, byte, 16).ptr == begin + 2) {
+      plain += static_cast<char>(byte);
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+// HOST, HOST:PORT or [IPV6]:PORT.
+std::optional<Server> server_in(std::string_view text) {
+  Server server;
+  std::size_t end = std::min(text.find(':'), text.size());
+  if (text.starts_with('[')) {
+    const std::size_t bracket = text.find(']');
+    if (bracket == std::string_view::npos) return std::nullopt;
+    server.host = text.substr(1, bracket - 1);
+    end = bracket + 1;
+  } else {
+    server.host = plain_text(text.substr(0, end));
+  }
+  if (server.host.empty()) server.host = "localhost";
+  if (end == text.size()) return server;
+  std::uint16_t port = 0;
+  const char* const last = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + end + 1, last, port);
+  if (text[end] != ':' || error != std::errc{} || stop != last || port == 0) return std::nullopt;
+  server.port = port;
+  return server;
+}
+
+}  // namespace
+
+Result<Address> parse_address(std::string_view url) {
+  if (Result<void> ok = check_mariadb_url(url); !ok) return std::unexpected(std::move(ok.error()));
+  Address address;
+  address.shown = redacted(url);
+  const auto unreadable = [&](const std::string& why) {
+    return refuse(address.shown + ": " + why + "; write mysql://USER@HOST:PORT/DATABASE");
+  };
+  const std::size_t begin = url.find("://");
+  if (begin == std::string_view::npos) return unreadable("not the URL of a database");
+  std::string_view rest = url.substr(begin + 3);
+  rest = rest.substr(0, rest.find('?'));
+  std::string_view hosts = rest.substr(0, rest.find('/'));
+  if (hosts.size() < rest.size()) address.database = plain_text(rest.substr(hosts.size() + 1));
+  if (address.database.empty()) return unreadable("it names no database");
+  if (const std::size_t at = hosts.rfind('@'); at != std::string_view::npos) {
+    const std::string_view user = hosts.substr(0, at);
+    const std::size_t colon = std::min(user.find(':'), user.size());
+    address.user = plain_text(user.substr(0, colon));
+    if (colon < user.size()) address.password = plain_text(user.substr(colon + 1));
+    hosts.remove_prefix(at + 1);
+  }
+  std::string socket;
+  each_option(url, [&](std::string_view name, std::string_view value) {
+    if (name == "socket") socket = plain_text(value);
+  });
+  for (;;) {
+    const std::string_view host = hosts.substr(0, hosts.find(','));
+    std::optional<Server> server = server_in(host);
+    if (!server) return unreadable("the server " + std::string(host) + " has no such form");
+    server->socket = socket;
+    address.servers.push_back(*std::move(server));
+    if (host.size() == hosts.size()) return address;
+    hosts.remove_prefix(host.size() + 1);
+  }
+}
+
+}  // namespace idmint::stores::mariadb

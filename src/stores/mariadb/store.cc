@@ -1,0 +1,51 @@
+// mysql://... and mariadb://...: tables in a database of MariaDB. schema.h has them.
+//
+// Each call that changes something is one statement, which is a transaction by itself, and is
+// durable when it is answered: idmint refuses a server whose settings would not keep the value. One
+// that hands something out has in its own condition that the store is complete on this server
+// (schema.h).
+#include "idmint/store.h"
+
+#include <utility>
+
+#include "stores/backend.h"
+#include "stores/mariadb/driver.h"
+#include "stores/mariadb/schema.h"
+#include "stores/sql/store.h"
+
+namespace idmint::stores {
+namespace mariadb {
+
+extern const sql::Statements kStatements;
+
+}  // namespace mariadb
+
+namespace {
+
+Result<std::unique_ptr<Store>> open_mariadb(std::string_view url, const StoreOptions& options,
+                                            Entropy& entropy) {
+  if (Result<void> loaded = mariadb::load_libmariadb(); !loaded)
+    return std::unexpected(std::move(loaded.error()));
+  Result<mariadb::Address> address = mariadb::parse_address(url);
+  if (!address) return std::unexpected(std::move(address.error()));
+  auto store = std::make_unique<sql::SqlStore<mariadb::Engine>>(
+      *std::move(address), mariadb::kStatements, options, entropy);
+  if (Result<void> ok = store->open(options); !ok) return std::unexpected(std::move(ok.error()));
+  return store;
+}
+
+}  // namespace
+
+extern const Backend kMariadb;
+constinit const Backend kMariadb{
+    .kind = {.scheme = "mysql",
+             .example = "mysql://USER@HOST/DATABASE",
+             .about = "MariaDB 10.11 or later, any number of hosts; a fail-over that may have lost "
+                      "values is noticed",
+             .durability = "every value is in InnoDB's log, and in the binary log where there is "
+                           "one, before it is handed out",
+             .shared = true},
+    .other_scheme = "mariadb",
+    .open = open_mariadb};
+
+}  // namespace idmint::stores

@@ -1,0 +1,312 @@
+// What a store of MariaDB refuses, and what its servers do to it. The conformance suite has what it
+// has in common with the others.
+#include "idmint/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "ids/lease_table.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
+#include "tests/fakes/code_of.h"
+#include "tests/servers/mariadb.h"
+
+namespace idmint {
+namespace {
+
+using fakes::code_of;
+using servers::MariadbServer;
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr milliseconds kPatient = std::chrono::minutes{1};
+
+// With a counter "c" that begins with 1.
+std::unique_ptr<Store> with_counter(const std::string& url, milliseconds deadline = kPatient) {
+  Result<std::unique_ptr<Store>> store = Store::open(url, {.deadline = deadline});
+  if (!store) {
+    ADD_FAILURE() << store.error().message;
+    std::abort();
+  }
+  const Result<void> made = (*store)->counters()->create("c", {1, kLargestValue});
+  EXPECT_TRUE(made) << fakes::why(made);
+  return *std::move(store);
+}
+
+Result<Range> take(Store& store) { return store.counters()->advance("c", 1, Take::kAll); }
+
+struct Setting {
+  std::string name;
+  std::string wrong;
+  std::string right;
+};
+
+TEST(MariadbSettings, WithoutWhatACrashNeedsItIsRefusedAndServedAgainWithIt) {
+  const MariadbServer server({"--log-bin", "--sync-binlog=1"});
+  const std::string url = server.database("ids");
+  for (const auto& [name, wrong, right] :
+       std::vector<Setting>{{"innodb_flush_log_at_trx_commit", "2", "1"},
+                            {"sync_binlog", "0", "1"},
+                            {"read_only", "1", "OFF"}}) {
+    server.run("SET GLOBAL " + name + " = " + wrong);
+    const auto refused = Store::open(url);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+    EXPECT_THAT(fakes::why(refused), HasSubstr("set " + name + " = " + right));
+    server.run("SET GLOBAL " + name + " = " + right);
+    const auto store = with_counter(url);
+    const auto before = take(*store);
+    ASSERT_TRUE(before) << fakes::why(before);
+    // What a connection that is open has of it, too.
+    server.run("SET GLOBAL " + name + " = " + wrong);
+    const auto later = take(*store);
+    EXPECT_EQ(code_of(later), Code::kFailedPrecondition) << name;
+    EXPECT_THAT(fakes::why(later), HasSubstr("set " + name + " = " + right));
+    server.run("SET GLOBAL " + name + " = " + right);
+    const auto after = take(*store);
+    ASSERT_TRUE(after) << fakes::why(after);
+    EXPECT_EQ(after->first, before->first + 1);
+  }
+}
+
+// Those that a server has from its start on.
+TEST(MariadbSettings, WhatAServerWasStartedWithIsRefused) {
+  const std::vector<Setting> all = {
+      {"--innodb-doublewrite=OFF", "", "set innodb_doublewrite = ON"},
+      {"--innodb-flush-method=nosync", "", "set innodb_flush_method = O_DIRECT"},
+      {"--binlog-format=STATEMENT", "", "set binlog_format = MIXED"},
+      {"--version=8.0.33", "", "is not MariaDB"}};
+  for (const auto& [option, _, advice] : all) {
+    const MariadbServer server({"--log-bin", "--sync-binlog=1", option});
+    const auto refused = Store::open(server.database("ids"));
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << option;
+    EXPECT_THAT(fakes::why(refused), HasSubstr(advice)) << option;
+    EXPECT_EQ(
+        server.run("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'ids'"),
+        "0")
+        << "nothing was made";
+  }
+}
+
+TEST(MariadbSettings, TablesOfAnotherEngineAreRefused) {
+  const std::string url = servers::mariadb_server().database("engines");
+  with_counter(url);
+  servers::mariadb_server().run("ALTER TABLE idmint_store ENGINE = MyISAM", "engines");
+  const auto refused = Store::open(url);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("ALTER TABLE idmint_store ENGINE = InnoDB"));
+}
+
+TEST(MariadbSettings, AnotherProgramsTablesAreLeftAlone) {
+  const std::string url = servers::mariadb_server().database("theirs");
+  servers::mariadb_server().run("CREATE TABLE idmint_counters (n int)", "theirs");
+  const auto refused = Store::open(url);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("of another program"));
+}
+
+// ---- who may
+
+TEST(MariadbUsers, AWrongPasswordIsRefusedAndNoneIsShown) {
+  const MariadbServer& server = servers::mariadb_server();
+  with_counter(server.database("users"));
+  server.run(
+      "CREATE OR REPLACE USER minter@'127.0.0.1' IDENTIFIED BY 'ge@heim';"
+      "GRANT SELECT, INSERT, UPDATE ON users.* TO minter@'127.0.0.1'");
+  const auto wrong = Store::open(server.url("users", "minter:geheimer"));
+  EXPECT_EQ(code_of(wrong), Code::kUnauthenticated);
+  EXPECT_THAT(fakes::why(wrong), AllOf(HasSubstr("minter:***@"), Not(HasSubstr("geheim"))));
+  const auto right = Store::open(server.url("users", "minter:ge%40heim"));
+  ASSERT_TRUE(right) << fakes::why(right);
+  EXPECT_TRUE(take(**right));
+  const auto unclear = Store::open(server.url("users", "minter:ge@heim"));
+  EXPECT_EQ(code_of(unclear), Code::kInvalidArgument);
+  EXPECT_THAT(fakes::why(unclear), Not(HasSubstr("heim")));
+}
+
+// The rights as docs/stores.md grants them.
+constexpr std::array kRightsToMint = {
+    "SELECT ON idmint_store",    "SELECT ON idmint_definitions", "SELECT ON idmint_counters",
+    "INSERT ON idmint_counters", "UPDATE ON idmint_counters",    "SELECT ON idmint_spaces",
+    "SELECT ON idmint_claims",   "INSERT ON idmint_claims",      "SELECT ON idmint_workers",
+    "INSERT ON idmint_workers",  "UPDATE ON idmint_workers"};
+constexpr std::array kRightsToMake = {"INSERT ON idmint_definitions",
+                                      "UPDATE ON idmint_definitions", "UPDATE ON idmint_spaces",
+                                      "INSERT ON idmint_spaces", "UPDATE ON idmint_store"};
+
+// Of the database "rights", by a user who has only what the test grants.
+class MariadbRights : public testing::Test {
+ protected:
+  MariadbRights() {
+    const auto owner = with_counter(server_.database("rights"));
+    EXPECT_TRUE(owner->unique_index()->create_space("s"));
+    EXPECT_TRUE(owner->leases()->create_pool("p", 2));
+    EXPECT_TRUE(owner->catalog()->define(SequenceDefinition{.name = "orders", .last = 9}));
+    server_.run("CREATE OR REPLACE USER lesser@'127.0.0.1'");
+  }
+
+  void grant(const char* right) { change("GRANT ", right, " TO "); }
+  void revoke(const char* right) { change("REVOKE ", right, " FROM "); }
+  Result<std::unique_ptr<Store>> open() {
+    return Store::open(server_.url("rights", "lesser"), {.create = false});
+  }
+
+  // All that hands something out.
+  Result<void> mint() {
+    const auto store = open();
+    if (!store) return std::unexpected(store.error());
+    if (const auto found = (*store)->catalog()->find("orders"); !found)
+      return std::unexpected(found.error());
+    if (const auto taken = take(**store); !taken) return std::unexpected(taken.error());
+    const std::vector<std::int64_t> keys = {++key_};
+    if (const auto ours = (*store)->unique_index()->insert("s", keys); !ours)
+      return std::unexpected(ours.error());
+    const auto lease = (*store)->leases()->acquire(
+        "p", {.token = Uuid(Uuid::Bytes{1}), .now = 1, .max_drift = 1'000'000});
+    if (!lease) return std::unexpected(lease.error());
+    return (*store)->leases()->release("p", lease->worker, lease->token, lease->generation);
+  }
+
+  // All that makes something, changes a definition or ends a doubt.
+  Result<void> make() {
+    const auto store = open();
+    if (!store) return std::unexpected(store.error());
+    const std::string name = "new" + std::to_string(++key_);
+    if (auto made = (*store)->counters()->create(name, {1, 9}); !made) return made;
+    if (auto made = (*store)->unique_index()->create_space(name); !made) return made;
+    if (auto closed = (*store)->unique_index()->close_space(name); !closed) return closed;
+    if (auto made = (*store)->leases()->create_pool(name, 1); !made) return made;
+    const auto old = (*store)->catalog()->define(SequenceDefinition{.name = name, .last = 9});
+    if (!old) return std::unexpected(old.error());
+    const auto altered =
+        (*store)->catalog()->replace(*old, SequenceDefinition{.name = name, .last = 10});
+    if (!altered) return std::unexpected(altered.error());
+    server_.run("UPDATE idmint_store SET server = 77", "rights");
+    Result<void> settled = (*store)->settle();
+    if (!settled) {
+      EXPECT_TRUE(Store::open(server_.url("rights")).value()->settle());
+    }
+    return settled;
+  }
+
+  static void expect_named(const Result<void>& refused, std::string_view right) {
+    const std::size_t on = right.find(" ON ");
+    EXPECT_EQ(code_of(refused), Code::kPermissionDenied) << right;
+    EXPECT_THAT(fakes::why(refused), AllOf(HasSubstr(std::string(right.substr(0, on))),
+                                           HasSubstr(std::string(right.substr(on + 4)))))
+        << right;
+  }
+
+ private:
+  void change(const std::string& verb, std::string right, const std::string& whose) {
+    right.insert(right.find(" ON ") + 4, "rights.");
+    server_.run(verb + right + whose + "lesser@'127.0.0.1'");
+  }
+
+  const MariadbServer& server_ = servers::mariadb_server();
+  std::int64_t key_ = 0;
+};
+
+TEST_F(MariadbRights, EachThatIsMissingIsNamed) {
+  for (const char* const right : kRightsToMint) grant(right);
+  const Result<void> minted = mint();
+  EXPECT_TRUE(minted) << fakes::why(minted);
+  EXPECT_EQ(code_of(make()), Code::kPermissionDenied);
+  for (const char* const right : kRightsToMake) grant(right);
+  const Result<void> made = make();
+  EXPECT_TRUE(made) << fakes::why(made);
+  for (const char* const right : kRightsToMint) {
+    revoke(right);
+    expect_named(mint(), right);
+    grant(right);
+  }
+  for (const char* const right : kRightsToMake) {
+    revoke(right);
+    expect_named(make(), right);
+    grant(right);
+  }
+  EXPECT_TRUE(mint());
+  EXPECT_TRUE(make());
+}
+
+// ---- fail-over and connections
+
+// A plain client of the replica is given again what the primary had handed out.
+TEST(MariadbFailOver, ALaggingReplicaThatIsPromotedGivesNothingUntilItIsRaised) {
+  const std::vector<std::string> durable = {"--log-bin", "--sync-binlog=1", "--log-slave-updates"};
+  auto of_server = [&](const std::string& id) {
+    std::vector<std::string> options = durable;
+    options.push_back("--server-id=" + id);
+    return options;
+  };
+  MariadbServer primary(of_server("1"));
+  const MariadbServer replica(of_server("2"));
+  replica.follow(primary);
+  const std::string url = primary.database("ids");
+  primary.run("CREATE TABLE plain (n bigint) ENGINE = InnoDB; INSERT INTO plain VALUES (1)", "ids");
+  const auto store = with_counter(url);
+  ASSERT_EQ(take(*store), (Range{1, 1, 1}));
+  replica.catch_up(primary);
+  const auto early = Store::open(replica.url("ids"));
+  EXPECT_EQ(code_of(early), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(early), HasSubstr("is a replica"));
+  replica.run("STOP SLAVE");
+  ASSERT_EQ(take(*store), (Range{2, 1, 1}));
+  const std::string plain = "UPDATE plain SET n = LAST_INSERT_ID(n) + 1; SELECT LAST_INSERT_ID()";
+  const std::string given = primary.run(plain, "ids");
+  primary.kill();
+  replica.cut_off();
+  EXPECT_EQ(replica.run(plain, "ids"), given) << "the plain client repeats";
+  const auto promoted = Store::open(replica.url("ids"), {.deadline = kPatient});
+  ASSERT_TRUE(promoted) << fakes::why(promoted);
+  EXPECT_TRUE((*promoted)->doubt());
+  const auto refused = take(**promoted);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("a replica was promoted"));
+  ASSERT_EQ((*promoted)->counters()->raise("c", 3), 3);
+  ASSERT_TRUE((*promoted)->settle());
+  EXPECT_FALSE((*promoted)->doubt());
+  EXPECT_EQ(take(**promoted), (Range{3, 1, 1}));
+}
+
+TEST(MariadbConnections, AFrozenServerEndsACallInTime) {
+  const MariadbServer server;
+  const auto store = with_counter(server.database("ids"), milliseconds{500});
+  ASSERT_TRUE(take(*store)) << "its statement is prepared";
+  server.signal(SIGSTOP);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(code_of(take(*store)), Code::kDeadlineExceeded);
+  EXPECT_EQ(code_of(take(*store)), Code::kUnavailable) << "there was no connection to send it by";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::minutes{1});
+  server.signal(SIGCONT);
+}
+
+TEST(MariadbConnections, ManyThreadsAreGivenEachValueOnce) {
+  const auto store = with_counter(servers::mariadb_server().database("threads"));
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 8; ++thread)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        const auto taken = take(*store);
+        EXPECT_TRUE(taken) << fakes::why(taken);
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(store->counters()->peek("c")->next, 401);
+}
+
+}  // namespace
+}  // namespace idmint
