@@ -54,6 +54,6 @@ grep -oE '\b(idmint|process)_[a-z_]+' idmint.rules.yml | sed -E 's/_(bucket|sum|
 unknown=$(comm -13 there.txt used.txt)
 [[ -z $unknown ]] || fail "the rules use what /metrics does not have: $unknown"
 # shellcheck disable=SC2016  # the backquotes are those of Markdown
-grep -oE '^\| `(idmint|process)_[a-z_]+' "$source/docs/server.md" | tr -d '|` ' | sort >told.txt
+grep -oE '`(idmint|process)_[a-z_]+`' "$source/docs/server.md" | tr -d '`' | sort -u >told.txt
 differ=$(comm -3 there.txt told.txt)
 [[ -z $differ ]] || fail "docs/server.md (right) has not the metrics that there are (left): $differ"
