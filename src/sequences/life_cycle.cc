@@ -370,6 +370,11 @@ Result<void> retire_sequence(Store& store, std::string_view name) {
     if (!found) return std::unexpected(found.error());
     if (is_retired(*found)) return {};
     if (auto offered = offers(store, *found); !offered) return offered;
+    // Whoever may not write the definition closes nothing: a retire cannot be undone, and would
+    // stop half way.
+    const Result<Definition> same = store.catalog()->replace(*found, *found);
+    if (!same) return std::unexpected(same.error());
+    if (*same != *found) continue;
     // The counters come first, because the definition stops no running process.
     const auto close = [&](const auto& its) { return close_values(store, its); };
     if (auto closed = std::visit(close, *found); !closed) return closed;

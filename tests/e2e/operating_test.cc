@@ -116,6 +116,8 @@ TEST_F(Operating, PlanNamesAStoreOfAllHostsWhereThereIsOne) {
   EXPECT_EQ(of_json(plan + " --shared-store --json",
                     R"(json["lacking_store"], json["needs"]["shared_store_url"])"),
             "[] mongodb://HOST/DATABASE\n");
+  EXPECT_THAT(output(plan + " --shared-store"), HasSubstr("(mongodb:"))
+      << "all stores that would do";
 }
 
 #else
