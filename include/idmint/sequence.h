@@ -310,8 +310,9 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
-  // The next `count` values, all of them and consecutive. Blocks for one or two round trips, within
-  // the deadline of next(). Errors as for next(); kInvalidArgument also: count < 1.
+  // The next `count` values, all of them and consecutive: one stride of the definition apart.
+  // Blocks for one or two round trips, within the deadline of next(). Errors as for next();
+  // kInvalidArgument also: count < 1.
   [[nodiscard]] Result<Range> take(std::int64_t count, SteadyTime until = SteadyTime::max());
 
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
@@ -422,8 +423,9 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
  private:
   struct State;
 
-  // The values of one thread: next to end - 1. Only that thread moves `next`; the code that stops
-  // the sequence lowers `end`. fork() zeroes it: no values.
+  // The values of one thread, next to end - 1, divided by the stride of the definition: value =
+  // next * stride_ + offset_. Only that thread moves `next`; the code that
+  // stops the sequence lowers `end`. fork() zeroes it: no values.
   struct alignas(64) Slice {
     std::atomic<std::int64_t> next;
     std::atomic<std::int64_t> end;
@@ -452,13 +454,15 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
     const std::int64_t next = holding.slice->next.load(std::memory_order_relaxed);
     if (next >= holding.slice->end.load(std::memory_order_relaxed)) return false;
     holding.slice->next.store(next + 1, std::memory_order_relaxed);
-    value = next;
+    value = next * stride_ + offset_;
     return true;
   }
   [[nodiscard]] Result<std::int64_t> next_slice(SteadyTime until);
 
   const std::uint64_t number_;
   const std::shared_ptr<State> state_;
+  const std::int64_t stride_;
+  const std::int64_t offset_;  // 0 to stride_ - 1
 };
 
 // ---- strategy random: how full the space of a sequence is, and its cost

@@ -68,6 +68,14 @@ void add_create(CLI::App& command) {
                   "The last value (" + std::to_string(kLargestValue) +
                       ", or what --digits or --width allows)")
       ->type_name("N");
+  command
+      .add_option("--stride", sequence.stride,
+                  "With --offset: every K-th value, for K servers that are not to give the same")
+      ->type_name("K");
+  command
+      .add_option("--offset", sequence.offset,
+                  "Of --stride: which of the K servers, 1 to K; its values are k, k+K, k+2K, ...")
+      ->type_name("k");
   command.add_option("--stripes", sequence.stripes, "striped, interleaved: how many counters")
       ->type_name("K");
   command.add_option("--step", sequence.step, "cached: values in a range (follows the rate)")
@@ -198,6 +206,11 @@ The strategies:
   gapless      no number missing, ever: each comes in the transaction that
                inserts the document which bears it; on MongoDB only
 
+With --stride K --offset k the values are those from --start to --max that leave
+the remainder k when divided by K, as with MySQL's auto_increment_increment and
+auto_increment_offset. K servers without a connection, with one --start, one
+--max, one K and the offsets 1 to K, share out all values, and none comes twice.
+
 A pool holds worker ids of Snowflake generators. Each process that mints from it
 leases one, so that no two ever mint with the same one at the same id-time. Its
 layout and how many worker ids it has never change; --prefix, --encoding and
@@ -216,8 +229,9 @@ counters: 1000 of them with a MAX_VALUE each, 12 digits; ids:NAME: ids, index.
 Examples:
   $ idmint create orders --start 1000
   $ idmint create small --start 1 --max 10
+  $ idmint create tickets --stride 2 --offset 1
   $ idmint create accounts --digits 12 --stripes 1000
-  $ idmint create tickets --strategy cached --step 1000
+  $ idmint create events --strategy cached --step 1000
   $ idmint create cards --digits 16 --strategy permuted --check luhn
   $ idmint create codes --digits 12 --strategy random
   $ idmint create links --max 999999999 --encoding base62

@@ -40,6 +40,11 @@ Json sequence(const SequenceStatus& status) {
             {"index", integer(next_index(status))},
             {"left", integer(status.left)},
             {"state", state_name(status)}};
+  if (const auto* const its = std::get_if<SequenceDefinition>(&definition);
+      its != nullptr && its->stride != 1) {
+    json["stride"] = its->stride;
+    json["offset"] = its->offset();
+  }
   if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
     json["adopted"] = adopted;
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {

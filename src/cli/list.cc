@@ -53,6 +53,13 @@ std::string used(const SequenceStatus& status) {
   return share < 0.01 ? "<1 %" : std::to_string(static_cast<int>(share * 100)) + " %";
 }
 
+// ", 1 of 2": offset and stride.
+std::string with_stride(const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  if (sequence == nullptr || sequence->stride == 1) return "";
+  return ", " + std::to_string(sequence->offset()) + " of " + std::to_string(sequence->stride);
+}
+
 // Leaves out what is damaged, and says so in a comment. The error is that of the last one, so that
 // no partial list looks complete; those of the others are reported.
 Result<void> print_toml(Output& out, std::span<const SequenceStatus> all) {
@@ -106,7 +113,7 @@ Result<void> run_list(Context& context) {
     const Definition& definition = status.definition;
     const bool known = !status.error.has_value();
     rows.push_back({name(definition),
-                    std::string(strategy_name(definition)) +
+                    std::string(strategy_name(definition)) + with_stride(definition) +
                         (adopted_of(definition).empty() ? "" : ", adopted"),
                     or_dash(next_value(status)), known ? std::to_string(status.left) : "-",
                     known ? used(status) : "-", std::string(state_name(status))});
@@ -156,6 +163,10 @@ Result<void> run_peek(Context& context) {
     const auto [first, last] = ends_of(definition);
     rows.push_back({"first", std::to_string(first)});
     rows.push_back({"last", std::to_string(last)});
+    if (const auto& its = std::get<SequenceDefinition>(definition); its.stride != 1) {
+      rows.push_back({"stride", std::to_string(its.stride)});
+      rows.push_back({"offset", std::to_string(its.offset())});
+    }
     rows.push_back({"next", or_dash(next_value(*status))});
     if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
     rows.push_back({"left", std::to_string(status->left)});

@@ -20,6 +20,8 @@ struct IntegerKey {
 };
 constexpr std::array kIntegers = {IntegerKey{"start", &SequenceWish::start},
                                   IntegerKey{"max", &SequenceWish::max},
+                                  IntegerKey{"stride", &SequenceWish::stride},
+                                  IntegerKey{"offset", &SequenceWish::offset},
                                   IntegerKey{"stripes", &SequenceWish::stripes},
                                   IntegerKey{"step", &SequenceWish::step},
                                   IntegerKey{"digits", &SequenceWish::digits},
@@ -158,6 +160,10 @@ class Table {
     write("strategy", name(sequence.strategy));
     write("start", sequence.first);
     write("max", sequence.last);
+    if (sequence.stride != plain.stride) {
+      write("stride", sequence.stride);
+      write("offset", sequence.offset());
+    }
     write_unless(plain.stripes, "stripes", sequence.stripes);
     write_unless(plain.step, "step", sequence.step);
     write_unless(plain.largest_count, "largest_count", sequence.largest_count);

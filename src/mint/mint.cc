@@ -23,6 +23,10 @@ namespace {
 
 // ---- sequences
 
+std::string steps_of(const SequenceDefinition& definition) {
+  return definition.stride == 1 ? "" : " in steps of " + std::to_string(definition.stride);
+}
+
 class SequenceSource final : public Source {
  public:
   SequenceSource(std::shared_ptr<Store> store, std::unique_ptr<Sequence> sequence)
@@ -33,7 +37,8 @@ class SequenceSource final : public Source {
                      guarantee(sequence_->definition().strategy),
                      std::string(order(sequence_->definition().strategy)),
                      std::to_string(sequence_->definition().first) + " to " +
-                         std::to_string(sequence_->definition().last) + ", kept in " +
+                         std::to_string(sequence_->definition().last) +
+                         steps_of(sequence_->definition()) + ", kept in " +
                          std::string(store_->url()),
                      sequence_->definition().form,
                      sequence_->definition().largest_count} {}

@@ -80,6 +80,8 @@ class Differences {
   void compare(const SequenceDefinition& there, const SequenceDefinition& here) {
     compare("first", there.first, here.first);
     compare("last", there.last, here.last);
+    compare("stride", there.stride, here.stride);
+    if (there.stride != 1 || here.stride != 1) compare("offset", there.offset(), here.offset());
     compare("stripes", there.stripes, here.stripes);
     compare("step", there.step, here.step);
     compare("key", spelled(there.key), spelled(here.key));
@@ -398,11 +400,11 @@ bool concerns_all(Code code) {
 
 std::optional<std::int64_t> permuted_value(const SequenceDefinition& definition,
                                            std::int64_t index) {
-  const auto permutation = Permutation::make(
-      definition.key, static_cast<std::uint64_t>(definition.last - definition.first) + 1);
+  const auto permutation =
+      Permutation::make(definition.key, static_cast<std::uint64_t>(definition.size()));
   if (!permutation) return std::nullopt;
-  return definition.first +
-         static_cast<std::int64_t>(permutation->permuted(static_cast<std::uint64_t>(index)));
+  return definition.first + definition.stride * static_cast<std::int64_t>(permutation->permuted(
+                                                    static_cast<std::uint64_t>(index)));
 }
 
 // Each overload fills in the status as far as it can be read.
@@ -412,7 +414,7 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
     const Result<std::int64_t> claimed = read_claimed(store, its, until);
     if (!claimed) return std::unexpected(claimed.error());
     // Others may have exceeded it.
-    status.left = std::max<std::int64_t>(most_claims(its.last - its.first + 1) - *claimed, 0);
+    status.left = std::max<std::int64_t>(most_claims(its.size()) - *claimed, 0);
     return {};
   }
   const Result<std::vector<CounterState>> counters = read_counters(store, its, until);
@@ -516,14 +518,15 @@ Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime unti
 }
 
 std::optional<std::int64_t> position_of(const SequenceDefinition& definition, std::int64_t value) {
-  if (value < definition.first || (value > definition.last && !has_movable_end(definition)))
+  if (value < definition.first || (value > definition.last && !has_movable_end(definition)) ||
+      (value - definition.first) % definition.stride != 0)
     return std::nullopt;
   if (definition.strategy != Strategy::kPermuted) return value;
-  const auto permutation = Permutation::make(
-      definition.key, static_cast<std::uint64_t>(definition.last - definition.first) + 1);
+  const auto permutation =
+      Permutation::make(definition.key, static_cast<std::uint64_t>(definition.size()));
   if (!permutation) return std::nullopt;
-  return static_cast<std::int64_t>(
-      permutation->index_of(static_cast<std::uint64_t>(value - definition.first)));
+  return static_cast<std::int64_t>(permutation->index_of(
+      static_cast<std::uint64_t>((value - definition.first) / definition.stride)));
 }
 
 const CounterState* counter_at(std::span<const CounterState> counters, std::int64_t position) {

@@ -113,7 +113,7 @@ Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition,
                              RaiseMode mode, SteadyTime until = SteadyTime::max()) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   const bool by_index = definition.strategy == Strategy::kPermuted;
-  const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
+  const std::int64_t most = by_index ? definition.size() : definition.last;
   if (past > most) {
     const bool can_end_later =
         has_movable_end(definition) && most < largest_integer(definition.form);
@@ -138,7 +138,8 @@ Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition,
 std::size_t counter_with(const SequenceDefinition& definition,
                          const std::vector<CounterState>& counters, std::int64_t value) {
   if (definition.strategy == Strategy::kInterleaved)
-    return static_cast<std::size_t>((value - definition.first) % definition.stripes);
+    return static_cast<std::size_t>((value - definition.first) / definition.stride %
+                                    definition.stripes);
   const auto after = std::ranges::upper_bound(
       counters, value, {}, [](const CounterState& state) { return state.bounds.first; });
   return static_cast<std::size_t>(after - counters.begin() - 1);
@@ -157,9 +158,11 @@ Result<Raised> raise_each(Store& store, const SequenceDefinition& definition,
   Result<Floors> floors = floors_of(store, definition, mode);
   if (!floors) return std::unexpected(std::move(floors.error()));
   for (const std::int64_t value : past) {
-    if (value < definition.first || value > definition.last)
-      return refuse("it has no value " + std::to_string(value) + ": give values from " +
-                    std::to_string(definition.first) + " to " + std::to_string(definition.last));
+    if (value > definition.last || !position_of(definition, value))
+      return refuse(
+          "it has no value " + std::to_string(value) + ": give values from " +
+          std::to_string(definition.first) + " to " + std::to_string(definition.last) +
+          (definition.stride == 1 ? "" : " in steps of " + std::to_string(definition.stride)));
     std::int64_t& floor = floors->floors[counter_with(definition, floors->counters, value)];
     floor = std::max(floor, value + 1);
   }
@@ -365,13 +368,14 @@ Result<std::int64_t> floor_past(const Store& store, const SequenceDefinition& de
         error_at(store, code, definition, why + "; raise it by itself",
                  {is_block ? Remedy::kRaiseEach : Remedy::kRaiseSequence, definition.name}));
   };
-  const std::int64_t room = is_count ? bounds.last - bounds.first + 1 : bounds.last;
+  const std::int64_t room =
+      is_count ? (bounds.last - bounds.first) / bounds.stride + 1 : bounds.last;
   if (past > room)
     return refuse(Code::kOutOfRange,
                   (is_count ? counter.name + " has " + std::to_string(room) + " values"
                             : "it ends at " + std::to_string(room)) +
                       ", and cannot be raised past " + std::to_string(past));
-  const std::int64_t floor = is_count ? bounds.first + past : past + 1;
+  const std::int64_t floor = is_count ? bounds.first + past * bounds.stride : past + 1;
   const std::string small = std::to_string(past) + " is not past what it has handed out: ";
   const std::int64_t last = counter.next - bounds.stride;
   if (last >= bounds.first && last >= floor)

@@ -55,6 +55,7 @@ std::vector<Range> merged(std::vector<Range> ranges) {
 Error used_up(const SequenceDefinition& definition, std::uint64_t count, std::int64_t last,
               bool extended) {
   Onward onward = extended ? Onward{} : onward_from(definition);
+  last -= (last - definition.first) % definition.stride;
   const std::string left =
       count == 1 ? "used up; " : "fewer than " + std::to_string(count) + " are left; ";
   return {

@@ -162,10 +162,11 @@ bool has_movable_end(const SequenceDefinition& definition) noexcept {
 
 Onward onward_from(const SequenceDefinition& definition) {
   const std::int64_t last = definition.last;
-  const bool has_room = last < std::min(kLargestValue, largest_integer(definition.form));
+  const bool has_room =
+      last < std::min(largest_last(definition.stride), largest_integer(definition.form));
   if (has_room && has_movable_end(definition))
     return {"another, or move its last value up", {Remedy::kAlterSequence, definition.name}};
-  if (last == kLargestValue) return {"a new sequence, under another prefix"};
+  if (last == largest_last(definition.stride)) return {"a new sequence, under another prefix"};
   return {std::string("a new ") + (has_room ? "" : "and wider ") + "sequence that begins above " +
           std::to_string(last)};
 }
@@ -173,27 +174,28 @@ Onward onward_from(const SequenceDefinition& definition) {
 NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
   const std::int64_t first = definition.first;
   const std::int64_t last = definition.last;
+  const std::int64_t stride = definition.stride;
   const std::string stripe = definition.name + "/" + std::to_string(k);
   switch (definition.strategy) {
     case Strategy::kStriped: {
-      const std::int64_t size = (last - first + 1) / definition.stripes;
-      const std::int64_t begin = first + k * size;
+      const std::int64_t size = definition.size() / definition.stripes;
+      const std::int64_t begin = first + k * size * stride;
       return {stripe,
-              {begin, k + 1 == definition.stripes ? last : begin + size - 1},
+              {begin, k + 1 == definition.stripes ? last : begin + (size - 1) * stride, stride},
               definition.adopted,
               k};
     }
     case Strategy::kInterleaved:
-      return {stripe, {first + k, last, definition.stripes}};
+      return {stripe, {first + k * stride, last, definition.stripes * stride}};
     case Strategy::kPermuted:
-      return {definition.name, {0, last - first}};
+      return {definition.name, {0, definition.size() - 1}};
     case Strategy::kCounter:
     case Strategy::kCached:
     case Strategy::kRandom:
     case Strategy::kGapless:
       break;
   }
-  return {definition.name, {first, last}, definition.adopted};
+  return {definition.name, {first, last, stride}, definition.adopted};
 }
 
 Result<std::vector<CounterState>> read_counters(Store& store, const SequenceDefinition& definition,

@@ -83,7 +83,7 @@ struct Onward {
 [[nodiscard]] IDMINT_EXPORT Onward onward_from(const SequenceDefinition& definition);
 
 // Counter k: NAME if there is only one, NAME/k for stripes. The blocks of kStriped have one size;
-// the last one takes the rest. kPermuted counts indices, 0 to last - first. REQUIRES: 0 <= k <
+// the last one takes the rest. kPermuted counts indices, 0 to size - 1. REQUIRES: 0 <= k <
 // counter_count().
 [[nodiscard]] IDMINT_EXPORT NewCounter counter_of(const SequenceDefinition& definition,
                                                   std::int64_t k);

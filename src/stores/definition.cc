@@ -15,6 +15,7 @@
 #include "ids/lease_table.h"
 #include "stores/backend.h"
 #include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 namespace {
@@ -48,9 +49,10 @@ const Row& row_of(Strategy strategy) noexcept {
   return row != kStrategies.end() ? *row : kNone;
 }
 
-constexpr std::array<std::string_view, 16> kFields = {
-    "name",   "strategy", "first", "last",   "stripes", "step",    "key",     "largest_count",
-    "prefix", "encoding", "check", "digits", "width",   "retired", "adopted", "layout"};
+constexpr std::array<std::string_view, 17> kFields = {
+    "name",  "strategy",      "first",   "last",     "stripes", "step",
+    "key",   "largest_count", "prefix",  "encoding", "check",   "digits",
+    "width", "retired",       "adopted", "layout",   "stride"};
 
 std::unexpected<Error> damaged(std::string why) {
   return std::unexpected(stores::damaged_definition(std::move(why)));
@@ -113,14 +115,20 @@ Result<void> validate_name(const std::string& name) {
 std::string titled(const SequenceDefinition& sequence) { return "sequence " + sequence.name; }
 std::string titled(const PoolDefinition& pool) { return "pool " + pool.name; }
 
+// The value after the last one of each counter must be storable. REQUIRES: strategy and stride are
+// valid.
+std::int64_t largest_end(const SequenceDefinition& definition) {
+  return largest_last(definition.strategy == Strategy::kInterleaved
+                          ? definition.stride * definition.stripes
+                          : definition.stride);
+}
+
 Result<void> validate_values(const SequenceDefinition& definition) {
   const std::string sequence = titled(definition);
   if (definition.first < 0)
     return refuse(sequence + " would begin at " + std::to_string(definition.first) +
                   ": begin at 0 or above");
-  // The value after a stripe's last one must be storable.
-  const std::int64_t largest =
-      kLargestValue - (definition.strategy == Strategy::kInterleaved ? definition.stripes - 1 : 0);
+  const std::int64_t largest = largest_end(definition);
   if (definition.last > largest)
     return refuse(sequence + " would end at " + std::to_string(definition.last) + ": end at " +
                   std::to_string(largest) + " or below");
@@ -128,7 +136,7 @@ Result<void> validate_values(const SequenceDefinition& definition) {
     return refuse(sequence + " would begin at " + std::to_string(definition.first) +
                   ", above its end at " + std::to_string(definition.last) +
                   ": give a larger end or a smaller beginning");
-  if (definition.stripes - 1 > definition.last - definition.first)
+  if (definition.stripes > definition.size())
     return refuse(sequence + " would have " + std::to_string(definition.stripes) +
                   " stripes and fewer values: give a larger end or fewer stripes");
   return {};
@@ -175,6 +183,20 @@ Result<void> validate_largest_count(const Definition& definition, std::int64_t l
                 " values at most in one call: give 1 or more, or 0 for no limit");
 }
 
+Result<void> validate_stride(const SequenceDefinition& definition) {
+  if (definition.stride == 1) return {};
+  const std::string sequence = titled(definition);
+  if (definition.stride < 1 || definition.stride > SequenceDefinition::kMaxStride)
+    return refuse(sequence + " would have a stride of " + std::to_string(definition.stride) +
+                      ": give 1 to " + std::to_string(SequenceDefinition::kMaxStride),
+                  {.remedy = Remedy::kSetOption, .values = {"stride"}});
+  if (definition.strategy == Strategy::kGapless)
+    return refuse(sequence +
+                  " is gapless, and a stride leaves numbers out: leave it out, or choose another "
+                  "strategy");
+  return {};
+}
+
 // The worker ids must fit the layout.
 Result<void> validate_workers(const PoolDefinition& pool) {
   if (Result<void> ok = pool.layout.validate(); !ok) return refused(titled(pool), ok.error());
@@ -200,6 +222,10 @@ Result<void> validate_adopted(const SequenceDefinition& definition) {
     return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +
                   ", and other programs take the values of an adopted record as they come: "
                   "adopt it as counter, cached or striped");
+  if (definition.stride != 1)
+    return refuse(sequence +
+                  " cannot adopt a record with a stride: the other programs that use the record "
+                  "count by one; leave out the stride");
   if (adopted.size() > kLongest || escaped(adopted) != adopted)
     return refuse(sequence + " cannot adopt " + stores::shown(adopted) +
                   ": a record is named in 1000 bytes of UTF-8 at most, all of which can be seen");
@@ -290,9 +316,31 @@ std::string_view order(const Definition& definition) noexcept {
   return sequence != nullptr ? order(sequence->strategy) : "per process";
 }
 
+Result<SequenceDefinition> with_offset(SequenceDefinition sequence, std::int64_t stride,
+                                       std::int64_t offset) {
+  sequence.stride = stride;
+  if (Result<void> ok = validate_strategy(sequence); !ok) return std::unexpected(ok.error());
+  if (Result<void> ok = validate_stride(sequence); !ok) return std::unexpected(ok.error());
+  sequence.last = std::min(sequence.last, largest_end(sequence));
+  if (offset < 1 || offset > stride)
+    return refuse(titled(sequence) + " would have the offset " + std::to_string(offset) +
+                      ": give 1 to " + std::to_string(stride) + ", its stride",
+                  {.remedy = Remedy::kSetOption, .values = {"offset"}});
+  if (sequence.first < 0 || sequence.first > sequence.last) return sequence;
+  const std::int64_t up = (stride + offset % stride - sequence.first % stride) % stride;
+  if (up > sequence.last - sequence.first)
+    return refuse(titled(sequence) + " has no value from " + std::to_string(sequence.first) +
+                  " to " + std::to_string(sequence.last) + " with the stride " +
+                  std::to_string(stride) + " and the offset " + std::to_string(offset) +
+                  ": give a larger end");
+  sequence.first += up;
+  return sequence;
+}
+
 Result<void> validate(const SequenceDefinition& sequence) {
   if (Result<void> ok = validate_name(sequence.name); !ok) return ok;
   if (Result<void> ok = validate_strategy(sequence); !ok) return ok;
+  if (Result<void> ok = validate_stride(sequence); !ok) return ok;
   if (Result<void> ok = validate_largest_count(sequence, sequence.largest_count); !ok) return ok;
   if (Result<void> ok = validate_values(sequence); !ok) return ok;
   if (Result<void> ok = validate_adopted(sequence); !ok) return ok;
@@ -343,6 +391,7 @@ Json json_of(const SequenceDefinition& sequence) {
   write(json, "largest_count", sequence.largest_count, plain.largest_count);
   write_form(json, sequence.form, sequence.retired);
   write(json, "adopted", sequence.adopted, plain.adopted);
+  write(json, "stride", sequence.stride, plain.stride);
   return json;
 }
 
@@ -388,7 +437,8 @@ Result<Definition> sequence_from(const Json& object, std::string_view strategy) 
       !read(object, "last", sequence.last) || !read(object, "stripes", sequence.stripes) ||
       !read(object, "step", sequence.step) || !read(object, "key", sequence.key) ||
       !read(object, "largest_count", sequence.largest_count) ||
-      !read(object, "retired", sequence.retired) || !read(object, "adopted", sequence.adopted))
+      !read(object, "retired", sequence.retired) || !read(object, "adopted", sequence.adopted) ||
+      !read(object, "stride", sequence.stride))
     return wrong_type(object);
   const Result<Strategy> known = strategy_named(strategy);
   if (!known) return newer("the strategy " + stores::shown(strategy));
@@ -408,7 +458,7 @@ Result<Definition> pool_from(const Json& object) {
       !read(object, "last", last) || !read(object, "largest_count", pool.largest_count) ||
       !read(object, "retired", pool.retired) || !read(object, "layout", layout))
     return wrong_type(object);
-  for (const std::string_view field : {"stripes", "step", "key", "adopted"})
+  for (const std::string_view field : {"stripes", "step", "key", "adopted", "stride"})
     if (object.contains(field)) return damaged("it is a pool with the field " + std::string(field));
   const Result<SnowflakeLayout> fields = parse_snowflake_layout(layout);
   if (!fields) return damaged(fields.error().message);

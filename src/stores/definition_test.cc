@@ -80,6 +80,13 @@ TEST(DefinitionTest, WritesOnlyWhatIsNotAsUsual) {
       to_json(narrow),
       R"({"name":"w","strategy":"counter","first":1,"last":99,"encoding":"base58","width":2})");
   EXPECT_EQ(definition_from_json(to_json(narrow)), Definition(narrow));
+  const SequenceDefinition every_third{.name = "e", .first = 2, .last = 99, .stride = 3};
+  EXPECT_EQ(to_json(every_third),
+            R"({"name":"e","strategy":"counter","first":2,"last":99,"stride":3})");
+  EXPECT_EQ(definition_from_json(to_json(every_third)), Definition(every_third));
+  EXPECT_EQ(code_of(definition_from_json(
+                R"({"name":"e","strategy":"counter","first":2,"last":99,"stride":0})")),
+            Code::kDataLoss);
   EXPECT_EQ(definition_from_json(to_json(tickets)), Definition(tickets));
 }
 

@@ -79,6 +79,27 @@ TEST_F(Cli, ACallForMoreThanIsLeftTakesNothingAndSaysHowManyAreLeft) {
   }
 }
 
+TEST_F(Cli, ServersWithAStrideGiveDifferentValues) {
+  for (const char* const strategy :
+       {"counter", "cached", "striped --stripes 3", "interleaved --stripes 3", "permuted"}) {
+    const std::string server = "for k in 1 2 3; do export IDMINT_STORE=\"sqlite:$k-" +
+                               std::string(strategy, 4) + ".db\"; ";
+    output(server + "idmint create t --max 30 --stride 3 --offset $k --strategy " + strategy +
+           "; done");
+    EXPECT_EQ(output("(" + server + "idmint next t -n 10; done) | sort -n"), output("seq 30"))
+        << strategy;
+  }
+  output("idmint create t --start 1000 --stride 2 --offset 1");
+  EXPECT_EQ(output("idmint next t -n 2"), "1001\n1003\n");
+  EXPECT_THAT(output("idmint list"), HasSubstr("counter, 1 of 2"));
+  EXPECT_THAT(output("idmint list --json"), HasSubstr(R"("stride":2,"offset":1)"));
+  output("idmint raise t --past 1010 --yes");
+  EXPECT_EQ(output("idmint next t"), "1011\n");
+  EXPECT_EQ(output("idmint list --toml >t.toml; idmint apply t.toml >/dev/null; echo $?"), "0\n");
+  EXPECT_THAT(run("idmint create t --start 1000 --stride 2 --offset 2").err,
+              HasSubstr("offset: 1 there, 2 here"));
+}
+
 TEST_F(Cli, MoreThanAMillionComesInSeveralTakes) {
   output("idmint create many --max 2000005");
   EXPECT_EQ(output("idmint next many -n 2000003 | cmp - <(seq 2000003) && echo same"), "same\n");
@@ -1156,7 +1177,8 @@ TEST_F(Cli, CompletionScripts) {
   EXPECT_EQ(complete("idmint in", 1), "inspect insert\n");
   EXPECT_EQ(complete("idmint next o", 2), "object-id object-id-classic orders\n");
   EXPECT_EQ(complete("idmint peek ''", 2), "orders\n");
-  EXPECT_EQ(complete("idmint create x --st", 3), "--strategy --start --stripes --step --store\n");
+  EXPECT_EQ(complete("idmint create x --st", 3),
+            "--strategy --start --stride --stripes --step --store\n");
   EXPECT_EQ(complete("idmint bounds k", 2), "ksuid\n");
   EXPECT_EQ(complete("idmint create x --kind p", 4), "pool\n");
   EXPECT_EQ(complete("idmint workers r", 2), "release raise\n");

@@ -65,7 +65,7 @@ _idmint() {
     words="--help --json"
     case $command in
       next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --numbers --store" ;;
-      create) words+=" --kind --layout --workers --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --numbers --store" ;;
+      create) words+=" --kind --layout --workers --strategy --start --max --stride --offset --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --numbers --store" ;;
       raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --uri --dry-run --yes --numbers --store" ;;
       alter) words+=" --max --numbers --store" ;;
       retire) words+=" --yes --numbers --store" ;;

@@ -52,6 +52,8 @@ complete -c idmint -n '__fish_seen_subcommand_from next create insert' -l no-lea
 complete -c idmint -n '__fish_seen_subcommand_from create' -l kind -x -a 'sequence pool' -d 'Of what kind'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l workers -x -d 'How many worker ids a pool has'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l strategy -x -a 'counter striped interleaved cached random permuted gapless' -d 'How'
+complete -c idmint -n '__fish_seen_subcommand_from create' -l stride -x -d 'Every K-th value'
+complete -c idmint -n '__fish_seen_subcommand_from create' -l offset -x -d 'Which of them'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l stripes -x -d 'How many counters'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l step -x -d 'Values in a range'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l largest-count -x -d 'Values in a call'
