@@ -31,8 +31,8 @@ namespace idmint::server {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Without options it serves what the command idmint serves from: all formats, and
-the sequences and pools of the default store, to programs on this machine.
+    R"(Without options it serves the formats, but snowflake and uuid2, and the sequences
+and pools of the default store, to programs on this machine.
 
 Any client of Redis is a client:
   $ idmint create orders
