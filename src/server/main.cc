@@ -135,7 +135,7 @@ Result<ServedStore> served(std::string name, const std::string& given, bool chec
   if (code == Code::kInvalidArgument || code == Code::kUnimplemented)
     return std::unexpected(there.error());
   Error error = worded(there.error(), redacted(store.mint.store));
-  const bool is_empty = code == Code::kNotFound;
+  const bool is_empty = there.error().advice.remedy == Remedy::kCreateStore;
   if (check && !is_empty) return std::unexpected(std::move(error));
   const std::string_view so = is_empty ? "no sequences yet: " : "no ids from the store yet: ";
   report_notice((store.name.empty() ? "" : store.name + ": ") + std::string(so) + error.message,
