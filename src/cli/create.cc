@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/errors.h"
-#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
@@ -17,7 +16,6 @@
 #include "idmint/definition.h"
 #include "ids/snowflake_space.h"
 #include "sequences/strategies.h"
-#include "terminal/advice.h"
 #include "terminal/progress.h"
 
 namespace idmint::cli {
@@ -121,8 +119,7 @@ void tell_of_used_up(Mint& mint, const std::string& name, bool json) {
   const Onward onward = onward_from(definition);
   report_notice(name + " is used up already: what it takes from, in " + status->adopted_from +
                     ", has come to " + std::to_string(definition.last) +
-                    ", its last value; go on with " + onward.words +
-                    in_words(onward.advice, lasting_store(redacted(store_given()))),
+                    ", its last value; go on with " + onward.words + in_words(onward.advice),
                 json);
 }
 
@@ -162,8 +159,9 @@ Result<void> run_create(Context& context) {
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
   const std::string& store = *url;
-  const std::string hint =
-      pool != nullptr ? ": try idmint next " + name + " and idmint workers list " + name : "";
+  const std::string hint = pool != nullptr ? ": try idmint next " + name + store_again() +
+                                                 " and idmint workers list " + name + store_again()
+                                           : "";
   if (tell) {
     report_notice(
         there ? name + " was there already, as defined" : "made " + name + " in " + store + hint,

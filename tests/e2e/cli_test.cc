@@ -226,6 +226,18 @@ TEST_F(Cli, UnknownNames) {
       ContainsRegex(
           "there is no store sqlite:none.db: .*idmint create orders --store sqlite:none.db; "
           "or, .*--kind pool --store sqlite:none.db\n"));
+  EXPECT_THAT(run("idmint next orders --store sqlite:none/x.db").err,
+              EndsWith("there is no store sqlite:none/x.db: no folder ./none to hold ./none/x.db; "
+                       "make it first, or give the path of a store\n"));
+  // The store is named where it was typed, and as it was.
+  EXPECT_THAT(run("IDMINT_STORE=sqlite:none.db idmint next orders").err,
+              AllOf(HasSubstr("there is no store sqlite:none.db: "), Not(HasSubstr("--store"))));
+  EXPECT_THAT(run("URL=sqlite:none.db idmint next orders --store env:URL").err,
+              HasSubstr("idmint create orders --store env:URL; or, "));
+  EXPECT_THAT(run("idmint list --store sqlite:none.db").err,
+              EndsWith(": idmint create NAME --store sqlite:none.db\n"));
+  EXPECT_THAT(run("IDMINT_STORE=sqlite:none.db idmint list").err,
+              EndsWith(": idmint create NAME\n"));
   EXPECT_LT(run("idmint next $(head -c 5000 /dev/zero | tr '\\0' x)").err.size(), 400u);
   output("idmint create invoices");
   EXPECT_THAT(run("idmint next invocies").err, HasSubstr("did you mean invoices?"));
