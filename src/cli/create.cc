@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,12 +28,14 @@ struct CreateOptions {
   SequenceTexts sequence;
 } create_options;
 
-// For the options that `next snowflake` takes.
-std::string_view hint_of_create(std::string_view wrong) {
-  return wrong.ends_with("\"--epoch\"") || wrong.ends_with("\"--unit\"")
-             ? ", but --layout \"sequence-generator epoch 2025-01-01 unit 1ms\""
-             : "";
-}
+constexpr std::string_view kOwnLayout = "--layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
+constexpr std::array kMeantByCreate = {
+    // of next snowflake
+    Meant{"--epoch", kOwnLayout}, Meant{"--unit", kOwnLayout},
+    // of seq and SQL
+    Meant{"--from", "--start"}, Meant{"--to", "--max"}, Meant{"--first", "--start"},
+    Meant{"--last", "--max"}, Meant{"--minvalue", "--start"}, Meant{"--maxvalue", "--max"},
+    Meant{"--cache", "--strategy cached --step"}};
 
 void add_create(CLI::App& command) {
   SequenceTexts& sequence = create_options.sequence;
@@ -225,6 +228,8 @@ Examples:
 In the database of the application:
   $ IDMINT_STORE=mongodb://db1,db2/shop idmint create users --adopt counter
 )",
-    hint_of_create};
+    {},
+    kMeantByCreate,
+    "--start"};
 
 }  // namespace idmint::cli

@@ -59,6 +59,8 @@ struct RaiseOptions {
 } raise_options;
 
 constexpr std::array kRaiseRenamed = {Renamed{"--from", "--uri"}};
+constexpr std::array kMeantByRaise = {Meant{"--to", "--past"}, Meant{"--value", "--past"},
+                                      Meant{"--start", "--past"}, Meant{"--min", "--past"}};
 
 void add_raise(CLI::App& command) {
   command.add_option("NAME", raise_options.name, "A sequence")->type_name("");
@@ -521,7 +523,8 @@ Examples:
 ids.db was replaced by a backup, and the newer file is kept as old.db:
   $ IDMINT_STORE=sqlite:ids.db idmint raise --all --past-from sqlite:old.db
 )",
-    nullptr,
-    kRaiseRenamed};
+    kRaiseRenamed,
+    kMeantByRaise,
+    "--past"};
 
 }  // namespace idmint::cli

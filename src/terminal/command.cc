@@ -80,6 +80,22 @@ std::vector<std::string> present_words(const Command& command, std::span<const c
   return present;
 }
 
+// Every command has --json.
+constexpr std::array kMeantEverywhere = {
+    Meant{"--format json", "--json"}, Meant{"--output json", "--json"}, Meant{"-o json", "--json"}};
+
+// The option of the command that does what the unknown one does elsewhere.
+std::optional<std::string_view> option_meant(const Command& command, const UnknownOption& unknown) {
+  for (const std::span<const Meant> rows :
+       {command.meant, std::span<const Meant>(kMeantEverywhere)}) {
+    const auto row = std::ranges::find_if(rows, [&](const Meant& each) {
+      return each.typed == unknown.name || each.typed == unknown.name + " " + unknown.value;
+    });
+    if (row != rows.end()) return row->option;
+  }
+  return std::nullopt;
+}
+
 // The other commands that have the option, in the order of the help.
 std::vector<std::string_view> takers_of(const Program& program, const std::string& option,
                                         const Command& besides) {
@@ -160,15 +176,17 @@ int run(const Program& program, std::span<const char* const> words) {
     asked = version.what();
   } catch (const CLI::ParseError& error) {
     const CLI::App& taker = known != nullptr ? *app.get_subcommand(std::string(first)) : app;
-    std::string wrong = wrong_usage(error.what(), taker, words.subspan(1));
-    const std::string_view hint =
-        known != nullptr && known->hint != nullptr ? known->hint(wrong) : std::string_view();
-    if (const std::string option = unknown_option(taker, words.subspan(1));
-        known != nullptr && hint.empty() && !option.empty()) {
-      if (const auto of_another = of_another_command(program, option, *known))
+    std::string wrong = wrong_usage(error.what(), taker, words.subspan(1),
+                                    known != nullptr ? known->of_number : std::string_view());
+    if (const auto unknown = unknown_option(taker, words.subspan(1));
+        known != nullptr && unknown.has_value()) {
+      if (const auto here = option_meant(*known, *unknown)) {
+        wrong = "there is no option \"" + shortened(unknown->name) + "\" of " + known->name +
+                ": did you mean " + std::string(*here) + "?";
+      } else if (const auto of_another = of_another_command(program, unknown->name, *known)) {
         return usage(*of_another);
+      }
     }
-    wrong += hint;
     return usage(wrong + (wrong.ends_with('?') ? " See " : ": see ") + name + " " +
                  (known != nullptr ? std::string(first) + " " : "") + "--help");
   }

@@ -32,6 +32,12 @@ struct Renamed {
   std::string_view name;
 };
 
+// What users of other commands and programs type, and the option that does it here.
+struct Meant {
+  std::string_view typed;   // "--from", whatever its value is; or "--format json"
+  std::string_view option;  // "--start"
+};
+
 // A command is one file with its options, its work and its help. `add` declares the options, into a
 // static of the file; `run` is called once, after parsing. The caller of `run` flushes the output,
 // and reports its failure and the returned error.
@@ -41,10 +47,9 @@ struct Command {
   void (*add)(CLI::App& command);
   Result<void> (*run)(Context& context);
   const char* footer;  // help beyond the options, and examples
-  // The addition to a message about wrong usage, such as "there is no option \"--epoch\"". Null:
-  // none.
-  std::string_view (*hint)(std::string_view wrong) = nullptr;
   std::span<const Renamed> renamed{};
+  std::span<const Meant> meant{};
+  std::string_view of_number{};  // the option that a whole number too many was meant for: "-n"
 };
 
 struct Program {

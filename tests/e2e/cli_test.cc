@@ -53,6 +53,17 @@ TEST_F(Cli, ASequenceGoesOnFromProcessToProcess) {
   EXPECT_EQ(output("idmint next orders"), "1003\n");
 }
 
+TEST_F(Cli, ASequenceThatBeganElsewhereIsToBeRaised) {
+  output("idmint create orders --start 1000");
+  const Ended refused = run("idmint create orders --start 2000");
+  EXPECT_EQ(refused.status, 5);
+  EXPECT_THAT(refused.err,
+              EndsWith("first: 1000 there, 2000 here; choose another name, or raise it "
+                       "to go on from 2000: idmint raise orders --past 1999\n"));
+  output("idmint raise orders --past 1999");
+  EXPECT_EQ(output("idmint next orders"), "2000\n");
+}
+
 TEST_F(Cli, ABatchIsTakenWholeOrNotAtAll) {
   output("idmint create small --start 1 --max 10");
   EXPECT_EQ(output("idmint next small -n 8 | tail -n 1"), "8\n");
@@ -389,6 +400,32 @@ TEST_F(Cli, WrongUsage) {
   EXPECT_EQ(run("idmint peek orders --dry-run=1").err,
             "idmint: there is no option \"--dry-run\" of peek: it is an option of raise and apply: "
             "see idmint peek --help\n");
+  const std::vector<std::pair<std::string, std::string>> meant = {
+      {"create orders --from 5",
+       "no option \"--from\" of create: did you mean --start? See idmint create --help\n"},
+      {"create orders --to=5", "did you mean --max? See idmint create --help\n"},
+      {"create orders 2000",
+       "\"2000\" is one word too many: did you mean --start 2000? See idmint create --help\n"},
+      {"raise orders --to 5", "did you mean --past? See idmint raise --help\n"},
+      {"raise orders 2000",
+       "\"2000\" is one word too many: did you mean --past 2000? See idmint raise --help\n"},
+      {"next uuid7 10", "did you mean -n 10? See idmint next --help\n"},
+      {"next uuid7 --number 10", "did you mean -n? See idmint next --help\n"},
+      {"alter orders --to 5", "did you mean --max? See idmint alter --help\n"},
+      {"next uuid7 --format json", "did you mean --json? See idmint next --help\n"},
+      {"list --format=json", "did you mean --json? See idmint list --help\n"},
+      {"list -o json", "did you mean --json? See idmint list --help\n"},
+      {"next uuid7 -n", "idmint: -n is missing its number: see idmint next --help\n"},
+      {"next uuid7 --count", "--count is missing its number"},
+      {"list --store", "idmint: --store is missing its URL: see idmint list --help\n"},
+      {"next uuid7 --encoding",
+       "idmint: --encoding is missing its value: see idmint next --help\n"}};
+  for (const auto& [words, said] : meant) {
+    const Ended ended = run("idmint " + words);
+    EXPECT_EQ(ended.status, 2) << words;
+    EXPECT_THAT(ended.err, HasSubstr(said)) << words;
+  }
+  EXPECT_THAT(run("idmint next --format uuid7").err, Not(HasSubstr("--json")));
   EXPECT_EQ(run("idmint list --store ''").status, 2);
   EXPECT_EQ(run("IDMINT_STORE= idmint list").status, 0);
   for (const std::string command : {"create a", "list", "peek a", "raise a --past 1",
@@ -948,7 +985,8 @@ TEST_F(Cli, IdsOfAPoolAreOfItsLayout) {
     EXPECT_THAT(refused.err, HasSubstr(option.substr(0, option.find(' ')))) << option;
   }
   EXPECT_THAT(run(store + "idmint create x --kind pool --epoch 2025-01-01").err,
-              HasSubstr("no option \"--epoch\", but --layout \"sequence-generator epoch"));
+              HasSubstr("no option \"--epoch\" of create: did you mean --layout "
+                        "\"sequence-generator epoch"));
   output(store +
          "idmint create jobs --kind pool --layout twitter --prefix j- --encoding base32 --check "
          "luhn");
