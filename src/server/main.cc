@@ -1,6 +1,7 @@
 // idmintd: the daemon.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 #include "terminal/advice.h"
 #include "terminal/credentials.h"
 #include "terminal/exit_status.h"
+#include "terminal/help.h"
 #include "terminal/output.h"
 #include "terminal/process.h"
 
@@ -279,6 +281,26 @@ int print_token(const std::string& name, const std::vector<std::string>& allow) 
   return std::cout.flush() ? 0 : exit_status(Code::kUnavailable);
 }
 
+// What other servers call it.
+constexpr std::string_view kWhereToListen = "--redis ADDRESS:PORT or --http ADDRESS:PORT";
+constexpr std::array kMeantByDaemon = {
+    Meant{"--port", kWhereToListen},
+    Meant{"-p", kWhereToListen},
+    Meant{"--listen", kWhereToListen},
+    Meant{"--bind", kWhereToListen},
+    Meant{"--host", kWhereToListen},
+    Meant{"--address", kWhereToListen},
+    Meant{"-c", "--config FILE"},
+    Meant{"-f", "--config FILE"},
+    Meant{"-t", "--check"},
+    Meant{"--test", "--check"},
+    Meant{"--dry-run", "--check"},
+    Meant{"--uri", "--store URL"},
+    Meant{"--url", "--store URL"},
+    Meant{"--database", "--store URL"},
+    Meant{"--log-level", "the variable IDMINTD_LOG_LEVEL, or level of [log] in --config FILE"},
+};
+
 int run(std::span<const char* const> words) {
   CLI::App app(
       "idmintd serves globally unique ids, never the same one twice, over the protocol of "
@@ -325,8 +347,12 @@ int run(std::span<const char* const> words) {
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return fail_with({Code::kInvalidArgument, std::string(error.what()) + ": see idmintd --help"},
-                     false);
+    const auto at = std::ranges::find(words, std::string_view("token"));
+    const std::string wrong =
+        make->parsed() && at != words.end()
+            ? wrong_usage(error.what(), *make, std::span(at + 1, words.end()), "idmintd token")
+            : wrong_usage(error.what(), app, words.subspan(1), "idmintd", kMeantByDaemon);
+    return fail_with({Code::kInvalidArgument, wrong}, false);
   }
   if (make->parsed()) {
     if (allow.empty()) allow.emplace_back("next *");

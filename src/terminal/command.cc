@@ -84,18 +84,6 @@ std::vector<std::string> present_words(const Command& command, std::span<const c
 constexpr std::array kMeantEverywhere = {
     Meant{"--format json", "--json"}, Meant{"--output json", "--json"}, Meant{"-o json", "--json"}};
 
-// The option of the command that does what the unknown one does elsewhere.
-std::optional<std::string_view> option_meant(const Command& command, const UnknownOption& unknown) {
-  for (const std::span<const Meant> rows :
-       {command.meant, std::span<const Meant>(kMeantEverywhere)}) {
-    const auto row = std::ranges::find_if(rows, [&](const Meant& each) {
-      return each.typed == unknown.name || each.typed == unknown.name + " " + unknown.value;
-    });
-    if (row != rows.end()) return row->option;
-  }
-  return std::nullopt;
-}
-
 // The other commands that have the option, in the order of the help.
 std::vector<std::string_view> takers_of(const Program& program, const std::string& option,
                                         const Command& besides) {
@@ -175,20 +163,17 @@ int run(const Program& program, std::span<const char* const> words) {
   } catch (const CLI::CallForVersion& version) {
     asked = version.what();
   } catch (const CLI::ParseError& error) {
-    const CLI::App& taker = known != nullptr ? *app.get_subcommand(std::string(first)) : app;
-    std::string wrong = wrong_usage(error.what(), taker, words.subspan(1),
-                                    known != nullptr ? known->of_number : std::string_view());
-    if (const auto unknown = unknown_option(taker, words.subspan(1));
-        known != nullptr && unknown.has_value()) {
-      if (const auto here = option_meant(*known, *unknown)) {
-        wrong = "there is no option \"" + shortened(unknown->name) + "\" of " + known->name +
-                ": did you mean " + std::string(*here) + "?";
-      } else if (const auto of_another = of_another_command(program, unknown->name, *known)) {
+    if (known == nullptr) return usage(wrong_usage(error.what(), app, words.subspan(1), name));
+    const CLI::App& taker = *app.get_subcommand(std::string(first));
+    std::vector<Meant> meant(known->meant.begin(), known->meant.end());
+    meant.insert(meant.end(), kMeantEverywhere.begin(), kMeantEverywhere.end());
+    const auto unknown = unknown_option(taker, words.subspan(1));
+    if (unknown.has_value() && meant_by(*unknown, meant).empty()) {
+      if (const auto of_another = of_another_command(program, unknown->name, *known))
         return usage(*of_another);
-      }
     }
-    return usage(wrong + (wrong.ends_with('?') ? " See " : ": see ") + name + " " +
-                 (known != nullptr ? std::string(first) + " " : "") + "--help");
+    return usage(wrong_usage(error.what(), taker, words.subspan(1), name + " " + known->name, meant,
+                             known->of_number));
   }
   Result<void> result;
   if (asked) {

@@ -8,11 +8,8 @@
 
 #include "idmint/result.h"
 #include "terminal/exit_status.h"
+#include "terminal/help.h"
 #include "terminal/output.h"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): the name of the library
-class App;
-}
 
 namespace idmint {
 
@@ -30,12 +27,6 @@ struct Context {
 struct Renamed {
   std::string_view former;
   std::string_view name;
-};
-
-// What users of other commands and programs type, and the option that does it here.
-struct Meant {
-  std::string_view typed;   // "--from", whatever its value is; or "--format json"
-  std::string_view option;  // "--start"
 };
 
 // A command is one file with its options, its work and its help. `add` declares the options, into a

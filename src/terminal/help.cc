@@ -121,14 +121,14 @@ bool is_whole_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-}  // namespace
-
-std::string wrong_usage(std::string message, const CLI::App& app,
-                        std::span<const char* const> words, std::string_view of_number) {
+// What is wrong, without where the help is.
+std::string fault_of(std::string message, const CLI::App& app, std::span<const char* const> words,
+                     std::span<const Meant> meant, std::string_view of_number) {
   if (const auto unknown = unknown_option(app, words)) {
-    const std::string meant = close_matches(unknown->name, long_options(app));
+    std::string instead(meant_by(*unknown, meant));
+    if (instead.empty()) instead = close_matches(unknown->name, long_options(app));
     return "there is no option \"" + shortened(unknown->name) + "\"" +
-           (meant.empty() ? "" : ": did you mean " + meant + "?");
+           (instead.empty() ? "" : ": did you mean " + instead + "?");
   }
   for (const std::string_view word : words) {
     const std::string_view value = word.substr(word.starts_with('-') ? word.find('=') + 1 : 0);
@@ -140,10 +140,10 @@ std::string wrong_usage(std::string message, const CLI::App& app,
   constexpr std::string_view too_many = "The following argument was not expected: ";
   if (message.starts_with(too_many)) {
     const std::string word = message.substr(too_many.size());
+    const bool is_meant = !of_number.empty() && is_whole_number(word);
     return "\"" + word + "\" is one word too many: " +
-           (!of_number.empty() && is_whole_number(word)
-                ? "did you mean " + std::string(of_number) + " " + word + "?"
-                : app.get_name() + arguments_of(app));
+           (is_meant ? "did you mean " + std::string(of_number) + " " + word + "?"
+                     : app.get_name() + arguments_of(app));
   }
   constexpr std::string_view several = "The following arguments were not expected: ";
   if (message.starts_with(several))
@@ -154,6 +154,22 @@ std::string wrong_usage(std::string message, const CLI::App& app,
     return message.substr(0, message.size() - required.size()) + " is missing: " + app.get_name() +
            arguments_of(app);
   return message;
+}
+
+}  // namespace
+
+std::string_view meant_by(const UnknownOption& unknown, std::span<const Meant> rows) {
+  const auto row = std::ranges::find_if(rows, [&](const Meant& each) {
+    return each.typed == unknown.name || each.typed == unknown.name + " " + unknown.value;
+  });
+  return row != rows.end() ? row->option : std::string_view();
+}
+
+std::string wrong_usage(std::string message, const CLI::App& app,
+                        std::span<const char* const> words, std::string_view help,
+                        std::span<const Meant> meant, std::string_view of_number) {
+  const std::string fault = fault_of(std::move(message), app, words, meant, of_number);
+  return fault + (fault.ends_with('?') ? " See " : ": see ") + std::string(help) + " --help";
 }
 
 Result<std::string_view> completion_for(std::string_view shell,

@@ -402,7 +402,7 @@ TEST_F(Cli, WrongUsage) {
             "see idmint peek --help\n");
   const std::vector<std::pair<std::string, std::string>> meant = {
       {"create orders --from 5",
-       "no option \"--from\" of create: did you mean --start? See idmint create --help\n"},
+       "no option \"--from\": did you mean --start? See idmint create --help\n"},
       {"create orders --to=5", "did you mean --max? See idmint create --help\n"},
       {"create orders 2000",
        "\"2000\" is one word too many: did you mean --start 2000? See idmint create --help\n"},
@@ -985,7 +985,7 @@ TEST_F(Cli, IdsOfAPoolAreOfItsLayout) {
     EXPECT_THAT(refused.err, HasSubstr(option.substr(0, option.find(' ')))) << option;
   }
   EXPECT_THAT(run(store + "idmint create x --kind pool --epoch 2025-01-01").err,
-              HasSubstr("no option \"--epoch\" of create: did you mean --layout "
+              HasSubstr("no option \"--epoch\": did you mean --layout "
                         "\"sequence-generator epoch"));
   output(store +
          "idmint create jobs --kind pool --layout twitter --prefix j- --encoding base32 --check "

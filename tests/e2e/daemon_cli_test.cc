@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/e2e/cli.h"
 
@@ -24,6 +26,33 @@ TEST_F(DaemonCli, ACheckFailsWhereNoStoreCanBeMade) {
   const Ended empty = run("mkdir none; idmintd --check --store sqlite:none/x.db");
   EXPECT_EQ(empty.status, 0) << "it may be made later";
   EXPECT_THAT(empty.err, HasSubstr("no sequences yet: no store at ./none/x.db"));
+}
+
+TEST_F(DaemonCli, WrongUsage) {
+  const std::string listen =
+      "did you mean --redis ADDRESS:PORT or --http ADDRESS:PORT? See idmintd --help\n";
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"--port 7379", "idmintd: there is no option \"--port\": " + listen},
+      {"--listen=0.0.0.0:7379", "idmintd: there is no option \"--listen\": " + listen},
+      {"-c x.toml",
+       "idmintd: there is no option \"-c\": did you mean --config FILE? See idmintd --help\n"},
+      {"--stroe memory:",
+       "idmintd: there is no option \"--stroe\": did you mean --store? See idmintd --help\n"},
+      {"--frob", "idmintd: there is no option \"--frob\": see idmintd --help\n"},
+      {"--redis", "idmintd: --redis is missing its address: see idmintd --help\n"},
+      {"frob", "idmintd: \"frob\" is one word too many: idmintd: see idmintd --help\n"},
+      {"token", "idmintd: NAME is missing: token NAME: see idmintd token --help\n"},
+      {"token web next",
+       "idmintd: \"next\" is one word too many: token NAME: see idmintd token --help\n"},
+      {"--check token web --alow x",
+       "idmintd: there is no option \"--alow\": did you mean --allow? See idmintd token --help\n"},
+      {"mongodb://u:secret@host",
+       "idmintd: there is a URL where none is taken: see idmintd --help\n"}};
+  for (const auto& [words, said] : rows) {
+    const Ended ended = run("idmintd " + words);
+    EXPECT_EQ(ended.status, 2) << words;
+    EXPECT_EQ(ended.err, said) << words;
+  }
 }
 
 }  // namespace
