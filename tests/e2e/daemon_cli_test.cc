@@ -12,7 +12,7 @@ namespace idmint::e2e {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
+using testing::StartsWith;
 
 using DaemonCli = Cli;
 
@@ -21,11 +21,27 @@ TEST_F(DaemonCli, ACheckFailsWhereNoStoreCanBeMade) {
   EXPECT_EQ(refused.status, 3);
   EXPECT_EQ(refused.out, "");
   EXPECT_EQ(refused.err,
-            "idmintd: no folder ./none to hold ./none/x.db; make it first, or give the path of a "
+            "idmintd: --store: no folder ./none to hold ./none/x.db; make it first, or give the "
+            "path of a "
             "store\n");
   const Ended empty = run("mkdir none; idmintd --check --store sqlite:none/x.db");
   EXPECT_EQ(empty.status, 0) << "it may be made later";
   EXPECT_THAT(empty.err, HasSubstr("no sequences yet: no store at ./none/x.db"));
+}
+
+TEST_F(DaemonCli, AStoreThatIsRefusedIsNamedWhereItStands) {
+  const Ended unset =
+      run("printf 'drain_seconds = 5\\nstore = \"env:NOPE\"\\n' >a.toml; idmintd --check --config "
+          "a.toml");
+  EXPECT_EQ(unset.status, 3);
+  EXPECT_EQ(unset.err, "idmintd: a.toml: line 2: store: the variable NOPE is not set\n");
+  EXPECT_THAT(
+      run("printf '[stores]\\neu = \"frob:x\"\\n' >b.toml; idmintd --check --config b.toml").err,
+      StartsWith("idmintd: b.toml: line 2: stores.eu: "));
+  EXPECT_THAT(run("IDMINT_STORE=env:NOPE idmintd --check").err,
+              StartsWith("idmintd: IDMINT_STORE: the variable NOPE "));
+  EXPECT_THAT(run("idmintd --check --store eu=env:NOPE").err,
+              StartsWith("idmintd: --store: the variable NOPE "));
 }
 
 TEST_F(DaemonCli, WrongUsage) {
