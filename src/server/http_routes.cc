@@ -546,8 +546,7 @@ void route(HttpSession& session, HttpRequest request) {
         problem(404, "Not Found", "there is no such path; ids: POST /v1/ids/SOURCE"));
   const std::string header = "Allow: " + allowed + ", OPTIONS\r\n";
   if (request.method == "OPTIONS") return session.respond({.status = 204, .headers = header});
-  HttpResponse refused =
-      problem(405, "Method Not Allowed", "this path takes only " + allowed);
+  HttpResponse refused = problem(405, "Method Not Allowed", "this path takes only " + allowed);
   refused.headers = header;
   session.respond(refused);
 }
