@@ -78,7 +78,7 @@ Finding begin(std::string_view kind, const SequenceStatus& status) {
     finding.text = "retired";
   } else if (status.error) {
     finding.health = Health::kFail;
-    finding.text = status.error->message;
+    finding.text = without_subject(status.error->message, status.definition);
     finding.advice = status.error->advice;
   }
   return finding;

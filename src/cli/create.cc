@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/errors.h"
-#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
@@ -17,7 +17,6 @@
 #include "idmint/definition.h"
 #include "ids/snowflake_space.h"
 #include "sequences/strategies.h"
-#include "terminal/advice.h"
 #include "terminal/progress.h"
 
 namespace idmint::cli {
@@ -29,12 +28,14 @@ struct CreateOptions {
   SequenceTexts sequence;
 } create_options;
 
-// For the options that `next snowflake` takes.
-std::string_view hint_of_create(std::string_view wrong) {
-  return wrong.ends_with("\"--epoch\"") || wrong.ends_with("\"--unit\"")
-             ? ", but --layout \"sequence-generator epoch 2025-01-01 unit 1ms\""
-             : "";
-}
+constexpr std::string_view kOwnLayout = "--layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
+constexpr std::array kMeantByCreate = {
+    // of next snowflake
+    Meant{"--epoch", kOwnLayout}, Meant{"--unit", kOwnLayout},
+    // of seq and SQL
+    Meant{"--from", "--start"}, Meant{"--to", "--max"}, Meant{"--first", "--start"},
+    Meant{"--last", "--max"}, Meant{"--minvalue", "--start"}, Meant{"--maxvalue", "--max"},
+    Meant{"--cache", "--strategy cached --step"}};
 
 void add_create(CLI::App& command) {
   SequenceTexts& sequence = create_options.sequence;
@@ -129,8 +130,7 @@ void tell_of_used_up(Mint& mint, const std::string& name, bool json) {
   const Onward onward = onward_from(definition);
   report_notice(name + " is used up already: what it takes from, in " + status->adopted_from +
                     ", has come to " + std::to_string(definition.last) +
-                    ", its last value; go on with " + onward.words +
-                    in_words(onward.advice, lasting_store(redacted(store_given()))),
+                    ", its last value; go on with " + onward.words + in_words(onward.advice),
                 json);
 }
 
@@ -170,8 +170,9 @@ Result<void> run_create(Context& context) {
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
   const std::string& store = *url;
-  const std::string hint =
-      pool != nullptr ? ": try idmint next " + name + " and idmint workers list " + name : "";
+  const std::string hint = pool != nullptr ? ": try idmint next " + name + store_again() +
+                                                 " and idmint workers list " + name + store_again()
+                                           : "";
   if (tell) {
     report_notice(
         there ? name + " was there already, as defined" : "made " + name + " in " + store + hint,
@@ -241,6 +242,8 @@ Examples:
 In the database of the application:
   $ IDMINT_STORE=mongodb://db1,db2/shop idmint create users --adopt counter
 )",
-    hint_of_create};
+    {},
+    kMeantByCreate,
+    "--start"};
 
 }  // namespace idmint::cli

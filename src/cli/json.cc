@@ -224,7 +224,7 @@ std::string json_findings(Health worst, std::span<const Finding> findings) {
                    {"kind", finding.kind},
                    {"subject", finding.subject},
                    {"text", finding.text},
-                   {"left", optional(finding.left)},
+                   {"left_fraction", optional(finding.left)},
                    {"ends", finding.ends ? Json(format_time(*finding.ends)) : Json(nullptr)}});
   }
   return line({{"health", name(worst)}, {"findings", all}});

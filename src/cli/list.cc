@@ -9,7 +9,6 @@
 
 #include "advice/diagnosis.h"
 #include "base/errors.h"
-#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
@@ -102,10 +101,7 @@ Result<void> run_list(Context& context) {
     return {};
   }
   if (all->empty()) {
-    const std::string& store = store_given();
-    report_notice("no sequence yet: make one with idmint create NAME" +
-                      (store.empty() ? "" : " in the same store, " + redacted(store)),
-                  false);
+    report_notice("no sequence yet: make one" + in_words({Remedy::kCreateStore}), false);
     return {};
   }
   std::vector<Row> rows;

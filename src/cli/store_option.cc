@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/shell.h"
 #include "base/url.h"
 #include "terminal/advice.h"
 #include "terminal/credentials.h"
@@ -17,6 +18,7 @@ namespace {
 
 struct StoreOption {
   std::string url;
+  std::string typed;  // the argument of --store; empty: it was not given
   bool from_environment = false;
   Stays stays = Stays::kYes;
 } store_option;
@@ -54,13 +56,15 @@ void add_store(CLI::App& command, Stays stays) {
 Result<void> settle_store(CLI::App& command) {
   const CLI::Option* const given = command.get_option_no_throw("--store");
   if (given == nullptr) return {};
-  auto& [url, from_environment, stays] = store_option;
+  auto& [url, typed, from_environment, stays] = store_option;
   if (given->empty()) {
     const char* const value = std::getenv("IDMINT_STORE");
     url = value != nullptr ? value : "";
     from_environment = !url.empty();
   } else if (url.empty()) {
     return refuse("--store is empty: give a URL such as sqlite:ids.db, or leave it out");
+  } else {
+    typed = url;
   }
   if (Result<void> named = refuse_url_as_name(command); !named) return named;
   for (CLI::Option* const option : command.get_options()) {
@@ -87,12 +91,26 @@ Result<void> settle_store(CLI::App& command) {
 
 const std::string& store_given() noexcept { return store_option.url; }
 
-std::string lasting_store(std::string url) {
+std::string store_in_hints(const std::string& typed, std::string_view url) {
+  // These name a place, which is no secret.
+  if (typed.starts_with("env:") || typed.starts_with("file:")) return typed;
   const StoreKind* const kind = store_kind(url);
-  if (kind == nullptr || kind->lasts) return url;
+  if (kind == nullptr || kind->lasts) return redacted(typed);
   return std::string(std::ranges::find_if(store_kinds(), [](const StoreKind& each) {
                        return each.lasts;
                      })->example);
+}
+
+std::string store_again() {
+  const std::string store = store_in_hints(store_option.typed, store_option.url);
+  return store.empty() ? "" : " --store " + shell_word(store);
+}
+
+std::string in_words(Advice advice) {
+  // The store of this command is named as it was given.
+  const Result<std::string> own = Mint({.store = store_option.url}).store_url();
+  if (own && advice.subject == redacted(*own)) advice.subject.clear();
+  return idmint::in_words(advice, store_in_hints(store_option.typed, store_option.url));
 }
 
 Error worded(Error error) {
@@ -101,7 +119,8 @@ Error worded(Error error) {
     error.message += " (the value came from IDMINT_STORE)";
     error.advice = {};
   }
-  return idmint::worded(std::move(error), lasting_store(redacted(store_option.url)));
+  error.message += in_words(std::exchange(error.advice, {}));
+  return error;
 }
 
 MintOptions mint_options(const Context& context, Access access) {

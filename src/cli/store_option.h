@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "idmint/mint.h"
 #include "idmint/result.h"
@@ -22,11 +23,21 @@ void add_store(CLI::App& command, Stays stays = Stays::kYes);
 // As given; empty: the default.
 [[nodiscard]] const std::string& store_given() noexcept;
 
-// The URL, or an example if data at the URL would be gone when the command ends.
-[[nodiscard]] std::string lasting_store(std::string url);
+// The argument of --store in a command that a message names. `typed`: that of --store here, which
+// stands for `url`, such as env:IDS. It is returned without secrets. Empty: --store was not given,
+// and the other command finds the same store without it. If data at the URL would be gone when this
+// command ends, an example of a store that stays.
+[[nodiscard]] std::string store_in_hints(const std::string& typed, std::string_view url);
 
-// The error with its advice in the words of this command line (terminal/advice.h). If the URL of
-// the store is rejected, also says where it came from.
+// " --store URL" with it, to follow such a command; or empty.
+[[nodiscard]] std::string store_again();
+
+// The advice in the words of this command line (terminal/advice.h), its commands with
+// store_again().
+[[nodiscard]] std::string in_words(Advice advice);
+
+// The error with its advice in these words, which is cleared. If the URL of the store is rejected,
+// also says where it came from.
 [[nodiscard]] Error worded(Error error);
 
 // The mint of the command line. With kReadOnly, read permission on the store is enough.

@@ -166,6 +166,9 @@ struct Mint::State {
     const bool no_store = !opened && opened.error().code == Code::kNotFound;
     const StoreKind* const kind = where ? store_kind(*where) : nullptr;
     const bool in_memory = kind != nullptr && !kind->lasts;
+    // The folder of the default store is made with it; no other one is.
+    const bool cannot_be_made = no_store && !in_memory && !options.store.empty() &&
+                                opened.error().advice.remedy != Remedy::kCreateStore;
     if (in_memory) {
       message += " in " + std::string(kind->example) +
                  ", which is empty at first and gone with the process";
@@ -180,6 +183,8 @@ struct Mint::State {
       advice = std::move(hint->advice);
     } else if (const std::string meant = close_matches(name, known); !meant.empty()) {
       message += ": did you mean " + meant + "?";
+    } else if (cannot_be_made) {
+      message += ": " + opened.error().message;
     } else if (minting && validate(SequenceDefinition{.name = std::string(name)})) {
       message += in_memory ? ": create it in a store that stays" : ": create it";
       advice = {Remedy::kCreateSource, std::string(name)};

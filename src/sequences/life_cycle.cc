@@ -127,6 +127,14 @@ PoolDefinition completed(const PoolDefinition& there, PoolDefinition here) {
   return here;
 }
 
+// Whether `there` would give what `wanted` gives if it was raised to the first value of `wanted`.
+bool can_raise(const SequenceDefinition& there, const SequenceDefinition& wanted) {
+  SequenceDefinition raised = there;
+  raised.first = wanted.first;
+  return raised == wanted && there.first < wanted.first &&
+         (there.strategy == Strategy::kCounter || there.strategy == Strategy::kCached);
+}
+
 // The error if the existing definition differs.
 Error defined_otherwise(const Store& store, const Definition& there, const Definition& wanted) {
   const std::string what = "defined otherwise already: " + differences(there, wanted) + "; ";
@@ -137,6 +145,11 @@ Error defined_otherwise(const Store& store, const Definition& there, const Defin
     if (can_extend(*sequence, *other))
       return error_at(store, Code::kFailedPrecondition, there, what + "move its end up",
                       {Remedy::kAlterSequence, other->name, {std::to_string(other->last)}});
+    if (can_raise(*sequence, *other))
+      return error_at(
+          store, Code::kFailedPrecondition, there,
+          what + "choose another name, or raise it to go on from " + std::to_string(other->first),
+          {Remedy::kRaiseSequence, other->name, {std::to_string(other->first - 1)}});
     if (other->last > largest_integer(sequence->form))
       room = "its " + room_of(sequence->form) + "; ";
   }

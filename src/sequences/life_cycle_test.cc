@@ -180,6 +180,23 @@ TEST(CreateSequence, AdvisesToMoveTheEndOnlyWhereThatCanBe) {
                     Not(HasSubstr("alter"))));
 }
 
+TEST(CreateSequence, AdvisesToRaiseOnlyWhatComesInOrder) {
+  GatedStore store;
+  const auto advice = [&](SequenceDefinition there, std::int64_t first) {
+    EXPECT_TRUE(create_sequence(store, there));
+    there.first = first;
+    return create_sequence(store, there).error().advice;
+  };
+  EXPECT_EQ(advice({.name = "a", .first = 2, .last = 9000}, 2000),
+            (Advice{Remedy::kRaiseSequence, "a", {"1999"}}));
+  EXPECT_EQ(advice({.name = "b", .strategy = Strategy::kCached}, 2000),
+            (Advice{Remedy::kRaiseSequence, "b", {"1999"}}));
+  EXPECT_EQ(advice({.name = "c", .first = 2}, 1), Advice{}) << "nothing goes back";
+  EXPECT_EQ(advice({.name = "d", .strategy = Strategy::kPermuted, .last = 9000}, 2000), Advice{});
+  EXPECT_EQ(advice({.name = "e", .strategy = Strategy::kStriped, .last = 9000, .stripes = 2}, 2001),
+            Advice{});
+}
+
 TEST(CreateSequence, ACounterWithOtherBoundsIsNotTakenOver) {
   GatedStore store;
   ASSERT_TRUE(store.create("orders", {1, 10}));

@@ -86,6 +86,15 @@ Error inherited_through_fork(std::string_view name) {
           "sequence " + std::string(name) + ": opened before fork(); open it again in the child"};
 }
 
+namespace {
+
+std::string subject_of(const Definition& definition) {
+  const bool is_pool = std::holds_alternative<PoolDefinition>(definition);
+  return (is_pool ? "pool " : "sequence ") + name(definition) + " in ";
+}
+
+}  // namespace
+
 Error error_at(const Store& store, Code code, std::string_view name, const std::string& what,
                Advice advice) {
   return error_at(store, code, SequenceDefinition{.name = std::string(name)}, what,
@@ -94,11 +103,14 @@ Error error_at(const Store& store, Code code, std::string_view name, const std::
 
 Error error_at(const Store& store, Code code, const Definition& definition, const std::string& what,
                Advice advice) {
-  const bool is_pool = std::holds_alternative<PoolDefinition>(definition);
-  return {code,
-          (is_pool ? "pool " : "sequence ") + name(definition) + " in " + std::string(store.url()) +
-              ": " + what,
-          std::move(advice)};
+  return {code, subject_of(definition) + std::string(store.url()) + ": " + what, std::move(advice)};
+}
+
+std::string without_subject(std::string_view message, const Definition& definition) {
+  const std::string subject = subject_of(definition);
+  const std::size_t colon = message.find(": ", subject.size());
+  const bool has_one = message.starts_with(subject) && colon != std::string_view::npos;
+  return std::string(has_one ? message.substr(colon + 2) : message);
 }
 
 Result<void> offers(Store& store, const Definition& definition) {

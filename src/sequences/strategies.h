@@ -109,6 +109,9 @@ struct Onward {
                              const std::string& what, Advice advice = {});
 [[nodiscard]] Error error_at(const Store& store, Code code, const Definition& definition,
                              const std::string& what, Advice advice = {});
+// "what" of such a message about the definition, to follow its name. Another message stays whole.
+[[nodiscard]] IDMINT_EXPORT std::string without_subject(std::string_view message,
+                                                        const Definition& definition);
 
 // The error of every call of a sequence in a child of fork().
 [[nodiscard]] Error inherited_through_fork(std::string_view name);

@@ -551,10 +551,10 @@ void route(HttpSession& session, HttpRequest request) {
   if (allowed.empty())
     return session.respond(
         problem(404, "Not Found", "there is no such path; ids: POST /v1/ids/SOURCE"));
-  allowed = "Allow: " + allowed + ", OPTIONS\r\n";
-  if (request.method == "OPTIONS") return session.respond({.status = 204, .headers = allowed});
-  HttpResponse refused = problem(405, "Method Not Allowed", "this path does not take that method");
-  refused.headers = allowed;
+  const std::string header = "Allow: " + allowed + ", OPTIONS\r\n";
+  if (request.method == "OPTIONS") return session.respond({.status = 204, .headers = header});
+  HttpResponse refused = problem(405, "Method Not Allowed", "this path takes only " + allowed);
+  refused.headers = header;
   session.respond(refused);
 }
 

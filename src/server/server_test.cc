@@ -514,6 +514,8 @@ TEST_F(ServerTest, ProblemsAreDetailed) {
   const Client::Response method = client.http("GET /v1/ids/few");
   EXPECT_EQ(method.status, "HTTP/1.1 405 Method Not Allowed");
   EXPECT_THAT(method.headers, testing::Contains("Allow: POST, OPTIONS"));
+  EXPECT_THAT(method.body, HasSubstr(R"("detail":"this path takes only POST")"));
+  EXPECT_THAT(client.http("DELETE /v1/sources/few").body, HasSubstr("takes only GET, HEAD"));
   EXPECT_EQ(client.http("POST /v1/ids/few").body, "5\n");  // nothing was taken
 }
 

@@ -53,6 +53,17 @@ TEST_F(Cli, ASequenceGoesOnFromProcessToProcess) {
   EXPECT_EQ(output("idmint next orders"), "1003\n");
 }
 
+TEST_F(Cli, ASequenceThatBeganElsewhereIsToBeRaised) {
+  output("idmint create orders --start 1000");
+  const Ended refused = run("idmint create orders --start 2000");
+  EXPECT_EQ(refused.status, 5);
+  EXPECT_THAT(refused.err,
+              EndsWith("first: 1000 there, 2000 here; choose another name, or raise it "
+                       "to go on from 2000: idmint raise orders --past 1999\n"));
+  output("idmint raise orders --past 1999");
+  EXPECT_EQ(output("idmint next orders"), "2000\n");
+}
+
 TEST_F(Cli, ABatchIsTakenWholeOrNotAtAll) {
   output("idmint create small --start 1 --max 10");
   EXPECT_EQ(output("idmint next small -n 8 | tail -n 1"), "8\n");
@@ -247,6 +258,18 @@ TEST_F(Cli, UnknownNames) {
       ContainsRegex(
           "there is no store sqlite:none.db: .*idmint create orders --store sqlite:none.db; "
           "or, .*--kind pool --store sqlite:none.db\n"));
+  EXPECT_THAT(run("idmint next orders --store sqlite:none/x.db").err,
+              EndsWith("there is no store sqlite:none/x.db: no folder ./none to hold ./none/x.db; "
+                       "make it first, or give the path of a store\n"));
+  // The store is named where it was typed, and as it was.
+  EXPECT_THAT(run("IDMINT_STORE=sqlite:none.db idmint next orders").err,
+              AllOf(HasSubstr("there is no store sqlite:none.db: "), Not(HasSubstr("--store"))));
+  EXPECT_THAT(run("URL=sqlite:none.db idmint next orders --store env:URL").err,
+              HasSubstr("idmint create orders --store env:URL; or, "));
+  EXPECT_THAT(run("idmint list --store sqlite:none.db").err,
+              EndsWith(": idmint create NAME --store sqlite:none.db\n"));
+  EXPECT_THAT(run("IDMINT_STORE=sqlite:none.db idmint list").err,
+              EndsWith(": idmint create NAME\n"));
   EXPECT_LT(run("idmint next $(head -c 5000 /dev/zero | tr '\\0' x)").err.size(), 400u);
   output("idmint create invoices");
   EXPECT_THAT(run("idmint next invocies").err, HasSubstr("did you mean invoices?"));
@@ -398,6 +421,32 @@ TEST_F(Cli, WrongUsage) {
   EXPECT_EQ(run("idmint peek orders --dry-run=1").err,
             "idmint: there is no option \"--dry-run\" of peek: it is an option of raise and apply: "
             "see idmint peek --help\n");
+  const std::vector<std::pair<std::string, std::string>> meant = {
+      {"create orders --from 5",
+       "no option \"--from\": did you mean --start? See idmint create --help\n"},
+      {"create orders --to=5", "did you mean --max? See idmint create --help\n"},
+      {"create orders 2000",
+       "\"2000\" is one word too many: did you mean --start 2000? See idmint create --help\n"},
+      {"raise orders --to 5", "did you mean --past? See idmint raise --help\n"},
+      {"raise orders 2000",
+       "\"2000\" is one word too many: did you mean --past 2000? See idmint raise --help\n"},
+      {"next uuid7 10", "did you mean -n 10? See idmint next --help\n"},
+      {"next uuid7 --number 10", "did you mean -n? See idmint next --help\n"},
+      {"alter orders --to 5", "did you mean --max? See idmint alter --help\n"},
+      {"next uuid7 --format json", "did you mean --json? See idmint next --help\n"},
+      {"list --format=json", "did you mean --json? See idmint list --help\n"},
+      {"list -o json", "did you mean --json? See idmint list --help\n"},
+      {"next uuid7 -n", "idmint: -n is missing its number: see idmint next --help\n"},
+      {"next uuid7 --count", "--count is missing its number"},
+      {"list --store", "idmint: --store is missing its URL: see idmint list --help\n"},
+      {"next uuid7 --encoding",
+       "idmint: --encoding is missing its value: see idmint next --help\n"}};
+  for (const auto& [words, said] : meant) {
+    const Ended ended = run("idmint " + words);
+    EXPECT_EQ(ended.status, 2) << words;
+    EXPECT_THAT(ended.err, HasSubstr(said)) << words;
+  }
+  EXPECT_THAT(run("idmint next --format uuid7").err, Not(HasSubstr("--json")));
   EXPECT_EQ(run("idmint list --store ''").status, 2);
   EXPECT_EQ(run("IDMINT_STORE= idmint list").status, 0);
   for (const std::string command : {"create a", "list", "peek a", "raise a --past 1",
@@ -957,7 +1006,8 @@ TEST_F(Cli, IdsOfAPoolAreOfItsLayout) {
     EXPECT_THAT(refused.err, HasSubstr(option.substr(0, option.find(' ')))) << option;
   }
   EXPECT_THAT(run(store + "idmint create x --kind pool --epoch 2025-01-01").err,
-              HasSubstr("no option \"--epoch\", but --layout \"sequence-generator epoch"));
+              HasSubstr("no option \"--epoch\": did you mean --layout "
+                        "\"sequence-generator epoch"));
   output(store +
          "idmint create jobs --kind pool --layout twitter --prefix j- --encoding base32 --check "
          "luhn");
