@@ -121,6 +121,10 @@ static_assert(std::ranges::is_sorted(kPostgresqlOptions));
 // Those of idmint for MariaDB.
 constexpr auto kMariadbOptions = std::to_array<std::string_view>({"socket"});
 
+// Of a Redis that is spoken to over TLS: PEM files.
+constexpr auto kRedisOptions = std::to_array<std::string_view>({"tls_ca", "tls_cert", "tls_key"});
+static_assert(std::ranges::is_sorted(kRedisOptions));
+
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 int hex_digit(char c) {
@@ -150,7 +154,9 @@ using Known = std::span<const std::string_view>;
 // The options that the URLs of a scheme may have.
 Known known_options(std::string_view scheme) {
   if (scheme.starts_with("mysql") || scheme.starts_with("mariadb")) return kMariadbOptions;
-  return scheme.starts_with("postgres") ? Known(kPostgresqlOptions) : Known(kOptions);
+  if (scheme.starts_with("postgres")) return kPostgresqlOptions;
+  if (scheme.starts_with("redis")) return kRedisOptions;
+  return kOptions;
 }
 
 bool is_known(Known known, std::string_view name) {
@@ -356,6 +362,10 @@ Result<void> check_mariadb_url(std::string_view url) {
 
 Result<void> check_postgresql_url(std::string_view url) {
   return check_url(url, {.of = "PostgreSQL", .driver = "libpq"});
+}
+
+Result<void> check_redis_url(std::string_view url) {
+  return check_url(url, {.of = "Redis", .driver = "idmint"});
 }
 
 void each_option(std::string_view url,

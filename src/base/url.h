@@ -1,4 +1,4 @@
-// URLs of stores and servers: their printable form, and the options of MongoDB and libpq.
+// URLs of stores and servers: their printable form, and the options of MongoDB, libpq and Redis.
 #pragma once
 
 #include <functional>
@@ -26,6 +26,8 @@ namespace idmint {
 [[nodiscard]] Result<void> check_mariadb_url(std::string_view url);
 // The same for PostgreSQL, whose libpq names in its messages what it takes for the host.
 [[nodiscard]] Result<void> check_postgresql_url(std::string_view url);
+// The same for Redis.
+[[nodiscard]] Result<void> check_redis_url(std::string_view url);
 
 // The user who needs a password that the URL does not give; empty: none does.
 [[nodiscard]] std::string user_without_password(std::string_view url);

@@ -32,6 +32,9 @@
 #ifdef IDMINT_CONFORMANCE_POSTGRESQL
 #include "tests/servers/postgresql.h"
 #endif
+#ifdef IDMINT_CONFORMANCE_REDIS
+#include "tests/servers/redis.h"
+#endif
 
 namespace idmint {
 
@@ -79,6 +82,15 @@ inline const std::array kStores = {
                      return servers::postgresql_server().database(database(folder));
                    },
                    true},
+};
+
+#elif defined(IDMINT_CONFORMANCE_REDIS)
+
+inline const std::array kStores = {
+    StoreUnderTest{
+        "redis",
+        [](const fakes::TempFolder& folder) { return servers::redis_database(database(folder)); },
+        true},
 };
 
 #else
