@@ -337,9 +337,8 @@ int run(std::span<const char* const> words) {
          "--store", line.stores,
          "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, "
          "postgresql://HOST,.../DB, mysql://HOST,.../DB, redis://HOST, env:NAME, file:PATH; or "
-         "IDMINT_STORE (the "
-         "default store of "
-         "idmint). As NAME=URL a further one, whose sources are NAME/SOURCE; again for more")
+         "IDMINT_STORE (the default store of idmint). As NAME=URL a further one, whose sources are "
+         "NAME/SOURCE; again for more")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--redis", line.redis,

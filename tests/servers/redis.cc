@@ -108,6 +108,15 @@ RedisServer::RedisServer(ReplicaOf of)
     : settings_({"replicaof 127.0.0.1 " + std::to_string(of.primary.port())}) {
   start_anywhere();
   catch_up(of.primary);
+  // What it was given is in its file when that was written anew.
+  const bool written = wait_for(
+      [&] {
+        return info("persistence", "aof_rewrite_in_progress") == "0" &&
+               info("persistence", "aof_rewrite_scheduled") == "0" &&
+               info("persistence", "aof_base_size") != "0";
+      },
+      kLongest);
+  if (!written) give_up("the replica does not write its file");
 }
 
 RedisServer::~RedisServer() {
@@ -210,8 +219,9 @@ void RedisServer::cut_off() const {
   ::close(nobody);
 }
 
-void RedisServer::promote() const {
+void RedisServer::promote() {
   run({"REPLICAOF", "NO", "ONE"});
+  settings_.clear();
   if (info("replication", "role") != "master") give_up("the replica is not promoted");
 }
 

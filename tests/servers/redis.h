@@ -47,7 +47,7 @@ class RedisServer {
   // Of a replica: has all that its primary has now; takes no more from it; becomes a primary.
   void catch_up(const RedisServer& primary) const;
   void cut_off() const;
-  void promote() const;
+  void promote();
 
  private:
   void start_anywhere();

@@ -27,7 +27,7 @@ struct Address {
   bool tls = false;
   TlsFiles files{};
   std::string user{};      // empty: the default user
-  std::string password{};  // empty: none is sent
+  std::string password{};  // empty: none is needed
   int database = 0;
 };
 

@@ -173,12 +173,10 @@ std::expected<void, Failure> Connection::log_in(const Address& address, SteadyTi
     append(&request, words);
     ++needed;
   };
-  if (!address.password.empty()) {
-    if (address.user.empty())
-      need({"AUTH", address.password});
-    else
-      need({"AUTH", address.user, address.password});
-  }
+  if (!address.user.empty())
+    need({"AUTH", address.user, address.password});
+  else if (!address.password.empty())
+    need({"AUTH", address.password});
   if (address.database != 0) need({"SELECT", std::to_string(address.database)});
   for (const std::string_view section : {"server", "cluster", "replication", "persistence"})
     need({"INFO", section});
@@ -226,8 +224,11 @@ std::expected<std::vector<Reply>, Failure> Connection::exchange(const std::strin
     case Stream::Outcome::kLate:
       usable_ = false;
       return std::unexpected(late(Kind::kRead));
-    case Stream::Outcome::kBroken:
-      return std::unexpected(broken(Kind::kRead, stream_->problem()));
+    case Stream::Outcome::kBroken: {
+      Failure failure = broken(Kind::kRead, stream_->problem());
+      failure.passing = !stream_->is_distrusted();
+      return std::unexpected(std::move(failure));
+    }
   }
   std::vector<Reply> all;
   while (all.size() < replies) {

@@ -17,7 +17,9 @@ struct Meaning {
 };
 
 constexpr std::string_view kRights =
-    "; give the user the rights that docs/stores.md lists (ACL SETUSER)";
+    "; the user needs ~{idmint}:* +eval +evalsha +select +info +config|get +time +exists +del "
+    "+@hash "
+    "+@set +@sortedset (ACL SETUSER)";
 
 constexpr auto kMeanings = std::to_array<Meaning>({
     {"NOAUTH", Code::kUnauthenticated, false,

@@ -40,6 +40,10 @@ class Stream {
   // Nothing came without being asked for, such as its end.
   [[nodiscard]] bool is_quiet();
 
+  // After kBroken: the server did not show that it is the one that the URL names.
+  [[nodiscard]] bool is_distrusted() const noexcept {
+    return tls_ != nullptr && tls_->is_distrusted();
+  }
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
  private:

@@ -215,7 +215,8 @@ TlsStream::State TlsStream::state_after(int result) {
   if (error == SSL_ERROR_WANT_WRITE) return State::kWantsOutput;
   if (error == SSL_ERROR_ZERO_RETURN) return State::kEnd;
   const long verified = ssl().SSL_get_verify_result(stream_.get());
-  if (verified != X509_V_OK) {
+  distrusted_ = verified != X509_V_OK;
+  if (distrusted_) {
     problem_ = std::string("the certificate of the server is not accepted: ") +
                ssl().X509_verify_cert_error_string(verified);
   } else if (const unsigned long code = ssl().ERR_peek_last_error(); code != 0) {

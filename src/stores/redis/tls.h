@@ -2,6 +2,7 @@
 // not linked: a command that does without it starts as fast as before.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -40,6 +41,8 @@ class TlsStream {
   [[nodiscard]] Outcome read(std::span<char> into);
   [[nodiscard]] Outcome write(std::string_view text);
 
+  // After kBroken: the certificate of the server was not accepted.
+  [[nodiscard]] bool is_distrusted() const noexcept { return distrusted_; }
   // After kBroken: one line.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
@@ -56,6 +59,7 @@ class TlsStream {
 
   std::unique_ptr<ssl_ctx_st, FreeContext> context_;
   std::unique_ptr<ssl_st, FreeStream> stream_;
+  bool distrusted_ = false;
   std::string problem_{};
 };
 
