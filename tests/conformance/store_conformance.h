@@ -87,10 +87,11 @@ inline const std::array kStores = {
 #elif defined(IDMINT_CONFORMANCE_REDIS)
 
 inline const std::array kStores = {
-    StoreUnderTest{
-        "redis",
-        [](const fakes::TempFolder& folder) { return servers::redis_database(database(folder)); },
-        true},
+    StoreUnderTest{"redis",
+                   [](const fakes::TempFolder& folder) {
+                     return servers::redis_server().database(database(folder));
+                   },
+                   true},
 };
 
 #else

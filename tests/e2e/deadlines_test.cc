@@ -35,6 +35,8 @@
 #include "tests/servers/mariadb.h"
 #elif defined(IDMINT_DEADLINES_POSTGRESQL)
 #include "tests/servers/postgresql.h"
+#elif defined(IDMINT_DEADLINES_REDIS)
+#include "tests/servers/redis.h"
 #else
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -201,10 +203,13 @@ TEST(Deadlines, OfMongodbWithEveryMemberFrozen) {
   expect_values(cells);
 }
 
-#elif defined(IDMINT_DEADLINES_MARIADB) || defined(IDMINT_DEADLINES_POSTGRESQL)
+#elif defined(IDMINT_DEADLINES_MARIADB) || defined(IDMINT_DEADLINES_POSTGRESQL) || \
+    defined(IDMINT_DEADLINES_REDIS)
 
 #if defined(IDMINT_DEADLINES_MARIADB)
 using FrozenServer = servers::MariadbServer;
+#elif defined(IDMINT_DEADLINES_REDIS)
+using FrozenServer = servers::RedisServer;
 #else
 using FrozenServer = servers::PostgresqlServer;
 #endif

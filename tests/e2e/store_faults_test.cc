@@ -30,6 +30,8 @@
 #include "tests/servers/mariadb.h"
 #elif defined(IDMINT_FAULTS_POSTGRESQL)
 #include "tests/servers/postgresql.h"
+#elif defined(IDMINT_FAULTS_REDIS)
+#include "tests/servers/redis.h"
 #endif
 
 namespace idmint {
@@ -103,6 +105,31 @@ class Statement {
  private:
   std::string text_;
   std::string name_{};  // with the NUL
+};
+
+#elif defined(IDMINT_FAULTS_REDIS)
+
+using Server = servers::RedisServer;
+
+// The first database that was asked for.
+std::string url_of_port(int port) { return "redis://127.0.0.1:" + std::to_string(port) + "/1"; }
+// The counter or the pool, as the protocol has it. Nothing else is done with it through the relay.
+const std::string kAdvance = "$1\r\nc\r\n";
+const std::string kExtend = "$1\r\np\r\n";
+
+// A script, which is sent by its text or its hash.
+class Statement {
+ public:
+  explicit Statement(std::string name) : name_(std::move(name)) {}
+
+  // Whether the message executes it.
+  [[nodiscard]] bool is_executed_by(std::string_view message) const {
+    return message.contains("EVAL") && message.contains(name_);
+  }
+  void reply(std::string_view /*message*/) {}
+
+ private:
+  std::string name_;
 };
 
 #endif

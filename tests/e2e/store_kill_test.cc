@@ -34,6 +34,8 @@
 #include "tests/servers/mariadb.h"
 #elif defined(IDMINT_KILL_POSTGRESQL)
 #include "tests/servers/postgresql.h"
+#elif defined(IDMINT_KILL_REDIS)
+#include "tests/servers/redis.h"
 #endif
 
 namespace idmint {
@@ -59,6 +61,11 @@ struct KilledServer : servers::PostgresqlServer {
   [[nodiscard]] std::string claims() const {
     return run("SELECT count(*) FROM idmint.claims", "ids");
   }
+};
+#elif defined(IDMINT_KILL_REDIS)
+struct KilledServer : servers::RedisServer {
+  [[nodiscard]] bool is_idle() const { return !run({"CLIENT", "LIST"}).contains("name=idmint"); }
+  [[nodiscard]] std::string claims() const { return run({"SCARD", "{idmint}:claims:s"}, 1); }
 };
 #endif
 

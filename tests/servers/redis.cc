@@ -1,8 +1,6 @@
 #include "tests/servers/redis.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,9 +11,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
-#include <map>
-#include <mutex>
 #include <string_view>
 
 #include "stores/redis/reply.h"
@@ -33,32 +28,6 @@ constexpr std::chrono::minutes kLongest{2};
 
 // As many as the tests of a program use.
 constexpr std::string_view kDatabases = "1000";
-
-std::string program() {
-  const char* const own = std::getenv("REDIS_SERVER");
-  return own != nullptr ? own : "redis-server";
-}
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-pid_t spawn(std::vector<std::string> words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) give_up("cannot fork");
-  if (child > 0) return child;
-  const int null = ::open("/dev/null", O_RDWR);
-  for (const int fd : {0, 1, 2}) ::dup2(null, fd);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
-  ::execvp(pointers[0], pointers.data());
-  ::_exit(127);
-}
 
 std::string text_of(const Reply& reply) {
   if (reply.is_error()) return "ERROR: " + reply.text;
@@ -128,6 +97,12 @@ std::string RedisServer::url(int database, const std::string& user) const {
          "/" + std::to_string(database);
 }
 
+std::string RedisServer::database(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const int next = static_cast<int>(numbers_.size()) + 1;
+  return url(numbers_.try_emplace(name, next).first->second);
+}
+
 std::string RedisServer::ask(const std::vector<std::string>& words, int database) const {
   if (database == 0) return exchange(port_, {words});
   return exchange(port_, {{"SELECT", std::to_string(database)}, words});
@@ -158,10 +133,12 @@ void RedisServer::start_anywhere() {
     port_ = unused_port();
     if (start()) return;
   }
-  give_up("it does not start: is redis-server installed?\n" + contents(folder_.path("redis.log")));
+  give_up("it does not start:\n" + contents(folder_.path("redis.log")));
 }
 
 bool RedisServer::start() {
+  const char* const own = std::getenv("REDIS_SERVER");
+  const std::string program = own != nullptr ? own : path_of_program("redis-server");
   const std::string file = folder_.path("redis.conf");
   {
     std::ofstream out(file);
@@ -170,7 +147,7 @@ bool RedisServer::start() {
         << "\nsave \"\"\nappendonly yes\nappendfsync always\nrepl-diskless-sync-delay 0\n";
     for (const std::string& setting : settings_) out << setting << '\n';
   }
-  pid_ = spawn({program(), file});
+  pid_ = spawn({program, file}, nullptr, folder_.path("redis.log"));
   // Whoever answers may be another; with a password or an ACL it refuses.
   const bool up = wait_for(
       [&] {
@@ -228,14 +205,6 @@ void RedisServer::promote() {
 RedisServer& redis_server() {
   static RedisServer server;
   return server;
-}
-
-std::string redis_database(const std::string& name) {
-  static std::mutex mutex;
-  static std::map<std::string, int> numbers;
-  const std::lock_guard lock(mutex);
-  const int next = static_cast<int>(numbers.size()) + 1;
-  return redis_server().url(numbers.try_emplace(name, next).first->second);
 }
 
 }  // namespace idmint::servers

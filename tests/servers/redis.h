@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,9 @@ class RedisServer {
   [[nodiscard]] int port() const { return port_; }
   // "redis://[USER[:PASSWORD]@]127.0.0.1:PORT/DATABASE".
   [[nodiscard]] std::string url(int database = 0, const std::string& user = "") const;
+
+  // That of a database that no other name has.
+  std::string database(const std::string& name) const;
 
   // What the server answers; the items of an array with a blank between them; "ERROR: ..." where it
   // refuses or does not answer. The words are sent as they are, by the default user, in a
@@ -58,11 +63,11 @@ class RedisServer {
   std::vector<std::string> settings_;
   int port_ = 0;
   pid_t pid_ = 0;
+  mutable std::mutex mutex_;  // guards numbers_
+  mutable std::map<std::string, int> numbers_;
 };
 
 // One for all tests of a program, started when first asked for.
 RedisServer& redis_server();
-// The URL of a database of that server that no other name of this program has.
-std::string redis_database(const std::string& name);
 
 }  // namespace idmint::servers

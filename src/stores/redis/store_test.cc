@@ -34,7 +34,6 @@ namespace idmint {
 namespace {
 
 using fakes::code_of;
-using servers::redis_database;
 using servers::redis_server;
 using servers::RedisServer;
 using std::chrono::milliseconds;
@@ -188,7 +187,7 @@ TEST(RedisSettings, UrlsThatCannotBeMeantAreRefused) {
 // ---- the keys
 
 TEST(RedisKeys, WithoutItsRecordAStoreIsDamagedAndNoneIsMadeOverIt) {
-  const std::string url = redis_database("record");
+  const std::string url = redis_server().database("record");
   const auto store = with_counter(url);
   ASSERT_EQ(ask(url, {"DEL", kStore}), "1");
   EXPECT_EQ(code_of(take(*store)), Code::kDataLoss);
@@ -198,7 +197,7 @@ TEST(RedisKeys, WithoutItsRecordAStoreIsDamagedAndNoneIsMadeOverIt) {
 }
 
 TEST(RedisKeys, ANewerStoreIsLeftAlone) {
-  const std::string url = redis_database("newer");
+  const std::string url = redis_server().database("newer");
   with_counter(url);
   ask(url, {"HSET", kStore, "schema", "2"});
   const auto refused = Store::open(url);
@@ -207,7 +206,7 @@ TEST(RedisKeys, ANewerStoreIsLeftAlone) {
 }
 
 TEST(RedisKeys, DamagedRecordsGiveNothing) {
-  const std::string url = redis_database("damaged");
+  const std::string url = redis_server().database("damaged");
   const auto store = with_counter(url);
   for (const auto& [field, value] :
        {std::pair("next", "x"), std::pair("next", "0"), std::pair("stride", "0"),
@@ -229,7 +228,7 @@ TEST(RedisKeys, DamagedRecordsGiveNothing) {
 // Doubles have 53 bits.
 TEST(RedisKeys, NumbersAreExactAboveThoseOfDoubles) {
   constexpr std::int64_t kBeyond = (std::int64_t{1} << 53) + 1;
-  const auto store = opened(redis_database("huge"));
+  const auto store = opened(redis_server().database("huge"));
   CounterStore& counters = *store->counters();
   ASSERT_TRUE(counters.create("ones", {kBeyond, kLargestValue}));
   for (std::int64_t i = 0; i < 5; ++i)
@@ -339,13 +338,13 @@ TEST(RedisUsers, WhoHasTheRightsThatAreNamedMayDoAllAndWithoutOneIsTold) {
 }
 
 TEST(RedisUsers, WhoMayOnlyReadReads) {
-  const std::string url = redis_database("reading");
+  const std::string url = redis_server().database("reading");
   with_counter(url);
   const auto store = Store::open(url, {.access = Access::kReadOnly});
   ASSERT_TRUE(store) << store.error().message;
   EXPECT_EQ((*store)->counters()->peek("c")->next, 1);
   EXPECT_EQ(code_of(take(**store)), Code::kPermissionDenied);
-  const auto none = Store::open(redis_database("none"), {.access = Access::kReadOnly});
+  const auto none = Store::open(redis_server().database("none"), {.access = Access::kReadOnly});
   EXPECT_EQ(code_of(none), Code::kNotFound);
 }
 
@@ -409,7 +408,7 @@ TEST_F(RedisTls, AClientMayHaveToShowACertificate) {
 // ---- connections
 
 TEST(RedisConnections, AServerThatForgotTheScriptsIsToldThemAgain) {
-  const auto store = with_counter(redis_database("forgotten"));
+  const auto store = with_counter(redis_server().database("forgotten"));
   for (std::int64_t value = 1; value < 5; ++value) {
     EXPECT_EQ(take(*store), (Range{value, 1, 1}));
     redis_server().run({"SCRIPT", "FLUSH"});
@@ -442,7 +441,7 @@ TEST(RedisConnections, WhereThereAreFewCallersTakeTurns) {
 }
 
 TEST(RedisConnections, AStoreThatTookThePlaceOfAnotherIsNotUsed) {
-  const std::string url = redis_database("replaced");
+  const std::string url = redis_server().database("replaced");
   const auto store = with_counter(url);
   ask(url, {"HSET", kStore, "id", Uuid(Uuid::Bytes{1}).to_string()});
   const auto refused = take(*store);
