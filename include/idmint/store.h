@@ -112,7 +112,7 @@ class IDMINT_EXPORT Store {
   // until the log is removed and the file copied again.
   [[nodiscard]] virtual std::optional<Error> doubt();
   // The store's own clock, to the millisecond, by which it judges leases (MongoDB, PostgreSQL,
-  // Redis).
+  // MariaDB, Redis).
   // Nothing: it has none. Monitoring compares it with the clock of this host. Answers within the
   // deadline, and by `until` if that is earlier. kUnavailable, kDeadlineExceeded: no answer.
   [[nodiscard]] virtual Result<std::optional<Instant>> time(SteadyTime until = SteadyTime::max());

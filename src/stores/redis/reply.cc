@@ -92,14 +92,15 @@ ReplyReader::State ReplyReader::read() {
       open_.push_back({std::move(reply), items});
       continue;
     }
+    reply_ = std::move(reply);
     while (!open_.empty()) {
-      open_.back().array.items.push_back(std::move(reply));
-      if (--open_.back().missing > 0) break;
-      reply = std::move(open_.back().array);
+      Open& around = open_.back();
+      around.array.items.push_back(std::move(reply_));
+      if (--around.missing > 0) break;
+      reply_ = std::move(around.array);
       open_.pop_back();
     }
     if (!open_.empty()) continue;
-    reply_ = std::move(reply);
     input_.erase(0, at_);
     at_ = 0;
     return State::kReply;

@@ -576,10 +576,9 @@ TEST_F(RedisPair, OfAReplicaThatLaggedAPlainClientRepeatsAndIdmintDoesNot) {
   EXPECT_EQ(store->counters()->peek("c")->next, 2) << "it can be read";
 
   const auto fresh = opened(url());
-  const std::optional<Error> doubt = fresh->doubt();
-  ASSERT_TRUE(doubt);
-  EXPECT_EQ(doubt->code, Code::kFailedPrecondition);
-  EXPECT_EQ(doubt->advice.remedy, Remedy::kRaiseStore);
+  const Error doubt = fresh->doubt().value_or(Error{});
+  EXPECT_EQ(doubt.code, Code::kFailedPrecondition);
+  EXPECT_EQ(doubt.advice.remedy, Remedy::kRaiseStore);
   expect_refused(take(*fresh));
   ASSERT_EQ(fresh->counters()->raise("c", 10), 10);
   expect_refused(take(*fresh));

@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include "base/errors.h"
@@ -110,9 +109,7 @@ std::unexpected<Error> unusable_file(std::string_view what, const std::string& f
 }
 
 // OpenSSL's own way to a socket writes so that a closed one ends the program with SIGPIPE.
-int socket_of(BIO* bio) {
-  return static_cast<int>(reinterpret_cast<std::intptr_t>(ssl().BIO_get_data(bio)));
-}
+int socket_of(BIO* bio) { return *static_cast<const int*>(ssl().BIO_get_data(bio)); }
 
 int outcome_of(BIO* bio, ssize_t done, int retry) {
   ssl().BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
@@ -163,7 +160,7 @@ Result<std::unique_ptr<TlsStream>> TlsStream::open(int socket, const std::string
   const auto no_tls = [] {
     return fail(Code::kUnimplemented, "OpenSSL has no TLS here: " + last_reason());
   };
-  std::unique_ptr<TlsStream> stream(new TlsStream);
+  std::unique_ptr<TlsStream> stream(new TlsStream(socket));
   lib.ERR_clear_error();
   stream->context_.reset(lib.SSL_CTX_new(lib.TLS_client_method()));
   SSL_CTX* const context = stream->context_.get();
@@ -191,7 +188,7 @@ Result<std::unique_ptr<TlsStream>> TlsStream::open(int socket, const std::string
   if (raw == nullptr || quiet_socket() == nullptr) return no_tls();
   BIO* const bio = lib.BIO_new(quiet_socket());
   if (bio == nullptr) return no_tls();
-  lib.BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(socket)));
+  lib.BIO_set_data(bio, &stream->socket_);
   lib.BIO_set_init(bio, 1);
   lib.SSL_set_bio(raw, bio, bio);  // it owns it now
   if (is_ip_address(host)) {

@@ -54,9 +54,10 @@ class TlsStream {
     void operator()(ssl_st* stream) const noexcept;
   };
 
-  TlsStream() = default;
+  explicit TlsStream(int socket) : socket_(socket) {}
   [[nodiscard]] State state_after(int result);
 
+  int socket_;
   std::unique_ptr<ssl_ctx_st, FreeContext> context_;
   std::unique_ptr<ssl_st, FreeStream> stream_;
   bool distrusted_ = false;

@@ -339,7 +339,7 @@ class Workers final : public LeaseTable {
     state.minted_until = *minted_until;
     if (state.token != Uuid{})
       state.held_for = milliseconds{std::max<std::int64_t>(*held_until - now, 0)};
-    state.taken_from = *taken_from;
+    state.taken_from = taken_from;
     return state;
   }
 
