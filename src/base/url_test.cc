@@ -17,7 +17,8 @@ TEST(Redacted, ShowsWhatIsNoSecret) {
        {"sqlite:ids.db", "sqlite:/a:b@c/d?e", "memory:", "mongodb://a,b:1/?replicaSet=r",
         "mongodb://u@a/d", "mongodb://[::1]:27017/d", "mongodb://%2Ftmp%2Fa.sock/d",
         "mongodb://a:1/?appName=x@y&w=1", "mongodb://a/?tlsCAFile=/x@y",
-        "mongodb+srv://u@a.b/d?tls=true&authSource=admin", "postgresql://host/d", "ids.db",
+        "mongodb+srv://u@a.b/d?tls=true&authSource=admin", "postgresql://host/d",
+        "redis://u@[::1]:6379/3", "rediss://a/0?tls_ca=/a.pem&tls_cert=/b&tls_key=/c", "ids.db",
         "mongodb:", "mongodb://", ""})
     EXPECT_EQ(redacted(url), url);
 }
@@ -29,6 +30,8 @@ TEST(Redacted, HidesEachSecret) {
            std::pair("mongodb://u:p%40q@a/", "mongodb://u:***@a/"),
            std::pair("mongodb://:p@a/", "mongodb://:***@a/"),
            std::pair("redis://:p@a/", "redis://:***@a/"),
+           std::pair("rediss://u:p@a,b:1/2?tls_ca=/c", "rediss://u:***@a,b:1/2?tls_ca=/c"),
+           std::pair("rediss://a?tls_password=p", "rediss://a?tls_password=***"),
            std::pair("mongodb://u:p@a/?appName=x@y", "mongodb://u:***@a/?appName=x@y"),
            std::pair("mongodb://a?tlsCertificateKeyFilePassword=p",
                      "mongodb://a?tlsCertificateKeyFilePassword=***"),

@@ -111,11 +111,11 @@ for i = 2, #ARGV do append(all, counter(ARGV[i])) end
 return all)",
                        Kind::kRead};
 
-// ARGV[2] where to begin, as ZRANGEBYLEX has it; [3] how the names begin; [4] how many at most.
+// ARGV[2] where to begin, as ZRANGE has it; [3] how the names begin; [4] how many at most.
 // Name and fields of each.
 constexpr Script kList{IDMINT_LUA_BEGIN IDMINT_LUA_COUNTER R"(
 local all = {'ok'}
-for _, name in ipairs(call('ZRANGEBYLEX', key('counters', ''), ARGV[2], '+',
+for _, name in ipairs(call('ZRANGE', key('counters', ''), ARGV[2], '+', 'BYLEX',
                            'LIMIT', 0, ARGV[4])) do
   if string.sub(name, 1, #ARGV[3]) ~= ARGV[3] then break end
   all[#all + 1] = name

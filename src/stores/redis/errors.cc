@@ -17,9 +17,8 @@ struct Meaning {
 };
 
 constexpr std::string_view kRights =
-    "; the user needs ~{idmint}:* +eval +evalsha +select +info +config|get +time +exists +del "
-    "+@hash "
-    "+@set +@sortedset (ACL SETUSER)";
+    "; the user needs ~{idmint}:* +eval +evalsha +select +info +config|get +time +exists +@hash "
+    "+sadd +scard +sismember +zadd +zrem +zrange (ACL SETUSER)";
 
 constexpr auto kMeanings = std::to_array<Meaning>({
     {"NOAUTH", Code::kUnauthenticated, false,

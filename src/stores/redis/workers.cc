@@ -49,7 +49,7 @@ return {'ok', call('HGET', key('pools', ''), pool)})",
 constexpr Script kAcquire{IDMINT_LUA_HAND_OUT IDMINT_LUA_POOL IDMINT_LUA_CLOCKS R"(
 local worker = call('HGET', tokens, ARGV[3])
 if not worker then
-  for _, over in ipairs(call('ZRANGEBYSCORE', owners, '-inf', whole(time))) do
+  for _, over in ipairs(call('ZRANGE', owners, '-inf', whole(time), 'BYSCORE')) do
     call('ZADD', free, 0, place(call('HGET', row(over), 'minted_until'), over))
     call('ZREM', owners, over)
   end
@@ -127,10 +127,13 @@ return {'ok'})",
 
 // ARGV[3] the floor, [4] the generation.
 constexpr Script kRaiseFloor{IDMINT_LUA_WRITE IDMINT_LUA_POOL R"(
-call('DEL', free, owners, tokens)
 for i = 0, tonumber(call('HGET', key('pools', ''), pool)) - 1 do
   local worker = whole(i)
-  local minted = call('HGET', row(worker), 'minted_until')
+  local its = call('HMGET', row(worker), 'token', 'minted_until')
+  local minted = its[2]
+  call('HDEL', tokens, its[1])
+  call('ZREM', owners, worker)
+  call('ZREM', free, place(minted, worker))
   if above(ARGV[3], minted) then minted = ARGV[3] end
   call('HSET', row(worker), 'token', '', 'holder', '', 'generation', ARGV[4], 'taken_from', minted,
        'minted_until', minted)
