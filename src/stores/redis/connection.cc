@@ -214,21 +214,19 @@ Failure Connection::refused(std::string_view error) {
   return failure;
 }
 
-// What was not sent to its end was not done.
+// Of a request that was not sent to its end, the first command may have been.
 std::expected<std::vector<Reply>, Failure> Connection::exchange(const std::string& request,
                                                                 std::size_t replies, Kind kind,
                                                                 SteadyTime until) {
-  switch (stream_->send(request, until)) {
-    case Stream::Outcome::kDone:
-      break;
-    case Stream::Outcome::kLate:
-      usable_ = false;
-      return std::unexpected(late(Kind::kRead));
-    case Stream::Outcome::kBroken: {
-      Failure failure = broken(Kind::kRead, stream_->problem());
-      failure.passing = !stream_->is_distrusted();
-      return std::unexpected(std::move(failure));
-    }
+  std::size_t sent = 0;
+  const Stream::Outcome outgoing = stream_->send(request, until, &sent);
+  if (outgoing != Stream::Outcome::kDone) {
+    usable_ = false;
+    const Kind as_far = sent == 0 ? Kind::kRead : kind;
+    Failure failure =
+        outgoing == Stream::Outcome::kLate ? late(as_far) : broken(as_far, stream_->problem());
+    failure.passing = failure.passing && !stream_->is_distrusted();
+    return std::unexpected(std::move(failure));
   }
   std::vector<Reply> all;
   while (all.size() < replies) {

@@ -137,7 +137,8 @@ Stream::Outcome Stream::repeat(SteadyTime until, const Step& step) {
   }
 }
 
-Stream::Outcome Stream::send(std::string_view bytes, SteadyTime until) {
+Stream::Outcome Stream::send(std::string_view bytes, SteadyTime until, std::size_t* all_sent) {
+  *all_sent = 0;
   while (!bytes.empty()) {
     std::size_t sent = 0;
     const Outcome outcome = repeat(until, [&] {
@@ -158,6 +159,7 @@ Stream::Outcome Stream::send(std::string_view bytes, SteadyTime until) {
     });
     if (outcome != Outcome::kDone) return outcome;
     bytes.remove_prefix(sent);
+    *all_sent += sent;
   }
   return Outcome::kDone;
 }

@@ -33,8 +33,9 @@ class Stream {
     kLate,    // the deadline has passed
     kBroken,  // problem() says why
   };
-  // Unless it is kDone, the server has not got the last byte, and never will.
-  [[nodiscard]] Outcome send(std::string_view bytes, SteadyTime until);
+  // Unless it is kDone, the server has not got the last byte, and never will. `sent`: how many
+  // bytes it may have got.
+  [[nodiscard]] Outcome send(std::string_view bytes, SteadyTime until, std::size_t* sent);
   // Appends some bytes, at least one.
   [[nodiscard]] Outcome receive(std::string* bytes, SteadyTime until);
   // Nothing came without being asked for, such as its end.
