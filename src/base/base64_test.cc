@@ -1,9 +1,9 @@
 #include "base/base64.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <optional>
-#include <rapidcheck.h>
 #include <string>
 #include <utility>
 

@@ -20,6 +20,7 @@ extern const Backend kMemory;
 extern const Backend kMongodb;
 extern const Backend kPostgresql;
 extern const Backend kMariadb;
+extern const Backend kEtcd;
 
 }  // namespace stores
 
@@ -36,6 +37,9 @@ constexpr std::array kBackends = {
 #ifdef IDMINT_MARIADB
     &stores::kMariadb,
 #endif
+#ifdef IDMINT_ETCD
+    &stores::kEtcd,
+#endif
 };
 
 // The optional backends, and the build options that include them.
@@ -46,7 +50,8 @@ struct Optional {
 constexpr std::array kOptional = {
     Optional{"mongodb", "-DIDMINT_MONGODB=ON"}, Optional{"postgresql", "-DIDMINT_POSTGRESQL=ON"},
     Optional{"postgres", "-DIDMINT_POSTGRESQL=ON"}, Optional{"mysql", "-DIDMINT_MARIADB=ON"},
-    Optional{"mariadb", "-DIDMINT_MARIADB=ON"}};
+    Optional{"mariadb", "-DIDMINT_MARIADB=ON"},
+    Optional{"etcd", "-DIDMINT_ETCD=ON"}};
 
 // Null: the URL is of no known kind.
 const stores::Backend* backend_of(std::string_view url) {

@@ -5,11 +5,13 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 
@@ -130,8 +132,8 @@ std::expected<std::string, Failure> Connection::post(std::string_view path, std:
     return std::unexpected(Failure{.error = {Code::kUnavailable, "no time was left to ask"}});
   std::unique_ptr<curl_slist, FreeList> headers;
   // A member without a leader says so at once.
-  std::vector<std::string> lines = {"Content-Type: application/json", "Expect:",
-                                    "Grpc-Metadata-hasleader: true"};
+  std::vector<std::string> lines = {"Content-Type: application/json",
+                                    "Expect:", "Grpc-Metadata-hasleader: true"};
   if (!token_.empty()) lines.push_back("Authorization: " + token_);
   for (const std::string& line : lines) {
     curl_slist* const longer = curl_slist_append(headers.get(), line.c_str());
@@ -160,20 +162,14 @@ std::expected<std::string, Failure> Connection::post(std::string_view path, std:
   if (done != CURLE_OK) {
     usable_ = false;
     const bool late = done == CURLE_OPERATION_TIMEDOUT;
-    if (exchange.given == 0)  // it has not been sent
-      return std::unexpected(unanswered(
-          late ? "the server does not answer"
-               : escaped(as_utf8(why[0] != '\0' ? why.data() : curl_easy_strerror(done))),
-          false));
-    if (!late)
-      return std::unexpected(unanswered(
-          escaped(as_utf8(why[0] != '\0' ? why.data() : curl_easy_strerror(done))), writes));
-    Failure failure = unanswered("no answer in time", writes);
-    if (writes) {
-      failure.error = {Code::kDeadlineExceeded,
-                       "no answer in time; it may have been done or not, now or later"};
-    }
-    return std::unexpected(std::move(failure));
+    const bool sent = exchange.given != 0;
+    std::string what = why[0] != '\0' ? why.data() : curl_easy_strerror(done);
+    if (late) what = sent ? "no answer in time" : "the server does not answer";
+    if (late && sent && writes)
+      return std::unexpected(
+          Failure{.error = {Code::kDeadlineExceeded,
+                            what + "; it may have been done or not, now or later"}});
+    return std::unexpected(unanswered(escaped(as_utf8(what)), sent && writes));
   }
   long http = 0;
   curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &http);
@@ -184,8 +180,8 @@ std::expected<std::string, Failure> Connection::post(std::string_view path, std:
 std::expected<void, Failure> Connection::log_in(SteadyTime until) {
   if (address_.user.empty()) return {};
   token_.clear();
-  const auto said = post("/v3/auth/authenticate", log_in_as(address_.user, address_.password),
-                         false, until);
+  const auto said =
+      post("/v3/auth/authenticate", log_in_as(address_.user, address_.password), false, until);
   if (!said) return std::unexpected(said.error());
   auto token = read_token(*said);
   if (!token) return std::unexpected(unanswered(std::move(token.error()), false));
@@ -198,11 +194,15 @@ std::expected<Answer, Failure> Connection::run(const Transaction& transaction, S
     if (auto in = log_in(until); !in) return std::unexpected(std::move(in.error()));
   const std::string body = text_of(transaction);
   auto said = post("/v3/kv/txn", body, transaction.writes, until);
-  if (!said && said.error().token && !address_.user.empty()) {
+  if (!said && said.error().reason == kTokenRefused && !address_.user.empty()) {
     if (auto in = log_in(until); !in) return std::unexpected(std::move(in.error()));
     said = post("/v3/kv/txn", body, transaction.writes, until);
   }
-  if (!said) return std::unexpected(std::move(said.error()));
+  if (!said) {
+    // Another member may do what this one cannot.
+    if (said.error().passing) usable_ = false;
+    return std::unexpected(std::move(said.error()));
+  }
   auto answer = read_answer(*said, transaction);
   if (!answer) {
     usable_ = false;

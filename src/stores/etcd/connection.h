@@ -32,6 +32,8 @@ class Connection {
 
   // False: the last request has no answer, and one that comes late must not meet another.
   [[nodiscard]] bool is_usable() const { return usable_; }
+  // It is not to be used any more.
+  void give_up() noexcept { usable_ = false; }
   // In a child of fork(): nothing is told to the server, whose connection this is not.
   void abandon() noexcept { curl_ = nullptr; }
 

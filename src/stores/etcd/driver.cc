@@ -15,10 +15,10 @@ IDMINT_LIBCURL(IDMINT_DEFINE)
 Result<void> load_libcurl() {
   static const Result<void> loaded = []() -> Result<void> {
     const auto absent = [](const char* why) {
-      return std::unexpected(Error{Code::kUnimplemented,
-                                   std::string("libcurl could not be loaded (") +
-                                       (why != nullptr ? why : "unknown") +
-                                       "); install the package libcurl4"});
+      return std::unexpected(
+          Error{Code::kUnimplemented, std::string("libcurl could not be loaded (") +
+                                          (why != nullptr ? why : "unknown") +
+                                          "); install the package libcurl4"});
     };
     void* const library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return absent(dlerror());

@@ -123,42 +123,34 @@ struct Meaning {
   Code code;
   bool passing = false;
   std::string_view advice{};
+  std::string_view reason{};
 };
 
 // Nothing was done.
 constexpr auto kRefusals = std::to_array<Meaning>({
-    {"etcdserver: mvcc: database space exceeded",
-     Code::kResourceExhausted,
-     false,
-     "; the database has reached its quota (--quota-backend-bytes): compact and defragment it, then "
+    {"etcdserver: mvcc: database space exceeded", Code::kResourceExhausted, false,
+     "; the database has reached its quota (--quota-backend-bytes): compact and defragment it, "
+     "then "
      "etcdctl alarm disarm"},
     {"etcdserver: too many requests", Code::kUnavailable, true},
     {"etcdserver: no leader", Code::kUnavailable, true, "; the members have no quorum"},
-    {"etcdserver: rpc not supported for learner",
-     Code::kFailedPrecondition,
-     false,
-     "; the member is a learner, which does not vote: name members that do"},
+    {"etcdserver: rpc not supported for learner", Code::kFailedPrecondition, false,
+     "; the member is a learner, which does not vote: name members that do", kUnfitMember},
     {"etcdserver: not capable", Code::kUnavailable, true},
-    {"etcdserver: corrupt cluster",
-     Code::kDataLoss,
-     false,
+    {"etcdserver: corrupt cluster", Code::kDataLoss, false,
      "; etcd has found that its members differ: look at etcdctl alarm list"},
-    {"etcdserver: permission denied", Code::kPermissionDenied},
+    {"etcdserver: permission denied", Code::kPermissionDenied, false,
+     "; the user needs a role with the right to read and write keys that begin with the prefix of "
+     "the store: etcdctl role grant-permission ROLE --prefix=true readwrite PREFIX/"},
     {"etcdserver: authentication failed", Code::kUnauthenticated, false,
      "; the user or the password is wrong"},
-    {"etcdserver: user name is empty",
-     Code::kUnauthenticated,
-     false,
+    {"etcdserver: user name is empty", Code::kUnauthenticated, false,
      "; it asks for a user: give etcd://USER:PASSWORD@HOST"},
     {"etcdserver: user name not found", Code::kUnauthenticated},
-    {"etcdserver: authentication is not enabled",
-     Code::kUnauthenticated,
-     false,
+    {"etcdserver: authentication is not enabled", Code::kUnauthenticated, false,
      "; it has no users: leave the user out of the URL, or enable them"},
     {"etcdserver: request is too large", Code::kInvalidArgument},
-    {"etcdserver: too many operations in txn request",
-     Code::kFailedPrecondition,
-     false,
+    {"etcdserver: too many operations in txn request", Code::kFailedPrecondition, false,
      "; idmint needs --max-txn-ops to be 128 or more, as it is by default"},
 });
 // Nothing was done: log in again.
@@ -270,15 +262,18 @@ Failure read_refusal(long http, std::string_view json, bool writes) {
   const std::string_view said = text_in(parsed, "error");
   const std::string why = escaped(as_utf8(said));
   if (std::ranges::any_of(kTokenRefusals, [&](auto begin) { return said.starts_with(begin); }))
-    return {.error = {Code::kUnauthenticated, why}, .token = true};
+    return {.error = {Code::kUnauthenticated, why}, .reason = std::string(kTokenRefused)};
   const auto* const found = std::ranges::find_if(
       kRefusals, [&](const Meaning& each) { return said.starts_with(each.begin); });
   if (found != kRefusals.end())
-    return {.error = {found->code, why + std::string(found->advice)}, .passing = found->passing};
+    return {.error = {found->code, why + std::string(found->advice)},
+            .reason = std::string(found->reason),
+            .passing = found->passing};
   if (said.empty() && (http == 404 || http == 405 || http == 501))
     return {.error = {Code::kFailedPrecondition,
                       "the server does not know /v3 of etcd's API (HTTP status " +
-                          std::to_string(http) + "); etcd 3.4 or later is needed"}};
+                          std::to_string(http) + "); etcd 3.4 or later is needed"},
+            .reason = std::string(kUnfitMember)};
   return unanswered(said.empty() ? "HTTP status " + std::to_string(http) : why, writes);
 }
 

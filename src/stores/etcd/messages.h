@@ -12,15 +12,14 @@
 #include <vector>
 
 #include "idmint/result.h"
+#include "stores/sessions.h"
 
 namespace idmint::stores::etcd {
 
-// Why there is no answer.
-struct Failure {
-  Error error{};         // its code is that of a call that did nothing else
-  bool passing = false;  // nothing was done, and another attempt may succeed soon
-  bool token = false;    // only the token was refused: another one may be accepted
-};
+// The Failure::reason of a refused token: another one may be accepted.
+inline constexpr std::string_view kTokenRefused = "token";
+// That of a member that cannot serve the store, whatever the others can: a learner, or no etcd.
+inline constexpr std::string_view kUnfitMember = "member";
 
 // ---- what is asked
 
