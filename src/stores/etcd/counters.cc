@@ -130,8 +130,6 @@ class Counters final : public CounterStore {
       if (!found) return std::unexpected(std::move(found.error()));
       there = *std::move(found);
       guessed = false;
-      // The first time it was perhaps the guess that was old.
-      if (attempt == 0) continue;
       if (Result<void> on = database_.step_aside(attempt, *until, kDoing); !on)
         return std::unexpected(std::move(on.error()));
     }

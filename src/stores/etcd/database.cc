@@ -358,10 +358,12 @@ Result<Answer> Database::change(Kind kind, Transaction transaction, SteadyTime u
 }
 
 Result<void> Database::step_aside(int attempt, SteadyTime until, std::string_view doing) {
-  using std::chrono::microseconds;
-  const std::int64_t longest = 500LL << std::min(attempt, 7);
-  const SteadyTime next = time_now() + microseconds{static_cast<std::int64_t>(uniform_below(
-                                           entropy_, static_cast<std::uint64_t>(longest)))};
+  SteadyTime next = time_now();
+  // After a pause it is old again, and the attempt after that one has it fresh.
+  if (attempt % 2 == 1) {
+    const std::uint64_t longest = std::uint64_t{500} << std::min(attempt / 2, 7);
+    next += std::chrono::microseconds{uniform_below(entropy_, longest)};
+  }
   if (next >= until)
     return fail(Code::kUnavailable,
                 "could not " + std::string(doing) + " " + url() +

@@ -70,8 +70,9 @@ class Database {
                         std::string_view doing);
   // Why nothing may be handed out: a doubt.
   Result<void> expect_trust(SteadyTime until);
-  // Waits before the next attempt of a call whose compares did not hold, as another was quicker: a
-  // random time, which is longer with each attempt. kUnavailable: no time is left.
+  // Before the next attempt of a call whose compares did not hold, as another was quicker. It
+  // begins at once where what is there now has just been read, and otherwise after a random time,
+  // which is longer with each attempt. kUnavailable: no time is left.
   [[nodiscard]] Result<void> step_aside(int attempt, SteadyTime until, std::string_view doing);
 
   // As Store::doubt() and Store::settle().

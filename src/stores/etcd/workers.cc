@@ -210,7 +210,6 @@ class Workers final : public LeaseTable {
       }
       // The rows that were not as they had been read are raised in the next round, which finds all
       // of them as they are to be, and so ends.
-      if (attempt == 0) continue;
       if (Result<void> on = database_.step_aside(attempt, *until, kDoing); !on)
         return failed(on.error());
     }
