@@ -76,6 +76,7 @@ EtcdCluster::EtcdCluster(std::size_t members, std::vector<std::string> words)
   for (int attempt = 0; attempt < 5; ++attempt) {
     for (Member& member : members_) {
       member.client_port = unused_port();
+      member.tls_port = unused_port();
       member.peer_port = unused_port();
       member.data = folder_.path("data" + std::to_string(folders_++));
     }
@@ -101,8 +102,11 @@ std::string EtcdCluster::initial_cluster() const {
   return all;
 }
 
-void EtcdCluster::start(Member& member) {
+void EtcdCluster::start(Member& member, const std::vector<std::string>& further) {
   const std::string client = "http://127.0.0.1:" + std::to_string(member.client_port);
+  const bool tls = std::ranges::find(words_, "--cert-file") != words_.end();
+  const std::string listened =
+      tls ? client + ",https://127.0.0.1:" + std::to_string(member.tls_port) : client;
   const std::string peer = "http://127.0.0.1:" + std::to_string(member.peer_port);
   std::vector<std::string> words = {"etcd",
                                     "--name",
@@ -110,7 +114,7 @@ void EtcdCluster::start(Member& member) {
                                     "--data-dir",
                                     member.data,
                                     "--listen-client-urls",
-                                    client,
+                                    listened,
                                     "--advertise-client-urls",
                                     client,
                                     "--listen-peer-urls",
@@ -128,6 +132,7 @@ void EtcdCluster::start(Member& member) {
                                     "--log-level",
                                     "error"};
   words.insert(words.end(), words_.begin(), words_.end());
+  words.insert(words.end(), further.begin(), further.end());
   member.pid = spawn(std::move(words), folder_.path("etcd.log"));
 }
 
@@ -161,6 +166,11 @@ std::string EtcdCluster::url(const std::string& prefix, const std::string& user)
   std::string url = "etcd://" + user + (user.empty() ? "" : "@");
   for (std::size_t i = 0; i < members_.size(); ++i) url += (i == 0 ? "" : ",") + host(i);
   return url + "/" + prefix;
+}
+
+std::string EtcdCluster::tls_url(const std::string& prefix, const std::string& options) const {
+  return "etcd://localhost:" + std::to_string(members_.front().tls_port) + "/" + prefix +
+         "?tls=on" + options;
 }
 
 namespace {
@@ -205,7 +215,9 @@ void EtcdCluster::kill(std::size_t member) {
   members_[member].pid = 0;
 }
 
-void EtcdCluster::restart(std::size_t member) { start(members_[member]); }
+void EtcdCluster::restart(std::size_t member, const std::vector<std::string>& words) {
+  start(members_[member], words);
+}
 
 void EtcdCluster::wait_until_ready() const {
   for (const Member& member : members_)

@@ -14,7 +14,8 @@ namespace idmint::servers {
 
 class EtcdCluster {
  public:
-  // Started, and answering. `words`: further options of each member. Aborts if that is impossible.
+  // Started, and answering. `words`: further options of each member. With "--cert-file" among them,
+  // the members listen for TLS too. Aborts if that is impossible.
   explicit EtcdCluster(std::size_t members = 1, std::vector<std::string> words = {});
   ~EtcdCluster();
   EtcdCluster(const EtcdCluster&) = delete;
@@ -26,15 +27,19 @@ class EtcdCluster {
   [[nodiscard]] std::string url(const std::string& prefix = "ids",
                                 const std::string& user = "") const;
 
+  // That of a store on the first member, over TLS; `options`: those of the URL.
+  [[nodiscard]] std::string tls_url(const std::string& prefix, const std::string& options) const;
+
   // What etcdctl prints; it aborts where etcdctl fails.
   std::string ctl(const std::string& words) const;
   // Whether etcdctl does it.
   [[nodiscard]] bool can(const std::string& words) const;
 
   void signal(std::size_t member, int number) const;
-  void kill(std::size_t member);     // -9, and waits until it is gone
-  void restart(std::size_t member);  // REQUIRES: it was killed. Does not wait for its answer
-  void wait_until_ready() const;     // until each member that runs answers with a leader
+  void kill(std::size_t member);  // -9, and waits until it is gone
+  // REQUIRES: it was killed. Does not wait until it answers. `words`: further options.
+  void restart(std::size_t member, const std::vector<std::string>& words = {});
+  void wait_until_ready() const;  // until each member that runs answers with a leader
 
   // A snapshot of what the cluster holds now; and every member begins anew with it. `token`:
   // another one gives the cluster another id.
@@ -47,6 +52,7 @@ class EtcdCluster {
  private:
   struct Member {
     int client_port = 0;
+    int tls_port = 0;
     int peer_port = 0;
     std::string data{};
     pid_t pid = 0;
@@ -54,7 +60,7 @@ class EtcdCluster {
   };
 
   [[nodiscard]] bool start_all();
-  void start(Member& member);
+  void start(Member& member, const std::vector<std::string>& words = {});
   [[nodiscard]] bool answers(const Member& member) const;
   [[nodiscard]] std::string name(const Member& member) const;
   [[nodiscard]] std::string initial_cluster() const;

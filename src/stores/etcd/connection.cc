@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include <algorithm>
@@ -30,8 +31,8 @@ struct Exchange {
   std::string answer{};
 };
 
-// libcurl sends a request again, on another connection, where the server closed the one that it
-// used before: a change would be made twice. It cannot, as the body is given to it once.
+// libcurl sends a request again where the server closed the connection that it had used before: a
+// change would be made twice. It cannot, as the body is given to it once.
 std::size_t give_body(char* to, std::size_t size, std::size_t count, void* of) {
   auto& exchange = *static_cast<Exchange*>(of);
   const std::string_view left = exchange.body.substr(exchange.given);
@@ -104,6 +105,14 @@ Connection::~Connection() {
   curl_easy_cleanup(curl_);
 }
 
+// While it connects, libcurl may try several addresses of the server. Later it would connect anew
+// where the server has closed the connection, perhaps to a cluster that was restored meanwhile.
+curl_socket_t Connection::open_socket(void* self, curlsocktype /*purpose*/,
+                                      curl_sockaddr* address) {
+  if (static_cast<Connection*>(self)->answered_) return CURL_SOCKET_BAD;
+  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
 std::expected<void, Failure> Connection::set_up() {
   CURLcode set = CURLE_OK;
   const auto use = [&](CURLoption option, auto value) {
@@ -114,6 +123,8 @@ std::expected<void, Failure> Connection::set_up() {
   use(CURLOPT_FOLLOWLOCATION, 0L);
   use(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
   use(CURLOPT_POST, 1L);
+  use(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+  use(CURLOPT_OPENSOCKETDATA, this);
   use(CURLOPT_READFUNCTION, give_body);
   use(CURLOPT_WRITEFUNCTION, take_answer);
   use(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -165,12 +176,14 @@ std::expected<std::string, Failure> Connection::post(std::string_view path, std:
     const bool sent = exchange.given != 0;
     std::string what = why[0] != '\0' ? why.data() : curl_easy_strerror(done);
     if (late) what = sent ? "no answer in time" : "the server does not answer";
+    if (!late && answered_) what = "the server closed the connection";
     if (late && sent && writes)
       return std::unexpected(
           Failure{.error = {Code::kDeadlineExceeded,
                             what + "; it may have been done or not, now or later"}});
     return std::unexpected(unanswered(escaped(as_utf8(what)), sent && writes));
   }
+  answered_ = true;
   long http = 0;
   curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &http);
   if (http != 200) return std::unexpected(read_refusal(http, exchange.answer, writes));

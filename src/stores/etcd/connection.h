@@ -14,8 +14,9 @@
 
 namespace idmint::stores::etcd {
 
-// Used by one thread at a time. The socket is opened with the first request, and again where the
-// server has closed it since the last one. No request is sent twice.
+// Used by one thread at a time. The socket is opened with the first request, and once only: what
+// was learned of the cluster at its other end is true as long as it lasts. No request is sent
+// twice.
 class Connection {
  public:
   // `server`: one of address.servers. The address must outlive the connection.
@@ -38,6 +39,7 @@ class Connection {
   void abandon() noexcept { curl_ = nullptr; }
 
  private:
+  static curl_socket_t open_socket(void* self, curlsocktype purpose, curl_sockaddr* address);
   Connection(const Address& address, const std::string& server, CURL* curl)
       : address_(address), server_(server), curl_(curl) {}
   std::expected<void, Failure> set_up();
@@ -49,6 +51,7 @@ class Connection {
   const std::string server_;
   CURL* curl_;
   std::string token_{};
+  bool answered_ = false;
   bool usable_ = true;
 };
 
