@@ -1,8 +1,6 @@
 #include "tests/servers/etcd.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,8 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "tests/servers/loopback.h"
@@ -23,29 +20,6 @@ namespace {
 
 // How long a server may take for anything.
 constexpr std::chrono::minutes kLongest{2};
-
-pid_t spawn(std::vector<std::string> words, const std::string& log) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) give_up("cannot fork");
-  if (child > 0) return child;
-  const int null = ::open("/dev/null", O_RDWR);
-  const int out = ::open(log.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644);
-  ::dup2(null, 0);
-  for (const int fd : {1, 2}) ::dup2(out, fd);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
-  ::execvp(pointers[0], pointers.data());
-  ::_exit(127);
-}
-
-std::string log_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // The response to a request, with its headers; empty: there is none.
 std::string post(int port, const std::string& path, const std::string& body) {
@@ -82,7 +56,7 @@ EtcdCluster::EtcdCluster(std::size_t members, std::vector<std::string> words)
     }
     if (start_all()) return;
   }
-  give_up("etcd does not start:\n" + log_of(folder_.path("etcd.log")));
+  give_up("etcd does not start:\n" + contents(folder_.path("etcd.log")));
 }
 
 EtcdCluster::~EtcdCluster() {
@@ -133,7 +107,7 @@ void EtcdCluster::start(Member& member, const std::vector<std::string>& further)
                                     "error"};
   words.insert(words.end(), words_.begin(), words_.end());
   words.insert(words.end(), further.begin(), further.end());
-  member.pid = spawn(std::move(words), folder_.path("etcd.log"));
+  member.pid = spawn(std::move(words), nullptr, folder_.path("etcd.log"));
 }
 
 bool EtcdCluster::answers(const Member& member) const {
@@ -152,7 +126,7 @@ bool EtcdCluster::start_all() {
     return ended || std::ranges::all_of(members_, [&](auto& each) { return answers(each); });
   };
   if (!wait_for(look, kLongest))
-    give_up("etcd does not answer:\n" + log_of(folder_.path("etcd.log")));
+    give_up("etcd does not answer:\n" + contents(folder_.path("etcd.log")));
   for (std::size_t i = 0; ended && i < members_.size(); ++i)
     if (members_[i].pid != 0) kill(i);
   return !ended;
@@ -201,6 +175,19 @@ std::string EtcdCluster::ctl(const std::string& words) const {
   return output;
 }
 
+std::string EtcdCluster::count(const std::string& prefix) const {
+  const std::string said = ctl("get --prefix --limit 1 --write-out fields " + prefix);
+  constexpr std::string_view kCount = "\"Count\" : ";
+  const std::size_t at = said.find(kCount);
+  if (at == std::string::npos) give_up("etcdctl does not count: " + said);
+  const std::size_t begin = at + kCount.size();
+  return said.substr(begin, said.find('\n', begin) - begin);
+}
+
+std::string EtcdCluster::metrics(std::size_t member) const {
+  return post(port(member), "/metrics", "");
+}
+
 void EtcdCluster::signal(std::size_t member, int number) const {
   const pid_t pid = members_[member].pid;
   if (pid == 0) give_up("no such member");
@@ -222,7 +209,7 @@ void EtcdCluster::restart(std::size_t member, const std::vector<std::string>& wo
 void EtcdCluster::wait_until_ready() const {
   for (const Member& member : members_)
     if (member.pid != 0 && !wait_for([&] { return answers(member); }, kLongest))
-      give_up("etcd does not answer:\n" + log_of(folder_.path("etcd.log")));
+      give_up("etcd does not answer:\n" + contents(folder_.path("etcd.log")));
 }
 
 std::string EtcdCluster::save() const {
@@ -242,7 +229,7 @@ void EtcdCluster::restore(const std::string& snapshot, const std::string& token)
         " --initial-cluster " + initial_cluster() + " --initial-cluster-token " + token +
         " --initial-advertise-peer-urls http://127.0.0.1:" + std::to_string(member.peer_port));
   }
-  if (!start_all()) give_up("etcd does not start again:\n" + log_of(folder_.path("etcd.log")));
+  if (!start_all()) give_up("etcd does not start again:\n" + contents(folder_.path("etcd.log")));
 }
 
 std::size_t EtcdCluster::add_learner() {

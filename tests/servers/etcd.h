@@ -35,6 +35,11 @@ class EtcdCluster {
   // Whether etcdctl does it.
   [[nodiscard]] bool can(const std::string& words) const;
 
+  // How many keys begin with the prefix, as text.
+  [[nodiscard]] std::string count(const std::string& prefix) const;
+  // What a member says at /metrics.
+  [[nodiscard]] std::string metrics(std::size_t member) const;
+
   void signal(std::size_t member, int number) const;
   void kill(std::size_t member);  // -9, and waits until it is gone
   // REQUIRES: it was killed. Does not wait until it answers. `words`: further options.
