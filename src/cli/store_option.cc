@@ -46,10 +46,9 @@ Result<void> refuse_url_as_name(const CLI::App& command) {
 void add_store(CLI::App& command, Stays stays) {
   store_option.stays = stays;
   command
-      .add_option(
-          "--store", store_option.url,
-          "sqlite:PATH, mongodb://HOST/DB, postgresql://HOST/DB, mysql://HOST/DB or memory: "
-          "(default: ids.db in ~/.local/share/idmint)")
+      .add_option("--store", store_option.url,
+                  "sqlite:PATH, mongodb://HOST/DB, postgresql://HOST/DB, mysql://HOST/DB, "
+                  "etcd://HOST/PREFIX or memory: (default: ids.db in ~/.local/share/idmint)")
       ->type_name("URL");
 }
 

@@ -333,12 +333,11 @@ int run(std::span<const char* const> words) {
       ->envname("IDMINTD_CONFIG")
       ->type_name("FILE");
   app.add_flag("--check", line.check, "Says what is wrong in the settings, and serves nothing");
-  app.add_option(
-         "--store", line.stores,
-         "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, "
-         "postgresql://HOST,.../DB, mysql://HOST,.../DB, env:NAME, file:PATH; or IDMINT_STORE (the "
-         "default store of "
-         "idmint). As NAME=URL a further one, whose sources are NAME/SOURCE; again for more")
+  app.add_option("--store", line.stores,
+                 "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, "
+                 "postgresql://HOST,.../DB, mysql://HOST,.../DB, etcd://HOST,.../PREFIX, env:NAME, "
+                 "file:PATH; or IDMINT_STORE (the default store of idmint). As NAME=URL a further "
+                 "one, whose sources are NAME/SOURCE; again for more")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--redis", line.redis,

@@ -361,7 +361,7 @@ Result<void> Database::step_aside(int attempt, SteadyTime until, std::string_vie
   SteadyTime next = time_now();
   // After a pause it is old again, and the attempt after that one has it fresh.
   if (attempt % 2 == 1) {
-    const std::uint64_t longest = std::uint64_t{500} << std::min(attempt / 2, 7);
+    const std::uint64_t longest = std::uint64_t{500} << std::min(attempt / 2, 5);
     next += std::chrono::microseconds{uniform_below(entropy_, longest)};
   }
   if (next >= until)
