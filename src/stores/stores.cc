@@ -47,11 +47,12 @@ struct Optional {
   std::string_view scheme;
   std::string_view option;
 };
-constexpr std::array kOptional = {
-    Optional{"mongodb", "-DIDMINT_MONGODB=ON"}, Optional{"postgresql", "-DIDMINT_POSTGRESQL=ON"},
-    Optional{"postgres", "-DIDMINT_POSTGRESQL=ON"}, Optional{"mysql", "-DIDMINT_MARIADB=ON"},
-    Optional{"mariadb", "-DIDMINT_MARIADB=ON"},
-    Optional{"etcd", "-DIDMINT_ETCD=ON"}};
+constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"},
+                                  Optional{"postgresql", "-DIDMINT_POSTGRESQL=ON"},
+                                  Optional{"postgres", "-DIDMINT_POSTGRESQL=ON"},
+                                  Optional{"mysql", "-DIDMINT_MARIADB=ON"},
+                                  Optional{"mariadb", "-DIDMINT_MARIADB=ON"},
+                                  Optional{"etcd", "-DIDMINT_ETCD=ON"}};
 
 // Null: the URL is of no known kind.
 const stores::Backend* backend_of(std::string_view url) {

@@ -79,6 +79,20 @@ struct FreeList {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
+// Null: no memory.
+curl_slist* list_of(const std::vector<std::string>& lines) {
+  curl_slist* list = nullptr;
+  for (const std::string& line : lines) {
+    curl_slist* const longer = curl_slist_append(list, line.c_str());
+    if (longer == nullptr) {
+      curl_slist_free_all(list);
+      return nullptr;
+    }
+    list = longer;
+  }
+  return list;
+}
+
 // In ms, as libcurl takes it, which takes 0 for no end.
 long time_left(SteadyTime until) {
   const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
@@ -141,18 +155,13 @@ std::expected<std::string, Failure> Connection::post(std::string_view path, std:
                                                      bool writes, SteadyTime until) {
   if (std::chrono::steady_clock::now() >= until)
     return std::unexpected(Failure{.error = {Code::kUnavailable, "no time was left to ask"}});
-  std::unique_ptr<curl_slist, FreeList> headers;
   // A member without a leader says so at once.
   std::vector<std::string> lines = {"Content-Type: application/json",
                                     "Expect:", "Grpc-Metadata-hasleader: true"};
   if (!token_.empty()) lines.push_back("Authorization: " + token_);
-  for (const std::string& line : lines) {
-    curl_slist* const longer = curl_slist_append(headers.get(), line.c_str());
-    if (longer == nullptr)
-      return std::unexpected(Failure{.error = {Code::kResourceExhausted, "no memory"}});
-    static_cast<void>(headers.release());
-    headers.reset(longer);
-  }
+  const std::unique_ptr<curl_slist, FreeList> headers(list_of(lines));
+  if (headers == nullptr)
+    return std::unexpected(Failure{.error = {Code::kResourceExhausted, "no memory"}});
   Exchange exchange{.body = body};
   std::array<char, CURL_ERROR_SIZE> why{};
   const std::string url = server_ + std::string(path);

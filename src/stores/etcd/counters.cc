@@ -72,13 +72,13 @@ class Counters final : public CounterStore {
       for (std::size_t i = 0; i < some.size(); ++i) {
         const Found& found = made->found[i];
         if (found.succeeded) continue;
-        const auto there = parse(some[i]->name, found);
-        if (!there) return std::unexpected(there.error());
-        if (!*there)
+        if (found.entries.empty())
           return database_.damaged("counter " + shown(some[i]->name) +
                                    " went away while it was made");
-        if ((*there)->state.bounds != some[i]->bounds)
-          return std::unexpected(other_bounds((*there)->state, some[i]->bounds));
+        const Result<Seen> there = parse(some[i]->name, found.entries.front());
+        if (!there) return std::unexpected(there.error());
+        if (there->state.bounds != some[i]->bounds)
+          return std::unexpected(other_bounds(there->state, some[i]->bounds));
       }
     }
     return {};
@@ -177,10 +177,10 @@ class Counters final : public CounterStore {
   Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter_to_read(by);
     if (!until) return std::unexpected(until.error());
-    auto found = read(counter, *until);
-    if (!found) return std::unexpected(std::move(found.error()));
-    if (!*found) return std::unexpected(no_counter(counter, database_.url()));
-    return std::move((*found)->state);
+    const Result<std::optional<Seen>> found = read(counter, *until);
+    if (!found) return std::unexpected(found.error());
+    if (const std::optional<Seen>& seen = *found; seen) return seen->state;
+    return std::unexpected(no_counter(counter, database_.url()));
   }
 
   Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {

@@ -19,8 +19,9 @@ SteadyTime time_now() { return std::chrono::steady_clock::now(); }
 bool is_new_enough(std::string_view version) {
   int major = 0;
   int minor = 0;
-  const char* const end = version.data() + version.size();
-  const auto [dot, wrong] = std::from_chars(version.data(), end, major);
+  const char* const begin = version.data();
+  const char* const end = begin + version.size();
+  const auto [dot, wrong] = std::from_chars(begin, end, major);
   if (wrong != std::errc{} || dot == end) return false;
   if (std::from_chars(dot + 1, end, minor).ec != std::errc{}) return false;
   return major > 3 || (major == 3 && minor >= 4);
@@ -84,6 +85,8 @@ Database::Attempt<Answer> Database::ask(Session& session, Transaction transactio
   const std::int64_t floor = seen().revision;
   auto answer = session.connection->run(transaction, until);
   if (!answer) return answer;
+  if (!transaction.writes && !answer->succeeded)
+    return std::unexpected(unanswered("the answer is none of etcd's: nothing was compared", false));
   if (!transaction.writes || !answer->succeeded) {
     const Found record = std::move(answer->found.back());
     answer->found.pop_back();
@@ -192,23 +195,18 @@ std::optional<Error> Database::doubt_of(const Session& session) {
   if (!session.record) return std::nullopt;
   const StoreRecord& record = *session.record;
   const Place& now = session.place;
-  Code code = Code::kFailedPrecondition;
   std::string why;
-  const std::string gone_back = seen().gone_back;
-  if (!record.gone_back.empty() || !gone_back.empty()) {
-    code = Code::kDataLoss;
-    why = record.gone_back.empty() ? gone_back : record.gone_back;
-  } else if (record.place.cluster != now.cluster) {
+  if (record.place.cluster != now.cluster)
     why = "it is in the cluster " + now.cluster + " now, and was in " + record.place.cluster +
           ": it is a copy, or was restored from a snapshot";
-  } else if (now.log_ahead < record.place.log_ahead) {
+  else if (now.log_ahead < record.place.log_ahead)
     why = "the log of the cluster has begun anew: it was restored from a snapshot";
-  } else {
-    return std::nullopt;
-  }
+  const std::string gone_back = record.gone_back.empty() ? seen().gone_back : record.gone_back;
+  if (!gone_back.empty()) why += (why.empty() ? "" : "; ") + gone_back;
+  if (why.empty()) return std::nullopt;
   Advice advice{Remedy::kRaiseStore, url(), {}};
-  if (code == Code::kFailedPrecondition) advice.values = {"moved"};
-  return Error{code,
+  if (gone_back.empty()) advice.values = {"moved"};
+  return Error{gone_back.empty() ? Code::kFailedPrecondition : Code::kDataLoss,
                url() + ": " + why +
                    "; what was handed out last may be missing in it; it can be read, and gives no "
                    "value until it is raised past every value in use",
@@ -402,7 +400,7 @@ Result<StoreRecord> Database::find_or_make(const StoreOptions& options, SteadyTi
         return session.record;
       });
   if (!found) return std::unexpected(found.error());
-  if (*found) return **found;
+  if (const std::optional<StoreRecord>& record = *found; record) return *record;
   if (!options.create || access_ == Access::kReadOnly)
     return fail(Code::kNotFound, "no store in " + url() + "; name the prefix of one, or make one",
                 {Remedy::kCreateStore, url()});
