@@ -14,8 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string url(reinterpret_cast<const char*>(data), size);
   if (url.starts_with("sqlite:")) return 0;
   // In a password a question mark is none that options follow.
-  if (url.starts_with("mongodb") && url.contains('@')) return 0;
+  const bool names_hosts = url.starts_with("mongodb") || url.starts_with("etcd");
+  if (names_hosts && url.contains('@')) return 0;
   if (url.starts_with("mongodb")) url += url.contains('?') ? "&w=1" : "?w=1";
+  if (url.starts_with("etcd")) url += url.contains('?') ? "&tls=1" : "?tls=1";
   const idmint::Result<std::unique_ptr<idmint::Store>> store =
       idmint::Store::open(url, {.create = false});
   if (store) {

@@ -270,10 +270,12 @@ Failure read_refusal(long http, std::string_view json, bool writes) {
             .reason = std::string(found->reason),
             .passing = found->passing};
   if (said.empty() && (http == 404 || http == 405 || http == 501))
-    return {.error = {Code::kFailedPrecondition,
-                      "the server does not know /v3 of etcd's API (HTTP status " +
-                          std::to_string(http) + "); etcd 3.4 or later is needed"},
-            .reason = std::string(kUnfitMember)};
+    return {
+        .error = {Code::kFailedPrecondition,
+                  "the server does not know /v3 of etcd's API (HTTP status " +
+                      std::to_string(http) +
+                      "); etcd 3.4 or later is needed, with its gateway (--enable-grpc-gateway)"},
+        .reason = std::string(kUnfitMember)};
   return unanswered(said.empty() ? "HTTP status " + std::to_string(http) : why, writes);
 }
 
