@@ -100,6 +100,13 @@ long time_left(SteadyTime until) {
       std::clamp<std::int64_t>(left.count(), 1, std::numeric_limits<std::int32_t>::max()));
 }
 
+// Of a connection that was never made, and will not be as long as the files and the server stay.
+bool is_about_certificates(CURLcode failed) {
+  constexpr std::array<CURLcode, 4> kCodes = {CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
+                                              CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR};
+  return std::ranges::find(kCodes, failed) != kCodes.end();
+}
+
 }  // namespace
 
 std::expected<std::unique_ptr<Connection>, Failure> Connection::open(const Address& address,
@@ -148,7 +155,7 @@ std::expected<void, Failure> Connection::set_up() {
   if (set == CURLE_OK) return {};
   return std::unexpected(Failure{
       .error = {Code::kFailedPrecondition,
-                std::string("libcurl does not what is needed: ") + curl_easy_strerror(set)}});
+                std::string("libcurl cannot do what is needed: ") + curl_easy_strerror(set)}});
 }
 
 std::expected<std::string, Failure> Connection::post(std::string_view path, std::string_view body,
@@ -186,6 +193,11 @@ std::expected<std::string, Failure> Connection::post(std::string_view path, std:
     std::string what = why[0] != '\0' ? why.data() : curl_easy_strerror(done);
     if (late) what = sent ? "no answer in time" : "the server does not answer";
     if (!late && answered_) what = "the server closed the connection";
+    if (is_about_certificates(done))
+      return std::unexpected(Failure{
+          .error = {Code::kFailedPrecondition,
+                    escaped(as_utf8(what)) + "; look at tls_ca, tls_cert and tls_key in the URL"},
+          .reason = std::string(kUnfitMember)});
     if (late && sent && writes)
       return std::unexpected(
           Failure{.error = {Code::kDeadlineExceeded,

@@ -134,12 +134,16 @@ TEST(EtcdUrls, OverTlsTheServerIsVerified) {
   const auto right = Store::open(cluster.tls_url("p", "&tls_ca=" + own.certificate() + ours));
   ASSERT_TRUE(right) << right.error().message;
   EXPECT_TRUE((*right)->counters()->create("c", {1, 9}));
-  for (const std::string& wrong :
-       {cluster.tls_url("p", "&tls_ca=" + other.certificate() + ours), cluster.tls_url("p", ours),
-        cluster.tls_url("p", "&tls_ca=" + own.certificate())}) {
-    const auto refused = Store::open(wrong, {.deadline = milliseconds{500}});
-    EXPECT_EQ(code_of(refused), Code::kUnavailable) << wrong;
+  for (const std::string& ca :
+       {"&tls_ca=" + other.certificate(), std::string(), "&tls_ca=" + folder.path("none")}) {
+    const auto refused = Store::open(cluster.tls_url("p", ca + ours));
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << ca;
+    EXPECT_THAT(fakes::why(refused), HasSubstr("look at tls_ca")) << ca;
   }
+  // The server ends a connection without a certificate of the client after it was made.
+  const auto nobody = Store::open(cluster.tls_url("p", "&tls_ca=" + own.certificate()),
+                                  {.deadline = milliseconds{500}});
+  EXPECT_EQ(code_of(nobody), Code::kUnavailable);
 }
 
 // ---- who may
