@@ -6,6 +6,8 @@
 //                          values is noticed
 //   mysql://HOST/DB        the same, in MariaDB
 //   redis://HOST           the same, in Redis
+//   etcd://HOST,.../PREFIX any number of hosts; durable, a cluster survives fail-overs, and a
+//                          restored snapshot is noticed
 //   memory:                this process only, gone with it; for tests
 #pragma once
 
@@ -101,9 +103,9 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual GaplessStore* gapless() noexcept { return nullptr; }
 
   // Why the store may hold less than it handed out: it is a copy or an older backup, or its log is
-  // missing (kDataLoss), or a standby of PostgreSQL or a replica of Redis took the place
-  // of its primary (kFailedPrecondition). The error has what to do; nullopt: no doubt is known. A
-  // store in doubt can be opened, for writing too.
+  // missing (kDataLoss), or a standby of PostgreSQL or a replica took the place of its primary, or
+  // a snapshot of etcd was restored (kFailedPrecondition). The error has what to do; nullopt: no
+  // doubt is known. A store in doubt can be opened, for writing too.
   // - These work: reads, raise(), raise_floor(), extend() of counters, close(), release(), and the
   //   replacement of a definition by an extended or retired one.
   // - These fail with this error: every call that would hand out a value, a claim or a lease, or

@@ -125,6 +125,15 @@ constexpr auto kMariadbOptions = std::to_array<std::string_view>({"socket"});
 constexpr auto kRedisOptions = std::to_array<std::string_view>({"tls_ca", "tls_cert", "tls_key"});
 static_assert(std::ranges::is_sorted(kRedisOptions));
 
+// Those of etcd; in lower case, sorted.
+constexpr auto kEtcdOptions = std::to_array<std::string_view>({
+    "tls",
+    "tls_ca",
+    "tls_cert",
+    "tls_key",
+});
+static_assert(std::ranges::is_sorted(kEtcdOptions));
+
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 int hex_digit(char c) {
@@ -136,16 +145,8 @@ int hex_digit(char c) {
 
 // The name of an option, in lower case and without percent-encoding.
 std::string plain_name(std::string_view name) {
-  std::string plain;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    char c = name[i];
-    if (c == '%' && i + 2 < name.size() && hex_digit(name[i + 1]) >= 0 &&
-        hex_digit(name[i + 2]) >= 0) {
-      c = static_cast<char>(hex_digit(name[i + 1]) * 16 + hex_digit(name[i + 2]));
-      i += 2;
-    }
-    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  std::string plain = percent_decoded(name);
+  for (char& c : plain) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return plain;
 }
 
@@ -156,6 +157,7 @@ Known known_options(std::string_view scheme) {
   if (scheme.starts_with("mysql") || scheme.starts_with("mariadb")) return kMariadbOptions;
   if (scheme.starts_with("postgres")) return kPostgresqlOptions;
   if (scheme.starts_with("redis")) return kRedisOptions;
+  if (scheme.starts_with("etcd")) return kEtcdOptions;
   return kOptions;
 }
 
@@ -368,6 +370,33 @@ Result<void> check_redis_url(std::string_view url) {
   return check_url(url, {.of = "Redis", .driver = "idmint"});
 }
 
+Result<void> check_etcd_url(std::string_view url) {
+  return check_url(url, {.of = "etcd", .driver = "idmint's store of etcd"});
+}
+
+std::optional<UrlParts> url_parts(std::string_view url) {
+  const std::optional<Parts> parts = split(url);
+  if (!parts) return std::nullopt;
+  return UrlParts{.user = parts->user,
+                  .has_user = parts->has_user,
+                  .hosts = parts->hosts,
+                  .path = parts->path.substr(parts->path.empty() ? 0 : 1)};
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 &&
+        hex_digit(text[i + 2]) >= 0) {
+      c = static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
+      i += 2;
+    }
+    decoded += c;
+  }
+  return decoded;
+}
+
 void each_option(std::string_view url,
                  const std::function<void(std::string_view name, std::string_view value)>& use) {
   if (const std::optional<Parts> parts = split(url))
@@ -376,8 +405,8 @@ void each_option(std::string_view url,
 
 std::string user_without_password(std::string_view url) {
   const std::optional<Parts> parts = split(url);
-  if (!parts || !parts->scheme.starts_with("mongodb") || !parts->has_user ||
-      parts->user.contains(':') || !is_clear(*parts))
+  if (!parts || (!parts->scheme.starts_with("mongodb") && parts->scheme != "etcd://") ||
+      !parts->has_user || parts->user.contains(':') || !is_clear(*parts))
     return {};
   bool password = true;
   each_option_of(parts->query, [&](const Option& option) {

@@ -1,7 +1,9 @@
-// URLs of stores and servers: their printable form, and the options of MongoDB, libpq and Redis.
+// URLs of stores and servers: their printable form, their parts, and the options that they may
+// have.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,6 +30,8 @@ namespace idmint {
 [[nodiscard]] Result<void> check_postgresql_url(std::string_view url);
 // The same for Redis.
 [[nodiscard]] Result<void> check_redis_url(std::string_view url);
+// The same for etcd.
+[[nodiscard]] Result<void> check_etcd_url(std::string_view url);
 
 // The user who needs a password that the URL does not give; empty: none does.
 [[nodiscard]] std::string user_without_password(std::string_view url);
@@ -37,5 +41,19 @@ namespace idmint {
 // Calls use(name, value) for each option of such a URL, in order and verbatim.
 void each_option(std::string_view url,
                  const std::function<void(std::string_view name, std::string_view value)>& use);
+
+// The parts of SCHEME://[USER[:PASSWORD]@]HOSTS[/PATH][?OPTIONS], verbatim: parts of the URL
+// itself.
+struct UrlParts {
+  std::string_view user;  // with the password
+  bool has_user = false;  // there was an @
+  std::string_view hosts;
+  std::string_view path;  // without its leading slash
+};
+// Nothing: it is no such URL.
+[[nodiscard]] std::optional<UrlParts> url_parts(std::string_view url);
+
+// The text with each %XX as the byte that it stands for.
+[[nodiscard]] std::string percent_decoded(std::string_view text);
 
 }  // namespace idmint

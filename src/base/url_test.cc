@@ -102,6 +102,29 @@ TEST(CheckMongodbUrl, RefusesAnUnescapedUserAndTellsNoPartOfIt) {
   }
 }
 
+TEST(CheckEtcdUrl, RefusesOptionsThatDoNotExist) {
+  EXPECT_TRUE(check_etcd_url("etcd://u:p@a,b:1/p?tls=on&TLS_CA=/a&tls_cert=/b&tls_key=/c"));
+  EXPECT_FALSE(check_etcd_url("etcd://a/p?tlsCAFile=/a"));
+  EXPECT_EQ(redacted("etcd://u:p@a,b:1/p?tls=on&tls_key=/k"),
+            "etcd://u:***@a,b:1/p?tls=on&tls_key=/k");
+}
+
+TEST(UrlParts, AreThoseOfTheUrl) {
+  const auto parts = url_parts("etcd://u:p%40@a,[::1]:2/b/c?d=e");
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(parts->user, "u:p%40");
+  EXPECT_TRUE(parts->has_user);
+  EXPECT_EQ(parts->hosts, "a,[::1]:2");
+  EXPECT_EQ(parts->path, "b/c");
+  EXPECT_EQ(url_parts("etcd://a")->path, "");
+  EXPECT_FALSE(url_parts("etcd:a"));
+}
+
+TEST(PercentDecoded, StopsAtNothing) {
+  EXPECT_EQ(percent_decoded("a%2Fb%2fc%"), "a/b/c%");
+  EXPECT_EQ(percent_decoded("%4%zz%41"), "%4%zzA");
+}
+
 TEST(UserWithoutPassword, IsOneWhoLogsInWithAPassword) {
   for (const auto& [url, user] : {
            std::pair("mongodb://u@a/d", "u"),
@@ -114,6 +137,8 @@ TEST(UserWithoutPassword, IsOneWhoLogsInWithAPassword) {
            std::pair("mongodb://u@a/?authMechanism=GSSAPI", ""),
            std::pair("u@a", ""),
            std::pair("sqlite://u@a/d", ""),
+           std::pair("etcd://u@a,b/p?tls=on", "u"),
+           std::pair("etcd://u:p@a/p", ""),
        })
     EXPECT_EQ(user_without_password(url), user) << url;
   EXPECT_EQ(with_password("mongodb://u@a,b/d?appName=x@y", "p@:/%\xc3\xa9"),

@@ -48,7 +48,8 @@ void add_store(CLI::App& command, Stays stays) {
   command
       .add_option("--store", store_option.url,
                   "sqlite:PATH, mongodb://HOST/DB, postgresql://HOST/DB, mysql://HOST/DB, "
-                  "redis://HOST or memory: (default: ids.db in ~/.local/share/idmint)")
+                  "redis://HOST, etcd://HOST/PREFIX or memory: (default: ids.db in "
+                  "~/.local/share/idmint)")
       ->type_name("URL");
 }
 

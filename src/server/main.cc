@@ -336,7 +336,8 @@ int run(std::span<const char* const> words) {
   app.add_option(
          "--store", line.stores,
          "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, "
-         "postgresql://HOST,.../DB, mysql://HOST,.../DB, redis://HOST, env:NAME, file:PATH; or "
+         "postgresql://HOST,.../DB, mysql://HOST,.../DB, redis://HOST, "
+         "etcd://HOST,.../PREFIX, env:NAME, file:PATH; or "
          "IDMINT_STORE (the default store of idmint). As NAME=URL a further one, whose sources are "
          "NAME/SOURCE; again for more")
       ->type_name("URL")

@@ -21,6 +21,7 @@ extern const Backend kMongodb;
 extern const Backend kPostgresql;
 extern const Backend kMariadb;
 extern const Backend kRedis;
+extern const Backend kEtcd;
 
 }  // namespace stores
 
@@ -40,6 +41,9 @@ constexpr std::array kBackends = {
 #ifdef IDMINT_REDIS
     &stores::kRedis,
 #endif
+#ifdef IDMINT_ETCD
+    &stores::kEtcd,
+#endif
 };
 
 // The optional backends, and the build options that include them.
@@ -53,7 +57,8 @@ constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"},
                                   Optional{"mysql", "-DIDMINT_MARIADB=ON"},
                                   Optional{"mariadb", "-DIDMINT_MARIADB=ON"},
                                   Optional{"redis", "-DIDMINT_REDIS=ON"},
-                                  Optional{"rediss", "-DIDMINT_REDIS=ON"}};
+                                  Optional{"rediss", "-DIDMINT_REDIS=ON"},
+                                  Optional{"etcd", "-DIDMINT_ETCD=ON"}};
 
 // Null: the URL is of no known kind.
 const stores::Backend* backend_of(std::string_view url) {

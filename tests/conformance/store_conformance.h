@@ -29,6 +29,9 @@
 #ifdef IDMINT_CONFORMANCE_MARIADB
 #include "tests/servers/mariadb.h"
 #endif
+#ifdef IDMINT_CONFORMANCE_ETCD
+#include "tests/servers/etcd.h"
+#endif
 #ifdef IDMINT_CONFORMANCE_POSTGRESQL
 #include "tests/servers/postgresql.h"
 #endif
@@ -70,6 +73,16 @@ inline const std::array kStores = {
     StoreUnderTest{"mysql",
                    [](const fakes::TempFolder& folder) {
                      return servers::mariadb_server().database(database(folder));
+                   },
+                   true},
+};
+
+#elif defined(IDMINT_CONFORMANCE_ETCD)
+
+inline const std::array kStores = {
+    StoreUnderTest{"etcd",
+                   [](const fakes::TempFolder& folder) {
+                     return servers::etcd_cluster().url(database(folder));
                    },
                    true},
 };

@@ -846,7 +846,8 @@ INSTANTIATE_TEST_SUITE_P(Stores, StoreConformance, testing::ValuesIn(kStores),
                          [](const auto& param) { return std::string(param.param.name); });
 
 #if !defined(IDMINT_CONFORMANCE_MONGODB) && !defined(IDMINT_CONFORMANCE_POSTGRESQL) && \
-    !defined(IDMINT_CONFORMANCE_MARIADB) && !defined(IDMINT_CONFORMANCE_REDIS)
+    !defined(IDMINT_CONFORMANCE_MARIADB) && !defined(IDMINT_CONFORMANCE_REDIS) &&      \
+    !defined(IDMINT_CONFORMANCE_ETCD)
 
 TEST(StoreUrls, EveryKindIsListedAndTested) {
   std::vector<std::string_view> listed;
@@ -864,6 +865,9 @@ TEST(StoreUrls, EveryKindIsListedAndTested) {
 #endif
 #ifdef IDMINT_REDIS
   tested.emplace_back("redis");  // by redis_conformance_test
+#endif
+#ifdef IDMINT_ETCD
+  tested.emplace_back("etcd");  // by etcd_conformance_test
 #endif
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(tested));
 }
@@ -921,6 +925,16 @@ TEST(StoreUrls, RedisLeftOutSaysWhatToBuild) {
     ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
     EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_REDIS=ON"));
   }
+}
+
+#endif
+
+#ifndef IDMINT_ETCD
+
+TEST(StoreUrls, EtcdLeftOutSaysWhatToBuild) {
+  const auto store = Store::open("etcd://host/ids");
+  ASSERT_EQ(code_of(store), Code::kUnimplemented);
+  EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_ETCD=ON"));
 }
 
 #endif

@@ -26,7 +26,10 @@
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/servers/loopback.h"
-#if defined(IDMINT_FAULTS_MARIADB)
+#if defined(IDMINT_FAULTS_ETCD)
+#include "base/base64.h"
+#include "tests/servers/etcd.h"
+#elif defined(IDMINT_FAULTS_MARIADB)
 #include "tests/servers/mariadb.h"
 #elif defined(IDMINT_FAULTS_POSTGRESQL)
 #include "tests/servers/postgresql.h"
@@ -39,7 +42,35 @@ namespace {
 
 constexpr std::chrono::milliseconds kLong = std::chrono::hours{1};
 
-#if defined(IDMINT_FAULTS_MARIADB)
+#if defined(IDMINT_FAULTS_ETCD)
+
+struct Server : servers::EtcdCluster {
+  [[nodiscard]] std::string database(const std::string& name) const { return url(name); }
+  [[nodiscard]] int port() const { return EtcdCluster::port(0); }
+};
+
+std::string url_of_port(int port) { return "etcd://127.0.0.1:" + std::to_string(port) + "/ids"; }
+std::string put_of(const std::string& key) {
+  return R"({"request_put":{"key":")" + to_base64(key) + "\"";
+}
+const std::string kAdvance = put_of("ids/counter/c");
+const std::string kExtend = put_of("ids/worker/p/0");
+
+// A request as HTTP has it, which says what it changes.
+class Statement {
+ public:
+  explicit Statement(std::string text) : text_(std::move(text)) {}
+
+  [[nodiscard]] bool is_executed_by(std::string_view message) const {
+    return message.contains(text_);
+  }
+  void reply(std::string_view /*message*/) {}
+
+ private:
+  std::string text_;
+};
+
+#elif defined(IDMINT_FAULTS_MARIADB)
 
 using Server = servers::MariadbServer;
 

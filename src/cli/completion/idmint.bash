@@ -21,7 +21,7 @@ _idmint() {
   if [[ $COMP_CWORD -eq 1 ]]; then
     words="next create raise alter retire list peek workers inspect bounds convert check name plan plan-change bench doctor apply insert sweep formats completion version --help --version"
   elif [[ $previous == --store || $command/$previous == raise/--uri || $command/$previous == raise/--past-from ]]; then
-    words="sqlite: mongodb: postgresql: mysql: redis: memory: env: file:"
+    words="sqlite: mongodb: postgresql: mysql: redis: etcd: memory: env: file:"
   elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --workers || $previous == --from-collection ]]; then
     words=""
   elif [[ $previous == --strategy ]]; then
