@@ -28,6 +28,7 @@ void add_alter(CLI::App& command) {
       ->required()
       ->type_name("N");
   add_numbers(command);
+  add_over(command);
   add_store(command);
 }
 
@@ -41,6 +42,7 @@ void add_retire(CLI::App& command) {
       ->required()
       ->type_name("");
   add_numbers(command);
+  add_over(command);
   add_store(command);
   command.add_flag("--yes", retire_options.yes, "Do not ask");
 }

@@ -239,6 +239,11 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
   if (definition.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
   if (auto offered = offers(store, definition); !offered) return offered;
+  if (definition.is_spread() &&
+      store.id() != definition.over[static_cast<std::size_t>(definition.stripe)].id)
+    return refuse(Code::kFailedPrecondition,
+                  "its definition is that of stripe " + std::to_string(definition.stripe) +
+                      ", which is in another store; create it over all of its stores");
   if (definition.strategy == Strategy::kGapless) {
     if (auto possible = has_transactions(store, definition); !possible) return possible;
   }

@@ -337,6 +337,10 @@ Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefin
     all.stripe = static_cast<std::int64_t>(k);
     wanted.push_back(all);
   }
+  if (definition.strategy != Strategy::kInterleaved)
+    return refuse("sequence " + definition.name + " is " + std::string(name(definition.strategy)) +
+                      ", and only an interleaved sequence is kept over several stores",
+                  {.remedy = Remedy::kSetOption, .values = {"strategy"}});
   if (Result<void> valid = validate(all); !valid) return valid;
   if (definition.retired)
     return refuse("sequence " + definition.name +

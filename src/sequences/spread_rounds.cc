@@ -5,6 +5,7 @@
 
 #include "base/outcome.h"
 #include "sequences/combined_sequence.h"
+#include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -12,6 +13,21 @@ namespace {
 
 std::int64_t left_from(const CounterBounds& bounds, std::int64_t next) {
   return next > bounds.last ? 0 : (bounds.last - next) / bounds.stride + 1;
+}
+
+// Others may have moved the end since the definition was read.
+Result<std::vector<CounterState>> counters_now(const SpreadStores::Member& member,
+                                               SteadyTime until) {
+  return with_latest(
+      *member.store, member.definition,
+      [&](const SequenceDefinition& its) { return read_counters(*member.store, its, until); },
+      until);
+}
+
+// Whether an error of one store ends the round. A store that is closed, by a retire or since a
+// fail-over may have lost values, is left out like one that does not answer.
+bool stops_all(Code code) noexcept {
+  return must_be_mended(code) && code != Code::kFailedPrecondition;
 }
 
 // For the combiner, which words the error.
@@ -63,7 +79,7 @@ Result<std::span<Range>> SpreadRounds::advance(std::int64_t count, Take take, St
       all_of_one = false;
       continue;
     }
-    if (must_be_mended(why.code)) return std::unexpected(why);
+    if (stops_all(why.code)) return std::unexpected(why);
     unknown = unknown || outcome_unknown(why.code);
     stripes_[*k].failed = true;
     leave_out(*k, why);
@@ -102,7 +118,10 @@ std::optional<std::size_t> SpreadRounds::pick(SteadyTime until) {
       }
     }
     if (best) return best;
-    if (left_out) return left_out;
+    if (left_out) {
+      shared_->health[*left_out].posted = false;
+      return left_out;
+    }
     if (!probing) return std::nullopt;
     if (shared_->changed.wait_until(lock, until) == std::cv_status::timeout) return std::nullopt;
   }
@@ -160,7 +179,7 @@ Result<void> SpreadRounds::must_have(std::int64_t count, SteadyTime until) {
                : std::unexpected(member.error());
     tally_.count_round_trip();
     if (!now) {
-      if (must_be_mended(now.error().code)) return std::unexpected(now.error());
+      if (stops_all(now.error().code)) return std::unexpected(now.error());
       stripe.failed = true;
       leave_out(k, now.error());
       continue;
@@ -203,26 +222,30 @@ Error SpreadRounds::unreachable(bool unknown) const {
   const SpreadStores& stores = *shared_->stores;
   std::string text = "sequence " + stores.definition().name + ": ";
   std::size_t named = 0;
+  bool forbidden = true;
   std::string each;
   const std::lock_guard lock(shared_->mutex);
   for (std::size_t k = 0; k < stripes_.size(); ++k) {
     const std::optional<Error>& why = shared_->health[k].why;
     if (stripes_[k].used_up || !why) continue;
     each += (named++ == 0 ? "" : "; ") + stores.url(k) + " (" + why->message + ")";
+    forbidden = forbidden && must_be_mended(why->code);
   }
-  text += named == stripes_.size() ? "none of its " + std::to_string(named) + " stores answers: "
-                                   : "the stores that answer have too few values, and others do "
-                                     "not answer: ";
-  return {unknown ? Code::kUnknown : Code::kUnavailable, text + each};
+  text += named == stripes_.size()
+              ? "none of its " + std::to_string(named) + " stores gives values: "
+              : "the stores that answer have too few values, and others do "
+                "not answer: ";
+  const Code code = forbidden ? Code::kFailedPrecondition : Code::kUnavailable;
+  return {unknown ? Code::kUnknown : code, text + each};
 }
 
 void SpreadRounds::Shared::leave_out(Health& store, Error why) {
   store.since = clock.now();
   store.why = std::move(why);
-  store.pause =
-      store.pause == store.pause.zero() ? kFirstPause : std::min(store.pause * 2, kLongestPause);
+  const bool first = store.pause == store.pause.zero();
+  store.pause = first ? kFirstPause : std::min(store.pause * 2, kLongestPause);
   const auto half = static_cast<std::uint64_t>(store.pause.count() / 2);
-  store.pause =
+  store.wait =
       std::chrono::nanoseconds{static_cast<std::int64_t>(half + entropy.draw() % (half + 1))};
 }
 
@@ -232,32 +255,32 @@ void SpreadRounds::probe_those_due() {
   std::optional<Instant> now;
   for (std::size_t k = 0; k < stripes_.size(); ++k) {
     Health& health = shared_->health[k];
-    if (!health.why || health.probing) continue;
+    if (!health.why || health.posted || health.probing) continue;
     if (!now) now = shared_->clock.now();
     const auto ago = *now - health.since;
-    if (ago >= ago.zero() && ago < health.pause) continue;
-    health.probing = true;
+    if (ago >= ago.zero() && ago < health.wait) continue;
+    health.posted = true;
     lock.unlock();
     const Result<void> posted = executor_.post([shared = shared_, k] { shared->probe(k); });
     lock.lock();
-    if (!posted) health.probing = false;
+    if (!posted) health.posted = false;
   }
 }
 
 // Reads the counter of a store that is left out. In a task.
 void SpreadRounds::Shared::probe(std::size_t k) {
   std::unique_lock lock(mutex);
-  if (closed) return;
+  Health& store = health[k];
+  if (closed || !std::exchange(store.posted, false) || !store.why) return;
+  store.probing = true;
   ++probes;
   lock.unlock();
   const SteadyTime until = std::chrono::steady_clock::now() + deadline;
   const Result<const SpreadStores::Member*> member = stores->at(k, until);
   const Result<std::vector<CounterState>> counters =
-      member ? read_counters(*(*member)->store, (*member)->definition, until)
-             : std::unexpected(member.error());
+      member ? counters_now(**member, until) : std::unexpected(member.error());
   lock.lock();
   --probes;
-  Health& store = health[k];
   store.probing = false;
   if (counters) {
     store.why.reset();
@@ -289,7 +312,7 @@ Opened open_spread(Store& store, SequenceDefinition definition, const SequenceOp
                                       "it again",
                                       {Remedy::kRetireSequence, its.name}));
     const Result<std::vector<CounterState>> counters =
-        member ? read_counters(*(*member)->store, its, share) : std::unexpected(member.error());
+        member ? counters_now(**member, share) : std::unexpected(member.error());
     if (!counters && must_be_mended(counters.error().code))
       return std::unexpected(counters.error());
     found.push_back({.bounds = counters ? counters->front().bounds : counter_of(its, 0).bounds,

@@ -63,11 +63,13 @@ class SpreadRounds final : public Rounds {
  private:
   // What the thread of a round and the probes share about one store.
   struct Health {
-    std::int64_t next = 0;       // no smaller value comes from it
-    std::optional<Error> why{};  // it is left out, for this reason
-    Instant since{};             // when it failed last
-    std::chrono::nanoseconds pause{};
-    bool probing = false;  // a task uses it, or will
+    std::int64_t next = 0;             // no smaller value comes from it
+    std::optional<Error> why{};        // it is left out, for this reason
+    Instant since{};                   // when it failed last
+    std::chrono::nanoseconds pause{};  // doubles with each failure in a row
+    std::chrono::nanoseconds wait{};   // the pause with jitter: after it a task may read it
+    bool posted = false;               // a task will probe it, unless a round asks it before
+    bool probing = false;              // a task uses it
   };
   // Outlives the rounds in tasks that have not begun.
   struct Shared {

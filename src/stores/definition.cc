@@ -264,6 +264,8 @@ Result<void> validate_over(const SequenceDefinition& definition) {
       return refuse(sequence + " names " + stores::shown(store.url) +
                     ", of which not all can be seen: give another URL");
     bytes += store.url.size();
+    bytes += static_cast<std::size_t>(std::ranges::count_if(
+        store.url, [](char c) { return c == '"' || c == '\\'; }));  // JSON escapes them
   }
   if (bytes > kMostBytes)
     return refuse(sequence + " names stores with URLs of " + std::to_string(bytes) +
