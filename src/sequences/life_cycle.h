@@ -79,10 +79,11 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
     Store& store, const SequenceDefinition& definition,
     const std::function<void(std::int64_t, std::int64_t)>& progress = {});
 
-// alter_sequence(), retire_sequence() and the state of a definition, in this store alone.
-[[nodiscard]] Result<SequenceDefinition> alter_here(Store& store, std::string_view name,
+// alter_sequence(), retire_sequence() and the state of the definition that was read, in this store
+// alone.
+[[nodiscard]] Result<SequenceDefinition> alter_here(Store& store, Definition read,
                                                     std::int64_t last);
-[[nodiscard]] Result<void> retire_here(Store& store, std::string_view name);
+[[nodiscard]] Result<void> retire_here(Store& store, Definition read);
 [[nodiscard]] Result<SequenceStatus> status_of(Store& store, Definition definition,
                                                SteadyTime until);
 // raise_sequence() past a value, in this store alone (raise.cc).

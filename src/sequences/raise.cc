@@ -551,7 +551,7 @@ Result<void> raise_or_retire(Store& store, const Definition& definition, const K
   if (!retired) return std::unexpected(retired.error());
   if (*retired) {
     if (mode == RaiseMode::kCarryOut)
-      if (auto done = retire_here(store, name(definition)); !done) return done;
+      if (auto done = retire_here(store, definition); !done) return done;
     row.retired = true;
     return {};
   }

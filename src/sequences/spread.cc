@@ -200,13 +200,10 @@ std::unexpected<Error> not_everywhere(const SpreadStores& stores, std::string_vi
               first.advice);
 }
 
-// The definition, if it is of a sequence over several stores.
-Result<std::optional<SequenceDefinition>> spread_in(Store& store, std::string_view name) {
-  Result<Definition> found = find_definition(store, name);
-  if (!found) return std::unexpected(std::move(found.error()));
-  auto* const sequence = std::get_if<SequenceDefinition>(&*found);
-  if (sequence == nullptr || !sequence->is_spread()) return std::nullopt;
-  return std::move(*sequence);
+// Null: it is not of a sequence over several stores.
+const SequenceDefinition* as_spread(const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr && sequence->is_spread() ? sequence : nullptr;
 }
 
 }  // namespace
@@ -236,32 +233,35 @@ Result<Raised> raise_stripes(Store& store, const SequenceDefinition& definition,
 
 Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, std::int64_t last,
                                           const SpreadOptions& spread) {
-  const Result<std::optional<SequenceDefinition>> found = spread_in(store, name);
-  if (!found) return std::unexpected(found.error());
-  if (!*found) return alter_here(store, name, last);
-  SpreadStores stores(store, **found, spread);
-  SequenceDefinition altered = **found;
-  const Result<Failures> failures =
-      on_each_store(stores, by_deadline(store, SteadyTime::max()),
-                    [&](const SpreadStores::Member& member) -> Result<void> {
-                      Result<SequenceDefinition> now = alter_here(*member.store, name, last);
-                      if (!now) return std::unexpected(std::move(now.error()));
-                      altered = *std::move(now);
-                      return {};
-                    });
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  const SequenceDefinition* const over = as_spread(*found);
+  if (over == nullptr) return alter_here(store, *std::move(found), last);
+  SpreadStores stores(store, *over, spread);
+  SequenceDefinition altered = *over;
+  const Result<Failures> failures = on_each_store(
+      stores, by_deadline(store, SteadyTime::max()),
+      [&](const SpreadStores::Member& member) -> Result<void> {
+        Result<SequenceDefinition> now = alter_here(*member.store, member.definition, last);
+        if (!now) return std::unexpected(std::move(now.error()));
+        altered = *std::move(now);
+        return {};
+      });
   if (!failures) return std::unexpected(failures.error());
   if (!failures->empty()) return not_everywhere(stores, "its end was moved", *failures);
   return altered;
 }
 
 Result<void> retire_sequence(Store& store, std::string_view name, const SpreadOptions& spread) {
-  const Result<std::optional<SequenceDefinition>> found = spread_in(store, name);
-  if (!found) return std::unexpected(found.error());
-  if (!*found) return retire_here(store, name);
-  SpreadStores stores(store, **found, spread);
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  const SequenceDefinition* const over = as_spread(*found);
+  if (over == nullptr) return retire_here(store, *std::move(found));
+  SpreadStores stores(store, *over, spread);
   const Result<Failures> failures = on_each_store(
-      stores, by_deadline(store, SteadyTime::max()),
-      [&](const SpreadStores::Member& member) { return retire_here(*member.store, name); });
+      stores, by_deadline(store, SteadyTime::max()), [&](const SpreadStores::Member& member) {
+        return retire_here(*member.store, member.definition);
+      });
   if (!failures) return std::unexpected(failures.error());
   if (!failures->empty()) return not_everywhere(stores, "retired", *failures);
   return {};
