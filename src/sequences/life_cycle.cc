@@ -292,10 +292,10 @@ bool can_extend(const SequenceDefinition& there, const SequenceDefinition& wante
          has_movable_end(there) && validate(moved).has_value();
 }
 
-Result<SequenceDefinition> alter_here(Store& store, Definition read, std::int64_t last) {
+Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std::int64_t last) {
   const std::string name = idmint::name(read);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Result<Definition> there = attempt == 0 ? std::move(read) : find_definition(store, name);
+    const Result<Definition> there = attempt == 0 ? read : find_definition(store, name);
     if (!there) return std::unexpected(there.error());
     const auto refuse = [&](Code code, const std::string& what) {
       return std::unexpected(error_at(store, code, *there, what));
@@ -394,10 +394,10 @@ Result<void> close_values(Store& store, const PoolDefinition& pool) {
 
 }  // namespace
 
-Result<void> retire_here(Store& store, Definition read) {
+Result<void> retire_here(Store& store, const Definition& read) {
   const std::string name = idmint::name(read);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Result<Definition> found = attempt == 0 ? std::move(read) : find_definition(store, name);
+    const Result<Definition> found = attempt == 0 ? read : find_definition(store, name);
     if (!found) return std::unexpected(found.error());
     if (is_retired(*found)) return {};
     if (auto offered = offers(store, *found); !offered) return offered;

@@ -81,9 +81,9 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 
 // alter_sequence(), retire_sequence() and the state of the definition that was read, in this store
 // alone.
-[[nodiscard]] Result<SequenceDefinition> alter_here(Store& store, Definition read,
+[[nodiscard]] Result<SequenceDefinition> alter_here(Store& store, const Definition& read,
                                                     std::int64_t last);
-[[nodiscard]] Result<void> retire_here(Store& store, Definition read);
+[[nodiscard]] Result<void> retire_here(Store& store, const Definition& read);
 [[nodiscard]] Result<SequenceStatus> status_of(Store& store, Definition definition,
                                                SteadyTime until);
 // raise_sequence() past a value, in this store alone (raise.cc).

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -80,7 +82,7 @@ Error SpreadStores::other_store(std::size_t k, const Store& store) const {
 
 Result<void> SpreadStores::identify(SteadyTime until) {
   if (store_.id() != definition_.over[own_].id) return std::unexpected(other_store(own_, store_));
-  slots_[own_].member = Member{&store_, definition_};
+  slots_[own_].member = std::make_unique<Member>(&store_, definition_);
   for (const std::string& url : elsewhere_) {
     Result<std::shared_ptr<Store>> opened = open(url, until);
     if (!opened) return std::unexpected(std::move(opened.error()));
@@ -108,7 +110,7 @@ Result<std::shared_ptr<Store>> SpreadStores::open(const std::string& url, Steady
 
 Result<const SpreadStores::Member*> SpreadStores::at(std::size_t k, SteadyTime until) {
   Slot& slot = slots_[k];
-  if (slot.member) return &*slot.member;
+  if (slot.member != nullptr) return slot.member.get();
   if (slot.opened == nullptr) {
     Result<std::shared_ptr<Store>> opened = open(slot.url, until);
     if (!opened && opened.error().code == Code::kNotFound)
@@ -123,7 +125,7 @@ Result<const SpreadStores::Member*> SpreadStores::at(std::size_t k, SteadyTime u
   }
   if (Result<void> verified = verify(k, *slot.opened, until); !verified)
     return std::unexpected(std::move(verified.error()));
-  return &*slot.member;
+  return slot.member.get();
 }
 
 Result<void> SpreadStores::verify(std::size_t k, Store& store, SteadyTime until) {
@@ -144,7 +146,7 @@ Result<void> SpreadStores::verify(std::size_t k, Store& store, SteadyTime until)
     return refuse_it("defined otherwise than in " + std::string(store_.url()) + ": " +
                      differences(*found, wanted));
   }
-  slots_[k].member = Member{&store, std::move(*there)};
+  slots_[k].member = std::make_unique<Member>(&store, std::move(*there));
   return {};
 }
 
@@ -236,7 +238,7 @@ Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, s
   Result<Definition> found = find_definition(store, name);
   if (!found) return std::unexpected(std::move(found.error()));
   const SequenceDefinition* const over = as_spread(*found);
-  if (over == nullptr) return alter_here(store, *std::move(found), last);
+  if (over == nullptr) return alter_here(store, *found, last);
   SpreadStores stores(store, *over, spread);
   SequenceDefinition altered = *over;
   const Result<Failures> failures = on_each_store(
@@ -256,7 +258,7 @@ Result<void> retire_sequence(Store& store, std::string_view name, const SpreadOp
   Result<Definition> found = find_definition(store, name);
   if (!found) return std::unexpected(std::move(found.error()));
   const SequenceDefinition* const over = as_spread(*found);
-  if (over == nullptr) return retire_here(store, *std::move(found));
+  if (over == nullptr) return retire_here(store, *found);
   SpreadStores stores(store, *over, spread);
   const Result<Failures> failures = on_each_store(
       stores, by_deadline(store, SteadyTime::max()), [&](const SpreadStores::Member& member) {

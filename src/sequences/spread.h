@@ -5,9 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "idmint/definition.h"
@@ -23,6 +22,8 @@ class SpreadStores final {
  public:
   // A store that was verified, and the definition that it has.
   struct Member {
+    Member(Store* its_store, SequenceDefinition its_definition)
+        : store(its_store), definition(std::move(its_definition)) {}
     Store* store;
     SequenceDefinition definition;
   };
@@ -51,9 +52,9 @@ class SpreadStores final {
 
  private:
   struct Slot {
-    std::string url;                  // as it is opened; may have a password
-    std::shared_ptr<Store> opened{};  // null: not yet, or `own`
-    std::optional<Member> member{};   // once it was verified
+    std::string url;                   // as it is opened; may have a password
+    std::shared_ptr<Store> opened{};   // null: not yet, or `own`
+    std::unique_ptr<Member> member{};  // null: not verified yet
   };
 
   [[nodiscard]] Result<std::shared_ptr<Store>> open(const std::string& url, SteadyTime until) const;

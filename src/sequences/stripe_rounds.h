@@ -23,9 +23,9 @@ namespace idmint {
 // away, the values taken are kept for the next round.
 //
 // A stripe that is used up is not asked again. A stripe that does not answer is avoided for a
-// while, as long as there are others: another program may lock its document, and stripes may be on
-// different stores one day. The attempts of a round share its remaining time. A stripe that goes
-// back is kDataLoss for the sequence.
+// while, as long as there are others: another program may lock its document. The attempts of a
+// round share its remaining time. A stripe that goes back is kDataLoss for the sequence. Stripes in
+// different stores have SpreadRounds.
 class StripeRounds final : public Rounds {
  public:
   static constexpr std::chrono::nanoseconds kLeftAlone = std::chrono::seconds{1};
