@@ -46,16 +46,16 @@ class ExistingValues;  // mongodb.h
 // - kInvalidArgument: one store twice, fewer than 2 or more than kMaxStores, another strategy.
 // - kDataLoss: one store has the definition and another one, which must have a counter, has none.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(std::span<Store* const> stores,
-                                                         const SequenceDefinition& definition,
-                                                         Entropy& entropy = system_entropy());
+                                                         const SequenceDefinition& definition);
 
 // How the other stores of a sequence over several are found. Each function below that has these
-// options needs one of the stores, and opens the others at the places in its definition. An open
-// store must have the id that the definition names, and the same definition apart from `last`;
-// otherwise the call fails with kFailedPrecondition, and the message has the difference.
+// options needs one of the stores, and opens the others at the places in its definition. Each must
+// have the id that the definition names, and the same definition apart from `last`. If one is
+// missing or differs, Sequence::open() fails with kFailedPrecondition, and the message has the
+// difference; the other functions act on the rest, and then fail with an error that names it.
 struct SpreadOptions {
   // URLs that take the place of those in the definition, which have no passwords: a URL of the same
-  // servers and database, or of the place that a store has moved to.
+  // servers and database, or of the place that a store has moved to, which must answer then.
   std::vector<std::string> over{};
   // Opens the store at such a URL, by `until`. Nothing: Store::open(), without creating it.
   std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)> open{};

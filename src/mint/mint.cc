@@ -338,7 +338,7 @@ Result<void> Mint::create_over(const SequenceDefinition& sequence,
     stores.push_back(store->get());
     opened.push_back(*std::move(store));
   }
-  return create_sequence(stores, sequence, state_->entropy);
+  return create_sequence(stores, sequence);
 }
 
 // Runs `act` with the store of the sequence `name`.

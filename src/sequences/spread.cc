@@ -154,8 +154,9 @@ Result<void> SpreadStores::verify(std::size_t k, Store& store, SteadyTime until)
 
 namespace {
 
-// Calls `act` with each store that can be opened. Nothing is done if one of them must be mended.
-// The errors of stores that could not be reached, or in which `act` failed, by stripe.
+// Calls `act` with each store that can be opened and is the right one. The result has the errors of
+// the others, and of those in which `act` failed, by stripe: a store that is lost for good must not
+// keep the rest from being raised or retired.
 using Failures = std::vector<std::pair<std::size_t, Error>>;
 Result<Failures> on_each_store(
     SpreadStores& stores, SteadyTime until,
@@ -169,8 +170,6 @@ Result<Failures> on_each_store(
         stores.at(k, share_of(until, stores.size() - k + 1));
     if (member) {
       reached.push_back(*member);
-    } else if (must_be_mended(member.error().code)) {
-      return std::unexpected(member.error());
     } else {
       failures.emplace_back(k, member.error());
     }
@@ -326,8 +325,7 @@ Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, St
 
 // ---- create
 
-Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefinition& definition,
-                             Entropy& /*entropy*/) {
+Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefinition& definition) {
   std::vector<SequenceDefinition> wanted;
   SequenceDefinition all = definition;
   all.stripes = std::ssize(stores);

@@ -38,7 +38,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Values = std::vector<std::int64_t>;
 
-const Error kAway{Code::kUnavailable, "no answer"};
+const Error kNoAnswer{Code::kUnavailable, "no answer"};
 
 Uuid id_of(std::size_t k) {
   Uuid::Bytes bytes{};
@@ -48,14 +48,14 @@ Uuid id_of(std::size_t k) {
 
 std::string url_of(std::size_t k) { return "gated:" + std::to_string(k); }
 
-SequenceDefinition tickets(std::int64_t last = 1'000'000) {
+SequenceDefinition spread_tickets(std::int64_t last = 1'000'000) {
   return {.name = "tickets", .strategy = Strategy::kInterleaved, .last = last};
 }
 
 // Several stores, of which some do not open.
-class Stores {
+class SeveralStores {
  public:
-  explicit Stores(std::size_t count) {
+  explicit SeveralStores(std::size_t count) {
     for (std::size_t k = 0; k < count; ++k)
       all_.push_back(std::make_shared<GatedStore>(id_of(k), url_of(k)));
   }
@@ -63,14 +63,14 @@ class Stores {
   GatedStore& operator[](std::size_t k) { return *all_[k]; }
   [[nodiscard]] std::size_t size() const { return all_.size(); }
 
-  Result<void> create(const SequenceDefinition& definition = tickets()) {
+  Result<void> create(const SequenceDefinition& definition = spread_tickets()) {
     std::vector<Store*> stores;
     for (const auto& store : all_) stores.push_back(store.get());
     return create_sequence(stores, definition);
   }
 
   // Its calls fail, too, and its clock.
-  void shut(std::size_t k, const Error& error = kAway) {
+  void shut(std::size_t k, const Error& error = kNoAnswer) {
     closed_.insert_or_assign(url_of(k), error);
     all_[k]->fail_counter("tickets", error);
   }
@@ -99,7 +99,7 @@ class Stores {
 };
 
 struct SpreadFixture {
-  explicit SpreadFixture(std::size_t count, const SequenceDefinition& definition = tickets())
+  explicit SpreadFixture(std::size_t count, const SequenceDefinition& definition = spread_tickets())
       : stores(count) {
     const Result<void> made = stores.create(definition);
     EXPECT_TRUE(made) << why(made);
@@ -125,7 +125,7 @@ struct SpreadFixture {
     return values;
   }
 
-  Stores stores;
+  SeveralStores stores;
   ManualExecutor executor;
   fakes::ManualClock clock{Instant{seconds{1'000'000}}};
   fakes::ScriptedEntropy entropy;
@@ -149,27 +149,27 @@ TEST(Spread, EachStoreHasItsStripeAndNamesAll) {
 }
 
 TEST(Spread, CreateRefusesWhatMakesNoSense) {
-  Stores stores(2);
-  SequenceDefinition counter = tickets();
+  SeveralStores stores(2);
+  SequenceDefinition counter = spread_tickets();
   counter.strategy = Strategy::kCounter;
   EXPECT_THAT(why(stores.create(counter)), HasSubstr("only an interleaved sequence"));
   const std::vector<Store*> twice{&stores[0], &stores[0]};
-  EXPECT_THAT(why(create_sequence(twice, tickets())), HasSubstr("names one store twice"));
+  EXPECT_THAT(why(create_sequence(twice, spread_tickets())), HasSubstr("names one store twice"));
   const std::vector<Store*> one{&stores[0]};
-  EXPECT_EQ(code_of(create_sequence(one, tickets())), Code::kInvalidArgument);
-  Stores many(17);
+  EXPECT_EQ(code_of(create_sequence(one, spread_tickets())), Code::kInvalidArgument);
+  SeveralStores many(17);
   EXPECT_THAT(why(many.create()), HasSubstr("2 to 16"));
 }
 
 TEST(Spread, AnotherOrderOrNumberOfStoresIsAnotherDefinition) {
   SpreadFixture fixture(3);
   EXPECT_TRUE(fixture.stores.create());
-  Stores& stores = fixture.stores;
+  SeveralStores& stores = fixture.stores;
   const std::vector<Store*> swapped{&stores[1], &stores[0], &stores[2]};
-  EXPECT_THAT(why(create_sequence(swapped, tickets())),
+  EXPECT_THAT(why(create_sequence(swapped, spread_tickets())),
               AllOf(HasSubstr("defined otherwise already"), HasSubstr("own stripe: 1 there")));
   const std::vector<Store*> fewer{&stores[0], &stores[1]};
-  EXPECT_THAT(why(create_sequence(fewer, tickets())), HasSubstr("stripes: 3 there, 2 here"));
+  EXPECT_THAT(why(create_sequence(fewer, spread_tickets())), HasSubstr("stripes: 3 there, 2 here"));
 }
 
 // Wherever a create is cut off, the same again finishes it, and no value comes twice.
@@ -213,7 +213,7 @@ TEST(Spread, TheStoresTakeTurns) {
 }
 
 TEST(Spread, AllValuesComeOnceAndThenItIsUsedUp) {
-  SpreadFixture fixture(3, tickets(20));
+  SpreadFixture fixture(3, spread_tickets(20));
   const auto sequence = fixture.open().value();
   Values all(11);
   ASSERT_TRUE(sequence->next(all)) << "more than any one store has";
@@ -275,7 +275,7 @@ TEST(Spread, ValuesOfAnUnknownOutcomeAreLost) {
 TEST(Spread, AStoreThatComesBackCatchesUp) {
   SpreadFixture fixture(3);
   const auto sequence = fixture.open().value();
-  fixture.stores[1].fail_counter("tickets", kAway);
+  fixture.stores[1].fail_counter("tickets", kNoAnswer);
   EXPECT_THAT(fixture.take(*sequence, 7), ElementsAre(1, 3, 4, 6, 7, 9, 10));
   fixture.stores[1].fail_counter("tickets", std::nullopt);
   EXPECT_THAT(fixture.take(*sequence, 1), ElementsAre(12)) << "the pause is not over";
@@ -310,7 +310,7 @@ TEST(Spread, ThePauseGrowsWhileAStoreStaysAway) {
 TEST(Spread, WhenAllAreDownEachIsNamed) {
   SpreadFixture fixture(2);
   const auto sequence = fixture.open().value();
-  fixture.stores[0].fail_counter("tickets", kAway);
+  fixture.stores[0].fail_counter("tickets", kNoAnswer);
   fixture.stores[1].fail_counter("tickets", Error{Code::kUnavailable, "cable cut"});
   for (int i = 0; i < 2; ++i) {
     const Result<std::int64_t> none = sequence->next();
@@ -325,9 +325,9 @@ TEST(Spread, WhenAllAreDownEachIsNamed) {
 }
 
 TEST(Spread, NobodyIsToldThatItIsUsedUpWhileAStoreIsLeftOut) {
-  SpreadFixture fixture(2, tickets(6));
+  SpreadFixture fixture(2, spread_tickets(6));
   const auto sequence = fixture.open().value();
-  fixture.stores[1].fail_counter("tickets", kAway);
+  fixture.stores[1].fail_counter("tickets", kNoAnswer);
   EXPECT_THAT(fixture.take(*sequence, 3), ElementsAre(1, 3, 5));
   EXPECT_EQ(code_of(sequence->next()), Code::kUnavailable);
   Values both(2);
@@ -367,13 +367,13 @@ TEST(Spread, AProbeThatBeginsAfterItsSequenceIsGoneDoesNothing) {
 TEST(Spread, AProbeThatHasNotBegunHoldsNobodyUp) {
   SpreadFixture fixture(2);
   const auto sequence = fixture.open().value();
-  fixture.stores[0].fail_counter("tickets", kAway);
+  fixture.stores[0].fail_counter("tickets", kNoAnswer);
   EXPECT_THAT(fixture.take(*sequence, 1), ElementsAre(2));
   fixture.clock.advance(seconds{1});
   EXPECT_THAT(fixture.take(*sequence, 1), ElementsAre(4));
   EXPECT_EQ(fixture.executor.size(), 1U);
   fixture.stores[0].fail_counter("tickets", std::nullopt);
-  fixture.stores[1].fail_counter("tickets", kAway);
+  fixture.stores[1].fail_counter("tickets", kNoAnswer);
   EXPECT_THAT(fixture.take(*sequence, 1), ElementsAre(1)) << "the caller asks instead";
   const std::size_t calls = fixture.stores[0].calls();
   fixture.executor.run_all();
@@ -498,7 +498,7 @@ TEST(Spread, ARaiseNamesTheStoresThatItDidNotReachAndCanBeRunAgain) {
 }
 
 TEST(Spread, AnAlterAndARetireActInEachStoreAndCanBeRunAgain) {
-  SpreadFixture fixture(2, tickets(4));
+  SpreadFixture fixture(2, spread_tickets(4));
   const SpreadOptions spread = fixture.stores.spread();
   fixture.stores.shut(1);
   EXPECT_EQ(code_of(alter_sequence(fixture.stores[0], "tickets", 8, spread)), Code::kUnavailable);
@@ -516,13 +516,19 @@ TEST(Spread, AnAlterAndARetireActInEachStoreAndCanBeRunAgain) {
   EXPECT_THAT(why(fixture.open(1)), HasSubstr("retire it again"));
   EXPECT_TRUE(retire_sequence(fixture.stores[1], "tickets", spread));
   EXPECT_THAT(why(fixture.open(1)), HasSubstr("retired"));
+  // One that is lost for good keeps no other from being retired.
+  SpreadFixture lost(2);
+  lost.stores.shut(1, {Code::kNotFound, "no such file"});
+  EXPECT_EQ(code_of(retire_sequence(lost.stores[0], "tickets", lost.stores.spread())),
+            Code::kFailedPrecondition);
+  EXPECT_THAT(why(lost.open()), HasSubstr("it is retired"));
   EXPECT_EQ(code_of(fixture.stores.create()), Code::kFailedPrecondition);
 }
 
 TEST(Spread, TheStatusShowsEachStripeAndTheSkew) {
   SpreadFixture fixture(3);
   const SpreadOptions spread = fixture.stores.spread();
-  fixture.stores[1].fail_counter("tickets", kAway);
+  fixture.stores[1].fail_counter("tickets", kNoAnswer);
   fixture.take(*fixture.open().value(), 6);  // 1, 3, 4, 6, 7, 9
   const SequenceStatus status =
       peek_sequence(fixture.stores[2], "tickets", SteadyTime::max(), spread).value();
@@ -535,7 +541,7 @@ TEST(Spread, TheStatusShowsEachStripeAndTheSkew) {
   fixture.stores.shut(0);
   const SequenceStatus partly =
       list_sequences(fixture.stores[2], SteadyTime::max(), spread).value().front();
-  EXPECT_EQ(partly.stripes[0].error, kAway);
+  EXPECT_EQ(partly.stripes[0].error, kNoAnswer);
   EXPECT_EQ(partly.error->code, Code::kUnavailable);
   EXPECT_EQ(partly.next, 2);
   EXPECT_EQ(code_of(has_given(fixture.stores[2], "tickets", 2)), Code::kInvalidArgument);
@@ -556,7 +562,7 @@ TEST(Spread, OneStoreIsRaisedToItsNewerState) {
 
 RC_GTEST_PROP(SpreadProperty, NoValueComesTwiceOverRandomFaults, ()) {
   const auto count = *rc::gen::inRange<std::size_t>(2, 5);
-  SpreadFixture fixture(count, tickets(*rc::gen::inRange<std::int64_t>(40, 2000)));
+  SpreadFixture fixture(count, spread_tickets(*rc::gen::inRange<std::int64_t>(40, 2000)));
   std::vector<std::unique_ptr<Sequence>> processes;
   for (std::size_t i = 0; i < 2; ++i) processes.push_back(fixture.open(i).value());
   std::set<std::int64_t> seen;
@@ -565,7 +571,7 @@ RC_GTEST_PROP(SpreadProperty, NoValueComesTwiceOverRandomFaults, ()) {
     const auto k = *rc::gen::inRange<std::size_t>(0, count);
     switch (*rc::gen::inRange(0, 8)) {
       case 0:
-        fixture.stores.shut(k, *rc::gen::element(kAway, Error{Code::kUnknown, "perhaps"},
+        fixture.stores.shut(k, *rc::gen::element(kNoAnswer, Error{Code::kUnknown, "perhaps"},
                                                  Error{Code::kDeadlineExceeded, "late"}));
         break;
       case 1:

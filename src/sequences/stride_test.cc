@@ -100,7 +100,7 @@ TEST(Stride, RefusesWhatMakesNoSense) {
 
 // ---- every strategy that takes a stride
 
-SequenceDefinition definition_of(Strategy strategy, std::int64_t first, std::int64_t last,
+SequenceDefinition with_strategy(Strategy strategy, std::int64_t first, std::int64_t last,
                                  std::int64_t stripes = 1) {
   return {.name = "tickets",
           .strategy = strategy,
@@ -123,7 +123,7 @@ RC_GTEST_PROP(StrideProperty, ServersShareOutTheValuesAndNoneComesTwice, ()) {
   for (std::int64_t k = 1; k <= servers; ++k) {
     const auto store = memory_store();
     const SequenceDefinition its = with_stride(
-        definition_of(strategy, first, last, striped ? *rc::gen::inRange(2, 6) : 1), servers, k);
+        with_strategy(strategy, first, last, striped ? *rc::gen::inRange(2, 6) : 1), servers, k);
     const Result<void> made = create_sequence(*store, its);
     RC_ASSERT(made.has_value());
     RC_ASSERT(peek_sequence(*store, "tickets")->left == its.size());
@@ -150,7 +150,7 @@ RC_GTEST_PROP(StrideProperty, ARaiseRoundsUpToTheNextValue, ()) {
   const auto stride = *rc::gen::inRange<std::int64_t>(2, 6);
   const auto past = *rc::gen::inRange<std::int64_t>(0, 201);
   const SequenceDefinition its =
-      with_stride(definition_of(strategy, 1, 200, striped ? 3 : 1), stride,
+      with_stride(with_strategy(strategy, 1, 200, striped ? 3 : 1), stride,
                   *rc::gen::inRange<std::int64_t>(1, stride + 1));
   const auto store = memory_store();
   RC_ASSERT(create_sequence(*store, its).has_value());
@@ -165,7 +165,7 @@ RC_GTEST_PROP(StrideProperty, ARaiseRoundsUpToTheNextValue, ()) {
 
 TEST(Stride, ARandomSequenceDrawsOnlyItsOwnValues) {
   const auto store = memory_store();
-  ASSERT_TRUE(create_sequence(*store, with_stride(definition_of(Strategy::kRandom, 0, 999), 4, 3)));
+  ASSERT_TRUE(create_sequence(*store, with_stride(with_strategy(Strategy::kRandom, 0, 999), 4, 3)));
   const Values values = rest_of(*sequence_in(*store, "tickets"), 7);
   EXPECT_GT(values.size(), 200U);
   EXPECT_THAT(values, testing::Each(testing::Truly([](std::int64_t v) { return v % 4 == 3; })));
@@ -174,7 +174,7 @@ TEST(Stride, ARandomSequenceDrawsOnlyItsOwnValues) {
 TEST(Stride, AValueOfAnotherServerIsNone) {
   const auto store = memory_store();
   ASSERT_TRUE(
-      create_sequence(*store, with_stride(definition_of(Strategy::kCounter, 1, 100), 2, 1)));
+      create_sequence(*store, with_stride(with_strategy(Strategy::kCounter, 1, 100), 2, 1)));
   EXPECT_EQ(code_of(has_given(*store, "tickets", 2)), Code::kInvalidArgument);
   EXPECT_FALSE(has_given(*store, "tickets", 3).value());
 }
@@ -247,10 +247,10 @@ TEST(Stride, ThreadsOfACachedSequenceShareItsValues) {
 TEST(Stride, EachCounterOfStripesIsRaisedPastItsOwnValue) {
   for (const Strategy strategy : {Strategy::kStriped, Strategy::kInterleaved}) {
     const auto store = memory_store();
-    ASSERT_TRUE(create_sequence(*store, with_stride(definition_of(strategy, 1, 60, 3), 2, 2)));
+    ASSERT_TRUE(create_sequence(*store, with_stride(with_strategy(strategy, 1, 60, 3), 2, 2)));
     const Values values = rest_of(*sequence_in(*store, "tickets"), 1);
     const auto other = memory_store();
-    ASSERT_TRUE(create_sequence(*other, with_stride(definition_of(strategy, 1, 60, 3), 2, 2)));
+    ASSERT_TRUE(create_sequence(*other, with_stride(with_strategy(strategy, 1, 60, 3), 2, 2)));
     ASSERT_TRUE(raise_sequence(*other, "tickets", values));
     EXPECT_EQ(peek_sequence(*other, "tickets")->left, 0);
     EXPECT_EQ(code_of(raise_sequence(*other, "tickets", Values{3})), Code::kInvalidArgument);
@@ -262,7 +262,7 @@ TEST(Stride, AnotherStoreIsRaisedToThePositionOfThisOne) {
                                   Strategy::kInterleaved, Strategy::kPermuted}) {
     const bool striped = strategy == Strategy::kStriped || strategy == Strategy::kInterleaved;
     const SequenceDefinition its =
-        with_stride(definition_of(strategy, 1, 90, striped ? 3 : 1), 2, 2);
+        with_stride(with_strategy(strategy, 1, 90, striped ? 3 : 1), 2, 2);
     const auto store = memory_store();
     const auto backup = memory_store();
     ASSERT_TRUE(create_sequence(*store, its));
