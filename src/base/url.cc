@@ -423,7 +423,7 @@ std::string without_secrets(std::string_view url) {
 
 std::string place_of(std::string_view url) {
   if (auto file = absolute_sqlite(url, false)) return *std::move(file);
-  const std::string bare = redacted(url);
+  std::string bare = redacted(url);
   const std::size_t slashes = bare.find("://");
   if (slashes == std::string::npos) return bare;
   const std::string_view rest =
