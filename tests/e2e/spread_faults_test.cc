@@ -58,7 +58,8 @@ TEST(SpreadFaults, IdsGoOnWhileAServerIsKilledAndTheBalanceReturns) {
   const std::vector<std::string> urls{server.database("a"), file};
   MintOptions options{.store = file};
   options.store_options.deadline = kDeadline;
-  options.store_options.trust_folder = folder.path("trust");
+  const std::string trust_folder = folder.path("trust");
+  options.store_options.trust_folder = trust_folder;
   Mint mint(options);
   const Result<void> made = mint.create_over(
       {.name = "tickets", .strategy = Strategy::kInterleaved, .last = 1'000'000'000}, urls);
