@@ -8,10 +8,12 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "idmint/form.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
+#include "idmint/uuid.h"
 
 namespace idmint {
 
@@ -72,6 +74,14 @@ enum class Guarantee : std::uint8_t {
 // "all", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
 
+// One store of a sequence over several.
+struct StoreOfStripe {
+  Uuid id{};          // Store::id()
+  std::string url{};  // its place when the sequence was created, without secrets
+
+  friend bool operator==(const StoreOfStripe&, const StoreOfStripe&) = default;
+};
+
 // A sequence of integers.
 struct SequenceDefinition {
   std::string name{};
@@ -93,12 +103,20 @@ struct SequenceDefinition {
   // kCounter, kCached, kStriped: the record of another program that holds the next value, in a
   // syntax of the store (docs/mongodb-adopt.md has MongoDB's). Empty: idmint keeps its own record.
   std::string adopted{};
+  // kInterleaved over several stores: all of them, in the order of the stripes, `stripes` in all.
+  // Each keeps one stripe, and this definition with the index of its own. Empty: one store keeps
+  // all stripes. create_sequence() of several stores sets both.
+  std::vector<StoreOfStripe> over{};
+  std::int64_t stripe = 0;
 
   static constexpr std::int64_t kMaxStripes = 100'000;
+  static constexpr std::size_t kMaxStores = 16;
   static constexpr std::int64_t kMaxStride = 65'535;
 
   // The number of values from `first` to `last`. REQUIRES: valid.
   [[nodiscard]] constexpr std::int64_t size() const noexcept { return (last - first) / stride + 1; }
+  // Whether it is over several stores.
+  [[nodiscard]] bool is_spread() const noexcept { return !over.empty(); }
   // The remainder of all values modulo `stride`, 1 to `stride`; `stride` stands for 0.
   [[nodiscard]] constexpr std::int64_t offset() const noexcept {
     return first % stride == 0 ? stride : first % stride;
@@ -154,6 +172,8 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 //   (stride - 1), of an interleaved sequence kLargestValue - (stride * stripes - 1);
 // - the members that its strategy does not use have their defaults;
 // - the form is valid for integers and has room for `last`;
+// - `over` names 2 to kMaxStores different stores, one for each stripe, with URLs of 2500 bytes in
+//   all at most, and `stripe` is the index of one; only strategy kInterleaved has them;
 // - `adopted` is printable and has at most 1000 bytes; the store parses it at creation.
 // For a pool:
 // - the layout has room for its worker ids, at most kMaxWorkers;

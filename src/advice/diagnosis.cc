@@ -163,6 +163,9 @@ Finding diagnose_pool(const SequenceStatus& status, std::span<const LeaseState> 
 Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const Limits& limits,
                  Instant now) {
   Finding finding = begin("sequence", status);
+  // Ids go on while one of several stores does not answer.
+  if (!status.stripes.empty() && status.error && status.error->code == Code::kUnavailable)
+    finding.health = Health::kWarn;
   if (!finding.text.empty()) return finding;
   const auto& definition = std::get<SequenceDefinition>(status.definition);
   const std::int64_t size = size_of(status.definition);
@@ -188,6 +191,9 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
       finding.text += ", less than " + print_duration(seconds(limits.horizon));
     }
   }
+  if (!status.stripes.empty())
+    finding.text += "; in " + std::to_string(status.stripes.size()) + " stores, the next values " +
+                    print_count(static_cast<double>(status.skew())) + " apart";
   if (!status.adopted_from.empty()) finding.text += "; adopted from " + status.adopted_from;
   return finding;
 }

@@ -4,8 +4,12 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <span>
+#include <system_error>
+
+#include "base/sqlite_url.h"
 
 namespace idmint {
 namespace {
@@ -429,6 +433,51 @@ std::string with_password(std::string_view url, std::string_view password) {
     }
   }
   return whole + std::string(url.substr(url.find('@')));
+}
+
+namespace {
+
+// The URL with an absolute path and, with `options`, its options. nullopt: not a URL of SQLite.
+std::optional<std::string> absolute_sqlite(std::string_view url, bool options) {
+  if (!url.starts_with("sqlite:")) return std::nullopt;
+  const Result<SqliteUrl> parsed = parse_sqlite_url(url);
+  if (!parsed) return std::nullopt;
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::absolute(parsed->path, failed);
+  if (failed) return std::nullopt;
+  return sqlite_url(path.lexically_normal().string()) +
+         (options && parsed->local_file_system ? "?filesystem=local" : "");
+}
+
+}  // namespace
+
+std::string without_secrets(std::string_view url) {
+  if (auto file = absolute_sqlite(url, true)) return *std::move(file);
+  std::string bare = redacted(url);
+  if (const std::size_t user = bare.find(":***@"); user != std::string::npos) bare.erase(user, 4);
+  const std::size_t question = bare.find('?');
+  if (question == std::string::npos) return bare;
+  std::string kept;
+  std::string_view options = std::string_view(bare).substr(question + 1);
+  while (!options.empty()) {
+    const std::string_view option = options.substr(0, options.find('&'));
+    options.remove_prefix(std::min(option.size() + 1, options.size()));
+    if (option.ends_with("=***")) continue;
+    kept.append(kept.empty() ? "?" : "&").append(option);
+  }
+  return bare.substr(0, question) + kept;
+}
+
+std::string place_of(std::string_view url) {
+  if (auto file = absolute_sqlite(url, false)) return *std::move(file);
+  std::string bare = redacted(url);
+  const std::size_t slashes = bare.find("://");
+  if (slashes == std::string::npos) return bare;
+  const std::string_view rest =
+      std::string_view(bare).substr(slashes + 3, bare.find('?') - (slashes + 3));
+  const std::size_t at = rest.find('@');
+  return bare.substr(0, slashes + 3) +
+         std::string(at == std::string_view::npos ? rest : rest.substr(at + 1));
 }
 
 }  // namespace idmint

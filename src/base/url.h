@@ -20,6 +20,13 @@ namespace idmint {
 // Whether the text has "://" and redacted() hides a part of it.
 [[nodiscard]] bool has_secret(std::string_view text);
 
+// The URL without the parts that redacted() replaces by "***", to be kept and opened again, with
+// the path of an SQLite file made absolute.
+[[nodiscard]] std::string without_secrets(std::string_view url);
+
+// The servers and the database, or the file: the URL without user, password and options.
+[[nodiscard]] std::string place_of(std::string_view url);
+
 // Rejects URLs that the driver would misread. The message contains no secret. kInvalidArgument: an
 // unknown option, which the driver ignores (with tsl=true it connects in clear text), or an
 // unescaped @ or / in the user or the password.

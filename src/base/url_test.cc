@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -75,6 +76,29 @@ TEST(Redacted, HidesWhatMayBePartOfASecretThatIsNotEscaped) {
            std::pair("host/?password=q", "host/?password=***"),
        })
     EXPECT_EQ(redacted(url), shown);
+}
+
+TEST(WithoutSecrets, LeavesWhatCanBeOpenedAgain) {
+  for (const auto& [url, kept] :
+       {std::pair("postgresql://u:p@a:1,b:2/d?sslmode=require&password=p&connect_timeout=3",
+                  "postgresql://u@a:1,b:2/d?sslmode=require&connect_timeout=3"),
+        std::pair("mongodb://u:p@a/d?tlsCertificateKeyFilePassword=p", "mongodb://u@a/d"),
+        std::pair("mongodb://a,b/d?w=1", "mongodb://a,b/d?w=1"), std::pair("memory:", "memory:"),
+        std::pair("sqlite:/a/../b%3Fc.db", "sqlite:/b%3Fc.db"),
+        std::pair("sqlite:///b.db?filesystem=local", "sqlite:/b.db?filesystem=local")})
+    EXPECT_EQ(without_secrets(url), kept);
+  EXPECT_EQ(without_secrets("sqlite:x.db"),
+            "sqlite:" + (std::filesystem::current_path() / "x.db").string());
+}
+
+TEST(PlaceOf, IsTheServersAndTheDatabaseOrTheFile) {
+  for (const auto& [url, place] :
+       {std::pair("postgresql://u:p@a:1,b:2/d?sslmode=require", "postgresql://a:1,b:2/d"),
+        std::pair("postgresql://a:1,b:2/d", "postgresql://a:1,b:2/d"),
+        std::pair("mongodb://u@a", "mongodb://a"), std::pair("memory:", "memory:"),
+        std::pair("sqlite:///b.db?filesystem=local", "sqlite:/b.db"),
+        std::pair("sqlite:/a/./b.db", "sqlite:/a/b.db"), std::pair("gated:0", "gated:0")})
+    EXPECT_EQ(place_of(url), place);
 }
 
 TEST(CheckMongodbUrl, RefusesOptionsThatDoNotExistAndNamesThem) {

@@ -32,6 +32,7 @@ void add_alter(CLI::App& command) {
       ->required()
       ->type_name("N");
   add_numbers(command);
+  add_over(command);
   add_store(command);
 }
 
@@ -45,6 +46,7 @@ void add_retire(CLI::App& command) {
       ->required()
       ->type_name("");
   add_numbers(command);
+  add_over(command);
   add_store(command);
   command.add_flag("--yes", retire_options.yes, "Do not ask");
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/errors.h"
 #include "cli/commands.h"
@@ -26,6 +27,7 @@ namespace {
 struct CreateOptions {
   std::string name;
   SequenceTexts sequence;
+  std::vector<std::string> over;
 } create_options;
 
 constexpr std::string_view kOwnLayout = "--layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
@@ -77,6 +79,12 @@ void add_create(CLI::App& command) {
       .add_option("--offset", sequence.offset,
                   "Of --stride: which of the K servers, 1 to K; its values are k, k+K, k+2K, ...")
       ->type_name("k");
+  command
+      .add_option("--over", create_options.over,
+                  "interleaved: a store for each stripe, given once for each, 2 to 16; ids go on "
+                  "while one is down")
+      ->allow_extra_args(false)
+      ->type_name("URL");
   command.add_option("--stripes", sequence.stripes, "striped, interleaved: how many counters")
       ->type_name("K");
   command.add_option("--step", sequence.step, "cached: values in a range (follows the rate)")
@@ -134,11 +142,33 @@ void tell_of_used_up(Mint& mint, const std::string& name, bool json) {
                 json);
 }
 
+// The wish for a sequence over several stores: interleaved, with a stripe in each.
+Result<SequenceTexts> over_several(SequenceTexts texts, const std::vector<std::string>& over) {
+  if (over.empty()) return texts;
+  const std::string stores = std::to_string(over.size());
+  if (has_store_option())
+    return refuse("--over names each store of the sequence: leave --store out");
+  if (texts.stripes && *texts.stripes != stores)
+    return refuse("there is one stripe in each store: leave --stripes out, or give " + stores);
+  if (!texts.strategy) texts.strategy = "interleaved";
+  if (*texts.strategy == "interleaved") {
+    if (over.size() < 2) return refuse("--over is given once: give it for each of several stores");
+    texts.stripes = stores;
+    return texts;
+  }
+  return refuse("--over is for a sequence of strategy interleaved: leave one of them out");
+}
+
 Result<void> run_create(Context& context) {
   const std::string& name = create_options.name;
-  Mint mint = open_mint(context);
-  Result<Definition> wanted =
-      definition(name, create_options.sequence, mint.store_url().value_or(""));
+  const std::vector<std::string>& over = create_options.over;
+  MintOptions options = mint_options(context);
+  if (!over.empty()) options.store = over.front();
+  options.over = over;
+  Mint mint(std::move(options));
+  const Result<SequenceTexts> texts = over_several(create_options.sequence, over);
+  if (!texts) return std::unexpected(texts.error());
+  Result<Definition> wanted = definition(name, *texts, mint.store_url().value_or(""));
   if (!wanted) return std::unexpected(wanted.error());
   auto* const pool = std::get_if<PoolDefinition>(&*wanted);
   const bool usual_layout = pool != nullptr && !create_options.sequence.layout;
@@ -155,11 +185,11 @@ Result<void> run_create(Context& context) {
   {
     Progress progress("counters",
                       pool != nullptr ? 1 : std::get<SequenceDefinition>(*wanted).stripes);
-    if (Result<void> created =
-            mint.create(*wanted, [&](std::int64_t done, std::int64_t) { progress.show(done); });
-        !created) {
-      return created;
-    }
+    const auto show = [&](std::int64_t done, std::int64_t) { progress.show(done); };
+    const Result<void> created =
+        over.empty() ? mint.create(*wanted, show)
+                     : mint.create_over(std::get<SequenceDefinition>(*wanted), over);
+    if (!created) return created;
   }
   if (usual_layout && !there)
     report_notice(name + " has the layout sequence-generator, as no --layout was given",
@@ -212,6 +242,13 @@ the remainder k when divided by K, as with MySQL's auto_increment_increment and
 auto_increment_offset. K servers without a connection, with one --start, one
 --max, one K and the offsets 1 to K, share out all values, and none comes twice.
 
+With --over the stripes are in different stores: stripe k of K in the store that
+--over names as the k-th. Ids go on while one of them is down, and the one that
+was down then serves alone until it has caught up. Every later command takes any
+one of them as --store, and finds the others by their URLs here, which it keeps
+without passwords: give --over URL again where that is not enough. What is cut
+off is finished by the same command.
+
 A pool holds worker ids of Snowflake generators. Each process that mints from it
 leases one, so that no two ever mint with the same one at the same id-time. Its
 layout and how many worker ids it has never change; --prefix, --encoding and
@@ -233,6 +270,7 @@ Examples:
   $ idmint create tickets --stride 2 --offset 1
   $ idmint create accounts --digits 12 --stripes 1000
   $ idmint create events --strategy cached --step 1000
+  $ idmint create parcels --over sqlite:a.db --over sqlite:b.db
   $ idmint create cards --digits 16 --strategy permuted --check luhn
   $ idmint create codes --digits 12 --strategy random
   $ idmint create links --max 999999999 --encoding base62

@@ -78,6 +78,7 @@ void add_doctor(CLI::App& command) {
       .add_option("--ignore", doctor_options.ignored,
                   "Leave a check out: " + names_of_checks() + "; again for another")
       ->type_name("CHECK");
+  add_over(command);
   add_store(command);
 }
 

@@ -45,6 +45,15 @@ Json sequence(const SequenceStatus& status) {
     json["stride"] = its->stride;
     json["offset"] = its->offset();
   }
+  if (!status.stripes.empty()) {
+    Json& stores = json["stores"] = Json::array();
+    for (const StripeStatus& stripe : status.stripes)
+      stores.push_back({{"id", stripe.store.id.to_string()},
+                        {"url", stripe.store.url},
+                        {"next", integer(stripe.next)},
+                        {"error", stripe.error ? Json(stripe.error->message) : Json(nullptr)}});
+    json["skew"] = integer(status.skew());
+  }
   if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
     json["adopted"] = adopted;
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {

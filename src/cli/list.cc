@@ -28,6 +28,7 @@ bool list_as_toml = false;
 void add_list(CLI::App& command) {
   command.add_flag("--toml", list_as_toml, "Print the definitions as a file for apply");
   add_numbers(command);
+  add_over(command);
   add_store(command);
 }
 
@@ -36,6 +37,7 @@ std::string peeked;
 void add_peek(CLI::App& command) {
   command.add_option("NAME", peeked, "A sequence or a pool")->required()->type_name("");
   add_numbers(command);
+  add_over(command);
   add_store(command);
 }
 
@@ -57,6 +59,13 @@ std::string with_stride(const Definition& definition) {
   const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
   if (sequence == nullptr || sequence->stride == 1) return "";
   return ", " + std::to_string(sequence->offset()) + " of " + std::to_string(sequence->stride);
+}
+
+// ", 2 stores, skew 4".
+std::string with_stores(const SequenceStatus& status) {
+  if (status.stripes.empty()) return "";
+  return ", " + std::to_string(status.stripes.size()) + " stores, skew " +
+         std::to_string(status.skew());
 }
 
 // Leaves out what is damaged, and says so in a comment. The error is that of the last one, so that
@@ -110,7 +119,7 @@ Result<void> run_list(Context& context) {
     const bool known = !status.error.has_value();
     rows.push_back({name(definition),
                     std::string(strategy_name(definition)) + with_stride(definition) +
-                        (adopted_of(definition).empty() ? "" : ", adopted"),
+                        with_stores(status) + (adopted_of(definition).empty() ? "" : ", adopted"),
                     or_dash(next_value(status)), known ? std::to_string(status.left) : "-",
                     known ? used(status) : "-", std::string(state_name(status))});
   }
@@ -167,6 +176,13 @@ Result<void> run_peek(Context& context) {
     if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
     rows.push_back({"left", std::to_string(status->left)});
   }
+  for (std::size_t k = 0; k < status->stripes.size(); ++k) {
+    const StripeStatus& stripe = status->stripes[k];
+    rows.push_back({"stripe " + std::to_string(k),
+                    (stripe.error ? stripe.error->message : "next " + or_dash(stripe.next)) +
+                        ", in " + stripe.store.url});
+  }
+  if (!status->stripes.empty()) rows.push_back({"skew", std::to_string(status->skew())});
   rows.push_back({"state", std::string(state_name(*status))});
   if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
     rows.push_back({"adopted", std::string(adopted)});

@@ -66,6 +66,7 @@ void add_next(CLI::App& command) {
       ->type_name("N");
   add_timeout(command, next_options.timeout, "5s");
   add_numbers(command);
+  add_over(command);
   add_store(command, Stays::kNo);
 }
 

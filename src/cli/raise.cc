@@ -99,6 +99,7 @@ void add_raise(CLI::App& command) {
                    "Say what would be passed over, and change nothing");
   command.add_flag("--yes", raise_options.yes, "Do not ask");
   add_numbers(command);
+  add_over(command);
   add_store(command);
 }
 

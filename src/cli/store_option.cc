@@ -21,6 +21,7 @@ struct StoreOption {
   std::string typed;  // the argument of --store; empty: it was not given
   bool from_environment = false;
   Stays stays = Stays::kYes;
+  std::vector<std::string> over{};
 } store_option;
 
 // Rejects a URL in the place of a source's name, which would be printed.
@@ -53,10 +54,25 @@ void add_store(CLI::App& command, Stays stays) {
       ->type_name("URL");
 }
 
+void add_over(CLI::App& command) {
+  command
+      .add_option("--over", store_option.over,
+                  "A store of a sequence over several, where its definition lacks the password or "
+                  "the place; once for each")
+      ->allow_extra_args(false)
+      ->type_name("URL");
+}
+
+const std::vector<std::string>& over_given() noexcept { return store_option.over; }
+
+bool has_store_option() noexcept {
+  return !store_option.url.empty() && !store_option.from_environment;
+}
+
 Result<void> settle_store(CLI::App& command) {
   const CLI::Option* const given = command.get_option_no_throw("--store");
   if (given == nullptr) return {};
-  auto& [url, typed, from_environment, stays] = store_option;
+  auto& [url, typed, from_environment, stays, over] = store_option;
   if (given->empty()) {
     const char* const value = std::getenv("IDMINT_STORE");
     url = value != nullptr ? value : "";
@@ -126,6 +142,7 @@ Error worded(Error error) {
 MintOptions mint_options(const Context& context, Access access) {
   MintOptions options;
   options.store = store_option.url;
+  options.over = store_option.over;
   options.store_options.access = access;
   options.notice = [json = context.json](std::string_view text) { report_notice(text, json); };
   return options;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "idmint/mint.h"
 #include "idmint/result.h"
@@ -15,6 +16,12 @@ namespace idmint::cli {
 // Whether the command needs a store that outlives it.
 enum class Stays : std::uint8_t { kNo, kYes };
 void add_store(CLI::App& command, Stays stays = Stays::kYes);
+
+// --over: further stores of a sequence over several.
+void add_over(CLI::App& command);
+[[nodiscard]] const std::vector<std::string>& over_given() noexcept;
+// Whether --store is on the command line.
+[[nodiscard]] bool has_store_option() noexcept;
 
 // Reads --store, or else IDMINT_STORE, and every other option that takes a URL. Called once, after
 // parsing; does nothing for a command without --store.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "mint/data_folder.h"
 #include "mint/formats.h"
 #include "mint/pool_source.h"
+#include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 
@@ -25,6 +27,13 @@ namespace {
 
 std::string steps_of(const SequenceDefinition& definition) {
   return definition.stride == 1 ? "" : " in steps of " + std::to_string(definition.stride);
+}
+
+std::string places_of(const SequenceDefinition& definition, const Store& store) {
+  if (!definition.is_spread()) return std::string(store.url());
+  std::string all;
+  for (const StoreOfStripe& each : definition.over) all += (all.empty() ? "" : ", ") + each.url;
+  return all;
 }
 
 class SequenceSource final : public Source {
@@ -39,7 +48,7 @@ class SequenceSource final : public Source {
                      std::to_string(sequence_->definition().first) + " to " +
                          std::to_string(sequence_->definition().last) +
                          steps_of(sequence_->definition()) + ", kept in " +
-                         std::string(store_->url()),
+                         places_of(sequence_->definition(), *store_),
                      sequence_->definition().form,
                      sequence_->definition().largest_count} {}
 
@@ -90,6 +99,9 @@ struct Mint::State {
   Entropy& entropy;
   BoundedMutex mutex;
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
+  // The other stores of sequences over several, by URL.
+  std::mutex others_mutex;
+  std::map<std::string, std::shared_ptr<Store>> others;  // guarded by others_mutex
 
   [[nodiscard]] MadeWith made_with() const { return {options, clock, entropy}; }
 
@@ -115,6 +127,27 @@ struct Mint::State {
     }
     const Result<std::string> where = url();
     if (!where) return std::unexpected(where.error());
+    const Result<std::filesystem::path> data = data_folder();
+    if (make && options.store_options.create &&
+        options.store_options.access == Access::kReadWrite && options.store.empty()) {
+      if (!data) return std::unexpected(data.error());
+      if (Result<void> made = make_folder(*data); !made) {
+        return std::unexpected(std::move(made.error()));
+      }
+    }
+    Result<std::shared_ptr<Store>> opened = open_at(*where, make, name, until);
+    if (!opened) {
+      if (opened.error().code == Code::kInvalidArgument)
+        opened.error().advice = {.remedy = Remedy::kSetOption, .values = {"store"}};
+      return opened;
+    }
+    store = *std::move(opened);
+    return store;
+  }
+
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_at(const std::string& where, bool make,
+                                                       std::string_view name,
+                                                       SteadyTime until) const {
     StoreOptions store_options = options.store_options;
     store_options.create =
         make && store_options.create && store_options.access == Access::kReadWrite;
@@ -123,20 +156,42 @@ struct Mint::State {
     const Result<std::filesystem::path> data = data_folder();
     const std::string trust_folder = data ? data->string() : "";
     if (store_options.trust_folder.empty()) store_options.trust_folder = trust_folder;
-    if (store_options.create && options.store.empty()) {
-      if (!data) return std::unexpected(data.error());
-      if (Result<void> made = make_folder(*data); !made) {
-        return std::unexpected(std::move(made.error()));
-      }
+    Result<std::unique_ptr<Store>> opened = Store::open(where, store_options, entropy);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    return std::shared_ptr<Store>(*std::move(opened));
+  }
+
+  // A store besides `store`, opened once. Threads that open one at the same time share the first.
+  [[nodiscard]] Result<std::shared_ptr<Store>> other(const std::string& where, SteadyTime until) {
+    {
+      const std::lock_guard lock(others_mutex);
+      if (const auto there = others.find(where); there != others.end()) return there->second;
     }
-    Result<std::unique_ptr<Store>> opened = Store::open(*where, store_options, entropy);
-    if (!opened) {
-      if (opened.error().code == Code::kInvalidArgument)
-        opened.error().advice = {.remedy = Remedy::kSetOption, .values = {"store"}};
-      return std::unexpected(std::move(opened.error()));
+    Result<std::shared_ptr<Store>> opened = open_at(where, false, {}, until);
+    if (!opened) return opened;
+    const std::lock_guard lock(others_mutex);
+    return others.try_emplace(where, *std::move(opened)).first->second;
+  }
+
+  // For a sequence that may outlive the mint.
+  [[nodiscard]] static SpreadOptions spread(const std::shared_ptr<State>& state) {
+    return {.over = state->options.over,
+            .open = [state](const std::string& where, SteadyTime until) {
+              return state->other(where, until);
+            }};
+  }
+
+  // The store that has the sequence over several, if the usual one does not answer.
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_another(std::string_view name, Error unanswered,
+                                                            SteadyTime until) {
+    for (const std::string& each : options.over) {
+      const Result<std::shared_ptr<Store>> opened = other(each, until);
+      if (!opened || (*opened)->catalog() == nullptr) continue;
+      const Result<Definition> found = (*opened)->catalog()->find(name, until);
+      const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
+      if (sequence != nullptr && sequence->is_spread()) return opened;
     }
-    store = *std::move(opened);
-    return store;
+    return std::unexpected(std::move(unanswered));
   }
 
   [[nodiscard]] bool nothing_created(const Error& opening) const {
@@ -224,12 +279,18 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   const StoreOptions& of_store = state_->options.store_options;
   const SteadyTime until =
       std::min(of_store.until, std::chrono::steady_clock::now() + of_store.deadline);
-  Result<std::shared_ptr<Store>> store = state_->open(false, name, until);
+  const bool others = !state_->options.over.empty();
+  Result<std::shared_ptr<Store>> store =
+      state_->open(false, name, others ? share_of(until, 2) : until);
+  if (!store && others && !must_be_mended(store.error().code) &&
+      store.error().code != Code::kNotFound)
+    store = state_->open_another(name, std::move(store.error()), until);
   if (!store) {
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  const SequenceOptions sequence_options{.until = until, .executor = state_->options.executor};
+  const SequenceOptions sequence_options{
+      .until = until, .executor = state_->options.executor, .spread = State::spread(state_)};
   Result<Definition> definition = find_definition(**store, name, until);
   if (definition) {
     if (Result<void> taken = check_made(*definition, options); !taken)
@@ -270,6 +331,21 @@ Result<void> Mint::create(const Definition& definition,
                          state_->entropy);
 }
 
+Result<void> Mint::create_over(const SequenceDefinition& sequence,
+                               std::span<const std::string> urls) {
+  if (Result<void> free = check_sequence_name(sequence.name); !free) return free;
+  std::vector<std::shared_ptr<Store>> opened;
+  std::vector<Store*> stores;
+  for (const std::string& url : urls) {
+    Result<std::shared_ptr<Store>> store =
+        state_->open_at(url, true, sequence.name, SteadyTime::max());
+    if (!store) return std::unexpected(std::move(store.error()));
+    stores.push_back(store->get());
+    opened.push_back(*std::move(store));
+  }
+  return create_sequence(stores, sequence);
+}
+
 // Runs `act` with the store of the sequence `name`.
 template <class Act>
 auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
@@ -293,13 +369,18 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
 
 Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
   return state_->on_sequence(
-      name, [&](Store& store) { return peek_sequence(store, name, until); }, until);
+      name, [&](Store& store) { return peek_sequence(store, name, until, State::spread(state_)); },
+      until);
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode mode,
                            SteadyTime until) {
   return state_->on_sequence(
-      name, [&](Store& store) { return raise_sequence(store, name, past, mode, until); }, until);
+      name,
+      [&](Store& store) {
+        return raise_sequence(store, name, past, mode, until, State::spread(state_));
+      },
+      until);
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::span<const std::int64_t> past,
@@ -309,8 +390,9 @@ Result<Raised> Mint::raise(std::string_view name, std::span<const std::int64_t> 
 }
 
 Result<Raised> Mint::raise(std::string_view name, ExistingValues& values, RaiseMode mode) {
-  return state_->on_sequence(
-      name, [&](Store& store) { return raise_sequence(store, name, values, mode); });
+  return state_->on_sequence(name, [&](Store& store) {
+    return raise_sequence(store, name, values, mode, State::spread(state_));
+  });
 }
 
 Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
@@ -319,11 +401,13 @@ Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
 }
 
 Result<SequenceDefinition> Mint::alter(std::string_view name, std::int64_t last) {
-  return state_->on_sequence(name, [&](Store& store) { return alter_sequence(store, name, last); });
+  return state_->on_sequence(
+      name, [&](Store& store) { return alter_sequence(store, name, last, State::spread(state_)); });
 }
 
 Result<void> Mint::retire(std::string_view name) {
-  return state_->on_sequence(name, [&](Store& store) { return retire_sequence(store, name); });
+  return state_->on_sequence(
+      name, [&](Store& store) { return retire_sequence(store, name, State::spread(state_)); });
 }
 
 Result<std::vector<LeaseState>> Mint::list_workers(std::string_view pool) {
@@ -346,7 +430,7 @@ Result<std::vector<SequenceStatus>> Mint::list(SteadyTime until) {
     if (state_->nothing_created(store.error())) return std::vector<SequenceStatus>{};
     return std::unexpected(store.error());
   }
-  return list_sequences(**store, until);
+  return list_sequences(**store, until, State::spread(state_));
 }
 
 Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {

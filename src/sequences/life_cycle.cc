@@ -14,6 +14,7 @@
 #include "idmint/sequence.h"
 #include "ids/form_width.h"
 #include "sequences/permutation.h"
+#include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
@@ -59,6 +60,14 @@ namespace {
 
 std::string spelled(const std::string& value) { return value.empty() ? "none" : value; }
 
+// "ID (URL), ID (URL)".
+std::string stores_of(const SequenceDefinition& definition) {
+  std::string all;
+  for (const StoreOfStripe& each : definition.over)
+    all += (all.empty() ? "" : ", ") + each.id.to_string() + " (" + each.url + ")";
+  return all;
+}
+
 // "first: 1 there, 5 here; last: 10 there, 20 here".
 class Differences {
  public:
@@ -88,6 +97,8 @@ class Differences {
     compare("largest count", there.largest_count, here.largest_count);
     compare(there.form, here.form);
     compare("adopted", spelled(there.adopted), spelled(here.adopted));
+    compare("stores", spelled(stores_of(there)), spelled(stores_of(here)));
+    compare("own stripe", there.stripe, here.stripe);
   }
   void compare(const PoolDefinition& there, const PoolDefinition& here) {
     compare("workers", there.workers, here.workers);
@@ -100,6 +111,8 @@ class Differences {
  private:
   std::string text_;
 };
+
+}  // namespace
 
 std::string differences(const Definition& there, const Definition& here) {
   Differences found;
@@ -115,9 +128,14 @@ std::string differences(const Definition& there, const Definition& here) {
   return found.text();
 }
 
+namespace {
+
 // Members that were left open take the existing values.
 SequenceDefinition completed(const SequenceDefinition& there, SequenceDefinition here) {
   if (here.key.empty()) here.key = there.key;
+  // A store may have moved.
+  if (std::ranges::equal(here.over, there.over, {}, &StoreOfStripe::id, &StoreOfStripe::id))
+    here.over = there.over;
   if (here.form.width == 0) here.form.width = there.form.width;
   return here;
 }
@@ -194,6 +212,8 @@ std::string draw_key(Entropy& entropy) {
   return key;
 }
 
+}  // namespace
+
 Result<void> make_counters(Store& store, const SequenceDefinition& definition,
                            const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const std::int64_t count = counter_count(definition);
@@ -207,6 +227,8 @@ Result<void> make_counters(Store& store, const SequenceDefinition& definition,
   }
   return {};
 }
+
+namespace {
 
 // Checks the counters or claims, which were created before the definition.
 Result<void> must_be_there(Store& store, const SequenceDefinition& definition) {
@@ -230,6 +252,11 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
   if (definition.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
   if (auto offered = offers(store, definition); !offered) return offered;
+  if (definition.is_spread() &&
+      store.id() != definition.over[static_cast<std::size_t>(definition.stripe)].id)
+    return refuse(Code::kFailedPrecondition,
+                  "its definition is that of stripe " + std::to_string(definition.stripe) +
+                      ", which is in another store; create it over all of its stores");
   if (definition.strategy == Strategy::kGapless) {
     if (auto possible = has_transactions(store, definition); !possible) return possible;
   }
@@ -278,9 +305,10 @@ bool can_extend(const SequenceDefinition& there, const SequenceDefinition& wante
          has_movable_end(there) && validate(moved).has_value();
 }
 
-Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, std::int64_t last) {
+Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std::int64_t last) {
+  const std::string name = idmint::name(read);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Result<Definition> there = find_definition(store, name);
+    const Result<Definition> there = attempt == 0 ? read : find_definition(store, name);
     if (!there) return std::unexpected(there.error());
     const auto refuse = [&](Code code, const std::string& what) {
       return std::unexpected(error_at(store, code, *there, what));
@@ -379,9 +407,10 @@ Result<void> close_values(Store& store, const PoolDefinition& pool) {
 
 }  // namespace
 
-Result<void> retire_sequence(Store& store, std::string_view name) {
+Result<void> retire_here(Store& store, const Definition& read) {
+  const std::string name = idmint::name(read);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Result<Definition> found = find_definition(store, name);
+    const Result<Definition> found = attempt == 0 ? read : find_definition(store, name);
     if (!found) return std::unexpected(found.error());
     if (is_retired(*found)) return {};
     if (auto offered = offers(store, *found); !offered) return offered;
@@ -489,6 +518,8 @@ bool says_damaged(const std::optional<Error>& error) {
   return error && error->code == Code::kDataLoss;
 }
 
+}  // namespace
+
 Result<SequenceStatus> status_of(Store& store, Definition definition, SteadyTime until) {
   for (int attempt = 1;; ++attempt) {
     Result<SequenceStatus> status = status_as_read(store, definition, until);
@@ -501,15 +532,15 @@ Result<SequenceStatus> status_of(Store& store, Definition definition, SteadyTime
   }
 }
 
-}  // namespace
-
-Result<SequenceStatus> peek_sequence(Store& store, std::string_view name, SteadyTime until) {
+Result<SequenceStatus> peek_sequence(Store& store, std::string_view name, SteadyTime until,
+                                     const SpreadOptions& spread) {
   Result<Definition> found = find_definition(store, name, until);
   if (!found) return std::unexpected(std::move(found.error()));
-  return status_of(store, *std::move(found), until);
+  return with_stripes(store, status_of(store, *std::move(found), until), until, spread);
 }
 
-Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime until) {
+Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime until,
+                                                   const SpreadOptions& spread) {
   if (store.catalog() == nullptr)
     return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
                                                            " keeps no sequences; use another"});
@@ -523,7 +554,8 @@ Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime unti
       status.error = std::move(entry.definition.error());
       continue;
     }
-    Result<SequenceStatus> status = status_of(store, *std::move(entry.definition), until);
+    Result<SequenceStatus> status =
+        with_stripes(store, status_of(store, *std::move(entry.definition), until), until, spread);
     if (!status) return std::unexpected(std::move(status.error()));
     all.push_back(*std::move(status));
   }
@@ -533,6 +565,9 @@ Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime unti
 std::optional<std::int64_t> position_of(const SequenceDefinition& definition, std::int64_t value) {
   if (value < definition.first || (value > definition.last && !has_movable_end(definition)) ||
       (value - definition.first) % definition.stride != 0)
+    return std::nullopt;
+  if (definition.is_spread() &&
+      (value - definition.first) / definition.stride % definition.stripes != definition.stripe)
     return std::nullopt;
   if (definition.strategy != Strategy::kPermuted) return value;
   const auto permutation =

@@ -17,6 +17,7 @@
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
 #include "sequences/life_cycle.h"
+#include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
@@ -109,8 +110,10 @@ Result<void> check_raisable(const Store& store, const SequenceDefinition& defini
   return {};
 }
 
-Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition, std::int64_t past,
-                             RaiseMode mode, SteadyTime until = SteadyTime::max()) {
+}  // namespace
+
+Result<Raised> raise_here(Store& store, const SequenceDefinition& definition, std::int64_t past,
+                          RaiseMode mode, SteadyTime until) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   const bool by_index = definition.strategy == Strategy::kPermuted;
   const std::int64_t most = by_index ? definition.size() : definition.last;
@@ -133,10 +136,13 @@ Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition,
   return raise_to(store, *std::move(floors), mode, until);
 }
 
+namespace {
+
 // The index of the counter with this value, in blocks or interleaved. REQUIRES: it is a value of
 // the definition, which is kStriped or kInterleaved.
 std::size_t counter_with(const SequenceDefinition& definition,
                          const std::vector<CounterState>& counters, std::int64_t value) {
+  if (definition.is_spread()) return 0;
   if (definition.strategy == Strategy::kInterleaved)
     return static_cast<std::size_t>((value - definition.first) / definition.stride %
                                     definition.stripes);
@@ -186,8 +192,16 @@ Result<Raised> raise_blocks(Store& store, const SequenceDefinition& definition,
   return raise_to(store, *std::move(floors), mode);
 }
 
+// In this store, or in all stores of the sequence.
+Result<Raised> raise_everywhere(Store& store, const SequenceDefinition& definition,
+                                std::int64_t past, RaiseMode mode, SteadyTime until,
+                                const SpreadOptions& spread) {
+  if (definition.is_spread()) return raise_stripes(store, definition, past, mode, until, spread);
+  return raise_here(store, definition, past, mode, until);
+}
+
 Result<Raised> raise_past(Store& store, const SequenceDefinition& definition,
-                          ExistingValues& values, RaiseMode mode) {
+                          ExistingValues& values, RaiseMode mode, const SpreadOptions& spread) {
   if (definition.strategy == Strategy::kPermuted)
     return std::unexpected(error_at(
         store, Code::kInvalidArgument, definition.name,
@@ -198,7 +212,8 @@ Result<Raised> raise_past(Store& store, const SequenceDefinition& definition,
     return raise_blocks(store, definition, values, mode);
   const auto largest = values.largest(definition.first, definition.last);
   if (!largest) return std::unexpected(largest.error());
-  return raise_defined(store, definition, largest->value_or(definition.first - 1), mode);
+  return raise_everywhere(store, definition, largest->value_or(definition.first - 1), mode,
+                          SteadyTime::max(), spread);
 }
 
 // Its definition in `from`. The two may differ in a movable end and in being retired.
@@ -323,18 +338,18 @@ Result<Raised> raise_named(Store& store, std::string_view name, RaiseDefined rai
 }  // namespace
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, ExistingValues& values,
-                              RaiseMode mode) {
+                              RaiseMode mode, const SpreadOptions& spread) {
   return raise_named(store, name, [&](const SequenceDefinition& definition) {
-    return raise_past(store, definition, values, mode);
+    return raise_past(store, definition, values, mode, spread);
   });
 }
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t past,
-                              RaiseMode mode, SteadyTime until) {
+                              RaiseMode mode, SteadyTime until, const SpreadOptions& spread) {
   return raise_named(
       store, name,
       [&](const SequenceDefinition& definition) {
-        return raise_defined(store, definition, past, mode, until);
+        return raise_everywhere(store, definition, past, mode, until, spread);
       },
       until);
 }
@@ -536,7 +551,7 @@ Result<void> raise_or_retire(Store& store, const Definition& definition, const K
   if (!retired) return std::unexpected(retired.error());
   if (*retired) {
     if (mode == RaiseMode::kCarryOut)
-      if (auto done = retire_sequence(store, name(definition)); !done) return done;
+      if (auto done = retire_here(store, definition); !done) return done;
     row.retired = true;
     return {};
   }

@@ -1,6 +1,7 @@
 #include "sequences/rounds.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -35,6 +36,18 @@ void Tally::add_waste(std::int64_t values) noexcept {
 
 void Tally::take_back_waste(std::int64_t values) noexcept {
   waste_.store(std::max<std::int64_t>(waste() - values, 0), std::memory_order_relaxed);
+}
+
+std::span<Range> KeptValues::hand_over(std::int64_t count) {
+  handed_over_.clear();
+  count_ -= count;
+  std::span<Range> rest = kept_;
+  while (count > 0) {
+    handed_over_.push_back(pop(rest, count));
+    count -= handed_over_.back().count;
+  }
+  kept_.erase(kept_.begin(), kept_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+  return handed_over_;
 }
 
 std::vector<Range> merged(std::vector<Range> ranges) {

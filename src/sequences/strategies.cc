@@ -45,7 +45,9 @@ constexpr std::array kOpeners = {
 };
 
 bool has_stripes(const SequenceDefinition& definition) {
-  return definition.strategy == Strategy::kStriped || definition.strategy == Strategy::kInterleaved;
+  return (definition.strategy == Strategy::kStriped ||
+          definition.strategy == Strategy::kInterleaved) &&
+         !definition.is_spread();
 }
 
 std::string text_of(const CounterBounds& bounds) {
@@ -165,6 +167,7 @@ Result<void> check_count(const SequenceDefinition& definition, std::int64_t coun
 }
 
 std::int64_t counter_count(const SequenceDefinition& definition) noexcept {
+  if (definition.is_spread()) return 1;
   return definition.strategy == Strategy::kRandom ? 0 : definition.stripes;
 }
 
@@ -198,6 +201,10 @@ NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
               k};
     }
     case Strategy::kInterleaved:
+      if (definition.is_spread()) {
+        const std::int64_t every = definition.stripes * stride;
+        return {definition.name, {first + definition.stripe * stride, last, every}};
+      }
       return {stripe, {first + k * stride, last, definition.stripes * stride}};
     case Strategy::kPermuted:
       return {definition.name, {0, definition.size() - 1}};
@@ -277,7 +284,8 @@ Opened open_defined(Store& store, Result<Definition> found, const SequenceOption
       return std::unexpected(error_at(store, Code::kUnimplemented, sequence,
                                       "this idmint does not open sequences of strategy " +
                                           std::string(name(sequence.strategy))));
-    Opened opened = opener->open(store, sequence, options, clock, entropy);
+    const auto open = sequence.is_spread() ? open_spread : opener->open;
+    Opened opened = open(store, sequence, options, clock, entropy);
     if (opened || opened.error().code != Code::kDataLoss) return opened;
     // Its counters may have been extended since its definition was read.
     Result<Definition> now = find_definition(store, sequence.name, options.until);

@@ -30,17 +30,17 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Values = std::vector<std::int64_t>;
 
-std::unique_ptr<Store> memory() { return Store::open("memory:").value(); }
+std::unique_ptr<Store> memory_store() { return Store::open("memory:").value(); }
 
-std::unique_ptr<Sequence> opened(Store& store, std::string_view name) {
+std::unique_ptr<Sequence> sequence_in(Store& store, std::string_view name) {
   return Sequence::open(store, name).value();
 }
 
-SequenceDefinition part(SequenceDefinition all, std::int64_t stride, std::int64_t offset) {
+SequenceDefinition with_stride(SequenceDefinition all, std::int64_t stride, std::int64_t offset) {
   return with_offset(std::move(all), stride, offset).value();
 }
 
-Values take(Sequence& sequence, std::size_t count) {
+Values taken_from(Sequence& sequence, std::size_t count) {
   Values values(count);
   const Result<void> filled = sequence.next(values);
   EXPECT_TRUE(filled) << why(filled);
@@ -48,7 +48,7 @@ Values take(Sequence& sequence, std::size_t count) {
 }
 
 // All values that are left, taken in calls of `count` and then one by one.
-Values rest(Sequence& sequence, std::size_t count) {
+Values rest_of(Sequence& sequence, std::size_t count) {
   Values all;
   for (Values some(count); sequence.next(some);) all.insert(all.end(), some.begin(), some.end());
   while (const Result<std::int64_t> value = sequence.next()) all.push_back(*value);
@@ -56,23 +56,24 @@ Values rest(Sequence& sequence, std::size_t count) {
 }
 
 TEST(Stride, TwoServersCountAsInMySql) {
-  const auto one = memory();
-  const auto other = memory();
-  ASSERT_TRUE(create_sequence(*one, part({.name = "tickets"}, 2, 1)));
-  ASSERT_TRUE(create_sequence(*other, part({.name = "tickets"}, 2, 2)));
-  EXPECT_THAT(take(*opened(*one, "tickets"), 3), ElementsAre(1, 3, 5));
-  EXPECT_THAT(take(*opened(*other, "tickets"), 3), ElementsAre(2, 4, 6));
+  const auto one = memory_store();
+  const auto other = memory_store();
+  ASSERT_TRUE(create_sequence(*one, with_stride({.name = "tickets"}, 2, 1)));
+  ASSERT_TRUE(create_sequence(*other, with_stride({.name = "tickets"}, 2, 2)));
+  EXPECT_THAT(taken_from(*sequence_in(*one, "tickets"), 3), ElementsAre(1, 3, 5));
+  EXPECT_THAT(taken_from(*sequence_in(*other, "tickets"), 3), ElementsAre(2, 4, 6));
 }
 
 TEST(Stride, TheOffsetIsARemainderWhereverTheSequenceBegins) {
-  EXPECT_EQ(part({.name = "a", .first = 1000}, 2, 1).first, 1001);
-  EXPECT_EQ(part({.name = "a", .first = 1000}, 2, 2).first, 1000);
-  EXPECT_EQ(part({.name = "a", .first = 0}, 3, 3).first, 0);
-  EXPECT_EQ(part({.name = "a", .first = 0}, 3, 1).first, 1);
-  EXPECT_EQ(part({.name = "a", .first = 7}, 1, 1), (SequenceDefinition{.name = "a", .first = 7}));
+  EXPECT_EQ(with_stride({.name = "a", .first = 1000}, 2, 1).first, 1001);
+  EXPECT_EQ(with_stride({.name = "a", .first = 1000}, 2, 2).first, 1000);
+  EXPECT_EQ(with_stride({.name = "a", .first = 0}, 3, 3).first, 0);
+  EXPECT_EQ(with_stride({.name = "a", .first = 0}, 3, 1).first, 1);
+  EXPECT_EQ(with_stride({.name = "a", .first = 7}, 1, 1),
+            (SequenceDefinition{.name = "a", .first = 7}));
   for (std::int64_t first = 0; first < 9; ++first) {
     for (std::int64_t offset = 1; offset <= 4; ++offset) {
-      const SequenceDefinition its = part({.name = "a", .first = first}, 4, offset);
+      const SequenceDefinition its = with_stride({.name = "a", .first = first}, 4, offset);
       EXPECT_EQ(its.offset(), offset);
       EXPECT_GE(its.first, first);
       EXPECT_LT(its.first, first + 4);
@@ -99,8 +100,8 @@ TEST(Stride, RefusesWhatMakesNoSense) {
 
 // ---- every strategy that takes a stride
 
-SequenceDefinition of(Strategy strategy, std::int64_t first, std::int64_t last,
-                      std::int64_t stripes = 1) {
+SequenceDefinition with_strategy(Strategy strategy, std::int64_t first, std::int64_t last,
+                                 std::int64_t stripes = 1) {
   return {.name = "tickets",
           .strategy = strategy,
           .first = first,
@@ -120,13 +121,13 @@ RC_GTEST_PROP(StrideProperty, ServersShareOutTheValuesAndNoneComesTwice, ()) {
   const bool striped = strategy == Strategy::kStriped || strategy == Strategy::kInterleaved;
   Values all;
   for (std::int64_t k = 1; k <= servers; ++k) {
-    const auto store = memory();
-    const SequenceDefinition its =
-        part(of(strategy, first, last, striped ? *rc::gen::inRange(2, 6) : 1), servers, k);
+    const auto store = memory_store();
+    const SequenceDefinition its = with_stride(
+        with_strategy(strategy, first, last, striped ? *rc::gen::inRange(2, 6) : 1), servers, k);
     const Result<void> made = create_sequence(*store, its);
     RC_ASSERT(made.has_value());
     RC_ASSERT(peek_sequence(*store, "tickets")->left == its.size());
-    Values values = rest(*opened(*store, "tickets"), count);
+    Values values = rest_of(*sequence_in(*store, "tickets"), count);
     for (const std::int64_t value : values) {
       RC_ASSERT(value % servers == k % servers);
       RC_ASSERT(has_given(*store, "tickets", value).value());
@@ -148,12 +149,13 @@ RC_GTEST_PROP(StrideProperty, ARaiseRoundsUpToTheNextValue, ()) {
   const bool striped = strategy == Strategy::kStriped || strategy == Strategy::kInterleaved;
   const auto stride = *rc::gen::inRange<std::int64_t>(2, 6);
   const auto past = *rc::gen::inRange<std::int64_t>(0, 201);
-  const SequenceDefinition its = part(of(strategy, 1, 200, striped ? 3 : 1), stride,
-                                      *rc::gen::inRange<std::int64_t>(1, stride + 1));
-  const auto store = memory();
+  const SequenceDefinition its =
+      with_stride(with_strategy(strategy, 1, 200, striped ? 3 : 1), stride,
+                  *rc::gen::inRange<std::int64_t>(1, stride + 1));
+  const auto store = memory_store();
   RC_ASSERT(create_sequence(*store, its).has_value());
   RC_ASSERT(raise_sequence(*store, "tickets", past).has_value());
-  Values values = rest(*opened(*store, "tickets"), 1);
+  Values values = rest_of(*sequence_in(*store, "tickets"), 1);
   std::ranges::sort(values);
   Values expected;
   for (std::int64_t value = its.first; value <= its.last; value += stride)
@@ -162,44 +164,46 @@ RC_GTEST_PROP(StrideProperty, ARaiseRoundsUpToTheNextValue, ()) {
 }
 
 TEST(Stride, ARandomSequenceDrawsOnlyItsOwnValues) {
-  const auto store = memory();
-  ASSERT_TRUE(create_sequence(*store, part(of(Strategy::kRandom, 0, 999), 4, 3)));
-  const Values values = rest(*opened(*store, "tickets"), 7);
+  const auto store = memory_store();
+  ASSERT_TRUE(create_sequence(*store, with_stride(with_strategy(Strategy::kRandom, 0, 999), 4, 3)));
+  const Values values = rest_of(*sequence_in(*store, "tickets"), 7);
   EXPECT_GT(values.size(), 200U);
   EXPECT_THAT(values, testing::Each(testing::Truly([](std::int64_t v) { return v % 4 == 3; })));
 }
 
 TEST(Stride, AValueOfAnotherServerIsNone) {
-  const auto store = memory();
-  ASSERT_TRUE(create_sequence(*store, part(of(Strategy::kCounter, 1, 100), 2, 1)));
+  const auto store = memory_store();
+  ASSERT_TRUE(
+      create_sequence(*store, with_stride(with_strategy(Strategy::kCounter, 1, 100), 2, 1)));
   EXPECT_EQ(code_of(has_given(*store, "tickets", 2)), Code::kInvalidArgument);
   EXPECT_FALSE(has_given(*store, "tickets", 3).value());
 }
 
 TEST(Stride, AnotherStrideOrOffsetIsAnotherDefinition) {
-  const auto store = memory();
-  const SequenceDefinition its = part({.name = "tickets", .last = 100}, 2, 1);
+  const auto store = memory_store();
+  const SequenceDefinition its = with_stride({.name = "tickets", .last = 100}, 2, 1);
   ASSERT_TRUE(create_sequence(*store, its));
   EXPECT_TRUE(create_sequence(*store, its));
-  const Result<void> other = create_sequence(*store, part({.name = "tickets", .last = 100}, 3, 2));
+  const Result<void> other =
+      create_sequence(*store, with_stride({.name = "tickets", .last = 100}, 3, 2));
   EXPECT_EQ(code_of(other), Code::kFailedPrecondition);
   EXPECT_THAT(why(other), HasSubstr("stride: 2 there, 3 here; offset: 1 there, 2 here"));
 }
 
 TEST(Stride, TheEndMovesUp) {
-  const auto store = memory();
-  ASSERT_TRUE(create_sequence(*store, part({.name = "tickets", .last = 6}, 2, 1)));
-  EXPECT_THAT(rest(*opened(*store, "tickets"), 1), ElementsAre(1, 3, 5));
+  const auto store = memory_store();
+  ASSERT_TRUE(create_sequence(*store, with_stride({.name = "tickets", .last = 6}, 2, 1)));
+  EXPECT_THAT(rest_of(*sequence_in(*store, "tickets"), 1), ElementsAre(1, 3, 5));
   ASSERT_TRUE(alter_sequence(*store, "tickets", 10));
-  EXPECT_THAT(rest(*opened(*store, "tickets"), 1), ElementsAre(7, 9));
+  EXPECT_THAT(rest_of(*sequence_in(*store, "tickets"), 1), ElementsAre(7, 9));
   EXPECT_EQ(code_of(alter_sequence(*store, "tickets", kLargestValue)), Code::kInvalidArgument);
 }
 
 TEST(Stride, TheLastValueIsNamedInTheError) {
-  const auto store = memory();
-  ASSERT_TRUE(create_sequence(*store, part({.name = "tickets", .last = 6}, 2, 1)));
-  const auto sequence = opened(*store, "tickets");
-  rest(*sequence, 1);
+  const auto store = memory_store();
+  ASSERT_TRUE(create_sequence(*store, with_stride({.name = "tickets", .last = 6}, 2, 1)));
+  const auto sequence = sequence_in(*store, "tickets");
+  rest_of(*sequence, 1);
   EXPECT_THAT(why(sequence->next()), HasSubstr("5 is the last"));
 }
 
@@ -207,8 +211,8 @@ TEST(Stride, TheLastValueIsNamedInTheError) {
 TEST(Stride, ThreadsOfACachedSequenceShareItsValues) {
   constexpr std::size_t kThreads = 4;
   constexpr std::size_t kEach = 5000;
-  const auto store = memory();
-  const SequenceDefinition its = part(
+  const auto store = memory_store();
+  const SequenceDefinition its = with_stride(
       {.name = "tickets", .strategy = Strategy::kCached, .last = 1'000'000, .step = 1000}, 3, 2);
   ASSERT_TRUE(create_sequence(*store, its));
   const auto sequence = CachedSequence::open(*store, "tickets").value();
@@ -242,11 +246,11 @@ TEST(Stride, ThreadsOfACachedSequenceShareItsValues) {
 
 TEST(Stride, EachCounterOfStripesIsRaisedPastItsOwnValue) {
   for (const Strategy strategy : {Strategy::kStriped, Strategy::kInterleaved}) {
-    const auto store = memory();
-    ASSERT_TRUE(create_sequence(*store, part(of(strategy, 1, 60, 3), 2, 2)));
-    const Values values = rest(*opened(*store, "tickets"), 1);
-    const auto other = memory();
-    ASSERT_TRUE(create_sequence(*other, part(of(strategy, 1, 60, 3), 2, 2)));
+    const auto store = memory_store();
+    ASSERT_TRUE(create_sequence(*store, with_stride(with_strategy(strategy, 1, 60, 3), 2, 2)));
+    const Values values = rest_of(*sequence_in(*store, "tickets"), 1);
+    const auto other = memory_store();
+    ASSERT_TRUE(create_sequence(*other, with_stride(with_strategy(strategy, 1, 60, 3), 2, 2)));
     ASSERT_TRUE(raise_sequence(*other, "tickets", values));
     EXPECT_EQ(peek_sequence(*other, "tickets")->left, 0);
     EXPECT_EQ(code_of(raise_sequence(*other, "tickets", Values{3})), Code::kInvalidArgument);
@@ -257,15 +261,16 @@ TEST(Stride, AnotherStoreIsRaisedToThePositionOfThisOne) {
   for (const Strategy strategy : {Strategy::kCounter, Strategy::kCached, Strategy::kStriped,
                                   Strategy::kInterleaved, Strategy::kPermuted}) {
     const bool striped = strategy == Strategy::kStriped || strategy == Strategy::kInterleaved;
-    const SequenceDefinition its = part(of(strategy, 1, 90, striped ? 3 : 1), 2, 2);
-    const auto store = memory();
-    const auto backup = memory();
+    const SequenceDefinition its =
+        with_stride(with_strategy(strategy, 1, 90, striped ? 3 : 1), 2, 2);
+    const auto store = memory_store();
+    const auto backup = memory_store();
     ASSERT_TRUE(create_sequence(*store, its));
     ASSERT_TRUE(create_sequence(*backup, its));
-    Values all = take(*opened(*store, "tickets"), 20);
+    Values all = taken_from(*sequence_in(*store, "tickets"), 20);
     ASSERT_TRUE(raise_sequence(*backup, "tickets", *store));
     for (const std::int64_t value : all) EXPECT_TRUE(has_given(*backup, "tickets", value).value());
-    const Values more = rest(*opened(*backup, "tickets"), 1);
+    const Values more = rest_of(*sequence_in(*backup, "tickets"), 1);
     all.insert(all.end(), more.begin(), more.end());
     std::ranges::sort(all);
     EXPECT_EQ(std::ranges::adjacent_find(all), all.end()) << name(strategy);

@@ -42,7 +42,8 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, st
   if (!status) return std::unexpected(status.error());
   const auto* const sequence = std::get_if<SequenceDefinition>(&status->definition);
   const std::optional<std::int64_t> next = status->next;
-  if (sequence == nullptr || !next || sequence->strategy == Strategy::kPermuted)
+  if (sequence == nullptr || !next || sequence->strategy == Strategy::kPermuted ||
+      sequence->is_spread())
     return refuse(std::string(name) + " is " +
                   (sequence == nullptr ? "a pool"
                                        : "a sequence of strategy " +

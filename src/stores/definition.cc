@@ -49,10 +49,10 @@ const Row& row_of(Strategy strategy) noexcept {
   return row != kStrategies.end() ? *row : kNone;
 }
 
-constexpr std::array<std::string_view, 17> kFields = {
-    "name",  "strategy",      "first",   "last",     "stripes", "step",
-    "key",   "largest_count", "prefix",  "encoding", "check",   "digits",
-    "width", "retired",       "adopted", "layout",   "stride"};
+constexpr std::array<std::string_view, 19> kFields = {
+    "name",          "strategy", "first",    "last",  "stripes", "step",  "key",
+    "largest_count", "prefix",   "encoding", "check", "digits",  "width", "retired",
+    "adopted",       "layout",   "stride",   "over",  "stripe"};
 
 std::unexpected<Error> damaged(std::string why) {
   return std::unexpected(stores::damaged_definition(std::move(why)));
@@ -232,6 +232,47 @@ Result<void> validate_adopted(const SequenceDefinition& definition) {
   return {};
 }
 
+Result<void> validate_over(const SequenceDefinition& definition) {
+  constexpr std::size_t kMostBytes = 2500;  // of the URLs, so that the definition stays short
+  const std::vector<StoreOfStripe>& over = definition.over;
+  const std::string sequence = titled(definition);
+  if (over.empty()) {
+    if (definition.stripe == 0) return {};
+    return refuse(sequence + " has a stripe of its own and names no stores");
+  }
+  if (definition.strategy != Strategy::kInterleaved)
+    return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +
+                      ", and only an interleaved sequence is kept over several stores",
+                  {.remedy = Remedy::kSetOption, .values = {"strategy"}});
+  if (over.size() < 2 || over.size() > SequenceDefinition::kMaxStores)
+    return refuse(sequence + " would be over " + std::to_string(over.size()) +
+                  " stores: give 2 to " + std::to_string(SequenceDefinition::kMaxStores));
+  if (std::cmp_not_equal(over.size(), definition.stripes) || definition.stripe < 0 ||
+      definition.stripe >= definition.stripes)
+    return refuse(sequence + " is over " + std::to_string(over.size()) + " stores, and has " +
+                  std::to_string(definition.stripes) + " stripes, of which this is " +
+                  std::to_string(definition.stripe) + ": each store has one stripe");
+  std::size_t bytes = 0;
+  for (std::size_t k = 0; k < over.size(); ++k) {
+    const StoreOfStripe& store = over[k];
+    const auto same = std::ranges::find(over, store.id, &StoreOfStripe::id);
+    if (store.id == Uuid{}) return refuse(sequence + " names a store without its id");
+    if (same != over.begin() + static_cast<std::ptrdiff_t>(k))
+      return refuse(sequence + " names one store twice, as " + same->url + " and as " + store.url +
+                    ": give each store once");
+    if (escaped(store.url) != store.url)
+      return refuse(sequence + " names " + stores::shown(store.url) +
+                    ", of which not all can be seen: give another URL");
+    bytes += store.url.size();
+    bytes += static_cast<std::size_t>(std::ranges::count_if(
+        store.url, [](char c) { return c == '"' || c == '\\'; }));  // JSON escapes them
+  }
+  if (bytes > kMostBytes)
+    return refuse(sequence + " names stores with URLs of " + std::to_string(bytes) +
+                  " bytes in all: give shorter ones, of " + std::to_string(kMostBytes));
+  return {};
+}
+
 // A value that does not fit the form would print like another value.
 Result<void> validate_form(const SequenceDefinition& definition) {
   const std::string sequence = titled(definition);
@@ -344,6 +385,7 @@ Result<void> validate(const SequenceDefinition& sequence) {
   if (Result<void> ok = validate_largest_count(sequence, sequence.largest_count); !ok) return ok;
   if (Result<void> ok = validate_values(sequence); !ok) return ok;
   if (Result<void> ok = validate_adopted(sequence); !ok) return ok;
+  if (Result<void> ok = validate_over(sequence); !ok) return ok;
   return validate_form(sequence);
 }
 
@@ -392,6 +434,12 @@ Json json_of(const SequenceDefinition& sequence) {
   write_form(json, sequence.form, sequence.retired);
   write(json, "adopted", sequence.adopted, plain.adopted);
   write(json, "stride", sequence.stride, plain.stride);
+  if (sequence.is_spread()) {
+    Json& over = json["over"] = Json::array();
+    for (const StoreOfStripe& each : sequence.over)
+      over.push_back({{"id", each.id.to_string()}, {"url", each.url}});
+    json["stripe"] = sequence.stripe;
+  }
   return json;
 }
 
@@ -431,6 +479,25 @@ Result<Form> form_from(const Json& object) {
   return form;
 }
 
+// False: `over` has another type.
+bool read_over(const Json& object, std::vector<StoreOfStripe>& out) {
+  const auto at = object.find("over");
+  if (at == object.end()) return true;
+  if (!at->is_array() || at->empty()) return false;
+  for (const Json& each : *at) {
+    std::string id;
+    StoreOfStripe store;
+    if (!each.is_object() || each.size() != 2 || !read(each, "id", id) ||
+        !read(each, "url", store.url))
+      return false;
+    const Result<Uuid> uuid = Uuid::parse(id);
+    if (!uuid) return false;
+    store.id = *uuid;
+    out.push_back(std::move(store));
+  }
+  return true;
+}
+
 Result<Definition> sequence_from(const Json& object, std::string_view strategy) {
   SequenceDefinition sequence;
   if (!read(object, "name", sequence.name) || !read(object, "first", sequence.first) ||
@@ -438,7 +505,8 @@ Result<Definition> sequence_from(const Json& object, std::string_view strategy) 
       !read(object, "step", sequence.step) || !read(object, "key", sequence.key) ||
       !read(object, "largest_count", sequence.largest_count) ||
       !read(object, "retired", sequence.retired) || !read(object, "adopted", sequence.adopted) ||
-      !read(object, "stride", sequence.stride))
+      !read(object, "stride", sequence.stride) || !read(object, "stripe", sequence.stripe) ||
+      !read_over(object, sequence.over))
     return wrong_type(object);
   const Result<Strategy> known = strategy_named(strategy);
   if (!known) return newer("the strategy " + stores::shown(strategy));
@@ -458,7 +526,8 @@ Result<Definition> pool_from(const Json& object) {
       !read(object, "last", last) || !read(object, "largest_count", pool.largest_count) ||
       !read(object, "retired", pool.retired) || !read(object, "layout", layout))
     return wrong_type(object);
-  for (const std::string_view field : {"stripes", "step", "key", "adopted", "stride"})
+  for (const std::string_view field :
+       {"stripes", "step", "key", "adopted", "stride", "over", "stripe"})
     if (object.contains(field)) return damaged("it is a pool with the field " + std::string(field));
   const Result<SnowflakeLayout> fields = parse_snowflake_layout(layout);
   if (!fields) return damaged(fields.error().message);

@@ -29,6 +29,10 @@ namespace idmint::fakes {
 
 class GatedStore final : public Store, public CounterStore, public Catalog, public UniqueIndex {
  public:
+  GatedStore() = default;
+  // One of several.
+  GatedStore(const Uuid& id, std::string url) : id_(id), url_(std::move(url)) {}
+
   struct Advance {
     std::int64_t count;
     Take take;
@@ -146,7 +150,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
 
   // Store
   [[nodiscard]] const Uuid& id() const noexcept override { return id_; }
-  [[nodiscard]] std::string_view url() const noexcept override { return "gated:"; }
+  [[nodiscard]] std::string_view url() const noexcept override { return url_; }
   [[nodiscard]] CounterStore* counters() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] Catalog* catalog() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return offers_ ? this : nullptr; }
@@ -388,7 +392,8 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     changed_.notify_all();
   }
 
-  Uuid id_;
+  const Uuid id_{};
+  const std::string url_ = "gated:";
   bool offers_ = true;
   bool cut_off_ = false;  // the call under way, by a fault
   mutable std::mutex mutex_;

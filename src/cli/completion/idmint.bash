@@ -64,24 +64,24 @@ _idmint() {
   elif [[ $current == -* ]]; then
     words="--help --json"
     case $command in
-      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --numbers --store" ;;
-      create) words+=" --kind --layout --workers --strategy --start --max --stride --offset --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --numbers --store" ;;
-      raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --uri --dry-run --yes --numbers --store" ;;
-      alter) words+=" --max --numbers --store" ;;
-      retire) words+=" --yes --numbers --store" ;;
+      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --numbers --over --store" ;;
+      create) words+=" --kind --layout --workers --strategy --start --max --stride --offset --over --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --numbers --store" ;;
+      raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --uri --dry-run --yes --numbers --over --store" ;;
+      alter) words+=" --max --numbers --over --store" ;;
+      retire) words+=" --yes --numbers --over --store" ;;
       formats) words+=" --layouts" ;;
       inspect) words+=" --layout" ;;
       bounds) words+=" --at --until --layout" ;;
       convert) words+=" --to --from --prefix --check --width" ;;
       check) words+=" --as --check --prefix --encoding --digits --width --store" ;;
       name) words+=" --version" ;;
-      list) words+=" --toml --numbers --store" ;;
-      peek) words+=" --numbers --store" ;;
+      list) words+=" --toml --numbers --over --store" ;;
+      peek) words+=" --numbers --over --store" ;;
       workers) words+=" --past --all --numbers --store" ;;
       plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable --all" ;;
       plan-change) words+=" --from --to --at --from-workers --to-workers --since --drift --clock-error" ;;
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
-      doctor) words+=" --warn-below --horizon --rate --used-in --ignore --all --store" ;;
+      doctor) words+=" --warn-below --horizon --rate --used-in --ignore --all --over --store" ;;
       apply) words+=" --dry-run --store" ;;
       insert) words+=" --field --from --stored-as --attempts --create-index --proxy --heal --timeout --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --numbers --store" ;;
       sweep) words+=" --field --proxy --older-than --store" ;;

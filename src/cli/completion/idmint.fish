@@ -54,6 +54,7 @@ complete -c idmint -n '__fish_seen_subcommand_from create' -l workers -x -d 'How
 complete -c idmint -n '__fish_seen_subcommand_from create' -l strategy -x -a 'counter striped interleaved cached random permuted gapless' -d 'How'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l stride -x -d 'Every K-th value'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l offset -x -d 'Which of them'
+complete -c idmint -n '__fish_seen_subcommand_from create next list peek raise alter retire doctor' -l over -x -a 'sqlite: mongodb: postgresql: env: file:' -d 'A store of a sequence over several'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l stripes -x -d 'How many counters'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l step -x -d 'Values in a range'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l largest-count -x -d 'Values in a call'
