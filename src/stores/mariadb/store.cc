@@ -46,6 +46,7 @@ constinit const Backend kMariadb{
                            "one, before it is handed out",
              .shared = true},
     .other_scheme = "mariadb",
-    .open = open_mariadb};
+    .open = open_mariadb,
+    .adoption = &mariadb::Engine::kAdoption};
 
 }  // namespace idmint::stores

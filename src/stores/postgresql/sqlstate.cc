@@ -19,6 +19,8 @@ constexpr std::string_view kPooler =
 constexpr auto kMeanings = std::to_array<Entry>({
     {"08", {Code::kUnavailable, true}},  // connection exceptions
     {"0A000", {Code::kUnimplemented, false}},
+    // A sequence has come to its end meanwhile: another attempt sees that.
+    {"2200H", {Code::kOutOfRange, true}},
     {"22021", {Code::kInvalidArgument, false}, "; make the database with the encoding UTF8"},
     {"22P05", {Code::kInvalidArgument, false}, "; make the database with the encoding UTF8"},
     {"22", {Code::kDataLoss, false}},  // a value that idmint does not write
@@ -42,6 +44,8 @@ constexpr auto kMeanings = std::to_array<Entry>({
      {Code::kFailedPrecondition, false},
      kPooler},
     {"42703", {Code::kDataLoss, false}},  // undefined_column
+    {"42809", {Code::kDataLoss, false}},  // wrong_object_type
+    {"42883", {Code::kDataLoss, false}},  // undefined_function: of values of such a type
     {"53300",
      {Code::kResourceExhausted, true},
      "; no connection is left (max_connections, or a limit of the user or the database)"},

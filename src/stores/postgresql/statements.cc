@@ -13,7 +13,8 @@ constexpr Query kAdvance{
     "advance",
     "UPDATE idmint.counters SET taken_from = next,"
     " next = next + least($2::bigint, (last - next + stride) / stride) * stride"
-    " WHERE name = $1 AND NOT closed AND (last - next + stride) / stride >= $3::bigint"
+    " WHERE name = $1 AND NOT closed AND adopted = '' AND (last - next + stride) / stride >= "
+    "$3::bigint"
     "  AND " IDMINT_TRUSTED " RETURNING taken_from, stride, (next - taken_from) / stride, true",
     Kind::kHandOut, "SELECT and UPDATE on idmint.counters and SELECT on idmint.trusted"};
 
@@ -24,9 +25,10 @@ constexpr Query kAdvance{
 constexpr Query kRaise{
     "raise",
     IDMINT_LOCKED
-    "SET next = greatest(next, first + (least(greatest($2::bigint, first), last + 1) - first"
-    "  + (stride - 1)) / stride * stride)"
-    " FROM locked WHERE c.name = locked.name RETURNING c.name, next",
+    "SET next = CASE WHEN adopted <> '' THEN next ELSE greatest(next, first"
+    "  + (least(greatest($2::bigint, first), last + 1) - first"
+    "  + (stride - 1)) / stride * stride) END"
+    " FROM locked WHERE c.name = locked.name RETURNING c.name, next, adopted <> ''",
     Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
 constexpr Query kExtend{
     "extend",
@@ -43,20 +45,24 @@ constexpr Query kClose{"close",
 
 constexpr Query kCreate{
     "create",
-    "INSERT INTO idmint.counters (name, first, last, stride, next, taken_from, closed)"
-    " SELECT name, first, last, stride, first, first, false FROM unnest($1::text[],"
-    "  $2::bigint[], $3::bigint[], $4::bigint[]) AS new (name, first, last, stride)"
+    "INSERT INTO idmint.counters (name, first, last, stride, next, taken_from, closed, adopted)"
+    " SELECT name, first, last, stride, first, first, false, adopted FROM unnest($1::text[],"
+    "  $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])"
+    "  AS new (name, first, last, stride, adopted)"
     " WHERE " IDMINT_TRUSTED " ORDER BY name ON CONFLICT DO NOTHING",
     Kind::kHandOut, "SELECT and INSERT on idmint.counters and SELECT on idmint.trusted"};
 constexpr Query kPeek{"peek",
-                      "SELECT name, first, last, stride, next, closed FROM idmint.counters"
+                      "SELECT name, first, last, stride, next, closed, adopted FROM idmint.counters"
                       " WHERE name = ANY($1::text[])",
                       Kind::kRead, "SELECT on idmint.counters"};
 // $2 begins the names that a prefix does not find.
 constexpr Query kList{"list",
-                      "SELECT name, first, last, stride, next, closed FROM idmint.counters"
+                      "SELECT name, first, last, stride, next, closed, adopted FROM idmint.counters"
                       " WHERE starts_with(name, $1) OR starts_with(name, $2)",
                       Kind::kRead, "SELECT on idmint.counters"};
+constexpr Query kAdopters{
+    "adopters", "SELECT name, adopted FROM idmint.counters WHERE adopted = ANY($1::text[]) LIMIT 1",
+    Kind::kRead, "SELECT on idmint.counters"};
 
 // ---- claims
 
@@ -202,7 +208,8 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                          .extend = kExtend,
                                                          .close = kClose,
                                                          .peek = kPeek,
-                                                         .list = kList},
+                                                         .list = kList,
+                                                         .adopters = kAdopters},
                                             .claims = {.create_space = kCreateSpace,
                                                        .insert = kClaim,
                                                        .space = kSpace,

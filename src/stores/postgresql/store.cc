@@ -46,6 +46,7 @@ constinit const Backend kPostgresql{
                            "synchronous standbys where it has some, before it is handed out",
              .shared = true},
     .other_scheme = "postgres",
-    .open = open_postgresql};
+    .open = open_postgresql,
+    .adoption = &postgresql::Engine::kAdoption};
 
 }  // namespace idmint::stores
