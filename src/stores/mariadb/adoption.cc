@@ -75,22 +75,21 @@ constexpr std::string_view kLookAtTickets =
     "    ' (auto_increment_increment), and idmint by one')"
     "  ELSE '' END FROM " IDMINT_COLUMN;
 
-// As many rows as values are wanted, each of which replaces the one before. InnoDB gives a
-// statement whose rows it cannot count before one run of values, unless innodb_autoinc_lock_mode
-// = 2.
+// A row for each value that is wanted, of which each replaces the one before. As the server sees
+// how many there are, it gives them one run of values and no lock of the whole table is held, which
+// programs that use REPLACE would run into. Where nothing may be taken the first row has no value,
+// and the statement fails, as kNothing says.
 constexpr std::string_view kTakeTickets =
-    "REPLACE INTO {table} ({key}) SELECT {value} FROM idmint_counters c"
+    "REPLACE INTO {table} ({key}) VALUES ((SELECT IF(EXISTS(SELECT 1 FROM idmint_counters c"
     " JOIN idmint_store t ON " IDMINT_TRUSTED " JOIN " IDMINT_COLUMN
-    " JOIN JSON_TABLE(CONCAT('[0', REPEAT(',0', LEAST($2, $5 - m.next + 1) - 1), ']'), '$[*]'"
-    "  COLUMNS (one INT PATH '$')) w"
     " WHERE c.name = $1 AND NOT c.closed AND c.last >= $5 AND c.adopted <> ''"
-    "  AND m.next >= c.first AND $5 - m.next + 1 >= $3 AND m.safe"
-    "  AND @@auto_increment_increment = 1 LOCK IN SHARE MODE RETURNING {column}";
+    "  AND m.next >= c.first AND $5 - m.next + 1 >= LEAST($2, {rows}) AND m.safe"
+    "  AND @@auto_increment_increment = 1 LOCK IN SHARE MODE),"
+    " {value}, (SELECT 1 UNION ALL SELECT 2)))){more} RETURNING {column}";
 
 // A row with a larger value moves AUTO_INCREMENT past it; one with a smaller value does not.
 constexpr std::string_view kRaiseTickets =
-    "REPLACE INTO {table} ({column}, {key}) SELECT {target} - 1, {value} FROM DUAL"
-    " WHERE NOT EXISTS (SELECT 1 FROM {table} r WHERE r.{column} >= {target} - 1)";
+    "REPLACE INTO {table} ({column}, {key}) VALUES ({target} - 1, {value})";
 
 #undef IDMINT_UNSAFE
 #undef IDMINT_COLUMN

@@ -84,10 +84,17 @@ class AdoptedCounters {
   Result<std::optional<Range>> take(std::string_view counter, const Known& known,
                                     std::int64_t count, std::int64_t least, SteadyTime until) {
     const AdoptedRecord& record = known.record;
+    if (record.kind->answer == Answer::kList && least > kMostListed)
+      return std::unexpected(
+          Error{Code::kInvalidArgument, "cannot take " + std::to_string(least) + " values from " +
+                                            place_of(record) + " at once: ask for " +
+                                            std::to_string(kMostListed) + " or fewer"});
     auto values = values_of<Engine>(Name{counter}, count, least);
     values.push_back(Engine::text(record.value));
     values.push_back(Engine::value(known.last));
-    const auto rows = database_.run(known.statements->advance(), values, until, "take values from");
+    const auto rows = database_.run(known.statements->advance(count, count == least), values, until,
+                                    "take values from");
+    if (!rows && rows.error().code == Code::kOutOfRange) return std::nullopt;
     if (!rows) return std::unexpected(rows.error());
     switch (record.kind->answer) {
       case Answer::kRange:

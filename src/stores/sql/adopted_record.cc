@@ -92,11 +92,17 @@ std::string in_quotes(std::string_view name, char quote) {
   return text + quote;
 }
 
-// `value` is what stands for the value of the key.
+// What stands for the marks that differ between the statements of a record.
+struct Filling {
+  std::string value{};
+  std::string target{};
+  std::string more{};
+  std::string rows{};
+};
 std::string statement(const AdoptionRules& rules, const AdoptedRecord& record, std::string_view sql,
-                      const std::string& value, std::int64_t target) {
+                      const Filling& filling) {
   const std::array of_condition = {Mark{"{key}", "r." + in_quotes(record.key, rules.quote)},
-                                   Mark{"{value}", value}};
+                                   Mark{"{value}", filling.value}};
   const std::array marks = {
       Mark{"{table}", in_quotes(record.table, rules.quote)},
       Mark{"{name}", record.table},
@@ -106,8 +112,10 @@ std::string statement(const AdoptionRules& rules, const AdoptedRecord& record, s
       Mark{"{key_field}", record.key},
       Mark{"{ahead}", record.holds_last ? "1" : "0"},
       Mark{"{one}", replaced(record.key.empty() ? rules.no_key : rules.one, of_condition)},
-      Mark{"{value}", value},
-      Mark{"{target}", std::to_string(target)},
+      Mark{"{value}", filling.value},
+      Mark{"{target}", filling.target},
+      Mark{"{more}", filling.more},
+      Mark{"{rows}", filling.rows},
   };
   return replaced(sql, marks);
 }
@@ -189,14 +197,29 @@ std::string opposite_of(AdoptedRecord record) {
 AdoptedStatements::AdoptedStatements(const AdoptionRules& rules, const AdoptedRecord& record,
                                      int number)
     : look_name_("adopted_look_" + std::to_string(number)),
-      look_(statement(rules, record, record.kind->look, "$1", 0)),
-      advance_name_("adopted_advance_" + std::to_string(number)),
-      advance_(statement(rules, record, record.kind->advance, "$4", 0)) {}
+      look_(statement(rules, record, record.kind->look, {.value = "$1"})) {
+  const std::int64_t most = record.kind->answer == Answer::kList ? kMostListed : 1;
+  std::string more;
+  for (std::int64_t count = 1; count <= most; count = count < 16 ? count + 1 : 2 * count) {
+    while (std::cmp_less(more.size(), (count - 1) * 5)) more += ",($4)";
+    advances_.push_back({count,
+                         "adopted_advance_" + std::to_string(number) + "_" + std::to_string(count),
+                         statement(rules, record, record.kind->advance,
+                                   {.value = "$4", .more = more, .rows = std::to_string(count)})});
+  }
+}
+
+Query AdoptedStatements::advance(std::int64_t count, bool all) const {
+  auto at = std::ranges::lower_bound(advances_, count, {}, &Advance::count);
+  if (at == advances_.end() || (!all && at->count > count && at != advances_.begin())) --at;
+  return {at->name.c_str(), at->sql.c_str(), Kind::kHandOut};
+}
 
 std::string raise_to(const AdoptionRules& rules, const AdoptedRecord& record, std::int64_t target) {
   std::string literal = "'";
   for (const char c : record.value) literal += c == '\'' ? "''" : std::string(1, c);
-  return statement(rules, record, record.kind->raise, literal + "'", target);
+  return statement(rules, record, record.kind->raise,
+                   {.value = literal + "'", .target = std::to_string(target)});
 }
 
 // ---- as the definition of a sequence has it

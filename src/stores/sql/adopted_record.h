@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "idmint/definition.h"
 #include "idmint/result.h"
@@ -18,7 +19,7 @@ namespace idmint::stores::sql {
 enum class Answer : std::uint8_t {
   kRange,  // a row as of CounterStatements::advance
   kFirst,  // Rows::inserted(): the first of them, if the statement found a row
-  kList,   // a row for each
+  kList,   // a row for each of {rows} values; {more} are the values of all rows but the first
 };
 
 // What a text says of the column that counts.
@@ -94,16 +95,23 @@ class AdoptedStatements {
   AdoptedStatements& operator=(const AdoptedStatements&) = delete;
 
   [[nodiscard]] Query look() const { return {look_name_.c_str(), look_.c_str(), Kind::kRead}; }
-  [[nodiscard]] Query advance() const {
-    return {advance_name_.c_str(), advance_.c_str(), Kind::kHandOut};
-  }
+  // Of a kList, that for the next number of values above `count` that there is a statement for, or
+  // if not `all`, below.
+  [[nodiscard]] Query advance(std::int64_t count, bool all) const;
 
  private:
+  struct Advance {
+    std::int64_t count;
+    std::string name;
+    std::string sql;
+  };
+
   std::string look_name_;
   std::string look_;
-  std::string advance_name_;
-  std::string advance_;
+  std::vector<Advance> advances_;  // sorted by count; one that is not a kList
 };
+// The most values of a kList that one statement takes.
+inline constexpr std::int64_t kMostListed = 4096;
 [[nodiscard]] std::string raise_to(const AdoptionRules& rules, const AdoptedRecord& record,
                                    std::int64_t target);
 

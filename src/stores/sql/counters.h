@@ -188,6 +188,7 @@ class Counters final : public CounterStore {
       if (!state) return std::unexpected(state.error());
       if (state->closed || state->left() < least)
         return std::unexpected(refused_advance(*state, count));
+      count = std::min(count, state->left());
     }
   }
 
