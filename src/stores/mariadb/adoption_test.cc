@@ -11,11 +11,13 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "stores/spi/counter_store.h"
@@ -430,6 +432,36 @@ TEST_F(MariadbAdoption, ACounterOverTicketsServesAllWhoWait) {
   threads.clear();
   for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
   expect_no_repeat(values);
+}
+
+// ---- values in use
+
+TEST_F(MariadbAdoption, TheLargestValueOfAColumnIsFound) {
+  run("CREATE TABLE orders (id int unsigned, big bigint unsigned, n decimal(9,1), code varchar(9),"
+      " at date); INSERT INTO orders VALUES (7, 12, 1.5, '0007', NULL),"
+      " (5000, 18446744073709551615, 88.5, 'x', NULL), (3, NULL, NULL, '0042', NULL);"
+      "CREATE TABLE empty (id bigint)");
+  const auto largest = [&](const std::string& table, const std::string& column,
+                           const ExistingForm& form = {}, std::int64_t from = 0,
+                           std::int64_t to = 9999) -> Result<std::optional<std::int64_t>> {
+    const auto values = ExistingValues::open(url_, table, column, form);
+    if (!values) return std::unexpected(values.error());
+    return (*values)->largest(from, to);
+  };
+  EXPECT_EQ(largest("orders", "id"), 5000);
+  EXPECT_EQ(largest("orders", "id", {}, 0, 4999), 7);
+  EXPECT_EQ(largest("orders", "id", {}, 8, 4999), std::nullopt);
+  EXPECT_EQ(largest("orders", "big"), 12);
+  EXPECT_EQ(largest("orders", "n"), 88);
+  EXPECT_EQ(largest("empty", "id"), std::nullopt);
+  const ExistingForm digits{.form = {.digits = 4}, .first = 0, .last = 9999};
+  EXPECT_EQ(largest("orders", "code", digits), 42);
+  EXPECT_EQ(largest("orders", "code", digits, 0, 41), 7);
+  EXPECT_EQ(code_of(largest("orders", "code", {.last = 9999})), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(largest("orders", "at")), HasSubstr("is of type date"));
+  EXPECT_EQ(code_of(largest("orders", "missing")), Code::kNotFound);
+  EXPECT_EQ(code_of(largest("missing", "id")), Code::kNotFound);
+  EXPECT_EQ(code_of(largest("orders`", "id")), Code::kInvalidArgument);
 }
 
 // ---- crashes

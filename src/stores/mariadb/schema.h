@@ -55,6 +55,7 @@
 #include "stores/sessions.h"
 #include "stores/spi/counter_store.h"
 #include "stores/sql/adopted_record.h"
+#include "stores/sql/existing_values.h"
 #include "stores/sql/query.h"
 
 namespace idmint::stores::mariadb {
@@ -106,6 +107,7 @@ struct Engine {
   static const Query kSettle;
   static const sql::AdoptionRules kAdoptionRules;
   static const sql::RecordAdoption kAdoption;
+  static const sql::ColumnStatements kColumnStatements;
 
   static Value text(std::string_view text) { return Text{std::string(text)}; }
   static std::int64_t inserted(const Rows& rows) { return rows.inserted(); }

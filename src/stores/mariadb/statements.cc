@@ -211,7 +211,27 @@ constexpr Query kListDefinitions{
 constexpr Query kClock{"clock", "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
                        Kind::kRead};
 
+// ---- columns of others
+
+constexpr Query kDescribe{
+    "describe",
+    "SELECT NUMERIC_PRECISION IS NOT NULL, CHARACTER_MAXIMUM_LENGTH IS NOT NULL, COLUMN_TYPE"
+    " FROM information_schema.COLUMNS"
+    " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = $2 AND COLUMN_NAME = $3",
+    Kind::kRead};
+
 }  // namespace
+
+// Texts are compared by their bytes, for which no index serves.
+constinit const sql::ColumnStatements Engine::kColumnStatements{
+    .describe = kDescribe,
+    .largest_number = "SELECT MAX({column}) FROM {table} WHERE {column} BETWEEN $1 AND $2",
+    .largest_texts =
+        "SELECT {column} FROM {table} WHERE BINARY {column} >= BINARY $1"
+        " AND (BINARY {column} < BINARY $2"
+        "  OR (BINARY {column} = BINARY $2 AND $3 = 1))"
+        " ORDER BY BINARY {column} DESC LIMIT 100",
+    .any_text = "SELECT {column} FROM {table} WHERE {column} <> '' LIMIT 1"};
 
 extern const sql::Statements kStatements;
 constinit const sql::Statements kStatements{.counters = {.create = kCreate,

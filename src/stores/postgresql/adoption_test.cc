@@ -11,11 +11,13 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "stores/spi/counter_store.h"
@@ -307,7 +309,7 @@ TEST_F(Adoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
   }
   for (const auto& [record, why] :
        std::vector<Refusal>{{"row:public.t/k=one", "row:TABLE/KEY=VALUE:next=COLUMN"},
-                            {"sequence:public.a:next=b", "cannot be adopted"},
+                            {"sequence:public.a:next=b", "its name must be"},
                             {"row:public.t/k=one:next=b;", "its name must be"},
                             {"row:public.t\"/k=one:next=b", "its name must be"},
                             {"row:public.t/k=one:next=k", "cannot count and tell the rows apart"},
@@ -423,6 +425,38 @@ TEST_F(Adoption, ACounterOverASequenceServesAllWhoWait) {
   threads.clear();
   for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
   expect_no_repeat(values);
+}
+
+// ---- values in use
+
+TEST_F(Adoption, TheLargestValueOfAColumnIsFound) {
+  run("CREATE SCHEMA shop; CREATE TABLE shop.orders (id integer, big bigint, n numeric, code text,"
+      " kind boolean); INSERT INTO shop.orders VALUES (7, 12, 1.5, '0007', true),"
+      " (5000, 9223372036854775807, 88.5, 'x', true), (-3, NULL, NULL, '0042', false);"
+      "CREATE TABLE empty (id bigint)");
+  const auto largest = [&](const std::string& table, const std::string& column,
+                           const ExistingForm& form = {}, std::int64_t from = 0,
+                           std::int64_t to = 9999) -> Result<std::optional<std::int64_t>> {
+    const auto values = ExistingValues::open(url_, table, column, form);
+    if (!values) return std::unexpected(values.error());
+    return (*values)->largest(from, to);
+  };
+  EXPECT_EQ(largest("shop.orders", "id"), 5000);
+  EXPECT_EQ(largest("shop.orders", "id", {}, 0, 4999), 7);
+  EXPECT_EQ(largest("shop.orders", "id", {}, 8, 4999), std::nullopt);
+  EXPECT_EQ(largest("shop.orders", "big"), 12);
+  EXPECT_EQ(largest("shop.orders", "n"), 88);
+  EXPECT_EQ(largest("empty", "id"), std::nullopt);
+  const ExistingForm digits{.form = {.digits = 4}, .first = 0, .last = 9999};
+  EXPECT_EQ(largest("shop.orders", "code", digits), 42);
+  EXPECT_EQ(largest("shop.orders", "code", digits, 0, 41), 7);
+  const auto any_width = largest("shop.orders", "code", {.last = 9999});
+  EXPECT_EQ(code_of(any_width), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(any_width), HasSubstr("different widths"));
+  EXPECT_THAT(fakes::why(largest("shop.orders", "kind")), HasSubstr("is of type boolean"));
+  EXPECT_EQ(code_of(largest("shop.orders", "missing")), Code::kNotFound);
+  EXPECT_EQ(code_of(largest("orders", "id")), Code::kNotFound) << "it is in another schema";
+  EXPECT_EQ(code_of(largest("orders;", "id")), Code::kInvalidArgument);
 }
 
 // ---- crashes

@@ -47,6 +47,7 @@
 #include "stores/sessions.h"
 #include "stores/spi/counter_store.h"
 #include "stores/sql/adopted_record.h"
+#include "stores/sql/existing_values.h"
 #include "stores/sql/query.h"
 
 namespace idmint::stores::postgresql {
@@ -99,6 +100,7 @@ struct Engine {
   static const Query kSettle;
   static const sql::AdoptionRules kAdoptionRules;
   static const sql::RecordAdoption kAdoption;
+  static const sql::ColumnStatements kColumnStatements;
 
   static std::string text(std::string_view text) { return std::string(text); }
   // No statement of its tells a number without rows.

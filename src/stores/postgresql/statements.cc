@@ -199,7 +199,30 @@ constexpr Query kListDefinitions{"list_definitions",
 constexpr Query kClock{"clock", "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
                        Kind::kRead};
 
+// ---- columns of others
+
+constexpr Query kDescribe{
+    "describe",
+    "SELECT t.typcategory = 'N', t.typcategory = 'S', format_type(a.atttypid, a.atttypmod)"
+    " FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid"
+    " WHERE a.attrelid = to_regclass($1) AND $2::text <> '' AND a.attname = $3"
+    "  AND a.attnum > 0 AND NOT a.attisdropped",
+    Kind::kRead};
+
 }  // namespace
+
+// Texts are compared by their bytes; an index serves that if its collation is "C".
+constinit const sql::ColumnStatements Engine::kColumnStatements{
+    .describe = kDescribe,
+    .largest_number =
+        "SELECT trunc(max({column})::numeric)::bigint FROM {table}"
+        " WHERE {column} BETWEEN $1::bigint AND $2::bigint",
+    .largest_texts =
+        "SELECT {column}::text FROM {table} WHERE {column} COLLATE \"C\" >= $1::text"
+        " AND ({column} COLLATE \"C\" < $2::text"
+        "  OR ({column} COLLATE \"C\" = $2::text AND $3::bigint = 1))"
+        " ORDER BY {column} COLLATE \"C\" DESC LIMIT 100",
+    .any_text = "SELECT {column}::text FROM {table} WHERE {column} <> '' LIMIT 1"};
 
 extern const sql::Statements kStatements;
 constinit const sql::Statements kStatements{.counters = {.create = kCreate,

@@ -6,11 +6,15 @@
 // condition that the store is complete on this server (schema.h).
 #include "idmint/store.h"
 
+#include <chrono>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 #include "stores/backend.h"
 #include "stores/postgresql/driver.h"
 #include "stores/postgresql/schema.h"
+#include "stores/sql/existing_values.h"
 #include "stores/sql/store.h"
 
 namespace idmint::stores {
@@ -34,6 +38,17 @@ Result<std::unique_ptr<Store>> open_postgresql(std::string_view url, const Store
   return store;
 }
 
+Result<std::unique_ptr<ExistingValues>> open_postgresql_column(std::string_view url,
+                                                               std::string_view table,
+                                                               std::string_view column,
+                                                               const ExistingForm& form,
+                                                               std::chrono::milliseconds deadline) {
+  if (Result<void> loaded = postgresql::load_libpq(); !loaded)
+    return std::unexpected(std::move(loaded.error()));
+  return sql::open_column<postgresql::Engine>(postgresql::parse_address(url), table, column, form,
+                                              deadline);
+}
+
 }  // namespace
 
 extern const Backend kPostgresql;
@@ -47,6 +62,7 @@ constinit const Backend kPostgresql{
              .shared = true},
     .other_scheme = "postgres",
     .open = open_postgresql,
+    .existing_values = open_postgresql_column,
     .adoption = &postgresql::Engine::kAdoption};
 
 }  // namespace idmint::stores

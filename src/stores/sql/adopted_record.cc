@@ -23,7 +23,7 @@ Result<void> check_sql_name(std::string_view what, std::string_view name) {
       name.find_first_not_of(kLetters) == std::string_view::npos)
     return {};
   return refuse("the " + std::string(what) + " " + shown(name) +
-                " cannot be adopted: its name must be 1 to 63 of A-Z a-z 0-9 _");
+                " cannot be put into a statement: its name must be 1 to 63 of A-Z a-z 0-9 _");
 }
 
 Result<void> check_table(const AdoptionRules& rules, std::string_view table) {
@@ -172,6 +172,20 @@ Result<AdoptedRecord> record_from_text(const AdoptionRules& rules, std::string_v
   if (!record.key.empty() && record.key == record.column)
     return refuse("the column " + record.key + " cannot count and tell the rows apart as well");
   return record;
+}
+
+Result<ColumnName> column_named(const AdoptionRules& rules, std::string_view table,
+                                std::string_view column) {
+  ColumnName name{.table = std::string(table)};
+  if (!rules.schema.empty() && !table.contains('.'))
+    name.table.insert(0, std::string(rules.schema) + ".");
+  if (Result<void> ok = check_table(rules, name.table); !ok)
+    return std::unexpected(std::move(ok.error()));
+  if (Result<void> ok = check_sql_name("column", column); !ok)
+    return std::unexpected(std::move(ok.error()));
+  name.quoted_table = in_quotes(name.table, rules.quote);
+  name.quoted_column = in_quotes(column, rules.quote);
+  return name;
 }
 
 bool has_stripes(const AdoptedRecord& record) { return record.value.contains(kStripeNumber); }

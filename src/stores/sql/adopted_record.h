@@ -77,6 +77,16 @@ struct AdoptedRecord {
 [[nodiscard]] Result<AdoptedRecord> record_from_text(const AdoptionRules& rules,
                                                      std::string_view text);
 
+// A column of a table of another program.
+struct ColumnName {
+  std::string table{};         // with its schema, if tables have one
+  std::string quoted_table{};  // as statements have it
+  std::string quoted_column{};
+};
+// kInvalidArgument: not such names.
+[[nodiscard]] Result<ColumnName> column_named(const AdoptionRules& rules, std::string_view table,
+                                              std::string_view column);
+
 // Whether each stripe has its own row: the value of the key has {k}.
 [[nodiscard]] bool has_stripes(const AdoptedRecord& record);
 // The row of a stripe, or the record itself if there are no stripes.
