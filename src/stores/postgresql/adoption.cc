@@ -47,7 +47,8 @@ constexpr std::string_view kTakeFromRow = IDMINT_COUNTER
     ", old AS MATERIALIZED (SELECT r.{column}::bigint AS value, c.first - {ahead} AS least,"
     "  greatest(least(r.{column}::bigint, $5::bigint + 1 - {ahead}), c.first - {ahead}) + {ahead}"
     "   AS next"
-    "  FROM c, {table} r WHERE {one} FOR UPDATE OF r)"
+    "  FROM c, {table} r JOIN pg_catalog.pg_class t ON t.oid = '{table}'::regclass"
+    "  WHERE t.relpersistence = 'p' AND {one} FOR UPDATE OF r)"
     " UPDATE {table} r SET {column} = r.{column} + least($2::bigint, $5::bigint - old.next + 1)"
     " FROM old WHERE {one} AND old.value >= old.least AND $5::bigint - old.next + 1 >= $3::bigint"
     " RETURNING old.next, 1, r.{column} - old.value, true";

@@ -345,6 +345,11 @@ TEST_F(Adoption, ARowThatIsDeletedIsNotMadeAgain) {
   EXPECT_EQ(run("SELECT count(*) FROM counters"), "0");
   run("INSERT INTO counters VALUES ('a', 7), ('a', 9)");
   EXPECT_EQ(code_of(take()), Code::kDataLoss) << "which of the two?";
+  run("DELETE FROM counters WHERE n < 9; ALTER TABLE counters SET UNLOGGED");
+  EXPECT_EQ(code_of(take()), Code::kDataLoss) << "a crash empties it";
+  run("ALTER TABLE counters SET LOGGED");
+  const auto again = take();
+  EXPECT_EQ(again, (Range{10, 1, 1})) << fakes::why(again);
   run("DROP TABLE counters");
   EXPECT_EQ(code_of(open()->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
   EXPECT_TRUE(counters().close("c"));
