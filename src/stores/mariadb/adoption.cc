@@ -73,7 +73,8 @@ constexpr std::string_view kLookAtTickets =
     "  WHEN @@auto_increment_increment <> 1"
     "   THEN CONCAT('the server counts in steps of ', @@auto_increment_increment,"
     "    ' (auto_increment_increment), and idmint by one')"
-    "  ELSE '' END FROM " IDMINT_COLUMN;
+    "  ELSE '' END FROM " IDMINT_COLUMN
+    " LEFT JOIN (SELECT 1 FROM {table} LIMIT 1) there ON TRUE";  // who may not read it is told so
 
 // A row for each value that is wanted, of which each replaces the one before. As the server sees
 // how many there are, it gives them one run of values and no lock of the whole table is held, which

@@ -307,7 +307,8 @@ TEST_F(MariadbAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
                             {"tickets:many/stub=a:last=id", "stub has no unique index of its own"},
                             {"tickets:short/stub=a:last=id", "it counts up to 127"},
                             {"tickets:short/stub=a:last=n", "n is no AUTO_INCREMENT column"},
-                            {"tickets:missing/stub=a:last=id", "it is not there"}}) {
+                            {"tickets:missing/stub=a:last=id", "missing"},
+                            {"tickets:short/stub=a:last=none", "it is not there"}}) {
     const Result<void> refused = adopt(record);
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << record;
     EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
@@ -380,6 +381,31 @@ TEST_F(MariadbAdoption, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
   EXPECT_TRUE(adopt("row:t/k=b:last=n", {1, 99}, "d"));
   EXPECT_EQ(code_of(adopt("row:t/k=a:next=n", {1, 99}, "d")), Code::kAlreadyExists);
   EXPECT_EQ(code_of(adopt("", {1, 99}, "d")), Code::kAlreadyExists);
+}
+
+// ---- who may
+
+TEST_F(MariadbAdoption, WhoMintsNeedsTheRightsOfTheProgramsAndToSelect) {
+  run("CREATE TABLE counters (n bigint); INSERT INTO counters VALUES (1);"
+      "CREATE TABLE Tickets64 (id bigint AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE)");
+  ASSERT_TRUE(adopt("row:counters:next=n"));
+  ASSERT_TRUE(adopt("tickets:Tickets64/stub=a:last=id", {1, 99}, "d"));
+  const std::string taker = " TO taker@'127.0.0.1';";
+  run("CREATE OR REPLACE USER taker@'127.0.0.1'; GRANT SELECT ON idmint_store" + taker +
+      "GRANT SELECT ON idmint_definitions" + taker +
+      "GRANT SELECT, INSERT, UPDATE ON idmint_counters" + taker);
+  const auto store =
+      Store::open(server_.url(name_, "taker"), {.deadline = std::chrono::minutes{1}});
+  ASSERT_TRUE(store) << fakes::why(store);
+  CounterStore& counters = *(*store)->counters();
+  EXPECT_EQ(code_of(counters.advance("c", 1, Take::kAll)), Code::kPermissionDenied);
+  EXPECT_EQ(code_of(counters.advance("d", 1, Take::kAll)), Code::kPermissionDenied);
+  run("GRANT SELECT, UPDATE ON counters" + taker + "GRANT SELECT, INSERT, DELETE ON Tickets64" +
+      taker);
+  EXPECT_EQ(counters.advance("c", 1, Take::kAll), (Range{1, 1, 1}));
+  EXPECT_EQ(counters.advance("d", 2, Take::kAll), (Range{1, 1, 2}));
+  EXPECT_EQ(counters.raise("c", 9), 9);
+  EXPECT_EQ(counters.raise("d", 9), 9);
 }
 
 // ---- sequences of idmint over them

@@ -383,6 +383,33 @@ TEST_F(Adoption, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
   EXPECT_EQ(code_of(adopt("row:public.t/k=a:next=n", {1, 99})), Code::kAlreadyExists);
 }
 
+// ---- who may
+
+TEST_F(Adoption, WhoMintsNeedsSelectAndUpdateAndWhoRaisesASequenceIsItsOwner) {
+  run("CREATE TABLE counters (n bigint); INSERT INTO counters VALUES (1); CREATE SEQUENCE s");
+  ASSERT_TRUE(adopt("row:public.counters:next=n"));
+  ASSERT_TRUE(adopt("sequence:public.s", {1, 99}, "d"));
+  run("DROP ROLE IF EXISTS taker; CREATE ROLE taker LOGIN; GRANT USAGE ON SCHEMA idmint TO taker;"
+      "GRANT SELECT ON ALL TABLES IN SCHEMA idmint TO taker;"
+      "GRANT UPDATE ON idmint.counters TO taker");
+  const auto store =
+      Store::open(server_.url(name_, "taker"), {.deadline = std::chrono::minutes{1}});
+  ASSERT_TRUE(store) << fakes::why(store);
+  CounterStore& counters = *(*store)->counters();
+  EXPECT_EQ(code_of(counters.advance("c", 1, Take::kAll)), Code::kPermissionDenied);
+  const auto refused = counters.advance("d", 1, Take::kAll);
+  EXPECT_EQ(code_of(refused), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("permission denied for sequence s"));
+  run("GRANT SELECT, UPDATE ON counters, s TO taker");
+  EXPECT_EQ(counters.advance("c", 1, Take::kAll), (Range{1, 1, 1}));
+  EXPECT_EQ(counters.advance("d", 2, Take::kAll), (Range{1, 1, 2}));
+  EXPECT_EQ(counters.raise("c", 9), 9);
+  const auto not_owner = counters.raise("d", 9);
+  EXPECT_EQ(code_of(not_owner), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(not_owner), HasSubstr("must be owner of sequence s"));
+  run("DROP OWNED BY taker; DROP ROLE taker");
+}
+
 // ---- sequences of idmint over them
 
 TEST_F(Adoption, StripesHaveARowEach) {
