@@ -1,7 +1,6 @@
 // Rows and ticket tables of MariaDB that other programs take from at the same time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <mariadb/mysql.h>
 
 #include <algorithm>
 #include <cctype>
@@ -34,28 +33,18 @@ using servers::MariadbServer;
 using servers::PlainClients;
 using testing::HasSubstr;
 
-std::shared_ptr<MYSQL> connected(const MariadbServer& server, const std::string& database) {
-  const std::shared_ptr<MYSQL> connection(mysql_init(nullptr), mysql_close);
-  const unsigned protocol = MYSQL_PROTOCOL_TCP;
-  mysql_options(connection.get(), MYSQL_OPT_PROTOCOL, &protocol);
-  if (mysql_real_connect(connection.get(), "127.0.0.1", "root", "", database.c_str(),
-                         static_cast<unsigned>(server.port()), nullptr, 0) == nullptr)
-    ADD_FAILURE() << mysql_error(connection.get());
-  return connection;
-}
-
-// One connection of a program that takes a value with one statement and LAST_INSERT_ID(). What the
-// server rolled back because of a deadlock it asks again, as such programs do.
+// One connection of a program that takes a value. What the server rolled back because of a deadlock
+// it asks again, as such programs do.
 PlainClients::Next program(const MariadbServer& server, const std::string& database,
                            const std::string& recipe) {
-  return [connection = connected(server, database), recipe]() -> std::int64_t {
-    constexpr unsigned kDeadlock = 1213;
-    while (mysql_query(connection.get(), recipe.c_str()) != 0)
-      if (mysql_errno(connection.get()) != kDeadlock) {
-        ADD_FAILURE() << mysql_error(connection.get());
-        return -1;
-      }
-    return static_cast<std::int64_t>(mysql_insert_id(connection.get()));
+  return [ask = server.connected(database), recipe]() -> std::int64_t {
+    for (;;) {
+      const std::string value = ask(recipe + "; SELECT LAST_INSERT_ID()");
+      if (value.starts_with("ERROR: Deadlock")) continue;
+      if (!value.empty() && !value.starts_with("ERROR")) return std::stoll(value);
+      ADD_FAILURE() << value;
+      return -1;
+    }
   };
 }
 
@@ -236,9 +225,9 @@ TEST_P(MariadbAdoptedWay, NothingIsTakenAfterItIsClosed) {
   make(GetParam(), 1);
   ASSERT_TRUE(adopt(GetParam().adopted));
   ASSERT_TRUE(take());
-  const std::shared_ptr<MYSQL> holder = connected(server_, name_);
-  ASSERT_EQ(mysql_query(holder.get(), "BEGIN"), 0);
-  ASSERT_EQ(mysql_query(holder.get(), GetParam().recipe), 0);
+  const auto holder = server_.connected(name_);
+  ASSERT_EQ(holder("BEGIN"), "");
+  ASSERT_EQ(holder(GetParam().recipe), "");
   const auto waiting = [&] {
     return run(
         "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS"
@@ -252,7 +241,7 @@ TEST_P(MariadbAdoptedWay, NothingIsTakenAfterItIsClosed) {
   };
   while (waiting() != "2" && !is_closed()) std::this_thread::yield();
   const bool early = is_closed();
-  ASSERT_EQ(mysql_query(holder.get(), "COMMIT"), 0);
+  ASSERT_EQ(holder("COMMIT"), "");
   const auto range = taken.get();
   EXPECT_TRUE(closed.get());
   EXPECT_EQ(range.has_value(), !early);

@@ -1,7 +1,6 @@
 // Rows and sequences of PostgreSQL that other programs take from at the same time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <libpq-fe.h>
 
 #include <algorithm>
 #include <cctype>
@@ -36,15 +35,11 @@ using testing::HasSubstr;
 
 // One connection of a program that takes a value with one statement.
 PlainClients::Next program(const std::string& url, const std::string& recipe) {
-  const std::shared_ptr<PGconn> connection(PQconnectdb(url.c_str()), PQfinish);
-  return [connection, recipe]() -> std::int64_t {
-    const std::unique_ptr<PGresult, void (*)(PGresult*)> rows(
-        PQexec(connection.get(), recipe.c_str()), PQclear);
-    if (PQresultStatus(rows.get()) != PGRES_TUPLES_OK || PQntuples(rows.get()) != 1) {
-      ADD_FAILURE() << PQerrorMessage(connection.get());
-      return -1;
-    }
-    return std::strtoll(PQgetvalue(rows.get(), 0, 0), nullptr, 10);
+  return [ask = servers::connected_postgresql(url), recipe]() -> std::int64_t {
+    const std::string value = ask(recipe);
+    if (!value.empty() && !value.starts_with("ERROR")) return std::stoll(value);
+    ADD_FAILURE() << value;
+    return -1;
   };
 }
 
@@ -229,13 +224,13 @@ TEST_P(AdoptedWay, NothingIsUnderWayWhenItIsClosed) {
   make(GetParam(), 1);
   ASSERT_TRUE(adopt(GetParam().adopted));
   ASSERT_TRUE(take());
-  const std::shared_ptr<PGconn> holder(PQconnectdb(url_.c_str()), PQfinish);
+  const servers::Asking holder = servers::connected_postgresql(url_);
   const std::string in_the_way =
       std::string(GetParam().adopted).starts_with("row:")
           ? GetParam().recipe
           : "ALTER SEQUENCE " + std::string(GetParam().adopted).substr(9) + " NO CYCLE";
-  PQclear(PQexec(holder.get(), "BEGIN"));
-  PQclear(PQexec(holder.get(), in_the_way.c_str()));
+  holder("BEGIN");
+  holder(in_the_way);
   const auto waiting = [&] {
     return run(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
@@ -245,7 +240,7 @@ TEST_P(AdoptedWay, NothingIsUnderWayWhenItIsClosed) {
   while (waiting() != "1") std::this_thread::yield();
   auto closed = std::async(std::launch::async, [&] { return counters().close("c"); });
   while (waiting() != "2") std::this_thread::yield();
-  PQclear(PQexec(holder.get(), "COMMIT"));
+  holder("COMMIT");
   const auto range = taken.get();
   EXPECT_TRUE(range) << fakes::why(range);
   EXPECT_TRUE(closed.get());
@@ -507,9 +502,9 @@ TEST(AdoptionCrash, AValueOfASequenceThatWasHandedOutDoesNotComeAgain) {
       ASSERT_TRUE(store->counters()->create(std::span(&one, 1)));
       server.run("CHECKPOINT");
       // The first value after a checkpoint is logged, here by one who does not commit.
-      const std::shared_ptr<PGconn> holder(PQconnectdb(url.c_str()), PQfinish);
-      PQclear(PQexec(holder.get(), "BEGIN"));
-      PQclear(PQexec(holder.get(), "SELECT nextval('s')"));
+      const servers::Asking holder = servers::connected_postgresql(url);
+      holder("BEGIN");
+      holder("SELECT nextval('s')");
       const auto taken = store->counters()->advance("c", 1, Take::kAll);
       ASSERT_TRUE(taken) << fakes::why(taken);
       EXPECT_GT(taken->first, largest) << "it came again";
