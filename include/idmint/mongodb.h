@@ -45,10 +45,10 @@ class IDMINT_EXPORT ExistingValues {
  public:
   // The field `field` of the documents in `collection` ("DATABASE.COLLECTION"), on the servers of
   // `url`, whose path need not be a store. Values are int32, int64, doubles (truncated) and texts
-  // as `form` prints them; other types are ignored. Or the column `field` of the table `collection`,
-  // in the database that `url` names: in PostgreSQL "TABLE" (of the schema public) or
-  // "SCHEMA.TABLE", in MariaDB "TABLE". An index on it makes it fast; without one all of it is read.
-  // `deadline` limits each call. Errors, besides kUnavailable and kPermissionDenied as for
+  // as `form` prints them; other types are ignored. Or the column `field` of the table
+  // `collection`, in the database that `url` names: in PostgreSQL "TABLE" (of the schema public) or
+  // "SCHEMA.TABLE", in MariaDB "TABLE". An index on it makes it fast; without one all of it is
+  // read. `deadline` limits each call. Errors, besides kUnavailable and kPermissionDenied as for
   // largest():
   // - kInvalidArgument: the URL or a name is not valid.
   // - kNotFound: the collection does not exist, or it has documents but none with the field. An

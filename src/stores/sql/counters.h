@@ -104,7 +104,7 @@ class Counters final : public CounterStore {
     const std::string making = "cannot make counter " + shown(counter.name);
     Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, counter.adopted);
     if (!record) return refused(making, record.error());
-    *record = of_stripe(*std::move(record), counter.stripe);
+    *record = of_stripe(*record, counter.stripe);
     if (record->holds_last && counter.bounds.first == 0)
       return refuse(making + ": it would begin at 0, and " + record->column +
                     " holds the value before the next: begin at 1 or above");
