@@ -43,7 +43,7 @@ constexpr std::string_view kLookAtRow =
     "  WHEN r.{column} IS NULL THEN '{field} is NULL'" IDMINT_UNSAFE
     " ELSE '' END FROM {table} r JOIN " IDMINT_COLUMN " WHERE {one} LIMIT 2";
 
-// What a programs's own UPDATE does, with LAST_INSERT_ID for where it began. The caller knows the
+// What a program's own UPDATE does, with LAST_INSERT_ID for where it began. The caller knows the
 // last value, and so how many it took. Signed, as a difference of unsigned numbers below 0 is an
 // error.
 #define IDMINT_NEXT "(CAST(r.{column} AS SIGNED) + {ahead})"
@@ -77,9 +77,10 @@ constexpr std::string_view kLookAtTickets =
     " LEFT JOIN (SELECT 1 FROM {table} LIMIT 1) there ON TRUE";  // who may not read it is told so
 
 // A row for each value that is wanted, of which each replaces the one before. As the server sees
-// how many there are, it gives them one run of values and no lock of the whole table is held, which
-// programs that use REPLACE would run into. Where nothing may be taken the first row has no value,
-// and the statement fails, as kNothing says.
+// how many there are, it gives them one run of values. (Of rows from a SELECT it does not, and
+// locks AUTO_INCREMENT for the whole statement: programs that use REPLACE at the same time then
+// fail with error 1467.) Where nothing may be taken the subquery for the first row has two rows,
+// and the statement fails with error 1242.
 constexpr std::string_view kTakeTickets =
     "REPLACE INTO {table} ({key}) VALUES ((SELECT IF(EXISTS(SELECT 1 FROM idmint_counters c"
     " JOIN idmint_store t ON " IDMINT_TRUSTED " JOIN " IDMINT_COLUMN

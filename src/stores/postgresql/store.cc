@@ -1,9 +1,10 @@
 // postgresql://... and postgres://...: the schema `idmint` of a database. schema.h has its tables.
 //
-// Each call that changes something is one statement, which is a transaction by itself, and is
-// durable when it is answered: idmint sets synchronous_commit on each connection, and refuses a
-// server whose settings would not keep the value. One that hands something out has in its own
-// condition that the store is complete on this server (schema.h).
+// Each call that changes something is one transaction, of one statement but for a raise of a
+// sequence that was adopted (adoption.cc), and is durable when it is answered: idmint sets
+// synchronous_commit on each connection, and refuses a server whose settings would not keep the
+// value. One that hands something out has in its own condition that the store is complete on this
+// server (schema.h).
 #include "idmint/store.h"
 
 #include <chrono>

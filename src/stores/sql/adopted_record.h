@@ -43,8 +43,9 @@ struct AdoptedKind {
   // text; a row for each that there is, two at most
   std::string_view look;
   // counter 1, count 2, least 3, value of the key 4, the last value as the caller knows it 5
-  // -> as `answer` says; nothing where the counter is closed or not trusted, or too little is left.
-  // Locks idmint's row of the counter, so that none is under way when it is closed.
+  // -> as `answer` says; nothing, or kOutOfRange, where the counter is closed or not trusted, or
+  // too little is left. Locks idmint's row of the counter, so that none is under way when it is
+  // closed.
   std::string_view advance;
   // One atomic max, without values: {target} is what the next value is to be at least.
   std::string_view raise;
