@@ -262,9 +262,10 @@ another encoding all have the width of the last value, or --width N. What is
 given here is kept in the store, for every process.
 
 With --adopt the next value stays where other programs keep it, and they and
-idmint take from it side by side. What is there keeps its value. Of MongoDB's
-classic recipes what is missing is made. counter: uniqueIdentifierCounter, COUNT;
-counters: 1000 of them with a MAX_VALUE each, 12 digits; ids:NAME: ids, index.
+idmint take from it side by side. What is there keeps its value. Documents of
+MongoDB's classic recipes are made if they are missing: counter is COUNT in
+uniqueIdentifierCounter, counters is 1000 of them with a MAX_VALUE each, 12
+digits, and ids:NAME is index in ids.
 In PostgreSQL and MariaDB it is a row, in which a column holds the next value or
 the last one (row:...), a sequence, also of a serial or identity column
 (sequence:orders_id_seq), or Flickr's Tickets64 (tickets). These must be there.
