@@ -74,7 +74,7 @@ Result<std::span<Range>> SpreadRounds::advance(std::int64_t count, Take take, St
     const Error& why = asked.error();
     if (why.code == Code::kOutOfRange) {
       if (!all_of_one) continue;
-      if (const Result<void> there = must_have(missing, until); !there)
+      if (const Result<void> there = must_have(missing, until, unknown); !there)
         return std::unexpected(there.error());
       all_of_one = false;
       continue;
@@ -165,7 +165,7 @@ Result<void> SpreadRounds::ask(std::size_t k, std::int64_t count, Take take, Ste
 // Whether all stores together have as many values now. Marks those that have none.
 // - kOutOfRange: they have fewer.
 // - kUnavailable: those that answer have fewer.
-Result<void> SpreadRounds::must_have(std::int64_t count, SteadyTime until) {
+Result<void> SpreadRounds::must_have(std::int64_t count, SteadyTime until, bool unknown) {
   for (std::size_t k = 0; k < stripes_.size(); ++k) {
     Stripe& stripe = stripes_[k];
     {
@@ -189,7 +189,7 @@ Result<void> SpreadRounds::must_have(std::int64_t count, SteadyTime until) {
     count -= std::min(count, its);
   }
   if (count == 0) return {};
-  if (some_left_out()) return std::unexpected(unreachable(false));
+  if (some_left_out()) return std::unexpected(unreachable(unknown));
   return std::unexpected(too_few_there());
 }
 

@@ -101,7 +101,7 @@ class SpreadRounds final : public Rounds {
 
   [[nodiscard]] std::optional<std::size_t> pick(SteadyTime until);
   [[nodiscard]] Result<void> ask(std::size_t k, std::int64_t count, Take take, SteadyTime until);
-  [[nodiscard]] Result<void> must_have(std::int64_t count, SteadyTime until);
+  [[nodiscard]] Result<void> must_have(std::int64_t count, SteadyTime until, bool unknown);
   [[nodiscard]] SteadyTime attempt_until(SteadyTime until);
   void leave_out(std::size_t k, const Error& why);
   [[nodiscard]] Error unreachable(bool unknown) const;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <expected>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -33,8 +34,7 @@ struct Failure {
 // up to kMost, and they stay open. Any thread may call any method at any time.
 //
 // A Session is moved, and has
-//   bool is_usable()          false: nothing more can be sent on its connection
-//   void abandon() noexcept   this is a child of fork(): the destructor tells the server nothing
+//   bool is_usable()   false: nothing more can be sent on its connection
 template <class Session>
 class Sessions {
  public:
@@ -47,8 +47,8 @@ class Sessions {
       : url_(std::move(url)), servers_(servers), connect_(std::move(connect)) {}
   // REQUIRES: no call is under way, unless this is a child of fork().
   ~Sessions() {
-    if (owner_) return;
-    for (Session& session : idle_) session.abandon();
+    // The connections are the parent's, whose threads may hold the lock, or wait for it.
+    if (!owner_) static_cast<void>(state_.release());
   }
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
@@ -104,19 +104,19 @@ class Sessions {
 
   Opened borrow(SteadyTime until) {
     std::optional<Failure> failure;
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(state_->mutex);
     for (int attempt = 0;; ++attempt) {
-      while (!idle_.empty()) {
-        std::optional<Session> session(std::move(idle_.back()));
-        idle_.pop_back();
+      while (!state_->idle.empty()) {
+        std::optional<Session> session(std::move(state_->idle.back()));
+        state_->idle.pop_back();
         lock.unlock();
         if (session->is_usable()) return *std::move(session);
         session.reset();
         lock.lock();
         make_room();
       }
-      if (open_ < kMost) {
-        ++open_;
+      if (state_->open < kMost) {
+        ++state_->open;
         lock.unlock();
         Opened session = connect_to_any(until);
         if (session) return session;
@@ -124,12 +124,15 @@ class Sessions {
         make_room();
         if (!session.error().passing) return session;
         failure = std::move(session.error());
-        freed_.wait_until(lock, std::min(until, now() + pause_before(attempt)),
-                          [&] { return !idle_.empty(); });
+        state_->freed.wait_until(lock, std::min(until, now() + pause_before(attempt)),
+                                 [&] { return !state_->idle.empty(); });
       } else {
-        freed_.wait_until(lock, until, [&] { return !idle_.empty() || open_ < kMost; });
+        state_->freed.wait_until(lock, until,
+                                 [&] { return !state_->idle.empty() || state_->open < kMost; });
       }
       if (now() < until) continue;
+      // The one who was told of a session leaves without it.
+      if (!state_->idle.empty() || state_->open < kMost) state_->freed.notify_one();
       if (failure) return std::unexpected(*std::move(failure));
       return std::unexpected(Failure{.error = {Code::kUnavailable, "all connections are in use"}});
     }
@@ -137,17 +140,17 @@ class Sessions {
 
   // One that was open is not. All who wait look again, as some of them wait for one that is idle.
   void make_room() {
-    --open_;
-    freed_.notify_all();
+    --state_->open;
+    state_->freed.notify_all();
   }
 
   void give_back(Session session) {
     std::optional<Session> usable;
     if (session.is_usable()) usable = std::move(session);
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(state_->mutex);
     if (!usable) return make_room();
-    idle_.push_back(*std::move(usable));
-    freed_.notify_one();
+    state_->idle.push_back(*std::move(usable));
+    state_->freed.notify_one();
   }
 
   // The failure as the error of a call that began at `begin`.
@@ -170,10 +173,13 @@ class Sessions {
   const std::size_t servers_;
   const std::function<Opened(std::size_t server, SteadyTime until)> connect_;
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable freed_;
-  std::vector<Session> idle_;  // the one that was used last comes last
-  std::size_t open_ = 0;       // of which idle_ are not in use
+  struct State {
+    std::mutex mutex;  // guards what follows
+    std::condition_variable freed;
+    std::vector<Session> idle;  // the one that was used last comes last
+    std::size_t open = 0;       // of which `idle` are not in use
+  };
+  std::unique_ptr<State> state_ = std::make_unique<State>();
 };
 
 }  // namespace idmint::stores

@@ -35,8 +35,6 @@ class Connection {
   [[nodiscard]] bool is_usable() const { return usable_; }
   // It is not to be used any more.
   void give_up() noexcept { usable_ = false; }
-  // In a child of fork(): nothing is told to the server, whose connection this is not.
-  void abandon() noexcept { curl_ = nullptr; }
 
  private:
   static curl_socket_t open_socket(void* self, curlsocktype purpose, curl_sockaddr* address);

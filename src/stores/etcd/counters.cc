@@ -18,6 +18,7 @@ namespace {
 struct Seen {
   CounterState state;
   std::int64_t changed;
+  std::string text;  // the value of the key
 };
 
 class Counters final : public CounterStore {
@@ -27,7 +28,8 @@ class Counters final : public CounterStore {
  private:
   // Calls of this process on one counter take turns, as of those that come at once only one could
   // succeed. `guess` is what the counter was at the end of the latest one: with it, the next one
-  // needs no reading. It is only a guess: the transaction names the revision that it belongs to.
+  // needs no reading. It is only a guess: the transaction names the revision that it belongs to,
+  // and its value, as a restored snapshot gives revisions again.
   struct Turns {
     BoundedMutex mutex;  // guards guess
     std::optional<Seen> guess;
@@ -115,15 +117,16 @@ class Counters final : public CounterStore {
       CounterState after = there->state;
       const Range range{after.next, after.bounds.stride, std::min(count, after.left())};
       after.next += range.count * range.stride;
-      const Result<Answer> answer =
-          database_.change(Kind::kHandOut,
-                           {.compares = {is_as_changed(key, there->changed)},
-                            .then = {put(key, text_of(after))},
-                            .otherwise = {get(key)}},
-                           *until, kDoing);
+      const Result<Answer> answer = database_.change(
+          Kind::kHandOut,
+          {.compares = {is_as_changed(key, there->changed), has_value(key, there->text)},
+           .then = {put(key, text_of(after))},
+           .otherwise = {get(key)}},
+          *until, kDoing);
       if (!answer) return std::unexpected(answer.error());
       if (answer->succeeded) {
-        turns->guess = Seen{std::move(after), answer->header.revision};
+        std::string text = text_of(after);
+        turns->guess = Seen{std::move(after), answer->header.revision, std::move(text)};
         return range;
       }
       auto found = parse(counter, answer->found.front());
@@ -215,7 +218,7 @@ class Counters final : public CounterStore {
     if (!state)
       return database_.damaged("counter " + shown(counter) + " has the value " +
                                shown(entry.value));
-    return Seen{*std::move(state), entry.changed};
+    return Seen{*std::move(state), entry.changed, entry.value};
   }
   // Nothing: no such counter.
   [[nodiscard]] Result<std::optional<Seen>> parse(std::string_view counter,
@@ -305,7 +308,8 @@ class Counters final : public CounterStore {
     for (std::size_t i = 0; i < changed.size(); ++i) {
       auto& [task, after] = changed[i];
       if (answer->found[i].succeeded) {
-        task->there = Seen{std::move(after), answer->header.revision};
+        std::string text = text_of(after);
+        task->there = Seen{std::move(after), answer->header.revision, std::move(text)};
         task->done = true;
         continue;
       }

@@ -73,6 +73,18 @@ Database::Attempt<Database::Session> Database::connect(std::size_t server, Stead
   return std::unexpected(std::move(failure));
 }
 
+// Whether the transaction, which was refused for want of space, has not been applied: its compares
+// hold still. Those of nested ones are not its own, and nothing is known of them.
+bool Database::was_not_applied_yet(Session& session, const Transaction& transaction,
+                                   SteadyTime until) {
+  const auto is_nested = [](const std::string& operation) {
+    return operation.starts_with(R"({"request_txn")");
+  };
+  if (std::ranges::any_of(transaction.then, is_nested)) return false;
+  const auto still = session.connection->run({.compares = transaction.compares}, until);
+  return still && still->succeeded;
+}
+
 // Adds the record of the store to what is asked, and takes what is said of it.
 Database::Attempt<Answer> Database::ask(Session& session, Transaction transaction,
                                         SteadyTime until) {
@@ -84,6 +96,9 @@ Database::Attempt<Answer> Database::ask(Session& session, Transaction transactio
   }
   const std::int64_t floor = seen().revision;
   auto answer = session.connection->run(transaction, until);
+  if (!answer && transaction.writes && answer.error().reason == kNoSpace &&
+      !was_not_applied_yet(session, transaction, until))
+    answer.error() = unanswered(std::move(answer.error().error.message), true);
   if (!answer) return answer;
   if (!transaction.writes && !answer->succeeded)
     return std::unexpected(unanswered("the answer is none of etcd's: nothing was compared", false));
@@ -216,16 +231,29 @@ std::optional<Error> Database::doubt_of(const Session& session) {
 // Why a session hands nothing out. The store may have been settled since the session looked.
 Database::Attempt<void> Database::expect_trust(Session& session, SteadyTime until) {
   if (!seen().gone_back.empty()) {
-    if (auto written = write_gone_back(session, until); !written) return written;
+    auto written = write_gone_back(session, until);
+    if (!written && written.error().error.code == Code::kPermissionDenied)
+      return std::unexpected(
+          failure_of(Code::kDataLoss,
+                     seen().gone_back + "; this user may not write that into " + keys_.store() +
+                         ", so no other process is told: stop every one, and raise the store"));
+    if (!written) return written;
   }
   const auto is_trusted = [&] { return session.placed == session.changed && !doubt_of(session); };
   if (is_trusted()) return {};
   auto looked = look(session, until);
   if (looked) looked = measure(session, until);
   if (!looked || is_trusted()) return looked;
-  if (std::optional<Error> doubt = doubt_of(session))
-    return std::unexpected(Failure{.error = *std::move(doubt)});
-  return {};
+  std::optional<Error> doubt = doubt_of(session);
+  if (!doubt) return {};
+  // The log of a restored cluster gets ahead as any other does: what shows the doubt now may not
+  // show it later. A user who may not write that down is in doubt only as long as it shows.
+  if (session.record && session.record->place.log_ahead != kInDoubt) {
+    StoreRecord record = *session.record;
+    record.place.log_ahead = kInDoubt;
+    static_cast<void>(replace_record(session, record, until));
+  }
+  return std::unexpected(Failure{.error = *std::move(doubt)});
 }
 
 Result<void> Database::expect_trust(SteadyTime until) {

@@ -92,7 +92,6 @@ class Database {
     std::optional<std::string> definition{};
 
     [[nodiscard]] bool is_usable() const { return connection->is_usable(); }
-    void abandon() noexcept { connection->abandon(); }
   };
   // What the process has seen of the cluster. It counts until the store is settled anew.
   struct Seen {
@@ -104,6 +103,8 @@ class Database {
   using Attempt = std::expected<T, Failure>;
 
   Attempt<Session> connect(std::size_t server, SteadyTime until);
+  static bool was_not_applied_yet(Session& session, const Transaction& transaction,
+                                  SteadyTime until);
   Attempt<Answer> ask(Session& session, Transaction transaction, SteadyTime until);
   Attempt<void> take_record(Session& session, const Found& found, const Header& header);
   Attempt<void> take_header(Session& session, const Header& header, std::int64_t floor,

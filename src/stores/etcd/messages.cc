@@ -130,8 +130,8 @@ struct Meaning {
 constexpr auto kRefusals = std::to_array<Meaning>({
     {"etcdserver: mvcc: database space exceeded", Code::kResourceExhausted, false,
      "; the database has reached its quota (--quota-backend-bytes): compact and defragment it, "
-     "then "
-     "etcdctl alarm disarm"},
+     "then etcdctl alarm disarm",
+     kNoSpace},
     {"etcdserver: too many requests", Code::kUnavailable, true},
     {"etcdserver: no leader", Code::kUnavailable, true, "; the members have no quorum"},
     {"etcdserver: rpc not supported for learner", Code::kFailedPrecondition, false,

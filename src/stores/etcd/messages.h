@@ -20,6 +20,8 @@ namespace idmint::stores::etcd {
 inline constexpr std::string_view kTokenRefused = "token";
 // That of a member that cannot serve the store, whatever the others can: a learner, or no etcd.
 inline constexpr std::string_view kUnfitMember = "member";
+// The database is full. The transaction may have been applied all the same.
+inline constexpr std::string_view kNoSpace = "space";
 
 // ---- what is asked
 
@@ -100,7 +102,8 @@ struct Status {
 
 // What a refusal means. `http`: the status of the response, whose body is `json`. `writes`: the
 // request would have changed something. Only the errors that etcd gives before it proposes a change
-// to the cluster, or instead of applying it, say that nothing was done.
+// to the cluster, or instead of applying it, say that nothing was done; and kNoSpace, which it also
+// gives after it has applied a transaction for which the room sufficed when it was proposed.
 [[nodiscard]] Failure read_refusal(long http, std::string_view json, bool writes);
 
 // What became of a request that has no answer. kUnknown: it may have been done; of one that writes

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ struct Place {
 
   friend bool operator==(const Place&, const Place&) = default;
 };
+// As Place::log_ahead: ahead of every log, so the store is in doubt until it is settled.
+inline constexpr std::int64_t kInDoubt = std::numeric_limits<std::int64_t>::max();
 
 struct StoreRecord {
   Uuid id{};

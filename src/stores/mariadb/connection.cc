@@ -154,7 +154,13 @@ std::expected<std::unique_ptr<Connection>, Failure> Connection::open(const Addre
   if (!in_time)
     return std::unexpected(
         Failure{.error = {Code::kUnavailable, "the server does not answer"}, .passing = true});
-  if (connected != nullptr) return connection;
+  if (connected != nullptr) {
+    // An option file may have switched it on: a statement would be sent again, by a session that is
+    // not set up.
+    const my_bool off = 0;
+    mysql_options(raw, MYSQL_OPT_RECONNECT, &off);
+    return connection;
+  }
   return std::unexpected(connection->failed(Kind::kRead, mysql_errno(raw), mysql_error(raw)));
 }
 
@@ -166,8 +172,6 @@ Connection::~Connection() {
   for (const auto& [name, prepared] : prepared_)
     if (prepared.handle != nullptr) mysql_stmt_close(prepared.handle);
 }
-
-void Connection::abandon() noexcept { connection_ = nullptr; }
 
 bool Connection::is_usable() {
   if (!usable_) return false;
@@ -300,14 +304,15 @@ std::expected<Rows, Failure> Connection::rows_of(MYSQL_STMT* statement, Kind kin
   return Rows(std::move(rows));
 }
 
-std::expected<void, Failure> Connection::execute(const std::string& sql, SteadyTime until) {
+std::expected<void, Failure> Connection::execute(const std::string& sql, SteadyTime until,
+                                                 Kind kind) {
   int refused = 0;
   const bool in_time = finish(
       until, [&] { return mysql_real_query_start(&refused, connection_, sql.c_str(), sql.size()); },
       [&](int events) { return mysql_real_query_cont(&refused, connection_, events); });
-  if (!in_time) return std::unexpected(late_failure(Kind::kWrite));
+  if (!in_time) return std::unexpected(late_failure(kind));
   if (refused == 0) return {};
-  return std::unexpected(failed(Kind::kWrite, mysql_errno(connection_), mysql_error(connection_)));
+  return std::unexpected(failed(kind, mysql_errno(connection_), mysql_error(connection_)));
 }
 
 }  // namespace idmint::stores::mariadb

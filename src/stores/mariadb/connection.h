@@ -87,13 +87,12 @@ class Connection {
   // What is written is durable, by the settings of the server, when it returns rows.
   std::expected<Rows, Failure> run(const Query& query, const Values& values, SteadyTime until);
   // One statement, without values; it returns no rows.
-  std::expected<void, Failure> execute(const std::string& sql, SteadyTime until);
+  std::expected<void, Failure> execute(const std::string& sql, SteadyTime until,
+                                       Kind kind = Kind::kWrite);
 
   // False: a failure left it in a state in which nothing more can be sent, or the server has closed
   // it meanwhile.
   [[nodiscard]] bool is_usable();
-  // In a child of fork(): nothing is told to the server, whose connection this is not.
-  void abandon() noexcept;
 
  private:
   struct Prepared {

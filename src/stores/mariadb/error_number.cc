@@ -23,6 +23,7 @@ constexpr std::string_view kLogin =
 
 // Sorted.
 constexpr auto kMeanings = std::to_array<Entry>({
+    {1020, {Code::kUnavailable, Outcome::kPassing}},        // rolled back, as another was quicker
     {1021, {Code::kResourceExhausted, Outcome::kNothing}},  // the disk is full
     // A write or a commit failed after the statement was carried out: in the binary log, perhaps,
     // and what the next recovery makes of that is not known here.
@@ -80,7 +81,8 @@ bool is_of_the_library(unsigned number) {
 }  // namespace
 
 Meaning meaning_of(unsigned number) {
-  if (is_of_the_library(number)) return {Code::kUnknown, Outcome::kUnknown};
+  // Nor does anybody know after an error of the server's files, below 1000.
+  if (is_of_the_library(number) || number < 1000) return {Code::kUnknown, Outcome::kUnknown};
   const auto* const found = std::ranges::lower_bound(kMeanings, number, {}, &Entry::number);
   if (found != kMeanings.end() && found->number == number) return found->meaning;
   return {Code::kInternal, Outcome::kNothing};

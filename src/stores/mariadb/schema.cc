@@ -131,7 +131,7 @@ std::expected<std::unique_ptr<Connection>, Failure> Engine::login(const Address&
                                                                   Access access, SteadyTime until) {
   auto connection = Connection::open(address, address.servers[server], until);
   if (!connection) return connection;
-  if (auto set = (*connection)->execute(set_up(deadline, access), until); !set)
+  if (auto set = (*connection)->execute(set_up(deadline, access), until, Kind::kRead); !set)
     return std::unexpected(std::move(set.error()));
   return connection;
 }

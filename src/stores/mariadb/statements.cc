@@ -75,11 +75,7 @@ constexpr Query kList{"list",
                       " WHERE name >= $1 AND LEFT(name, LENGTH($1)) = $1 ORDER BY name",
                       Kind::kRead};
 constexpr Query kAdopters{
-    "adopters",
-    "SELECT s.name, s.adopted"
-    " FROM JSON_TABLE($1, '$[*]' COLUMNS (text VARCHAR(2000) CHARACTER SET latin1 PATH '$')) w"
-    " JOIN idmint_counters s ON s.adopted = UNHEX(w.text) LIMIT 1",
-    Kind::kRead};
+    "adopters", "SELECT name, adopted FROM idmint_counters WHERE adopted <> ''", Kind::kRead};
 #undef IDMINT_NAMED
 #undef IDMINT_LEFT
 #undef IDMINT_SAME
@@ -225,12 +221,14 @@ constexpr Query kDescribe{
 // Texts are compared by their bytes, for which no index serves.
 constinit const sql::ColumnStatements Engine::kColumnStatements{
     .describe = kDescribe,
-    .largest_number = "SELECT MAX({column}) FROM {table} WHERE {column} BETWEEN $1 AND $2",
+    .largest_number =
+        "SELECT CAST(FLOOR(MAX({column})) AS SIGNED) FROM {table}"
+        " WHERE {column} BETWEEN $1 AND $2",
     .largest_texts =
-        "SELECT {column} FROM {table} WHERE BINARY {column} >= BINARY $1"
-        " AND (BINARY {column} < BINARY $2"
-        "  OR (BINARY {column} = BINARY $2 AND $3 = 1))"
-        " ORDER BY BINARY {column} DESC LIMIT 100",
+        "SELECT {column} FROM {table} WHERE BINARY CONVERT({column} USING utf8mb4) >= BINARY $1"
+        " AND (BINARY CONVERT({column} USING utf8mb4) < BINARY $2"
+        "  OR (BINARY CONVERT({column} USING utf8mb4) = BINARY $2 AND $3 = 1))"
+        " ORDER BY BINARY CONVERT({column} USING utf8mb4) DESC LIMIT 100",
     .any_text = "SELECT {column} FROM {table} WHERE {column} <> '' LIMIT 1"};
 
 extern const sql::Statements kStatements;

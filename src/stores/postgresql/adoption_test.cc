@@ -365,14 +365,19 @@ TEST_F(Adoption, ASequenceThatWouldRepeatGivesNothing) {
   EXPECT_EQ(counters().peek("c")->next, 6);
 }
 
+// One row may be named in several ways, so a column is read in one way, whatever the row.
 TEST_F(Adoption, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
-  run("CREATE TABLE t (k text, n bigint); INSERT INTO t VALUES ('a', 1), ('b', 1)");
+  run("CREATE TABLE t (k text, i int, n bigint, m bigint);"
+      "INSERT INTO t VALUES ('a', 1, 1, 1), ('b', 2, 1, 1)");
   ASSERT_TRUE(adopt("row:public.t/k=a:next=n"));
   const auto other = adopt("row:public.t/k=a:last=n", {1, 99}, "d");
   EXPECT_EQ(code_of(other), Code::kFailedPrecondition);
   EXPECT_THAT(fakes::why(other),
               HasSubstr("counter \"c\" was adopted from row:public.t/k=a:next=n"));
-  EXPECT_TRUE(adopt("row:public.t/k=b:last=n", {1, 99}, "d"));
+  for (const char* const same : {"row:public.t/i=1:last=n", "row:public.t/i=01:last=n",
+                                 "row:public.t:last=n", "row:public.t/k=b:last=n"})
+    EXPECT_EQ(code_of(adopt(same, {1, 99}, "d")), Code::kFailedPrecondition) << same;
+  EXPECT_TRUE(adopt("row:public.t/k=b:last=m", {1, 99}, "d"));
   EXPECT_EQ(code_of(adopt("row:public.t/k=a:next=n", {1, 99}, "d")), Code::kAlreadyExists);
   EXPECT_EQ(code_of(adopt("", {1, 99}, "d")), Code::kAlreadyExists);
   EXPECT_EQ(code_of(adopt("row:public.t/k=a:next=n", {1, 99})), Code::kAlreadyExists);

@@ -87,8 +87,6 @@ class Connection {
   // False: a failure left it in a state in which nothing more can be sent, or the server has closed
   // it meanwhile.
   [[nodiscard]] bool is_usable();
-  // In a child of fork(): nothing is told to the server, whose connection this is not.
-  void abandon() noexcept { connection_ = nullptr; }
 
  private:
   explicit Connection(PGconn* connection) : connection_(connection) {}

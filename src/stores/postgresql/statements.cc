@@ -60,9 +60,9 @@ constexpr Query kList{"list",
                       "SELECT name, first, last, stride, next, closed, adopted FROM idmint.counters"
                       " WHERE starts_with(name, $1) OR starts_with(name, $2)",
                       Kind::kRead, "SELECT on idmint.counters"};
-constexpr Query kAdopters{
-    "adopters", "SELECT name, adopted FROM idmint.counters WHERE adopted = ANY($1::text[]) LIMIT 1",
-    Kind::kRead, "SELECT on idmint.counters"};
+constexpr Query kAdopters{"adopters",
+                          "SELECT name, adopted FROM idmint.counters WHERE adopted <> ''",
+                          Kind::kRead, "SELECT on idmint.counters"};
 
 // ---- claims
 

@@ -295,6 +295,7 @@ std::expected<Answer, Failure> Connection::answer_in(std::span<Reply> replies, K
     Failure failure = failure_of(settings.text);
     failure.error.code = Code::kFailedPrecondition;
     failure.error.message.insert(0, "its settings cannot be read any more: ");
+    failure.passing = false;  // the script has run
     return std::unexpected(std::move(failure));
   }
   if (auto error = refused_settings(settings_in(std::move(settings))))

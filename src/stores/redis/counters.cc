@@ -54,10 +54,10 @@ return {'ok', c[4], c[3]})",
 constexpr Script kCreate{IDMINT_LUA_HAND_OUT IDMINT_LUA_COUNTER R"(
 local all = {'ok'}
 for i = 2, #ARGV, 4 do
+  call('ZADD', key('counters', ''), 0, ARGV[i])
   if call('EXISTS', key('counter:', ARGV[i])) == 0 then
     call('HSET', key('counter:', ARGV[i]), 'first', ARGV[i + 1], 'last', ARGV[i + 2],
          'stride', ARGV[i + 3], 'next', ARGV[i + 1], 'closed', '0')
-    call('ZADD', key('counters', ''), 0, ARGV[i])
   end
   append(all, counter(ARGV[i]))
 end

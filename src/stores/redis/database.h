@@ -63,7 +63,6 @@ class Database {
     std::optional<Record> record;  // as it was when it connected
 
     [[nodiscard]] bool is_usable() { return connection->is_usable(); }
-    void abandon() noexcept {}  // closing it tells the server nothing
   };
 
   std::expected<Session, Failure> connect(std::size_t server, SteadyTime until);

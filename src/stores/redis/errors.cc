@@ -29,6 +29,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"ERR Client sent AUTH", Code::kUnauthenticated},
     {"NOPERM", Code::kPermissionDenied, false, kRights},
     {"ERR The user executing the script", Code::kPermissionDenied, false, kRights},
+    {"ERR ACL failure in script", Code::kPermissionDenied, false, kRights},  // of later versions
     {"OOM", Code::kResourceExhausted, false, "; raise maxmemory, or free memory"},
     {"ERR max number of clients", Code::kResourceExhausted, true, "; raise maxclients"},
     {"READONLY", Code::kUnavailable, true},

@@ -317,6 +317,31 @@ TEST(RedisUsers, WhoHasTheRightsThatAreNamedMayDoAllAndWithoutOneIsTold) {
   expect_named("keys");
 }
 
+// Rights are checked at each command of a script, and what came before it stays.
+TEST(RedisUsers, WhatARightEndsHalfWayIsMadeByTheNextCall) {
+  const RedisServer server;
+  with_counter(server.url(3));
+  server.run({"ACL", "SETUSER", "lesser", "on", ">geheim", "~{idmint}:*", "allcommands", "-zadd"});
+  const auto store = opened(server.url(3, "lesser:geheim"));
+  const LeaseRequest request{.token = Uuid(Uuid::Bytes{1}), .now = 1, .max_drift = 1'000'000};
+  EXPECT_EQ(code_of(store->leases()->create_pool("p", 1)), Code::kPermissionDenied);
+  EXPECT_EQ(code_of(store->counters()->create("d", {1, 9})), Code::kPermissionDenied);
+  server.run({"ACL", "SETUSER", "lesser", "+zadd", "-hset"});
+  EXPECT_EQ(code_of(store->leases()->create_pool("p", 1)), Code::kPermissionDenied);
+  EXPECT_EQ(code_of(store->counters()->create("d", {1, 9})), Code::kPermissionDenied);
+  server.run({"ACL", "SETUSER", "lesser", "+hset"});
+  ASSERT_TRUE(store->leases()->create_pool("p", 1));
+  server.run({"ACL", "SETUSER", "lesser", "-zadd"});
+  EXPECT_EQ(code_of(store->leases()->acquire("p", request)), Code::kPermissionDenied);
+  server.run({"ACL", "SETUSER", "lesser", "+zadd"});
+  const auto lease = store->leases()->acquire("p", request);
+  EXPECT_TRUE(lease) << fakes::why(lease);
+  ASSERT_TRUE(store->counters()->create("d", {1, 9}));
+  const auto all = store->counters()->list("");
+  ASSERT_TRUE(all) << fakes::why(all);
+  EXPECT_EQ(all->size(), 2U) << "c and d";
+}
+
 TEST(RedisUsers, WhoMayOnlyReadReads) {
   const std::string url = redis_server().database("reading");
   with_counter(url);

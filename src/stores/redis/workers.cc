@@ -30,17 +30,19 @@ namespace {
   " most = tonumber(most)"            \
   " return most >= 0 and math.abs(time - tonumber(clock)) > most end "
 
-// The pool need not be there.
+// The pool need not be there. It is there when its worker ids are: a script that a right ends half
+// way keeps what it has written, and the same call again writes the rest.
 constexpr Script kCreatePool{IDMINT_LUA_HAND_OUT R"(
 local pool = ARGV[2]
-if call('HSETNX', key('pools', ''), pool, ARGV[3]) == 1 then
-  for worker = 0, tonumber(ARGV[3]) - 1 do
-    call('HSET', key('worker:', pool .. ':' .. worker), 'token', '', 'holder', '', 'generation', '0',
-         'minted_until', '0', 'taken_from', '0', 'held_until', '0', 'nonce', '')
-    call('ZADD', key('free:', pool), 0, string.format('%019d:%05d', 0, worker))
-  end
+local size = call('HGET', key('pools', ''), pool)
+if size then return {'ok', size} end
+for worker = 0, tonumber(ARGV[3]) - 1 do
+  call('ZADD', key('free:', pool), 0, string.format('%019d:%05d', 0, worker))
+  call('HSET', key('worker:', pool .. ':' .. worker), 'token', '', 'holder', '', 'generation', '0',
+       'minted_until', '0', 'taken_from', '0', 'held_until', '0', 'nonce', '')
 end
-return {'ok', call('HGET', key('pools', ''), pool)})",
+call('HSET', key('pools', ''), pool, ARGV[3])
+return {'ok', ARGV[3]})",
                              Kind::kHandOut};
 
 // ARGV[3] the token; [4] the clock of the pool and [5] where the range ends, both 0 or more; [6]
@@ -62,14 +64,15 @@ local at = row(worker)
 local its = call('HMGET', at, 'token', 'minted_until')
 local from = its[2]
 if ARGV[6] == '' or above(from, ARGV[6]) then return {'far', from} end
+local held = whole(time + tonumber(ARGV[8]))
+call('ZADD', owners, held, worker)
+call('ZREM', free, place(from, worker))
 if its[1] ~= ARGV[3] then
   call('HINCRBY', at, 'generation', 1)
   call('HDEL', tokens, its[1])
   call('HSET', tokens, ARGV[3], worker)
 end
-call('ZREM', free, place(from, worker))
 if above(ARGV[4], from) then from = ARGV[4] end
-local held = whole(time + tonumber(ARGV[8]))
 call('HSET', at, 'token', ARGV[3], 'holder', ARGV[7], 'taken_from', from, 'minted_until', from,
      'held_until', held)
 call('HINCRBY', at, 'minted_until', 1)
@@ -78,7 +81,6 @@ if above(ARGV[5], to) then
   to = ARGV[5]
   call('HSET', at, 'minted_until', to)
 end
-call('ZADD', owners, held, worker)
 return {'ok', worker, call('HGET', at, 'generation'), from, to})",
                           Kind::kHandOut};
 

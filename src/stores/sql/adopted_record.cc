@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <utility>
 
@@ -202,10 +203,12 @@ std::string place_of(const AdoptedRecord& record) {
   return "the row " + record.key + " = " + shown(record.value) + " of " + record.table;
 }
 
-std::string opposite_of(AdoptedRecord record) {
-  if (record.kind->counting != Counting::kEither) return "";
-  record.holds_last = !record.holds_last;
-  return to_text(record);
+std::string counted_column(const AdoptedRecord& record) {
+  if (record.column.empty()) return "";
+  std::string column = record.table + "." + record.column;
+  std::ranges::transform(column, column.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return column;
 }
 
 AdoptedStatements::AdoptedStatements(const AdoptionRules& rules, const AdoptedRecord& record,

@@ -94,8 +94,10 @@ struct ColumnName {
 [[nodiscard]] AdoptedRecord of_stripe(AdoptedRecord record, std::int64_t stripe);
 // "the row name = 'orders' of public.counters", for messages.
 [[nodiscard]] std::string place_of(const AdoptedRecord& record);
-// The text of the same record read the other way, next for last; empty: there is no other way.
-[[nodiscard]] std::string opposite_of(AdoptedRecord record);
+// TABLE.COLUMN of the column that the record counts in, whatever its row, in lower case, as a
+// database may take names. Two records that read one column differently, as the next and as the
+// last value, hand out the same values. Empty: the kind has no column.
+[[nodiscard]] std::string counted_column(const AdoptedRecord& record);
 
 // The statements of records that differ in the value of the key only.
 class AdoptedStatements {

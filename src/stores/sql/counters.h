@@ -36,7 +36,7 @@ struct CounterStatements {
   Query close;   // names -> name
   Query peek;  // names -> as in counter_of(), then the text of the adopted record, or an empty one
   Query list;  // Engine::prefix() -> the same; there may be others among them
-  Query adopters;  // texts of adopted records -> the name of a counter that is in one, and which
+  Query adopters;  // -> the names of the counters that are adopted, and the texts of their records
 };
 
 template <class Engine>
@@ -146,28 +146,47 @@ class Counters final : public CounterStore {
   // No two counters read one column differently, as the next and as the last value: both would hand
   // out the same values.
   Result<void> agrees_with_others(const std::vector<NewCounter>& counters, SteadyTime until) {
-    std::vector<std::string> opposites;
+    std::map<std::string, Adopter> adopters;  // by the column
+    const auto add = [&](Adopter adopter, const AdoptedRecord& record) -> Result<void> {
+      const std::string column = counted_column(record);
+      if (column.empty()) return {};
+      const auto [at, added] = adopters.try_emplace(column, std::move(adopter));
+      if (added || at->second.holds_last == record.holds_last) return {};
+      return std::unexpected(Error{
+          Code::kFailedPrecondition,
+          database_.url() + ": counter " + shown(at->second.counter) + " was adopted from " +
+              at->second.record +
+              ", and to read that column the other way would hand out the same values; it was "
+              "left as it is"});
+    };
+    const Result<Rows> rows = database_.run(sql_.adopters, {}, until, "read");
+    if (!rows) return std::unexpected(rows.error());
+    for (int i = 0; i < rows->size(); ++i) {
+      const std::string text((*rows)[i].bytes(1));
+      const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, text);
+      if (!record) continue;  // it hands out nothing
+      if (Result<void> agrees =
+              add({Engine::name_of((*rows)[i].bytes(0)), text, record->holds_last}, *record);
+          !agrees)
+        return agrees;
+    }
     for (const NewCounter& counter : counters) {
       if (counter.adopted.empty()) continue;
       const Result<AdoptedRecord> record =
           record_from_text(Engine::kAdoptionRules, counter.adopted);
       if (!record) return std::unexpected(record.error());
-      if (std::string opposite = opposite_of(*record); !opposite.empty())
-        opposites.push_back(std::move(opposite));
+      if (Result<void> agrees = add({counter.name, counter.adopted, record->holds_last}, *record);
+          !agrees)
+        return agrees;
     }
-    return in_parts<std::string>(opposites, [&](std::span<const std::string> part) -> Result<void> {
-      const Result<Rows> rows = database_.run(sql_.adopters, {Engine::names(part)}, until, "read");
-      if (!rows) return std::unexpected(rows.error());
-      if (rows->empty()) return {};
-      const Row row = (*rows)[0];
-      return std::unexpected(
-          Error{Code::kFailedPrecondition,
-                database_.url() + ": counter " + shown(Engine::name_of(row.bytes(0))) +
-                    " was adopted from " + std::string(row.bytes(1)) +
-                    ", and to read it the other way would hand out the same values; it was left as "
-                    "it is"});
-    });
+    return {};
   }
+  // A counter, and how it reads its column.
+  struct Adopter {
+    std::string counter;
+    std::string record;
+    bool holds_last;
+  };
 
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
                            SteadyTime by) override {
@@ -205,17 +224,18 @@ class Counters final : public CounterStore {
 
   Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
                                              std::int64_t floor, SteadyTime by) override {
-    std::map<std::string, std::int64_t, std::less<>> next;
-    std::set<std::string> adopted;
-    const Result<void> raised = change_each(sql_.raise, counters, floor, by, "raise a counter in",
-                                            [&](const std::string& name, const Row& row) {
-                                              next[name] = row.integer(1);
-                                              if (row.integer(2) != 0) adopted.insert(name);
-                                            });
-    const bool some_are_missing = !raised && raised.error().code == Code::kNotFound;
-    if (!raised && !some_are_missing) return std::unexpected(raised.error());
     const Result<SteadyTime> until = database_.enter(by);
     if (!until) return std::unexpected(until.error());
+    std::map<std::string, std::int64_t, std::less<>> next;
+    std::set<std::string> adopted;
+    const Result<void> raised =
+        change_each(sql_.raise, counters, floor, *until, "raise a counter in",
+                    [&](const std::string& name, const Row& row) {
+                      next[name] = row.integer(1);
+                      if (row.integer(2) != 0) adopted.insert(name);
+                    });
+    const bool some_are_missing = !raised && raised.error().code == Code::kNotFound;
+    if (!raised && !some_are_missing) return std::unexpected(raised.error());
     for (const std::string& name : adopted) {
       const Result<std::int64_t> now = raise_adopted(name, floor, *until);
       if (!now) return std::unexpected(now.error());
@@ -244,12 +264,14 @@ class Counters final : public CounterStore {
 
   Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
                                                std::int64_t last) override {
+    const Result<SteadyTime> until = database_.enter();
+    if (!until) return std::unexpected(until.error());
     // Before anything is changed, because the end could not be moved back.
-    if (Result<void> possible = do_can_extend(counters, last); !possible)
+    if (Result<void> possible = can_extend_by(counters, last, *until); !possible)
       return std::unexpected(std::move(possible.error()));
     std::map<std::string, CounterBounds, std::less<>> bounds;
     const Result<void> extended =
-        change_each(sql_.extend, counters, last, SteadyTime::max(), "extend a counter in",
+        change_each(sql_.extend, counters, last, *until, "extend a counter in",
                     [&](const std::string& name, const Row& row) {
                       bounds[name] = {row.integer(1), row.integer(2), row.integer(3)};
                     });
@@ -265,11 +287,16 @@ class Counters final : public CounterStore {
                        [](const std::string&, const Row&) {});
   }
 
-  // A record may have been narrowed, or be gone.
   Result<void> do_can_extend(std::span<const std::string> counters, std::int64_t last) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
-    const Result<FoundCounters> there = read(counters, *until);
+    return can_extend_by(counters, last, *until);
+  }
+
+  // A record may have been narrowed, or be gone.
+  Result<void> can_extend_by(std::span<const std::string> counters, std::int64_t last,
+                             SteadyTime until) {
+    const Result<FoundCounters> there = read(counters, until);
     if (!there) return std::unexpected(there.error());
     for (const auto& [name, found] : *there) {
       if (found.adopted.empty() || last <= found.state.bounds.last) continue;
@@ -278,7 +305,7 @@ class Counters final : public CounterStore {
         return database_.damaged("counter " + shown(name) + ": " + record.error().message);
       CounterBounds bounds = found.state.bounds;
       bounds.last = last;
-      Result<void> possible = adopted_.check(*record, bounds, *until);
+      Result<void> possible = adopted_.check(*record, bounds, until);
       if (possible) continue;
       if (possible.error().code == Code::kFailedPrecondition)
         possible.error().code = Code::kInvalidArgument;

@@ -6,7 +6,7 @@
 //   Connection  used by one thread at a time:
 //                 run(query, values, until)  the Rows that it returned; what it wrote is durable
 //                 execute(sql, until)        any statements without values, in one transaction
-//                 is_usable(), abandon()     as in Sessions
+//                 is_usable()                as in Sessions
 //   Values      the values of a statement
 //   value(x)    one of them, of an integer, a Uuid, a Name or a Json
 //   text(x)     one of them, of ASCII
@@ -186,7 +186,6 @@ class Database {
     Site site;  // as it was when it connected, or looked again
 
     [[nodiscard]] bool is_usable() { return connection->is_usable(); }
-    void abandon() noexcept { connection->abandon(); }
   };
 
   static SteadyTime now() { return std::chrono::steady_clock::now(); }

@@ -86,7 +86,6 @@ class ColumnValues final : public ExistingValues {
   struct Session {
     std::unique_ptr<typename Engine::Connection> connection;
     [[nodiscard]] bool is_usable() { return connection->is_usable(); }
-    void abandon() noexcept { connection->abandon(); }
   };
 
   static std::string about(std::string_view sql, const ColumnName& where) {

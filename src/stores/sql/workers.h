@@ -1,11 +1,13 @@
 // Workers: the worker ids of an SQL server, whatever its dialect.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -107,6 +109,9 @@ class Workers final : public LeaseTable {
       }
       if (Result<void> none = why_none(pool, request, clock, *until); !none)
         return std::unexpected(std::move(none.error()));
+      // Another holds the row just now.
+      std::this_thread::sleep_until(
+          std::min(*until, std::chrono::steady_clock::now() + std::chrono::milliseconds{5}));
     }
   }
 
