@@ -251,7 +251,7 @@ Database::Attempt<void> Database::expect_trust(Session& session, SteadyTime unti
   if (session.record && session.record->place.log_ahead != kInDoubt) {
     StoreRecord record = *session.record;
     record.place.log_ahead = kInDoubt;
-    static_cast<void>(replace_record(session, record, until));
+    [[maybe_unused]] const auto replaced = replace_record(session, record, until);
   }
   return std::unexpected(Failure{.error = *std::move(doubt)});
 }

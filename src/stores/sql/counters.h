@@ -147,10 +147,10 @@ class Counters final : public CounterStore {
   // out the same values.
   Result<void> agrees_with_others(const std::vector<NewCounter>& counters, SteadyTime until) {
     std::map<std::string, Adopter> adopters;  // by the column
-    const auto add = [&](Adopter adopter, const AdoptedRecord& record) -> Result<void> {
+    const auto add = [&](const Adopter& adopter, const AdoptedRecord& record) -> Result<void> {
       const std::string column = counted_column(record);
       if (column.empty()) return {};
-      const auto [at, added] = adopters.try_emplace(column, std::move(adopter));
+      const auto [at, added] = adopters.try_emplace(column, adopter);
       if (added || at->second.holds_last == record.holds_last) return {};
       return std::unexpected(Error{
           Code::kFailedPrecondition,
