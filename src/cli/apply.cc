@@ -213,8 +213,8 @@ moved up) or is refused, because it is defined otherwise. All are looked at
 first: when one is refused, none is changed, and the exit status is 5. Again is
 fine.
 Keys: strategy, start, max, stride, offset, digits, width, no_leading_zeros,
-stripes, step, prefix, encoding, check, key, largest_count, adopt, validator; with
-kind = "pool" layout, workers, prefix, encoding, check, largest_count.
+stripes, step, prefix, encoding, check, key, largest_count, adopt, validator;
+with kind = "pool" layout, workers, prefix, encoding, check, largest_count.
 
 Examples:
   $ printf '[sequence.invoices]\nstart = 1000\n' >sources.toml
