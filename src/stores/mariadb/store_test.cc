@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -284,15 +286,19 @@ TEST(MariadbConnections, AFrozenServerEndsACallInTime) {
 
 TEST(MariadbConnections, ManyThreadsAreGivenEachValueOnce) {
   const auto store = with_counter(servers::mariadb_server().database("threads"));
+  std::mutex mutex;
+  std::set<std::int64_t> values;
   std::vector<std::jthread> threads;
   for (int thread = 0; thread < 8; ++thread)
     threads.emplace_back([&] {
       for (int i = 0; i < 50; ++i) {
         const auto taken = take(*store);
-        EXPECT_TRUE(taken) << fakes::why(taken);
+        const std::lock_guard lock(mutex);
+        EXPECT_TRUE(taken && values.insert(taken->first).second) << fakes::why(taken);
       }
     });
   threads.clear();
+  EXPECT_EQ(values.size(), 400U);
   EXPECT_EQ(store->counters()->peek("c")->next, 401);
 }
 
