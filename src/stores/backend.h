@@ -55,6 +55,8 @@ struct Backend {
 [[nodiscard]] Error damaged_definition(std::string why);
 // kDataLoss of a store in a database. `where`: the store, for messages.
 [[nodiscard]] Error damaged_database(std::string_view where, std::string_view why);
+// As Store::doubt() of a store on a server, which can be raised, and was perhaps only moved.
+[[nodiscard]] Error in_doubt(std::string_view url, const std::string& why);
 // A definition that was read under a name of the catalog: its error with the place before it, and
 // that of `damaged(why)` if it has another name.
 template <class Damaged>

@@ -20,15 +20,11 @@
 #include "base/outcome.h"
 #include "idmint/clock.h"
 #include "idmint/result.h"
+#include "idmint/store.h"
+#include "stores/backend.h"
+#include "stores/failure.h"
 
 namespace idmint::stores {
-
-// Why a statement was not carried out, or there is no connection.
-struct Failure {
-  Error error{};         // its code is that of a call that did nothing else
-  std::string reason{};  // what the engine calls it, such as an SQLSTATE; empty: it has no name
-  bool passing = false;  // nothing was done, and another attempt may succeed soon
-};
 
 // Every call has a session to itself while it lasts. There are as many as there were calls at once,
 // up to kMost, and they stay open. Any thread may call any method at any time.
@@ -41,10 +37,15 @@ class Sessions {
   using Opened = std::expected<Session, Failure>;
   static constexpr std::size_t kMost = 8;
 
-  // `url`, without passwords, is for messages. connect(i, until) logs in to server i of `servers`.
-  Sessions(std::string url, std::size_t servers,
+  // `url`, without passwords, is for messages. A call takes `deadline` at most. connect(i, until)
+  // logs in to server i of `servers`.
+  Sessions(std::string url, std::chrono::milliseconds deadline, Access access, std::size_t servers,
            std::function<Opened(std::size_t server, SteadyTime until)> connect)
-      : url_(std::move(url)), servers_(servers), connect_(std::move(connect)) {}
+      : url_(std::move(url)),
+        deadline_(deadline),
+        access_(access),
+        servers_(servers),
+        connect_(std::move(connect)) {}
   // REQUIRES: no call is under way, unless this is a child of fork().
   ~Sessions() {
     // The connections are the parent's, whose threads may hold the lock, or wait for it.
@@ -54,8 +55,20 @@ class Sessions {
   Sessions& operator=(const Sessions&) = delete;
 
   [[nodiscard]] const std::string& url() const noexcept { return url_; }
-  // False: in a child of fork(), where no other method may be called.
-  [[nodiscard]] bool is_ours() const noexcept { return static_cast<bool>(owner_); }
+  [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return deadline_; }
+  [[nodiscard]] Access access() const noexcept { return access_; }
+
+  // When a call that begins now must have answered; at the latest at `by`. kFailedPrecondition: in
+  // a child of fork(), where run() may not be called. enter() also: kPermissionDenied, where the
+  // store was opened to read.
+  [[nodiscard]] Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const {
+    if (!owner_) return std::unexpected(inherited_handle(url_));
+    return std::min(by, now() + deadline_);
+  }
+  [[nodiscard]] Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const {
+    if (access_ == Access::kReadOnly) return std::unexpected(read_only_handle(url_));
+    return enter_to_read(by);
+  }
 
   // Calls attempt(Session&), which returns std::expected<T, Failure>, until it succeeds or fails
   // for good; by `until`. `doing`: for messages, such as "read".
@@ -170,6 +183,8 @@ class Sessions {
 
   const OwnedByProcess owner_;
   const std::string url_;
+  const std::chrono::milliseconds deadline_;
+  const Access access_;
   const std::size_t servers_;
   const std::function<Opened(std::size_t server, SteadyTime until)> connect_;
 

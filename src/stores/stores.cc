@@ -251,6 +251,14 @@ Error after_a_write(Error error) {
   return error;
 }
 
+Error in_doubt(std::string_view url, const std::string& why) {
+  return {Code::kFailedPrecondition,
+          std::string(url) + ": " + why +
+              "; what was handed out last may be missing in it; it can be read, and gives no value "
+              "until it is raised past every value in use",
+          {Remedy::kRaiseStore, std::string(url), {"moved"}}};
+}
+
 Error read_only_handle(std::string_view what) {
   return {Code::kPermissionDenied,
           std::string(what) + " was opened to read only; open it to write (StoreOptions::access)"};

@@ -34,21 +34,9 @@ Failure failure_of(Code code, std::string message) { return {.error = {code, std
 Database::Database(Address address, milliseconds deadline, Access access, Entropy& entropy)
     : address_(std::move(address)),
       keys_(address_.prefix),
-      deadline_(deadline),
-      access_(access),
       entropy_(entropy),
-      sessions_(address_.shown, address_.servers.size(),
+      sessions_(address_.shown, deadline, access, address_.servers.size(),
                 [this](std::size_t server, SteadyTime until) { return connect(server, until); }) {}
-
-Result<SteadyTime> Database::enter_to_read(SteadyTime by) const {
-  if (!sessions_.is_ours()) return std::unexpected(inherited_handle(url()));
-  return std::min(by, time_now() + deadline_);
-}
-
-Result<SteadyTime> Database::enter(SteadyTime by) const {
-  if (access_ == Access::kReadOnly) return std::unexpected(read_only_handle(url()));
-  return enter_to_read(by);
-}
 
 std::unexpected<Error> Database::damaged(const std::string& why) const {
   return std::unexpected(damaged_database(url(), why));
@@ -219,13 +207,11 @@ std::optional<Error> Database::doubt_of(const Session& session) {
   const std::string gone_back = record.gone_back.empty() ? seen().gone_back : record.gone_back;
   if (!gone_back.empty()) why += (why.empty() ? "" : "; ") + gone_back;
   if (why.empty()) return std::nullopt;
-  Advice advice{Remedy::kRaiseStore, url(), {}};
-  if (gone_back.empty()) advice.values = {"moved"};
-  return Error{gone_back.empty() ? Code::kFailedPrecondition : Code::kDataLoss,
-               url() + ": " + why +
-                   "; what was handed out last may be missing in it; it can be read, and gives no "
-                   "value until it is raised past every value in use",
-               std::move(advice)};
+  Error doubt = in_doubt(url(), why);
+  if (gone_back.empty()) return doubt;
+  doubt.code = Code::kDataLoss;
+  doubt.advice.values.clear();  // it was not only moved
+  return doubt;
 }
 
 // Why a session hands nothing out. The store may have been settled since the session looked.
@@ -403,7 +389,7 @@ Result<void> Database::step_aside(int attempt, SteadyTime until, std::string_vie
 
 Result<void> Database::open(const StoreOptions& options,
                             const std::function<void(std::string_view json)>& found) {
-  const SteadyTime until = std::min(options.until, time_now() + deadline_);
+  const SteadyTime until = std::min(options.until, time_now() + deadline());
   first_definition_ = options.first_definition;
   std::optional<std::string> definition;
   const Result<StoreRecord> record = find_or_make(options, until, &definition);
@@ -429,7 +415,7 @@ Result<StoreRecord> Database::find_or_make(const StoreOptions& options, SteadyTi
       });
   if (!found) return std::unexpected(found.error());
   if (const std::optional<StoreRecord>& record = *found; record) return *record;
-  if (!options.create || access_ == Access::kReadOnly)
+  if (!options.create || sessions_.access() == Access::kReadOnly)
     return fail(Code::kNotFound, "no store in " + url() + "; name the prefix of one, or make one",
                 {Remedy::kCreateStore, url()});
   return sessions_.run(until, "make a store in",

@@ -30,11 +30,6 @@ namespace idmint::stores::etcd {
 
 using std::chrono::milliseconds;
 
-enum class Kind : std::uint8_t {
-  kWrite,    // allowed in a store in doubt too
-  kHandOut,  // hands out or makes something: refused in a store in doubt
-};
-
 // What the tables of one store share. Any thread may call any method at any time.
 class Database {
  public:
@@ -49,14 +44,17 @@ class Database {
 
   [[nodiscard]] const Uuid& id() const noexcept { return id_; }
   [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
-  [[nodiscard]] milliseconds deadline() const noexcept { return deadline_; }
+  [[nodiscard]] milliseconds deadline() const noexcept { return sessions_.deadline(); }
   [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
   [[nodiscard]] const Keys& keys() const noexcept { return keys_; }
 
-  // When a call that begins now must have answered; at the latest at `by`. kFailedPrecondition: in
-  // a child of fork(). enter() also: kPermissionDenied, where the store was opened to read.
-  [[nodiscard]] Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const;
-  [[nodiscard]] Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const;
+  // As in Sessions.
+  [[nodiscard]] Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const {
+    return sessions_.enter_to_read(by);
+  }
+  [[nodiscard]] Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const {
+    return sessions_.enter(by);
+  }
 
   // What each of the operations found, at one revision.
   Result<std::vector<Found>> read(const Operations& operations, SteadyTime until);
@@ -123,8 +121,6 @@ class Database {
 
   const Address address_;
   const Keys keys_;
-  const milliseconds deadline_;
-  const Access access_;
   Entropy& entropy_;
   // Written while the store is opened only.
   Uuid id_{};

@@ -253,8 +253,7 @@ std::expected<std::string, std::string> read_token(std::string_view json) {
 }
 
 Failure unanswered(std::string why, bool writes) {
-  if (!writes) return {.error = {Code::kUnavailable, std::move(why)}, .passing = true};
-  return {.error = {Code::kUnknown, std::move(why) + "; it may have been done or not"}};
+  return stores::unanswered(writes ? Kind::kWrite : Kind::kRead, std::move(why));
 }
 
 Failure read_refusal(long http, std::string_view json, bool writes) {

@@ -14,23 +14,6 @@
 namespace idmint::stores::mariadb {
 namespace {
 
-// Without its percent-encoding; a % that begins none stays.
-std::string plain_text(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned byte = 0;
-    const char* const begin = text.data() + i + 1;
-    if (text[i] == '%' && i + 2 < text.size() &&
-        std::from_chars(begin, begin + 2, byte, 16).ptr == begin + 2) {
-      plain += static_cast<char>(byte);
-      i += 2;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
-}
-
 // HOST, HOST:PORT or [IPV6]:PORT.
 std::optional<Server> server_in(std::string_view text) {
   Server server;
@@ -41,7 +24,7 @@ std::optional<Server> server_in(std::string_view text) {
     server.host = text.substr(1, bracket - 1);
     end = bracket + 1;
   } else {
-    server.host = plain_text(text.substr(0, end));
+    server.host = percent_decoded(text.substr(0, end));
   }
   if (server.host.empty()) server.host = "localhost";
   if (end == text.size()) return server;
@@ -67,18 +50,18 @@ Result<Address> parse_address(std::string_view url) {
   std::string_view rest = url.substr(begin + 3);
   rest = rest.substr(0, rest.find('?'));
   std::string_view hosts = rest.substr(0, rest.find('/'));
-  if (hosts.size() < rest.size()) address.database = plain_text(rest.substr(hosts.size() + 1));
+  if (hosts.size() < rest.size()) address.database = percent_decoded(rest.substr(hosts.size() + 1));
   if (address.database.empty()) return unreadable("it names no database");
   if (const std::size_t at = hosts.rfind('@'); at != std::string_view::npos) {
     const std::string_view user = hosts.substr(0, at);
     const std::size_t colon = std::min(user.find(':'), user.size());
-    address.user = plain_text(user.substr(0, colon));
-    if (colon < user.size()) address.password = plain_text(user.substr(colon + 1));
+    address.user = percent_decoded(user.substr(0, colon));
+    if (colon < user.size()) address.password = percent_decoded(user.substr(colon + 1));
     hosts.remove_prefix(at + 1);
   }
   std::string socket;
   each_option(url, [&](std::string_view name, std::string_view value) {
-    if (name == "socket") socket = plain_text(value);
+    if (name == "socket") socket = percent_decoded(value);
   });
   for (;;) {
     const std::string_view host = hosts.substr(0, hosts.find(','));

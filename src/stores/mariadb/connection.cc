@@ -14,18 +14,12 @@
 
 #include "base/text.h"
 #include "stores/mariadb/error_number.h"
+#include "stores/socket.h"
 
 namespace idmint::stores::mariadb {
 namespace {
 
 using std::chrono::steady_clock;
-
-Failure late_failure(Kind kind) {
-  if (kind == Kind::kRead)
-    return {.error = {Code::kUnavailable, "no answer in time"}, .passing = true};
-  return {.error = {Code::kDeadlineExceeded,
-                    "no answer in time; it may have been done or not, now or later"}};
-}
 
 // The statement with ? for each $n, and which n each stands for, counted from 0.
 std::string with_marks(std::string_view sql, std::vector<std::size_t>* places) {
@@ -88,16 +82,9 @@ int Connection::wait(int events, SteadyTime until) {
   if ((events & MYSQL_WAIT_READ) != 0) wanted |= POLLIN;
   if ((events & MYSQL_WAIT_WRITE) != 0) wanted |= POLLOUT;
   if ((events & MYSQL_WAIT_EXCEPT) != 0) wanted |= POLLPRI;
-  while (!late_) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now()).count();
-    pollfd one{.fd = mysql_get_socket(connection_), .events = wanted, .revents = 0};
-    const int ready = ::poll(
-        &one, 1,
-        static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max())));
-    if (ready > 0 || (ready < 0 && errno != EINTR)) return events & ~MYSQL_WAIT_TIMEOUT;
-    late_ = left <= 0;
-  }
+  if (!late_ && wait_for_socket(mysql_get_socket(connection_), wanted, until) != 0)
+    return events & ~MYSQL_WAIT_TIMEOUT;
+  late_ = true;
   return MYSQL_WAIT_TIMEOUT;
 }
 
@@ -117,12 +104,9 @@ Failure Connection::failed(Kind kind, unsigned number, const char* text) {
             .reason = std::to_string(number),
             .passing = meaning.outcome == Outcome::kPassing};
   usable_ = false;
-  if (kind == Kind::kRead)
-    return {.error = {Code::kUnavailable, std::move(why)},
-            .reason = std::to_string(number),
-            .passing = true};
-  return {.error = {Code::kUnknown, std::move(why) + "; it may have been done or not"},
-          .reason = std::to_string(number)};
+  Failure failure = unanswered(kind, std::move(why));
+  failure.reason = std::to_string(number);
+  return failure;
 }
 
 // ---- connecting
@@ -198,7 +182,7 @@ std::expected<Connection::Prepared*, Failure> Connection::prepare(const Query& q
       [&](int events) { return mysql_stmt_prepare_cont(&refused, handle, events); });
   if (!in_time || refused != 0) {
     Failure failure = !in_time
-                          ? late_failure(Kind::kRead)
+                          ? late(Kind::kRead)
                           : failed(Kind::kRead, mysql_stmt_errno(handle), mysql_stmt_error(handle));
     if (!usable_) ::shutdown(mysql_get_socket(connection_), SHUT_RDWR);
     mysql_stmt_close(handle);
@@ -238,7 +222,7 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
   const bool in_time = finish(
       until, [&] { return mysql_stmt_execute_start(&refused, handle); },
       [&](int events) { return mysql_stmt_execute_cont(&refused, handle, events); });
-  if (!in_time) return std::unexpected(late_failure(query.kind));
+  if (!in_time) return std::unexpected(late(query.kind));
   if (refused != 0)
     return std::unexpected(failed(query.kind, mysql_stmt_errno(handle), mysql_stmt_error(handle)));
   return rows_of(handle, query.kind, until);
@@ -259,7 +243,7 @@ std::expected<Rows, Failure> Connection::rows_of(MYSQL_STMT* statement, Kind kin
   const bool in_time = finish(
       until, [&] { return mysql_stmt_store_result_start(&refused, statement); },
       [&](int events) { return mysql_stmt_store_result_cont(&refused, statement, events); });
-  if (!in_time) return std::unexpected(late_failure(kind));
+  if (!in_time) return std::unexpected(late(kind));
   if (refused != 0) return broken();
   // Everything as text; what is longer than the room for it is fetched again.
   struct Room {
@@ -310,7 +294,7 @@ std::expected<void, Failure> Connection::execute(const std::string& sql, SteadyT
   const bool in_time = finish(
       until, [&] { return mysql_real_query_start(&refused, connection_, sql.c_str(), sql.size()); },
       [&](int events) { return mysql_real_query_cont(&refused, connection_, events); });
-  if (!in_time) return std::unexpected(late_failure(kind));
+  if (!in_time) return std::unexpected(late(kind));
   if (refused == 0) return {};
   return std::unexpected(failed(kind, mysql_errno(connection_), mysql_error(connection_)));
 }

@@ -24,7 +24,6 @@
 
 namespace idmint::stores::mariadb {
 
-using sql::Kind;
 using sql::Query;
 
 // A text of characters, where a std::string is a string of bytes.

@@ -223,14 +223,9 @@ std::optional<Error> Engine::refused_settings(const Site& site, std::string_view
 
 std::optional<Error> Engine::doubt_of(const Record& record, std::string_view url) {
   if (record.server == record.server_now) return std::nullopt;
-  return Error{Code::kFailedPrecondition,
-               std::string(url) + ": the server has the server_id " +
-                   std::to_string(record.server_now) + ", and the store was on " +
-                   std::to_string(record.server) +
-                   ": a replica was promoted, or the store was copied"
-                   "; what was handed out last may be missing in it; it can be read, and gives no "
-                   "value until it is raised past every value in use",
-               {Remedy::kRaiseStore, std::string(url), {"moved"}}};
+  return in_doubt(url, "the server has the server_id " + std::to_string(record.server_now) +
+                           ", and the store was on " + std::to_string(record.server) +
+                           ": a replica was promoted, or the store was copied");
 }
 
 // Each is a transaction by itself: after an error the same call again makes the rest.

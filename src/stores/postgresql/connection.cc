@@ -4,34 +4,18 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "base/text.h"
 #include "stores/postgresql/sqlstate.h"
+#include "stores/socket.h"
 
 namespace idmint::stores::postgresql {
 namespace {
 
 using std::chrono::steady_clock;
-
-// What is ready of a socket; 0: nothing, and the deadline has passed.
-short wait_for_socket(int socket, short events, SteadyTime until) {
-  for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now()).count();
-    pollfd one{.fd = socket, .events = events, .revents = 0};
-    const int ready = ::poll(
-        &one, 1,
-        static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max())));
-    if (ready > 0) return one.revents;
-    if (ready < 0 && errno != EINTR) return POLLERR;
-    if (left <= 0) return 0;
-  }
-}
 
 // The lines of libpq's text as one, without where in the server's sources an error arose.
 std::string one_line(std::string_view text) {
@@ -71,13 +55,6 @@ std::string take_sqlstate(std::string* text) {
 std::string field_of(const PGresult* result, int field) {
   const char* const text = PQresultErrorField(result, field);
   return text != nullptr ? text : "";
-}
-
-Failure late(Kind kind) {
-  if (kind == Kind::kRead)
-    return {.error = {Code::kUnavailable, "no answer in time"}, .passing = true};
-  return {.error = {Code::kDeadlineExceeded,
-                    "no answer in time; it may have been done or not, now or later"}};
 }
 
 }  // namespace
@@ -211,8 +188,7 @@ Failure Connection::broken(Kind kind, std::string why) {
   usable_ = false;
   if (why.empty()) why = one_line(PQerrorMessage(connection_));
   if (why.empty()) why = "the connection broke";
-  if (kind == Kind::kRead) return {.error = {Code::kUnavailable, std::move(why)}, .passing = true};
-  return {.error = {Code::kUnknown, std::move(why) + "; it may have been done or not"}};
+  return unanswered(kind, std::move(why));
 }
 
 // A statement by itself commits after its rows were sent, when the server is told that nothing

@@ -23,7 +23,6 @@
 
 namespace idmint::stores::postgresql {
 
-using sql::Kind;
 using sql::Query;
 
 // The values of a statement, as text.

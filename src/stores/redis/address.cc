@@ -16,20 +16,6 @@ namespace {
 
 constexpr std::string_view kPort = "6379";
 
-// The text with each %NN as its byte.
-std::string decoded(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned byte = 0;
-    const char* const digits = text.data() + i + 1;
-    const bool coded = text[i] == '%' && i + 2 < text.size() &&
-                       std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
-    plain += coded ? static_cast<char>(byte) : text[i];
-    if (coded) i += 2;
-  }
-  return plain;
-}
-
 std::optional<int> number_in(std::string_view text, int most) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -50,11 +36,11 @@ std::optional<Host> host_in(std::string_view text) {
     if (end != std::string_view::npos && text[end] != ':') return std::nullopt;
   }
   if (name.empty()) return std::nullopt;
-  if (end == std::string_view::npos) return Host{decoded(name), std::string(kPort)};
+  if (end == std::string_view::npos) return Host{percent_decoded(name), std::string(kPort)};
   const std::string_view port = text.substr(end + 1);
   constexpr int kLastPort = 65'535;
   if (number_in(port, kLastPort).value_or(0) == 0) return std::nullopt;
-  return Host{decoded(name), std::string(port)};
+  return Host{percent_decoded(name), std::string(port)};
 }
 
 }  // namespace
@@ -75,8 +61,8 @@ Result<Address> parse_address(std::string_view url) {
     const std::string_view user = rest.substr(0, at);
     rest.remove_prefix(at + 1);
     const std::size_t colon = std::min(user.find(':'), user.size());
-    address.user = decoded(user.substr(0, colon));
-    address.password = decoded(user.substr(std::min(colon + 1, user.size())));
+    address.user = percent_decoded(user.substr(0, colon));
+    address.password = percent_decoded(user.substr(std::min(colon + 1, user.size())));
   }
   const std::string_view hosts = rest.substr(0, rest.find_first_of("/?"));
   std::string_view path = rest.substr(hosts.size());
@@ -101,7 +87,7 @@ Result<Address> parse_address(std::string_view url) {
     has_option = true;
     (name == "tls_ca"     ? address.files.ca
      : name == "tls_cert" ? address.files.certificate
-                          : address.files.key) = decoded(value);
+                          : address.files.key) = percent_decoded(value);
   });
   if (has_option && !address.tls)
     return refuse_url("it has an option of TLS, and is not encrypted: write rediss://");

@@ -82,13 +82,6 @@ std::optional<Failure> refused_server(std::string_view info) {
   return std::nullopt;
 }
 
-Failure late(Kind kind) {
-  if (kind == Kind::kRead)
-    return {.error = {Code::kUnavailable, "no answer in time"}, .passing = true};
-  return {.error = {Code::kDeadlineExceeded,
-                    "no answer in time; it may have been done or not, now or later"}};
-}
-
 }  // namespace
 
 // ---- answers
@@ -204,8 +197,7 @@ bool Connection::is_usable() { return usable_ && !reader_.has_more() && stream_-
 Failure Connection::broken(Kind kind, std::string why) {
   usable_ = false;
   if (why.empty()) why = "the connection broke";
-  if (kind == Kind::kRead) return {.error = {Code::kUnavailable, std::move(why)}, .passing = true};
-  return {.error = {Code::kUnknown, std::move(why) + "; it may have been done or not"}};
+  return unanswered(kind, std::move(why));
 }
 
 Failure Connection::refused(std::string_view error) {

@@ -23,12 +23,6 @@
 
 namespace idmint::stores::redis {
 
-enum class Kind : std::uint8_t {
-  kRead,     // it changes nothing: after a failure it may be sent again
-  kWrite,    // allowed in a store in doubt too
-  kHandOut,  // hands out or makes something: refused in a store in doubt
-};
-
 // A script in Lua, which Redis runs as one atomic step. scripts.h has what all begin with.
 struct Script {
   const char* text;

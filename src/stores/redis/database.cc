@@ -16,21 +16,9 @@ SteadyTime time_now() { return std::chrono::steady_clock::now(); }
 
 Database::Database(Address address, milliseconds deadline, Access access, Entropy& entropy)
     : address_(std::move(address)),
-      deadline_(deadline),
-      access_(access),
       entropy_(entropy),
-      sessions_(address_.shown, address_.servers.size(),
+      sessions_(address_.shown, deadline, access, address_.servers.size(),
                 [this](std::size_t server, SteadyTime until) { return connect(server, until); }) {}
-
-Result<SteadyTime> Database::enter_to_read(SteadyTime by) const {
-  if (!sessions_.is_ours()) return std::unexpected(inherited_handle(url()));
-  return std::min(by, time_now() + deadline_);
-}
-
-Result<SteadyTime> Database::enter(SteadyTime by) const {
-  if (access_ == Access::kReadOnly) return std::unexpected(read_only_handle(url()));
-  return enter_to_read(by);
-}
 
 std::unexpected<Error> Database::damaged(const std::string& why) const {
   return std::unexpected(damaged_database(url(), why));
@@ -85,7 +73,7 @@ Result<Answer> Database::run(const Script& script, const Values& values, SteadyT
 
 Result<void> Database::open(const StoreOptions& options,
                             const std::function<void(std::string_view json)>& found) {
-  const SteadyTime until = std::min(options.until, time_now() + deadline_);
+  const SteadyTime until = std::min(options.until, time_now() + deadline());
   first_definition_ = options.first_definition;
   const Result<Record> record = find_or_make(options, until);
   first_definition_.clear();
@@ -110,7 +98,7 @@ Result<Record> Database::find_or_make(const StoreOptions& options, SteadyTime un
   });
   if (!found) return std::unexpected(found.error());
   if (const std::optional<Record>& record = *found; record) return *record;
-  if (!options.create || access_ == Access::kReadOnly)
+  if (!options.create || sessions_.access() == Access::kReadOnly)
     return fail(Code::kNotFound, "no store in " + url() + "; name the database of one, or make one",
                 {Remedy::kCreateStore, url()});
   return make(until);

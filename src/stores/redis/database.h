@@ -37,13 +37,16 @@ class Database {
 
   [[nodiscard]] const Uuid& id() const noexcept { return id_; }
   [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
-  [[nodiscard]] milliseconds deadline() const noexcept { return deadline_; }
+  [[nodiscard]] milliseconds deadline() const noexcept { return sessions_.deadline(); }
   [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
 
-  // When a call that begins now must have answered; at the latest at `by`. kFailedPrecondition: in
-  // a child of fork(). enter() also: kPermissionDenied, where the store was opened to read.
-  [[nodiscard]] Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const;
-  [[nodiscard]] Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const;
+  // As in Sessions.
+  [[nodiscard]] Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const {
+    return sessions_.enter_to_read(by);
+  }
+  [[nodiscard]] Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const {
+    return sessions_.enter(by);
+  }
 
   // Runs the script, again where it changed nothing and another attempt may succeed. `doing`: for
   // messages, such as "read". `values` follow the id of the store, which is ARGV[1].
@@ -72,8 +75,6 @@ class Database {
   [[nodiscard]] std::optional<Failure> refused_record(const std::optional<Record>& record) const;
 
   const Address address_;
-  const milliseconds deadline_;
-  const Access access_;
   Entropy& entropy_;
   // Written while the store is opened only.
   Uuid id_{};

@@ -62,11 +62,7 @@ std::optional<Error> doubt_of(const Record& record, std::string_view url) {
         ids + ", and it had replicas";
   else
     return std::nullopt;
-  return Error{Code::kFailedPrecondition,
-               std::string(url) + ": " + why +
-                   "; what was handed out last may be missing in it; it can be read, and gives no "
-                   "value until it is raised past every value in use",
-               {Remedy::kRaiseStore, std::string(url), {"moved"}}};
+  return in_doubt(url, why);
 }
 
 }  // namespace idmint::stores::redis

@@ -3,7 +3,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,30 +11,16 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "stores/socket.h"
 
 namespace idmint::stores::redis {
 namespace {
 
 using std::chrono::steady_clock;
-
-// What is ready of a socket; 0: nothing, and the deadline has passed.
-short wait_for_socket(int socket, short events, SteadyTime until) {
-  for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now()).count();
-    pollfd one{.fd = socket, .events = events, .revents = 0};
-    const int ready = ::poll(
-        &one, 1,
-        static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max())));
-    if (ready > 0) return one.revents;
-    if (ready < 0 && errno != EINTR) return POLLERR;
-    if (left <= 0) return 0;
-  }
-}
 
 std::string said(int error) { return std::strerror(error); }
 

@@ -3,6 +3,7 @@
 
 #include "ids/lease_table.h"
 #include "stores/backend.h"
+#include "stores/callers_clock.h"
 #include "stores/redis/scripts.h"
 #include "stores/redis/tables.h"
 
@@ -168,27 +169,6 @@ std::int64_t exact(std::int64_t ms) {
   return std::clamp(ms, -kMost, kMost);
 }
 
-std::int64_t since_1970(Instant at) {
-  return std::chrono::floor<milliseconds>(at.time_since_epoch()).count();
-}
-
-// What the caller's clock shows now, given what it showed when the call began.
-class CallersClock {
- public:
-  explicit CallersClock(const LeaseTerms& terms) : terms_(terms) {}
-  [[nodiscard]] Instant now() const {
-    return terms_.clock + (std::chrono::steady_clock::now() - begin_);
-  }
-  // Below 0: nothing is compared.
-  [[nodiscard]] std::int64_t max_skew() const {
-    return terms_.clock == Instant{} ? -1 : exact(terms_.max_skew.count());
-  }
-
- private:
-  const LeaseTerms& terms_;
-  const SteadyTime begin_ = std::chrono::steady_clock::now();
-};
-
 class Workers final : public LeaseTable {
  public:
   explicit Workers(Database& database) : database_(database) {}
@@ -219,7 +199,7 @@ class Workers final : public LeaseTable {
           values_of(pool, request.token, std::max<std::int64_t>(request.now, 0),
                     std::max<std::int64_t>(request.now + request.units, 0),
                     limit < 0 ? std::string() : text_of(limit), request.holder,
-                    exact(request.terms.held.count()), since_1970(before), clock.max_skew()),
+                    exact(request.terms.held.count()), since_1970(before), exact(clock.max_skew())),
           *until, "lease a worker id from");
       if (!answer) return std::unexpected(answer.error());
       const std::string_view outcome = answer->outcome();
@@ -254,7 +234,7 @@ class Workers final : public LeaseTable {
       const Result<Answer> answer = database_.run(
           kExtendLease,
           values_of(pool, lease.worker, lease.token, lease.generation, lease.to, nonce, to,
-                    exact(terms.held.count()), since_1970(before), clock.max_skew()),
+                    exact(terms.held.count()), since_1970(before), exact(clock.max_skew())),
           *until, "extend a lease in");
       if (!answer) return std::unexpected(answer.error());
       const std::string_view outcome = answer->outcome();

@@ -63,10 +63,8 @@ class Database {
   Database(typename Engine::Address address, std::chrono::milliseconds deadline, Access access,
            Entropy& entropy)
       : address_(std::move(address)),
-        deadline_(deadline),
-        access_(access),
         entropy_(entropy),
-        sessions_(address_.shown, address_.servers.size(),
+        sessions_(address_.shown, deadline, access, address_.servers.size(),
                   [this](std::size_t server, SteadyTime until) { return connect(server, until); }) {
   }
   Database(const Database&) = delete;
@@ -76,7 +74,7 @@ class Database {
   // text of options.first_definition, if that is there.
   Result<void> open(const StoreOptions& options,
                     const std::function<void(std::string_view json)>& found) {
-    const SteadyTime until = std::min(options.until, now() + deadline_);
+    const SteadyTime until = std::min(options.until, now() + deadline());
     first_definition_ = options.first_definition;
     const Result<Record> record = find_or_make(options, until);
     first_definition_.clear();
@@ -98,18 +96,15 @@ class Database {
 
   [[nodiscard]] const Uuid& id() const noexcept { return id_; }
   [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
-  [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return deadline_; }
+  [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return sessions_.deadline(); }
   [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
 
-  // When a call that begins now must have answered; at the latest at `by`. kFailedPrecondition: in
-  // a child of fork(). enter() also: kPermissionDenied, where the store was opened to read.
+  // As in Sessions.
   [[nodiscard]] Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const {
-    if (!sessions_.is_ours()) return std::unexpected(inherited_handle(url()));
-    return std::min(by, now() + deadline_);
+    return sessions_.enter_to_read(by);
   }
   [[nodiscard]] Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const {
-    if (access_ == Access::kReadOnly) return std::unexpected(read_only_handle(url()));
-    return enter_to_read(by);
+    return sessions_.enter(by);
   }
 
   // Runs the query, again where it changed nothing and another attempt may succeed. `doing`: for
@@ -191,7 +186,7 @@ class Database {
   static SteadyTime now() { return std::chrono::steady_clock::now(); }
 
   std::expected<Session, Failure> connect(std::size_t server, SteadyTime until) {
-    auto connection = Engine::login(address_, server, deadline_, access_, until);
+    auto connection = Engine::login(address_, server, deadline(), sessions_.access(), until);
     if (!connection) return std::unexpected(std::move(connection.error()));
     auto site = Engine::read_site(**connection, first_definition_, until);
     if (!site) return std::unexpected(std::move(site.error()));
@@ -246,7 +241,7 @@ class Database {
     });
     if (!found) return std::unexpected(found.error());
     if (const Found& record = *found; record) return *record;
-    if (!options.create || access_ == Access::kReadOnly)
+    if (!options.create || sessions_.access() == Access::kReadOnly)
       return fail(Code::kNotFound,
                   "no store in " + url() + "; name the database of one, or make one",
                   {Remedy::kCreateStore, url()});
@@ -265,8 +260,6 @@ class Database {
   }
 
   const typename Engine::Address address_;
-  const std::chrono::milliseconds deadline_;
-  const Access access_;
   Entropy& entropy_;
   // Written while the store is opened only.
   Uuid id_{};

@@ -45,8 +45,7 @@ class ColumnValues final : public ExistingValues {
         where_(std::move(where)),
         column_(std::move(column)),
         form_(form),
-        deadline_(deadline),
-        sessions_(address_.shown, address_.servers.size(),
+        sessions_(address_.shown, deadline, Access::kReadOnly, address_.servers.size(),
                   [this](std::size_t server, SteadyTime until) { return connect(server, until); }) {
   }
 
@@ -67,7 +66,6 @@ class ColumnValues final : public ExistingValues {
   }
 
   Result<std::optional<std::int64_t>> largest(std::int64_t from, std::int64_t to) override {
-    if (!sessions_.is_ours()) return std::unexpected(inherited_handle(sessions_.url()));
     if (!holds_texts_) return largest_number(from, to);
     if (has_one_width(form_)) {
       return largest_text(form_, from, to,
@@ -100,15 +98,17 @@ class ColumnValues final : public ExistingValues {
   [[nodiscard]] std::string name() const { return where_.table + "." + column_; }
 
   std::expected<Session, Failure> connect(std::size_t server, SteadyTime until) {
-    auto connection = Engine::login(address_, server, deadline_, Access::kReadOnly, until);
+    auto connection =
+        Engine::login(address_, server, sessions_.deadline(), sessions_.access(), until);
     if (!connection) return std::unexpected(std::move(connection.error()));
     return Session{*std::move(connection)};
   }
 
   Result<Rows> run(const Query& query, const typename Engine::Values& values) {
-    const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
-    Result<Rows> rows = sessions_.run(until, "read " + name() + " in", [&](Session& session) {
-      return session.connection->run(query, values, until);
+    const Result<SteadyTime> until = sessions_.enter_to_read();
+    if (!until) return std::unexpected(until.error());
+    Result<Rows> rows = sessions_.run(*until, "read " + name() + " in", [&](Session& session) {
+      return session.connection->run(query, values, *until);
     });
     if (!rows && rows.error().code == Code::kUnavailable)
       rows.error().message +=
@@ -143,7 +143,6 @@ class ColumnValues final : public ExistingValues {
   const ColumnName where_;
   const std::string column_;
   const ExistingForm form_;
-  const std::chrono::milliseconds deadline_;
   bool holds_texts_ = false;
   Sessions<Session> sessions_;
 };

@@ -1,17 +1,12 @@
 // What the SQL stores on servers say to their databases: statements and their values.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace idmint::stores::sql {
+#include "stores/failure.h"
 
-enum class Kind : std::uint8_t {
-  kRead,     // it changes nothing: after a failure it may be sent again
-  kWrite,    // allowed in a store in doubt too
-  kHandOut,  // hands out or makes something: refused in a store in doubt
-};
+namespace idmint::stores::sql {
 
 // A statement with the values $1, $2 and so on, prepared in a connection under its name. It is one
 // transaction by itself.

@@ -13,6 +13,7 @@
 
 #include "ids/lease_table.h"
 #include "stores/backend.h"
+#include "stores/callers_clock.h"
 #include "stores/sql/database.h"
 #include "stores/sql/rows.h"
 
@@ -54,26 +55,6 @@ class Workers final : public LeaseTable {
   static constexpr int kNonce = 7;  // columns of sql_.worker and sql_.workers
   static constexpr int kNow = 8;
 
-  // What the caller's clock shows now, given what it showed when the call began.
-  class CallersClock {
-   public:
-    explicit CallersClock(const LeaseTerms& terms) : terms_(terms) {}
-    [[nodiscard]] Instant now() const {
-      return terms_.clock + (std::chrono::steady_clock::now() - begin_);
-    }
-    [[nodiscard]] std::int64_t since_1970() const {
-      return std::chrono::floor<std::chrono::milliseconds>(now().time_since_epoch()).count();
-    }
-    // Below 0: nothing is compared.
-    [[nodiscard]] std::int64_t max_skew() const {
-      return terms_.clock == Instant{} ? -1 : terms_.max_skew.count();
-    }
-
-   private:
-    const LeaseTerms& terms_;
-    const SteadyTime begin_ = std::chrono::steady_clock::now();
-  };
-
   Result<void> do_create_pool(std::string_view pool, std::int64_t workers) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
@@ -98,7 +79,7 @@ class Workers final : public LeaseTable {
                         values_of<Engine>(Name{pool}, request.token, request.now, request.units,
                                           request.now + request.max_drift, Name{request.holder},
                                           std::int64_t{request.terms.held.count()},
-                                          clock.since_1970(), clock.max_skew()),
+                                          since_1970(clock.now()), clock.max_skew()),
                         *until, "lease a worker id from");
       if (!rows) return std::unexpected(rows.error());
       if (!rows->empty()) {
@@ -126,7 +107,7 @@ class Workers final : public LeaseTable {
           database_.run(sql_.extend,
                         values_of<Engine>(Name{pool}, lease.worker, lease.token, lease.generation,
                                           lease.to, nonce, std::int64_t{terms.held.count()},
-                                          clock.since_1970(), clock.max_skew(), to),
+                                          since_1970(clock.now()), clock.max_skew(), to),
                         *until, "extend a lease in");
       if (!rows) return std::unexpected(rows.error());
       if (rows->found() != 0) {

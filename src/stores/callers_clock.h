@@ -1,0 +1,35 @@
+// CallersClock: the clock of those who ask for a lease, where the server has one of its own.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "idmint/clock.h"
+#include "ids/lease_table.h"
+
+namespace idmint::stores {
+
+// In ms.
+[[nodiscard]] inline std::int64_t since_1970(Instant at) {
+  return std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()).count();
+}
+
+// What the caller's clock shows now, given what it showed when the call began. `terms` must outlive
+// it.
+class CallersClock {
+ public:
+  explicit CallersClock(const LeaseTerms& terms) : terms_(terms) {}
+  [[nodiscard]] Instant now() const {
+    return terms_.clock + (std::chrono::steady_clock::now() - begin_);
+  }
+  // In ms; below 0: nothing is compared.
+  [[nodiscard]] std::int64_t max_skew() const {
+    return terms_.clock == Instant{} ? -1 : terms_.max_skew.count();
+  }
+
+ private:
+  const LeaseTerms& terms_;
+  const SteadyTime begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace idmint::stores

@@ -1,0 +1,32 @@
+// Waiting for the socket of a connection.
+#pragma once
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+#include "idmint/clock.h"
+
+namespace idmint::stores {
+
+// What is ready of a socket; 0: nothing, and the deadline has passed.
+[[nodiscard]] inline short wait_for_socket(int socket, short events, SteadyTime until) {
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now())
+            .count();
+    pollfd one{.fd = socket, .events = events, .revents = 0};
+    const int ready = ::poll(
+        &one, 1,
+        static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max())));
+    if (ready > 0) return one.revents;
+    if (ready < 0 && errno != EINTR) return POLLERR;
+    if (left <= 0) return 0;
+  }
+}
+
+}  // namespace idmint::stores
