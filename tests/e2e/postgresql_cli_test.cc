@@ -4,45 +4,23 @@
 
 #include <string>
 
-#include "tests/e2e/cli.h"
+#include "tests/e2e/store_cli.h"
 #include "tests/servers/postgresql.h"
 
 namespace idmint::e2e {
 namespace {
 
 using servers::PostgresqlServer;
-using testing::AllOf;
 using testing::HasSubstr;
 
-TEST_F(Cli, EveryStrategyButGaplessWorksOverPostgresql) {
+TEST_F(StoreCli, EveryStrategyButGaplessWorksOverPostgresql) {
   const PostgresqlServer server;
-  const std::string store = "export IDMINT_STORE='" + server.database("shop") + "'\n";
-  output(store + R"(
-      idmint create orders --start 1000 --max 5000
-      idmint create accounts --strategy striped --stripes 100 --max 100000
-      idmint create parts --strategy interleaved --stripes 7
-      idmint create tickets --strategy cached
-      idmint create cards --strategy random --max 999999
-      idmint create codes --strategy permuted --max 999999
-      idmint create web --kind pool --layout twitter --workers 16)");
-  EXPECT_EQ(output(store + "idmint next orders -n 3; idmint next orders"),
-            "1000\n1001\n1002\n1003\n");
-  for (const char* const name : {"accounts", "parts", "tickets", "cards", "codes", "web"}) {
-    const std::string ten =
-        output(store + "(idmint next " + name + " -n 5; idmint next " + name + " -n 5) | sort -u");
-    EXPECT_EQ(lines_of(ten).size(), 10U) << name;
-  }
-  EXPECT_EQ(run(store + "idmint create bills --strategy gapless").status, 12);
-  output(store + "idmint raise orders --past 4999 --yes; idmint alter orders --max 5001");
-  EXPECT_EQ(output(store + "idmint next orders -n 2"), "5000\n5001\n");
-  EXPECT_EQ(run(store + "idmint next orders").status, 6);
-  output(store + "idmint retire orders --yes");
-  EXPECT_EQ(run(store + "idmint next orders").status, 5);
+  expect_every_strategy_but_gapless(server.database("shop"));
 }
 
-TEST_F(Cli, WhatOthersCountInPostgresqlIsAdoptedAndPassed) {
+TEST_F(StoreCli, WhatOthersCountInPostgresqlIsAdoptedAndPassed) {
   const PostgresqlServer server;
-  const std::string store = "export IDMINT_STORE='" + server.database("shop") + "'\n";
+  const std::string store = naming(server.database("shop"));
   server.run(
       "CREATE TABLE counters (name text PRIMARY KEY, n bigint NOT NULL);"
       "INSERT INTO counters VALUES ('orders', 1000);"
@@ -77,40 +55,27 @@ TEST_F(Cli, WhatOthersCountInPostgresqlIsAdoptedAndPassed) {
   EXPECT_EQ(run(store + "idmint raise bolts --past 600 --uri sqlite:x.db").status, 2);
 }
 
-TEST_F(Cli, LibpqIsLoadedOnlyWhenAUrlAsksForIt) {
+TEST_F(StoreCli, LibpqIsLoadedOnlyWhenAUrlAsksForIt) {
   const PostgresqlServer server;
   output("idmint create orders --store '" + server.database("ids") + "'");
-  const auto loads = [&](const std::string& command) {
-    return output("rm -f loader.*\nLD_DEBUG=files LD_DEBUG_OUTPUT=loader " + command +
-                  " >/dev/null\ncat loader.* | grep -c 'calling init: .*libpq' || true");
-  };
-  EXPECT_EQ(loads("idmint next uuid7"), "0\n");
-  EXPECT_EQ(loads("idmint next orders --store '" + server.url("ids") + "'"), "1\n");
+  EXPECT_EQ(loads("libpq", "idmint next uuid7"), "0\n");
+  EXPECT_EQ(loads("libpq", "idmint next orders --store '" + server.url("ids") + "'"), "1\n");
 }
 
-TEST_F(Cli, AfterAFailOverNothingIsGivenUntilAllIsRaised) {
+TEST_F(StoreCli, AfterAFailOverNothingIsGivenUntilAllIsRaised) {
   PostgresqlServer primary;
   primary.database("ids");
   const PostgresqlServer standby(PostgresqlServer::StandbyOf{primary});
-  const std::string store =
-      "export IDMINT_STORE='postgresql://postgres@127.0.0.1:" + std::to_string(primary.port()) +
-      ",127.0.0.1:" + std::to_string(standby.port()) + "/ids'\n";
+  const std::string url = "postgresql://postgres@127.0.0.1:" + std::to_string(primary.port()) +
+                          ",127.0.0.1:" + std::to_string(standby.port()) + "/ids";
+  const std::string store = naming(url);
   output(store + "idmint create orders; idmint next orders");
   standby.catch_up(primary);
   standby.cut_off();
   EXPECT_EQ(output(store + "idmint next orders -n 3"), "2\n3\n4\n");
   primary.kill();
   standby.promote();
-  const Ended refused = run(store + "idmint next orders");
-  EXPECT_EQ(refused.status, 5);
-  EXPECT_THAT(refused.err,
-              AllOf(HasSubstr("a standby was promoted"), HasSubstr("idmint raise --all --past N")));
-  EXPECT_EQ(run(store + "idmint create more").status, 5);
-  const Ended doctor = run(store + "idmint doctor");
-  EXPECT_NE(doctor.status, 0);
-  EXPECT_THAT(doctor.out, HasSubstr("a standby was promoted"));
-  EXPECT_EQ(run(store + "idmint raise --all --past 100").status, 0);
-  EXPECT_EQ(output(store + "idmint next orders"), "101\n");
+  expect_nothing_until_raised(url, "a standby was promoted");
 }
 
 }  // namespace
