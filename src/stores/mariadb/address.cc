@@ -45,25 +45,21 @@ Result<Address> parse_address(std::string_view url) {
   const auto unreadable = [&](const std::string& why) {
     return refuse(address.shown + ": " + why + "; write mysql://USER@HOST:PORT/DATABASE");
   };
-  const std::size_t begin = url.find("://");
-  if (begin == std::string_view::npos) return unreadable("not the URL of a database");
-  std::string_view rest = url.substr(begin + 3);
-  rest = rest.substr(0, rest.find('?'));
-  std::string_view hosts = rest.substr(0, rest.find('/'));
-  if (hosts.size() < rest.size()) address.database = percent_decoded(rest.substr(hosts.size() + 1));
+  const std::optional<UrlParts> parts = url_parts(url);
+  if (!parts) return unreadable("not the URL of a database");
+  address.database = percent_decoded(parts->path);
   if (address.database.empty()) return unreadable("it names no database");
-  if (const std::size_t at = hosts.rfind('@'); at != std::string_view::npos) {
-    const std::string_view user = hosts.substr(0, at);
-    const std::size_t colon = std::min(user.find(':'), user.size());
-    address.user = percent_decoded(user.substr(0, colon));
-    if (colon < user.size()) address.password = percent_decoded(user.substr(colon + 1));
-    hosts.remove_prefix(at + 1);
+  if (parts->has_user) {
+    const std::size_t colon = std::min(parts->user.find(':'), parts->user.size());
+    address.user = percent_decoded(parts->user.substr(0, colon));
+    if (colon < parts->user.size())
+      address.password = percent_decoded(parts->user.substr(colon + 1));
   }
   std::string socket;
   each_option(url, [&](std::string_view name, std::string_view value) {
     if (name == "socket") socket = percent_decoded(value);
   });
-  for (;;) {
+  for (std::string_view hosts = parts->hosts;;) {
     const std::string_view host = hosts.substr(0, hosts.find(','));
     std::optional<Server> server = server_in(host);
     if (!server) return unreadable("the server " + std::string(host) + " has no such form");

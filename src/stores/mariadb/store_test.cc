@@ -110,6 +110,17 @@ TEST(MariadbSettings, AnotherProgramsTablesAreLeftAlone) {
 
 // ---- who may
 
+TEST(MariadbSettings, UrlsThatCannotBeMeantAreRefused) {
+  for (const char* const url :
+       {"mysql:h/ids", "mysql:a://h/ids", "mysql://", "mysql://h", "mysql://h/", "mysql://h:0/ids",
+        "mysql://h:x/ids", "mysql://h:65536/ids", "mysql://[::1/ids", "mysql://[::1]x/ids",
+        "mysql://u:ge@heim@h/ids", "mysql://u:ge/heim@h/ids", "mysql://u:geheim@h/ids?ssl=1"}) {
+    const auto refused = Store::open(url);
+    EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << url;
+    EXPECT_THAT(fakes::why(refused), Not(HasSubstr("heim"))) << url;
+  }
+}
+
 TEST(MariadbUsers, AWrongPasswordIsRefusedAndNoneIsShown) {
   const MariadbServer& server = servers::mariadb_server();
   with_counter(server.database("users"));

@@ -53,33 +53,24 @@ Result<Address> parse_address(std::string_view url) {
                   "; give one such as redis://HOST, redis://USER:PASSWORD@HOST:6379/0 or "
                   "rediss://HOST");
   };
-  std::string_view rest = url.substr(std::min(url.find("://"), url.size()));
-  if (rest.empty()) return refuse_url("there is no // behind the colon");
-  rest.remove_prefix(3);
-  if (const std::size_t at = rest.substr(0, rest.find('/')).rfind('@');
-      at != std::string_view::npos) {
-    const std::string_view user = rest.substr(0, at);
-    rest.remove_prefix(at + 1);
-    const std::size_t colon = std::min(user.find(':'), user.size());
-    address.user = percent_decoded(user.substr(0, colon));
-    address.password = percent_decoded(user.substr(std::min(colon + 1, user.size())));
-  }
-  const std::string_view hosts = rest.substr(0, rest.find_first_of("/?"));
-  std::string_view path = rest.substr(hosts.size());
-  path = path.substr(0, path.find('?'));
-  if (path.starts_with('/')) path.remove_prefix(1);
+  const std::optional<UrlParts> parts = url_parts(url);
+  if (!parts) return refuse_url("there is no // behind the colon");
+  const std::size_t colon = std::min(parts->user.find(':'), parts->user.size());
+  address.user = percent_decoded(parts->user.substr(0, colon));
+  address.password = percent_decoded(parts->user.substr(std::min(colon + 1, parts->user.size())));
   if (const char* const password = std::getenv("REDISCLI_AUTH");
       password != nullptr && address.password.empty())
     address.password = password;
-  for (std::size_t begin = 0; begin <= hosts.size();) {
-    const std::size_t end = std::min(hosts.find(',', begin), hosts.size());
-    std::optional<Host> host = host_in(hosts.substr(begin, end - begin));
+  for (std::size_t begin = 0; begin <= parts->hosts.size();) {
+    const std::size_t end = std::min(parts->hosts.find(',', begin), parts->hosts.size());
+    std::optional<Host> host = host_in(parts->hosts.substr(begin, end - begin));
     if (!host) return refuse_url("it has to name a host, or HOST:PORT");
     address.servers.push_back(*std::move(host));
     begin = end + 1;
   }
   constexpr int kMostDatabases = 1'000'000'000;
-  const std::optional<int> database = path.empty() ? 0 : number_in(path, kMostDatabases);
+  const std::optional<int> database =
+      parts->path.empty() ? 0 : number_in(parts->path, kMostDatabases);
   if (!database) return refuse_url("a database of Redis is a number, such as /0");
   address.database = *database;
   bool has_option = false;

@@ -152,7 +152,7 @@ TEST(RedisSettings, ADatabaseThatIsNotThereIsNamed) {
 
 TEST(RedisSettings, UrlsThatCannotBeMeantAreRefused) {
   for (const char* const url :
-       {"redis:h", "redis://", "redis:///0", "redis://h:0", "redis://h:x", "redis://h:65536",
+       {"redis:h", "redis:a://h", "redis://", "redis:///0", "redis://h:0", "redis://h:x", "redis://h:65536",
         "redis://[::1", "redis://[::1]x", "redis://h,,g", "redis://h/ids", "redis://h/-1",
         "redis://h/1/2", "redis://u:ge@heim@h", "redis://u:ge/heim@h", "redis://u:geheim@h?tls=1",
         "redis://h?tls_ca=/a.pem", "rediss://u:geheim@h?tls_cert=/a.pem"}) {
