@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -12,6 +13,7 @@
 #include "idmint/form.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
+#include "idmint/uuid.h"
 
 namespace idmint {
 
@@ -72,6 +74,21 @@ enum class Guarantee : std::uint8_t {
 // "all", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
 
+// The move of a sequence from one store to another (move_sequence()), as the definition in either of
+// them has it. A definition that arrived has none.
+struct Move {
+  enum class Stage : std::uint8_t {
+    kLeaving,   // in the source: values come until the counters are closed, and then no more
+    kGone,      // in the source: it is moved, and retired here
+    kArriving,  // in the target: the name is taken, and no value comes yet
+  };
+  Stage stage = Stage::kLeaving;
+  Uuid store{};       // the id of the other store
+  std::string url{};  // the URL of the other store, as it was opened, without passwords
+
+  friend bool operator==(const Move&, const Move&) = default;
+};
+
 // A sequence of integers.
 struct SequenceDefinition {
   std::string name{};
@@ -89,6 +106,7 @@ struct SequenceDefinition {
   // kCounter, kCached, kStriped: the record of another program that holds the next value, in a
   // syntax of the store (docs/mongodb-adopt.md has MongoDB's). Empty: idmint keeps its own record.
   std::string adopted{};
+  std::optional<Move> move{};  // written by move_sequence() alone
 
   static constexpr std::int64_t kMaxStripes = 100'000;
 
@@ -130,7 +148,9 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 // - each stripe has at least one value;
 // - the members that its strategy does not use have their defaults;
 // - the form is valid for integers and has room for `last`;
-// - `adopted` is printable and has at most 1000 bytes; the store parses it at creation.
+// - `adopted` is printable and has at most 1000 bytes; the store parses it at creation;
+// - `move` names a store by its id and a URL of at most 1000 printable bytes; if and only if it is
+//   kGone the sequence is retired.
 // For a pool:
 // - the layout has room for its worker ids, at most kMaxWorkers;
 // - the form is valid for Snowflake ids.

@@ -63,6 +63,7 @@ void add_next(CLI::App& command) {
   add_timeout(command, next_options.timeout, "5s");
   add_numbers(command);
   add_store(command, Stays::kNo);
+  add_also(command);
 }
 
 // The batch of a local generator: small enough for the processor's cache.

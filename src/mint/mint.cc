@@ -1,7 +1,6 @@
 #include "idmint/mint.h"
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <utility>
 
@@ -14,58 +13,13 @@
 #include "mint/data_folder.h"
 #include "mint/formats.h"
 #include "mint/pool_source.h"
+#include "mint/sequence_source.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 
 namespace idmint {
 
 namespace {
-
-// ---- sequences
-
-class SequenceSource final : public Source {
- public:
-  SequenceSource(std::shared_ptr<Store> store, std::unique_ptr<Sequence> sequence)
-      : store_(std::move(store)),
-        sequence_(std::move(sequence)),
-        declaration_{sequence_->definition().name,
-                     "integer",
-                     guarantee(sequence_->definition().strategy),
-                     std::string(order(sequence_->definition().strategy)),
-                     std::to_string(sequence_->definition().first) + " to " +
-                         std::to_string(sequence_->definition().last) + ", kept in " +
-                         std::string(store_->url()),
-                     sequence_->definition().form,
-                     sequence_->definition().largest_count} {}
-
-  const Declaration& declaration() const noexcept override { return declaration_; }
-
-  Result<void> next(std::span<Id> out) override { return next(out, SteadyTime::max()); }
-
-  Result<void> next(std::span<Id> out, SteadyTime until) override {
-    if (out.size() == 1) {  // a buffer for several values costs more than a value of a cached range
-      std::int64_t value = 0;
-      if (Result<void> filled = sequence_->next({&value, 1}, until); !filled) return filled;
-      out.front() = value;
-      return {};
-    }
-    // All in one call, because the promise of order holds for each call.
-    std::array<std::int64_t, 64> few{};
-    std::vector<std::int64_t> many(out.size() > few.size() ? out.size() : 0);
-    const std::span<std::int64_t> values = many.empty() ? std::span(few).first(out.size()) : many;
-    if (Result<void> filled = sequence_->next(values, until); !filled) return filled;
-    std::ranges::copy(values, out.begin());
-    return {};
-  }
-
-  Sequence* sequence() noexcept override { return sequence_.get(); }
-  bool waits() const noexcept override { return true; }
-
- private:
-  const std::shared_ptr<Store> store_;  // outlives the sequence
-  const std::unique_ptr<Sequence> sequence_;
-  const Declaration declaration_;
-};
 
 // In quotes, truncated if it is long.
 std::string quoted_start(std::string_view text) {
@@ -78,13 +32,21 @@ std::string quoted_start(std::string_view text) {
 
 struct Mint::State {
   State(MintOptions its_options, Clock& its_clock, Entropy& its_entropy)
-      : options(std::move(its_options)), clock(its_clock), entropy(its_entropy) {}
+      : options(std::move(its_options)),
+        clock(its_clock),
+        entropy(its_entropy),
+        others(options.also, [this](const std::string& where, SteadyTime until) {
+          StoreOptions store_options = options.store_options;
+          store_options.create = false;
+          return open_at(where, std::move(store_options), until);
+        }) {}
 
   const MintOptions options;
   Clock& clock;
   Entropy& entropy;
   BoundedMutex mutex;
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
+  OtherStores others;
 
   [[nodiscard]] MadeWith made_with() const { return {options, clock, entropy}; }
 
@@ -93,6 +55,25 @@ struct Mint::State {
     const Result<std::filesystem::path> data = data_folder();
     if (!data) return std::unexpected(data.error());
     return sqlite_url((*data / "ids.db").string());
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Store>> open_at(const std::string& where,
+                                                       StoreOptions store_options,
+                                                       SteadyTime until) const {
+    store_options.until = std::min(store_options.until, until);
+    const Result<std::filesystem::path> data = data_folder();
+    const std::string trust_folder = data ? data->string() : "";
+    if (store_options.trust_folder.empty()) store_options.trust_folder = trust_folder;
+    return Store::open(where, store_options, entropy);
+  }
+
+  // The sequence at its place. The executor and the deadline are those of the options.
+  [[nodiscard]] Result<PlacedSequence> open_placed(PlacedDefinition at, SteadyTime until) {
+    const SequenceOptions sequence_options{.until = until, .executor = options.executor};
+    Result<std::unique_ptr<Sequence>> sequence =
+        open_defined(*at.store, std::move(at.found), sequence_options, clock, entropy);
+    if (!sequence) return std::unexpected(std::move(sequence.error()));
+    return PlacedSequence{.store = std::move(at.store), .sequence = *std::move(sequence)};
   }
 
   // The store, opened by the first call; created only if `make`. `name`: the definition to be
@@ -114,17 +95,14 @@ struct Mint::State {
     store_options.create =
         make && store_options.create && store_options.access == Access::kReadWrite;
     store_options.first_definition = name;
-    store_options.until = std::min(store_options.until, until);
-    const Result<std::filesystem::path> data = data_folder();
-    const std::string trust_folder = data ? data->string() : "";
-    if (store_options.trust_folder.empty()) store_options.trust_folder = trust_folder;
     if (store_options.create && options.store.empty()) {
+      const Result<std::filesystem::path> data = data_folder();
       if (!data) return std::unexpected(data.error());
       if (Result<void> made = make_folder(*data); !made) {
         return std::unexpected(std::move(made.error()));
       }
     }
-    Result<std::unique_ptr<Store>> opened = Store::open(*where, store_options, entropy);
+    Result<std::unique_ptr<Store>> opened = open_at(*where, store_options, until);
     if (!opened) {
       if (opened.error().code == Code::kInvalidArgument)
         opened.error().advice = {.remedy = Remedy::kSetOption, .values = {"store"}};
@@ -219,24 +197,30 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  const SequenceOptions sequence_options{.until = until, .executor = state_->options.executor};
-  Result<Definition> definition = find_definition(**store, name, until);
+  PlacedDefinition at{.store = *store, .found = find_definition(**store, name, until)};
+  at = state_->others.follow(std::move(at), until);
+  const Result<Definition>& definition = at.found;
   if (definition) {
     if (Result<void> taken = check_made(*definition, options); !taken)
       return std::unexpected(std::move(taken.error()));
   }
-  auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
+  const auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
   if (pool != nullptr && !pool->retired)
-    return make_pool_source(*std::move(store), std::move(*pool), options.window,
-                            state_->made_with());
-  Result<std::unique_ptr<Sequence>> sequence = open_defined(
-      **store, std::move(definition), sequence_options, state_->clock, state_->entropy);
-  if (!sequence) {
-    if (sequence.error().code == Code::kNotFound)
-      return std::unexpected(state_->unknown(name, true));
-    return std::unexpected(std::move(sequence.error()));
+    return make_pool_source(*std::move(store), *pool, options.window, state_->made_with());
+  Result<PlacedSequence> opened = state_->open_placed(std::move(at), until);
+  if (!opened) {
+    if (opened.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
+    return std::unexpected(std::move(opened.error()));
   }
-  return std::make_unique<SequenceSource>(*std::move(store), *std::move(sequence));
+  Reopen reopen;
+  if (!state_->others.empty())
+    reopen = [state = state_, first = *std::move(store),
+              name = std::string(name)](SteadyTime by) -> Result<PlacedSequence> {
+      PlacedDefinition now{.store = first, .found = find_definition(*first, name, by)};
+      return state->open_placed(state->others.follow(std::move(now), by), by);
+    };
+  return make_sequence_source(*std::move(opened), std::move(reopen), of_store.deadline,
+                              state_->clock);
 }
 
 Result<void> Mint::create(const Definition& definition,
@@ -260,7 +244,7 @@ Result<void> Mint::create(const Definition& definition,
                          state_->entropy);
 }
 
-// Runs `act` with the store of the sequence `name`.
+// Runs `act` with the store of the sequence `name`, or with the one to which it was moved.
 template <class Act>
 auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     -> decltype(act(std::declval<Store&>())) {
@@ -276,7 +260,10 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
     return std::unexpected(opened.error());
   }
-  auto done = act(**opened);
+  std::shared_ptr<Store> its = *opened;
+  if (!others.empty())
+    its = others.follow({its, find_definition(*its, name, until)}, until).store;
+  auto done = act(*its);
   if (!done && done.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
   return done;
 }

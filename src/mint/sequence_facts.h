@@ -56,7 +56,10 @@ struct Ends {
 }
 
 [[nodiscard]] inline std::string_view state_name(const SequenceStatus& status) noexcept {
-  if (is_retired(status.definition)) return "retired";
+  const auto* const sequence = std::get_if<SequenceDefinition>(&status.definition);
+  const bool moves = sequence != nullptr && sequence->move.has_value();
+  if (is_retired(status.definition)) return moves ? "moved" : "retired";
+  if (moves && status.error) return "moving";
   if (status.error && status.error->code == Code::kFailedPrecondition) return "closed";
   if (status.error && status.error->code != Code::kUnavailable) return "damaged";
   if (status.left != 0) return "open";

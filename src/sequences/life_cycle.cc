@@ -21,7 +21,37 @@
 
 namespace idmint {
 
+Error refuse_moved(const Store& store, const SequenceDefinition& moving) {
+  const Move& move = *moving.move;
+  const std::string here(store.url());
+  const auto under_way = [&](const std::string& what, const std::string& from,
+                             const std::string& to) {
+    return error_at(store, Code::kUnavailable, moving,
+                    what + "; ask again when that is done, and if it was cut off finish it",
+                    {Remedy::kFinishMove, moving.name, {from, to}});
+  };
+  switch (move.stage) {
+    case Move::Stage::kLeaving:
+      return under_way("it is being moved to " + move.url, here, move.url);
+    case Move::Stage::kArriving:
+      return under_way("it is being moved here from " + move.url, move.url, here);
+    case Move::Stage::kGone:
+      break;
+  }
+  return error_at(store, Code::kFailedPrecondition, moving,
+                  "it was moved to " + move.url +
+                      "; ask that store, or give it to the program as one where it may go on",
+                  {Remedy::kFollowMove, moving.name, {move.url}});
+}
+
+std::optional<Error> moved_away(const Store& store, const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  if (sequence == nullptr || !sequence->move) return std::nullopt;
+  return refuse_moved(store, *sequence);
+}
+
 Error refuse_retired(const Store& store, const Definition& retired, std::string_view so) {
+  if (std::optional<Error> moved = moved_away(store, retired)) return *std::move(moved);
   return error_at(store, Code::kFailedPrecondition, retired, "it is retired, " + std::string(so));
 }
 
@@ -145,6 +175,7 @@ Error defined_otherwise(const Store& store, const Definition& there, const Defin
 }  // namespace
 
 Result<void> must_agree(const Store& store, const Definition& there, Definition here) {
+  if (std::optional<Error> moved = moved_away(store, there)) return std::unexpected(*moved);
   if (is_retired(there) && !is_retired(here)) {
     return std::unexpected(
         refuse_retired(store, there, "and its name is not given again; use another"));
@@ -214,6 +245,8 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
   };
   if (definition.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
+  if (definition.move)
+    return refuse(Code::kInvalidArgument, "it cannot be made while it moves: create it, then move it");
   if (auto offered = offers(store, definition); !offered) return offered;
   if (definition.strategy == Strategy::kGapless) {
     if (auto possible = has_transactions(store, definition); !possible) return possible;
@@ -275,6 +308,7 @@ Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, s
           store, *there,
           "so no value comes from it any more, wherever it ends; go on with a new sequence"));
     }
+    if (std::optional<Error> moved = moved_away(store, *there)) return std::unexpected(*moved);
     const auto* const found = std::get_if<SequenceDefinition>(&*there);
     if (found == nullptr)
       return refuse(Code::kInvalidArgument,
@@ -369,6 +403,7 @@ Result<void> retire_sequence(Store& store, std::string_view name) {
     const Result<Definition> found = find_definition(store, name);
     if (!found) return std::unexpected(found.error());
     if (is_retired(*found)) return {};
+    if (std::optional<Error> moved = moved_away(store, *found)) return std::unexpected(*moved);
     if (auto offered = offers(store, *found); !offered) return offered;
     // The counters come first, because the definition stops no running process.
     const auto close = [&](const auto& its) { return close_values(store, its); };
@@ -422,11 +457,14 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
                    "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
                        " yet: an extension was cut off; finish it",
                    {Remedy::kAlterSequence, its.name, {std::to_string(its.last)}});
-    if (counter.closed && !status.error)
+    if (counter.closed && !status.error && its.move) {
+      status.error = refuse_moved(store, its);
+    } else if (counter.closed && !status.error) {
       status.error = error_at(store, Code::kFailedPrecondition, its.name,
                               "counter " + counter.name +
                                   " is closed, by a retire that was cut off or by hand; retire the "
                                   "sequence, and go on with another");
+    }
   }
   if (counters->size() == 1) status.next = counters->front().next;
   if (its.strategy == Strategy::kPermuted && counters->front().left() > 0)
@@ -457,6 +495,11 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition, Stead
       status.adopted_from = adoption->place_of(sequence->adopted);
   Result<void> done = offers(store, its);
   const auto read = [&](const auto& kind) { return read_status(store, kind, until, status); };
+  const auto* const moving = std::get_if<SequenceDefinition>(&its);
+  if (moving != nullptr && moving->move && moving->move->stage == Move::Stage::kArriving) {
+    status.error = refuse_moved(store, *moving);  // its counters may not be there yet
+    return status;
+  }
   if (done) done = std::visit(read, its);
   if (done) return status;
   if (concerns_all(done.error().code)) return std::unexpected(done.error());

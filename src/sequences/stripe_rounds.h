@@ -33,7 +33,7 @@ class StripeRounds final : public Rounds {
   static constexpr int kMostUnavailable = 3;
 
   // `stripes` are the counters of the definition, as read. All references must outlive it.
-  StripeRounds(CounterStore& store, const SequenceDefinition& definition,
+  StripeRounds(Store& store, const SequenceDefinition& definition,
                std::span<const CounterState> stripes, Clock& clock, Entropy& entropy);
 
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
@@ -57,7 +57,7 @@ class StripeRounds final : public Rounds {
   void forget(std::size_t place);
   [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
 
-  CounterStore& store_;
+  Store& store_;
   const SequenceDefinition& definition_;
   Clock& clock_;
   Entropy& entropy_;

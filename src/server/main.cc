@@ -64,6 +64,7 @@ struct CommandLine {
   std::string config{};
   bool check = false;
   std::vector<std::string> stores{};
+  std::vector<std::string> also{};
   std::vector<std::string> redis{};
   std::vector<std::string> http{};
 };
@@ -102,6 +103,7 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
       settings.stores.push_back(*std::move(named));
     }
   }
+  if (!line.also.empty()) settings.also = line.also;
   if (!line.redis.empty() || !line.http.empty()) {
     settings.redis = line.redis;
     settings.http = line.http;
@@ -160,6 +162,13 @@ Result<ServerOptions> options_of(const Settings& settings, const std::vector<Lis
     if (!store) return std::unexpected(std::move(store.error()));
     options.stores.push_back(*std::move(store));
   }
+  for (const std::string& given : settings.also) {
+    const Result<std::string> url = url_given("--also", given);
+    if (!url) return std::unexpected(url.error());
+    if (store_kind(*url) == nullptr)
+      return refuse("--also " + redacted(*url) + " is not the URL of a store");
+    for (ServedStore& store : options.stores) store.mint.also.push_back(*url);
+  }
   for (const std::string& at : settings.redis) options.listen.push_back({Protocol::kRedis, at});
   for (const std::string& at : settings.http) options.listen.push_back({Protocol::kHttp, at});
   options.listen.insert(options.listen.end(), sockets.begin(), sockets.end());
@@ -185,7 +194,8 @@ Result<void> check(const ServerOptions& options) {
 
 // What a running server cannot take over.
 bool needs_restart(const Settings& now, const Settings& then) {
-  return now.store != then.store || now.stores != then.stores || now.redis != then.redis ||
+  return now.store != then.store || now.stores != then.stores || now.also != then.also ||
+         now.redis != then.redis ||
          now.http != then.http || now.max_connections != then.max_connections ||
          now.drain_seconds != then.drain_seconds;
 }
@@ -297,6 +307,11 @@ int run(std::span<const char* const> words) {
          "postgresql://HOST,.../DB, mysql://HOST,.../DB, env:NAME, file:PATH; or IDMINT_STORE (the "
          "default store of "
          "idmint). As NAME=URL a further one, whose sources are NAME/SOURCE; again for more")
+      ->type_name("URL")
+      ->allow_extra_args(false);
+  app.add_option("--also", line.also,
+                 "A store where sequences of the others go on that were moved there (idmint move); "
+                 "or IDMINT_ALSO; again for more")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--redis", line.redis,

@@ -25,8 +25,9 @@ struct Key {
   Into into;
 };
 
-std::array<Key, 10> keys_of(Settings& s) {
+std::array<Key, 11> keys_of(Settings& s) {
   return {Key{"store", &s.store},
+          Key{"also", &s.also},
           Key{"redis", &s.redis},
           Key{"http", &s.http},
           Key{"max_connections", &s.max_connections},
@@ -42,9 +43,11 @@ std::array<Key, 10> keys_of(Settings& s) {
 struct Variable {
   const char* name;
   std::string_view key;
+  char between = ',';  // the elements of a list
 };
 constexpr std::array kVariables{
     Variable{"IDMINT_STORE", "store"},
+    Variable{"IDMINT_ALSO", "also", ' '},
     Variable{"IDMINTD_REDIS", "redis"},
     Variable{"IDMINTD_HTTP", "http"},
     Variable{"IDMINTD_MAX_CONNECTIONS", "max_connections"},
@@ -255,7 +258,7 @@ class Reader {
   }
 
   Settings& settings_;
-  const std::array<Key, 10> keys_;
+  const std::array<Key, 11> keys_;
   std::vector<Fault> faults_;
 };
 
@@ -287,7 +290,7 @@ std::vector<Error> read_environment(const std::function<const char*(const char* 
     if (std::holds_alternative<Texts*>(found->into)) {
       Texts texts;
       for (std::size_t begin = 0; begin <= text.size();) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
+        const std::size_t end = std::min(text.find(variable.between, begin), text.size());
         if (end > begin) texts.emplace_back(text.substr(begin, end - begin));
         begin = end + 1;
       }

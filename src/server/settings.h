@@ -1,6 +1,7 @@
 // Settings: what the daemon is told, by a file of TOML and by variables of the environment.
 //
 //   store = "sqlite:/var/lib/idmint/ids.db"         # or env:NAME, file:PATH
+//   also = ["postgresql://db/ids"]                  # where sequences go on that are moved
 //   redis = ["127.0.0.1:7379", "tls:0.0.0.0:7389"]  # or unix:PATH
 //   http = ["127.0.0.1:7380"]
 //   max_connections = 20000
@@ -45,6 +46,7 @@ namespace idmint::server {
 struct Settings {
   std::string store{};                                        // as given; empty: the default store
   std::vector<std::pair<std::string, std::string>> stores{};  // names and URLs, as given
+  std::vector<std::string> also{};                            // URLs, as given
   std::vector<std::string> redis{};
   std::vector<std::string> http{};
   std::optional<std::int64_t> max_connections{};
@@ -61,7 +63,7 @@ inline constexpr std::size_t kLongestSettings = std::size_t{1} << 20;
 [[nodiscard]] std::vector<Error> read_toml(std::string_view text, Settings& settings);
 
 // Applies the variables that override the file. `value_of` returns null for an unset one. Commas
-// separate the elements of lists. Returns the errors likewise.
+// separate the elements of lists, and blanks those of IDMINT_ALSO, as a URL may have commas. Returns the errors likewise.
 [[nodiscard]] std::vector<Error> read_environment(
     const std::function<const char*(const char* name)>& value_of, Settings& settings);
 

@@ -171,6 +171,7 @@ TEST(SettingsEnvironment, OverridesTheFile) {
   ASSERT_THAT(read_toml("redis = [\"a\"]\nmax_connections = 5\nstore = \"x\"", settings),
               IsEmpty());
   const std::map<std::string, std::string> set{{"IDMINTD_REDIS", "127.0.0.1:1,unix:/r"},
+                                               {"IDMINT_ALSO", "mongodb://a,b/ids  sqlite:x"},
                                                {"IDMINTD_MAX_CONNECTIONS", "6"},
                                                {"IDMINTD_LOG_LEVEL", "info"},
                                                {"IDMINT_STORE", ""}};
@@ -180,6 +181,7 @@ TEST(SettingsEnvironment, OverridesTheFile) {
   };
   EXPECT_THAT(read_environment(value_of, settings), IsEmpty());
   EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "unix:/r"));
+  EXPECT_THAT(settings.also, ElementsAre("mongodb://a,b/ids", "sqlite:x"));
   EXPECT_EQ(settings.max_connections, 6);
   EXPECT_EQ(settings.log.level, LogSettings::Level::kInfo);
   EXPECT_EQ(settings.store, "x") << "an empty variable is none";

@@ -48,9 +48,18 @@ const Row& row_of(Strategy strategy) noexcept {
   return row != kStrategies.end() ? *row : kNone;
 }
 
-constexpr std::array<std::string_view, 16> kFields = {
-    "name",   "strategy", "first", "last",   "stripes", "step",    "key",     "largest_count",
-    "prefix", "encoding", "check", "digits", "width",   "retired", "adopted", "layout"};
+constexpr std::array<std::string_view, 19> kFields = {
+    "name",    "strategy", "first",   "last",   "stripes", "step",       "key",
+    "prefix",  "encoding", "check",   "digits", "width",   "retired",    "largest_count",
+    "adopted", "layout",   "move",    "move_store", "move_url"};
+
+struct StageName {
+  Move::Stage stage;
+  std::string_view name;
+};
+constexpr std::array kStages = {StageName{Move::Stage::kLeaving, "leaving"},
+                                StageName{Move::Stage::kGone, "gone"},
+                                StageName{Move::Stage::kArriving, "arriving"}};
 
 std::unexpected<Error> damaged(std::string why) {
   return std::unexpected(stores::damaged_definition(std::move(why)));
@@ -206,6 +215,24 @@ Result<void> validate_adopted(const SequenceDefinition& definition) {
   return {};
 }
 
+// The URL goes into messages and commands.
+Result<void> validate_move(const SequenceDefinition& definition) {
+  constexpr std::size_t kLongest = 1000;
+  if (!definition.move) return {};
+  const Move& move = *definition.move;
+  const std::string sequence = titled(definition);
+  if (move.url.empty() || move.url.size() > kLongest || escaped(move.url) != move.url)
+    return refuse(sequence + " cannot move to or from " + stores::shown(move.url) +
+                  ": the URL of a store has 1 to 1000 bytes of UTF-8, all of which can be seen");
+  if (move.store == Uuid{})
+    return refuse(sequence + " moves to or from a store without an id: give one that has an id");
+  if ((move.stage == Move::Stage::kGone) != definition.retired)
+    return refuse(sequence +
+                  " is retired, or moved to another store, but not both: a sequence that was "
+                  "moved is retired where it was");
+  return {};
+}
+
 // A value that does not fit the form would print like another value.
 Result<void> validate_form(const SequenceDefinition& definition) {
   const std::string sequence = titled(definition);
@@ -296,6 +323,7 @@ Result<void> validate(const SequenceDefinition& sequence) {
   if (Result<void> ok = validate_largest_count(sequence, sequence.largest_count); !ok) return ok;
   if (Result<void> ok = validate_values(sequence); !ok) return ok;
   if (Result<void> ok = validate_adopted(sequence); !ok) return ok;
+  if (Result<void> ok = validate_move(sequence); !ok) return ok;
   return validate_form(sequence);
 }
 
@@ -343,6 +371,11 @@ Json json_of(const SequenceDefinition& sequence) {
   write(json, "largest_count", sequence.largest_count, plain.largest_count);
   write_form(json, sequence.form, sequence.retired);
   write(json, "adopted", sequence.adopted, plain.adopted);
+  if (sequence.move) {
+    json["move"] = std::ranges::find(kStages, sequence.move->stage, &StageName::stage)->name;
+    json["move_store"] = sequence.move->store.to_string();
+    json["move_url"] = sequence.move->url;
+  }
   return json;
 }
 
@@ -382,6 +415,27 @@ Result<Form> form_from(const Json& object) {
   return form;
 }
 
+// All three fields, or none.
+Result<std::optional<Move>> move_from(const Json& object) {
+  constexpr std::array<std::string_view, 3> kOfMove = {"move", "move_store", "move_url"};
+  const auto there =
+      std::ranges::count_if(kOfMove, [&](std::string_view field) { return object.contains(field); });
+  if (there == 0) return std::nullopt;
+  std::string stage;
+  std::string store;
+  Move move;
+  if (there != std::ssize(kOfMove) || !read(object, "move", stage) ||
+      !read(object, "move_store", store) || !read(object, "move_url", move.url))
+    return wrong_type(object);
+  const auto* const row = std::ranges::find(kStages, stage, &StageName::name);
+  if (row == kStages.end()) return newer("the stage of a move " + stores::shown(stage));
+  move.stage = row->stage;
+  const Result<Uuid> id = Uuid::parse(store);
+  if (!id) return damaged("it moves to or from a store with the id " + stores::shown(store));
+  move.store = *id;
+  return move;
+}
+
 Result<Definition> sequence_from(const Json& object, std::string_view strategy) {
   SequenceDefinition sequence;
   if (!read(object, "name", sequence.name) || !read(object, "first", sequence.first) ||
@@ -396,6 +450,9 @@ Result<Definition> sequence_from(const Json& object, std::string_view strategy) 
   if (object.contains("adopted") && sequence.adopted.empty())
     return damaged("the record that it adopts has no name");
   if (object.contains("layout")) return damaged("it is a sequence with a layout");
+  Result<std::optional<Move>> move = move_from(object);
+  if (!move) return std::unexpected(std::move(move.error()));
+  sequence.move = *std::move(move);
   return sequence;
 }
 
@@ -408,7 +465,8 @@ Result<Definition> pool_from(const Json& object) {
       !read(object, "last", last) || !read(object, "largest_count", pool.largest_count) ||
       !read(object, "retired", pool.retired) || !read(object, "layout", layout))
     return wrong_type(object);
-  for (const std::string_view field : {"stripes", "step", "key", "adopted"})
+  for (const std::string_view field :
+       {"stripes", "step", "key", "adopted", "move", "move_store", "move_url"})
     if (object.contains(field)) return damaged("it is a pool with the field " + std::string(field));
   const Result<SnowflakeLayout> fields = parse_snowflake_layout(layout);
   if (!fields) return damaged(fields.error().message);

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/shell.h"
 #include "base/text.h"
@@ -143,10 +144,14 @@ Result<std::string> url_given(std::string_view option, const std::string& given)
 
 Result<void> read_url(CLI::Option& option) {
   if (option.empty()) return {};
-  Result<std::string> url = url_given(option.get_name(), option.results().front());
-  if (!url) return std::unexpected(std::move(url.error()));
+  std::vector<std::string> urls;
+  for (const std::string& given : option.results()) {
+    Result<std::string> url = url_given(option.get_name(), given);
+    if (!url) return std::unexpected(std::move(url.error()));
+    urls.push_back(*std::move(url));
+  }
   option.clear();
-  option.add_result(*std::move(url));
+  for (std::string& url : urls) option.add_result(std::move(url));
   option.run_callback();
   return {};
 }

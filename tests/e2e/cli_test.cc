@@ -1076,7 +1076,7 @@ bool quiet(const std::string& line) {
 TEST_F(Cli, EveryExampleOfTheHelpWorks) {
   int examples = 0;
   for (const std::string command :
-       {"", "next", "create", "raise", "alter", "retire", "list", "peek", "workers", "inspect",
+       {"", "next", "create", "raise", "alter", "retire", "move", "list", "peek", "workers", "inspect",
         "bounds", "convert", "check", "name", "formats", "completion", "version"}) {
     const std::string help = output("idmint " + command + " --help");
     EXPECT_THAT(help, HasSubstr("Examples:\n")) << command;
@@ -1094,7 +1094,7 @@ TEST_F(Cli, EveryExampleOfTheHelpWorks) {
 // But for examples, which are copied in one piece.
 TEST_F(Cli, TheHelpFitsEightyColumns) {
   for (const std::string command :
-       {"",      "next",    "create",  "raise",      "alter",   "retire",
+       {"",      "next",    "create",  "raise",      "alter",   "retire", "move",
         "list",  "peek",    "inspect", "bounds",     "convert", "check",
         "name",  "plan",    "bench",   "doctor",     "apply",   "insert",
         "sweep", "workers", "formats", "completion", "version", "plan-change"}) {

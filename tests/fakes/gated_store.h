@@ -40,6 +40,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     bool applied = false;
   };
 
+  GatedStore() = default;
+  GatedStore(const Uuid& id, std::string url) : id_(id), url_(std::move(url)) {}
+
   // From now on an advance or an insert waits, when it has begun, until open_gate(); or one, with
   // let_one_pass().
   void shut_gate() {
@@ -82,6 +85,17 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
       change_at_ = calls_ + n;
       change_ = std::move(change);
     });
+  }
+  // Before the n-th call, counted as above: what another process does, to this store too.
+  void before(std::size_t n, std::function<void()> act) {
+    set([&] {
+      act_at_ = calls_ + n;
+      act_ = std::move(act);
+    });
+  }
+  // It may hold less than it handed out (Store::doubt()).
+  void be_doubted(Error doubt) {
+    set([&] { doubt_ = std::move(doubt); });
   }
   // Every advance of this counter, until it is mended (nullopt).
   void fail_counter(const std::string& counter, const std::optional<Error>& error) {
@@ -146,12 +160,16 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
 
   // Store
   [[nodiscard]] const Uuid& id() const noexcept override { return id_; }
-  [[nodiscard]] std::string_view url() const noexcept override { return "gated:"; }
+  [[nodiscard]] std::string_view url() const noexcept override { return url_; }
   [[nodiscard]] CounterStore* counters() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] Catalog* catalog() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] LeaseTable* leases() noexcept override { return nullptr; }
 
+  [[nodiscard]] std::optional<Error> doubt() override {
+    const std::lock_guard lock(mutex_);
+    return doubt_;
+  }
   [[nodiscard]] Result<std::optional<Instant>> time(SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     if (away_) return std::unexpected(*away_);
@@ -335,7 +353,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   static Error no_such(const std::string& what) { return {Code::kNotFound, "no such " + what}; }
   static Error closed() { return {Code::kFailedPrecondition, "closed"}; }
 
-  void pass_gate(std::unique_lock<std::mutex>& lock) {
+  void pass_gate(std::unique_lock<std::recursive_mutex>& lock) {
     most_in_flight_ = std::max(most_in_flight_, ++in_flight_);
     changed_.notify_all();
     changed_.wait(lock, [this] { return !shut_ || passes_ > 0; });
@@ -353,6 +371,10 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   // Applies the change unless a fault says otherwise.
   template <class T, class Change>
   Result<T> call(std::optional<Fault> fault, const Change& change) {
+    if (calls_ + 1 == act_at_) {
+      act_at_ = 0;
+      act_();
+    }
     if (++calls_ == fail_at_) fault = fault_at_;
     if (calls_ == change_at_) change_(defined_);
     if (fault && !fault->applied) return std::unexpected(fault->error);
@@ -389,10 +411,11 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   }
 
   Uuid id_;
+  std::string url_ = "gated:";
   bool offers_ = true;
   bool cut_off_ = false;  // the call under way, by a fault
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::recursive_mutex mutex_;  // before() may call the store again
+  std::condition_variable_any changed_;
   bool shut_ = false;
   int passes_ = 0;
   std::size_t in_flight_ = 0;
@@ -407,6 +430,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   std::size_t fail_at_ = 0;
   Fault fault_at_;
   std::optional<Error> away_;
+  std::optional<Error> doubt_;
+  std::size_t act_at_ = 0;
+  std::function<void()> act_;
   std::size_t change_at_ = 0;
   std::function<void(Definitions&)> change_;
   std::map<std::string, CounterState, std::less<>> counters_;
