@@ -74,8 +74,8 @@ enum class Guarantee : std::uint8_t {
 // "all", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
 
-// The move of a sequence from one store to another (move_sequence()), as the definition in either of
-// them has it. A definition that arrived has none.
+// The move of a sequence from one store to another (move_sequence()), as the definition in either
+// of them has it. A definition that arrived has none.
 struct Move {
   enum class Stage : std::uint8_t {
     kLeaving,   // in the source: values come until the counters are closed, and then no more

@@ -152,12 +152,12 @@ struct GivenValue {
 
 // The move of a sequence to another store.
 struct Moved {
-  SequenceDefinition definition{};    // as in the target (kPreview: as it will be)
-  std::int64_t counters = 0;          // the number of its counters
-  std::int64_t left = 0;              // values that nobody has taken
+  SequenceDefinition definition{};     // as in the target (kPreview: as it will be)
+  std::int64_t counters = 0;           // the number of its counters
+  std::int64_t left = 0;               // values that nobody has taken
   std::optional<std::int64_t> next{};  // with a single counter: its next value (kPermuted: index)
-  bool was_begun = false;  // an earlier call had begun the move
-  bool was_done = false;   // an earlier call had completed it
+  bool was_begun = false;              // an earlier call had begun the move
+  bool was_done = false;               // an earlier call had completed it
 };
 
 // kPreview changes nothing: the result says what the move would take over, and the errors are those

@@ -72,8 +72,8 @@ Result<void> confirm_move(Context& context, const Moved& seen, std::string_view 
                           const std::string& to) {
   return confirm(
       context.out, context.json,
-      {.text = move_options.name + " goes from " + std::string(from) + " to " + to + " for good: " +
-               what_is_left(seen) +
+      {.text = move_options.name + " goes from " + std::string(from) + " to " + to +
+               " for good: " + what_is_left(seen) +
                ". Programs that were not given that store with --also get no value any more. "
                "Move?",
        .undone = "nothing was changed",
@@ -127,8 +127,8 @@ Result<void> run_move(Context& context) {
     context.out.write(json_moved(*moved, from_there, to_shown, given.dry_run) + "\n");
     return {};
   }
-  const std::string done = moved->was_done   ? " was moved before: in "
-                           : given.dry_run   ? " would be moved: in "
+  const std::string done = moved->was_done    ? " was moved before: in "
+                           : given.dry_run    ? " would be moved: in "
                            : moved->was_begun ? " was moved, as was begun before: in "
                                               : " was moved: in ";
   context.out.write(given.name + done + to_shown + " " + what_is_left(*moved) + "\n");

@@ -18,8 +18,8 @@ void add_store(CLI::App& command, Stays stays = Stays::kYes);
 // --also: the stores to which a sequence may have been moved.
 void add_also(CLI::App& command);
 
-// Reads --store, or else IDMINT_STORE, --also, or else IDMINT_ALSO, and every other option that takes a URL. Called once, after
-// parsing; does nothing for a command without --store.
+// Reads --store, or else IDMINT_STORE, --also, or else IDMINT_ALSO, and every other option that
+// takes a URL. Called once, after parsing; does nothing for a command without --store.
 [[nodiscard]] Result<void> settle_store(CLI::App& command);
 
 // As given; empty: the default.

@@ -261,8 +261,7 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     return std::unexpected(opened.error());
   }
   std::shared_ptr<Store> its = *opened;
-  if (!others.empty())
-    its = others.follow({its, find_definition(*its, name, until)}, until).store;
+  if (!others.empty()) its = others.follow({its, find_definition(*its, name, until)}, until).store;
   auto done = act(*its);
   if (!done && done.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
   return done;

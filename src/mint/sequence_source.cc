@@ -27,9 +27,10 @@ OtherStores::OtherStores(std::vector<std::string> urls, Opener opener)
 Result<std::shared_ptr<Store>> OtherStores::with_id(const Move& move, SteadyTime until) {
   const std::unique_lock lock(mutex_, until);
   if (!lock)
-    return std::unexpected(Error{
-        Code::kUnavailable, "the other stores did not answer whoever asked for them first; ask "
-                            "again"});
+    return std::unexpected(
+        Error{Code::kUnavailable,
+              "the other stores did not answer whoever asked for them first; ask "
+              "again"});
   std::optional<Error> failed;
   // First the one with this URL: another one need not answer then.
   for (const bool same_url : {true, false}) {
@@ -39,8 +40,7 @@ Result<std::shared_ptr<Store>> OtherStores::with_id(const Move& move, SteadyTime
         Result<std::unique_ptr<Store>> opened = opener_(other.url, until);
         if (!opened) {
           // One that does not exist is not the one.
-          if (!failed && opened.error().code != Code::kNotFound)
-            failed = std::move(opened.error());
+          if (!failed && opened.error().code != Code::kNotFound) failed = std::move(opened.error());
           continue;
         }
         other.store = *std::move(opened);

@@ -35,8 +35,8 @@ struct PlacedDefinition {
 class OtherStores final {
  public:
   // Opens a store by its URL.
-  using Opener = std::function<Result<std::unique_ptr<Store>>(const std::string& url,
-                                                              SteadyTime until)>;
+  using Opener =
+      std::function<Result<std::unique_ptr<Store>>(const std::string& url, SteadyTime until)>;
   OtherStores(std::vector<std::string> urls, Opener opener);
 
   [[nodiscard]] bool empty() const noexcept { return others_.empty(); }
@@ -61,10 +61,10 @@ class OtherStores final {
 // Opens the sequence where it is now.
 using Reopen = std::function<Result<PlacedSequence>(SteadyTime until)>;
 
-// The source of an open sequence. With `reopen`, a call that finds the sequence moved opens it again
-// and asks there; one that comes during the move tries again until its deadline. Both share the
-// deadline of that call, `deadline` from its first failure on. sequence() is the one that was opened
-// last.
+// The source of an open sequence. With `reopen`, a call that finds the sequence moved opens it
+// again and asks there; one that comes during the move tries again until its deadline. Both share
+// the deadline of that call, `deadline` from its first failure on. sequence() is the one that was
+// opened last.
 [[nodiscard]] std::unique_ptr<Source> make_sequence_source(PlacedSequence first, Reopen reopen,
                                                            std::chrono::milliseconds deadline,
                                                            Clock& clock);

@@ -30,9 +30,7 @@ using testing::HasSubstr;
 // Two stores in files, and a sequence in the first one.
 class FollowedSequence : public testing::Test {
  protected:
-  FollowedSequence() {
-    EXPECT_TRUE(create_sequence(*from, {.name = "orders", .last = 100'000}));
-  }
+  FollowedSequence() { EXPECT_TRUE(create_sequence(*from, {.name = "orders", .last = 100'000})); }
 
   std::string url(const std::string& name) { return "sqlite:" + folder.path(name + ".db"); }
   std::unique_ptr<Store> open(const std::string& name) {
@@ -53,8 +51,7 @@ class FollowedSequence : public testing::Test {
 
 Result<std::int64_t> next_of(Source& source) {
   Id id;
-  if (Result<void> filled = source.next({&id, 1}); !filled)
-    return std::unexpected(filled.error());
+  if (Result<void> filled = source.next({&id, 1}); !filled) return std::unexpected(filled.error());
   return std::get<std::int64_t>(id);
 }
 
@@ -70,8 +67,7 @@ TEST_F(FollowedSequence, AnOpenSourceGoesOnInTheOtherStore) {
   const Result<std::int64_t> told = next_of(*stays);
   EXPECT_EQ(code_of(told), Code::kFailedPrecondition);
   EXPECT_THAT(told.error().message, HasSubstr("it was moved to "));
-  EXPECT_EQ(told.error().advice,
-            (Advice{Remedy::kFollowMove, "orders", {std::string(to->url())}}));
+  EXPECT_EQ(told.error().advice, (Advice{Remedy::kFollowMove, "orders", {std::string(to->url())}}));
   // One that is opened later, too.
   EXPECT_EQ(next_of(*with.source("orders").value()), 4);
   EXPECT_EQ(code_of(without.source("orders")), Code::kFailedPrecondition);
@@ -114,7 +110,8 @@ TEST_F(FollowedSequence, WaitsForTheEndOfAMoveUntilItsDeadline) {
 
 TEST_F(FollowedSequence, WhoTakesAllTheWhileGetsNoValueTwice) {
   for (const Strategy strategy : {Strategy::kCounter, Strategy::kInterleaved, Strategy::kCached}) {
-    SequenceDefinition definition{.name = std::string(name(strategy)), .strategy = strategy, .last = 10'000'000};
+    SequenceDefinition definition{
+        .name = std::string(name(strategy)), .strategy = strategy, .last = 10'000'000};
     if (strategy == Strategy::kInterleaved) definition.stripes = 4;
     ASSERT_TRUE(create_sequence(*from, definition));
     Mint with = mint({url("to")}, 60s);

@@ -246,7 +246,8 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
   if (definition.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
   if (definition.move)
-    return refuse(Code::kInvalidArgument, "it cannot be made while it moves: create it, then move it");
+    return refuse(Code::kInvalidArgument,
+                  "it cannot be made while it moves: create it, then move it");
   if (auto offered = offers(store, definition); !offered) return offered;
   if (definition.strategy == Strategy::kGapless) {
     if (auto possible = has_transactions(store, definition); !possible) return possible;

@@ -181,17 +181,17 @@ std::vector<std::string> names_of(const SequenceDefinition& definition) {
 Result<std::vector<CounterState>> close_and_read(Store& from,
                                                  const SequenceDefinition& definition) {
   const std::vector<std::string> names = names_of(definition);
-  const Result<void> closed = in_batches(names, [&](std::span<const std::string> batch) {
-    return from.counters()->close(batch);
-  });
+  const Result<void> closed = in_batches(
+      names, [&](std::span<const std::string> batch) { return from.counters()->close(batch); });
   if (!closed && closed.error().code != Code::kNotFound) return std::unexpected(closed.error());
   Result<std::vector<CounterState>> counters = read_counters(from, definition);
   if (!counters) return counters;
   for (const CounterState& counter : *counters)
     if (!counter.closed)
       return std::unexpected(error_at(from, Code::kUnavailable, definition,
-                                      "counter " + counter.name + " was closed, and is read as "
-                                                                  "open; move it again"));
+                                      "counter " + counter.name +
+                                          " was closed, and is read as "
+                                          "open; move it again"));
   // A fail-over that lost values may have come before the reading.
   if (Result<void> trusted = must_be_trusted(from); !trusted)
     return std::unexpected(std::move(trusted.error()));
@@ -368,8 +368,8 @@ Result<Moved> move_sequence(Store& from, Store& to, std::string_view name, MoveM
     moved.was_begun = was_begun;
     return moved;
   }
-  return std::unexpected(error_at(from, Code::kUnavailable, name,
-                                  "others keep changing its definition; try again"));
+  return std::unexpected(
+      error_at(from, Code::kUnavailable, name, "others keep changing its definition; try again"));
 }
 
 }  // namespace idmint

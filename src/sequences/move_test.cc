@@ -55,7 +55,8 @@ constexpr std::array kMovable = {Strategy::kCounter, Strategy::kStriped, Strateg
 // The call of the source that closes a single counter: find, peek, replace, close.
 constexpr std::size_t kClose = 4;
 
-std::vector<std::int64_t> take(Store& store, std::size_t count, const std::string& name = "orders") {
+std::vector<std::int64_t> take(Store& store, std::size_t count,
+                               const std::string& name = "orders") {
   const auto sequence = Sequence::open(store, name);
   std::vector<std::int64_t> values(count);
   if (!sequence || !(*sequence)->next(values)) return {};
@@ -177,9 +178,8 @@ TEST(Move, IsCompletedByTheSameCallWhereverItWasCutOff) {
           GatedStore& failing = in_target ? stores.to : stores.from;
           failing.fail_call(call, {{Code::kUnknown, "cut off"}, applied});
           const Result<Moved> first = move_sequence(stores.from, stores.to, "orders");
-          const std::string where = std::string(name(strategy)) + ", call " +
-                                    std::to_string(call) + (in_target ? " there" : " here") +
-                                    (applied ? ", applied" : "");
+          const std::string where = std::string(name(strategy)) + ", call " + std::to_string(call) +
+                                    (in_target ? " there" : " here") + (applied ? ", applied" : "");
           // A cached one would wait for the end of the move.
           const auto soon = [] {
             return std::chrono::steady_clock::now() + std::chrono::milliseconds{1};
@@ -242,8 +242,8 @@ TEST(Move, ARaiseThatAMoveOvertookIsReported) {
     Pair stores;
     ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kCounter)));
     stores.from.meanwhile(call, [](GatedStore::Definitions& definitions) {
-      std::get<SequenceDefinition>(definitions.at("orders")).move = {
-          Move::Stage::kLeaving, numbered(2), "gated:to"};
+      std::get<SequenceDefinition>(definitions.at("orders")).move = {Move::Stage::kLeaving,
+                                                                     numbered(2), "gated:to"};
     });
     EXPECT_EQ(code_of(raise_sequence(stores.from, "orders", 500)), Code::kUnavailable)
         << "call " << call;
@@ -315,8 +315,8 @@ TEST(Move, OfWhatCannotBeMovedIsRefusedWithTheReason) {
   const auto to = Store::open("memory:").value();
   ASSERT_TRUE(create_sequence(*from, orders_of(Strategy::kRandom)));
   ASSERT_TRUE(create_pool(*from, {.name = "web", .workers = 4}));
-  ASSERT_TRUE(from->catalog()->define(SequenceDefinition{
-      .name = "bills", .strategy = Strategy::kGapless, .last = 1000}));
+  ASSERT_TRUE(from->catalog()->define(
+      SequenceDefinition{.name = "bills", .strategy = Strategy::kGapless, .last = 1000}));
   ASSERT_TRUE(from->catalog()->define(SequenceDefinition{.name = "old", .adopted = "counters"}));
   for (const auto& [name, reason] :
        {std::pair("orders", "it is random"), std::pair("web", "leases of a pool"),
@@ -360,7 +360,8 @@ TEST(Move, AStoreInDoubtTakesNoPartInIt) {
 // Processes take values all the while, and the mover is killed and run again any number of times.
 RC_GTEST_PROP(Move, NoValueComesTwice, ()) {
   const auto strategy = *rc::gen::elementOf(kMovable);
-  const auto kills = *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(1, 14));
+  const auto kills =
+      *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(1, 14));
   Pair stores;
   RC_ASSERT(create_sequence(stores.from, orders_of(strategy)).has_value());
   std::array<std::vector<std::int64_t>, 3> taken;

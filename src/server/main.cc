@@ -195,9 +195,8 @@ Result<void> check(const ServerOptions& options) {
 // What a running server cannot take over.
 bool needs_restart(const Settings& now, const Settings& then) {
   return now.store != then.store || now.stores != then.stores || now.also != then.also ||
-         now.redis != then.redis ||
-         now.http != then.http || now.max_connections != then.max_connections ||
-         now.drain_seconds != then.drain_seconds;
+         now.redis != then.redis || now.http != then.http ||
+         now.max_connections != then.max_connections || now.drain_seconds != then.drain_seconds;
 }
 
 // Whether the settings had no fault. On the loop, which does not wait for whoever reads the

@@ -63,7 +63,8 @@ inline constexpr std::size_t kLongestSettings = std::size_t{1} << 20;
 [[nodiscard]] std::vector<Error> read_toml(std::string_view text, Settings& settings);
 
 // Applies the variables that override the file. `value_of` returns null for an unset one. Commas
-// separate the elements of lists, and blanks those of IDMINT_ALSO, as a URL may have commas. Returns the errors likewise.
+// separate the elements of lists, and blanks those of IDMINT_ALSO, as a URL may have commas.
+// Returns the errors likewise.
 [[nodiscard]] std::vector<Error> read_environment(
     const std::function<const char*(const char* name)>& value_of, Settings& settings);
 

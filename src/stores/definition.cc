@@ -49,9 +49,9 @@ const Row& row_of(Strategy strategy) noexcept {
 }
 
 constexpr std::array<std::string_view, 19> kFields = {
-    "name",    "strategy", "first",   "last",   "stripes", "step",       "key",
-    "prefix",  "encoding", "check",   "digits", "width",   "retired",    "largest_count",
-    "adopted", "layout",   "move",    "move_store", "move_url"};
+    "name",    "strategy", "first", "last",       "stripes", "step",    "key",
+    "prefix",  "encoding", "check", "digits",     "width",   "retired", "largest_count",
+    "adopted", "layout",   "move",  "move_store", "move_url"};
 
 struct StageName {
   Move::Stage stage;
@@ -418,8 +418,8 @@ Result<Form> form_from(const Json& object) {
 // All three fields, or none.
 Result<std::optional<Move>> move_from(const Json& object) {
   constexpr std::array<std::string_view, 3> kOfMove = {"move", "move_store", "move_url"};
-  const auto there =
-      std::ranges::count_if(kOfMove, [&](std::string_view field) { return object.contains(field); });
+  const auto there = std::ranges::count_if(
+      kOfMove, [&](std::string_view field) { return object.contains(field); });
   if (there == 0) return std::nullopt;
   std::string stage;
   std::string store;

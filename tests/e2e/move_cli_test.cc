@@ -18,6 +18,8 @@
 #include "tests/e2e/cli.h"
 #if defined(IDMINT_MOVE_MARIADB)
 #include "tests/servers/mariadb.h"
+#elif defined(IDMINT_MOVE_MONGODB)
+#include "tests/servers/mongo.h"
 #elif defined(IDMINT_MOVE_POSTGRESQL)
 #include "tests/servers/postgresql.h"
 #endif
@@ -35,6 +37,8 @@ class MoveCli : public Cli {
   std::string to(const std::string& name) {
 #if defined(IDMINT_MOVE_MARIADB)
     return servers::mariadb_server().database(name);
+#elif defined(IDMINT_MOVE_MONGODB)
+    return servers::mongo_set().url(name);
 #elif defined(IDMINT_MOVE_POSTGRESQL)
     return servers::postgresql_server().database(name);
 #else
@@ -78,8 +82,7 @@ TEST_F(MoveCli, AsksAndThenTheSequenceGoesOnThere) {
   EXPECT_THAT(told.err, AllOf(HasSubstr("it was moved to "), HasSubstr("--also ")));
   EXPECT_EQ(output(next("orders", "--also sqlite:absent.db --also '" + to("asks") + "'")),
             "1004\n");
-  EXPECT_EQ(output("export IDMINT_ALSO=\"sqlite:absent.db " + to("asks") + "\"; " +
-                   next("orders")),
+  EXPECT_EQ(output("export IDMINT_ALSO=\"sqlite:absent.db " + to("asks") + "\"; " + next("orders")),
             "1005\n");
   EXPECT_THAT(output("idmint list --store '" + from() + "'"), HasSubstr("moved"));
   // Again is fine, and asks nothing.
@@ -88,6 +91,10 @@ TEST_F(MoveCli, AsksAndThenTheSequenceGoesOnThere) {
   EXPECT_THAT(output(move("orders", "asks") + " --json"),
               AllOf(HasSubstr(R"("was_done":true)"), HasSubstr(R"("next":"1006")"),
                     HasSubstr(R"("left":"94")")));
+  // On to a third one, and the program of before follows all the way.
+  const std::string third = "sqlite:third.db";
+  output("idmint move orders --from '" + to("asks") + "' --to " + third + " --yes");
+  EXPECT_EQ(output(next("orders", "--also '" + to("asks") + "' --also " + third)), "1006\n");
 }
 
 TEST_F(MoveCli, RefusesWhatCannotBeMoved) {

@@ -413,7 +413,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   Uuid id_;
   std::string url_ = "gated:";
   bool offers_ = true;
-  bool cut_off_ = false;  // the call under way, by a fault
+  bool cut_off_ = false;                // the call under way, by a fault
   mutable std::recursive_mutex mutex_;  // before() may call the store again
   std::condition_variable_any changed_;
   bool shut_ = false;
