@@ -42,6 +42,8 @@ Json sequence(const SequenceStatus& status) {
             {"state", state_name(status)}};
   if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
     json["adopted"] = adopted;
+  if (const Move* const move = move_of(definition))
+    json[move->stage == Move::Stage::kArriving ? "moved_from" : "moved_to"] = move->url;
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
     json["layout"] = to_string(pool->layout);
     json["workers"] = pool->workers;

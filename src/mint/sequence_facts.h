@@ -55,9 +55,14 @@ struct Ends {
   return has_strategy(status.definition, Strategy::kPermuted) ? status.next : std::nullopt;
 }
 
+// Null: it does not move, and was not moved.
+[[nodiscard]] inline const Move* move_of(const Definition& definition) noexcept {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr && sequence->move ? &*sequence->move : nullptr;
+}
+
 [[nodiscard]] inline std::string_view state_name(const SequenceStatus& status) noexcept {
-  const auto* const sequence = std::get_if<SequenceDefinition>(&status.definition);
-  const bool moves = sequence != nullptr && sequence->move.has_value();
+  const bool moves = move_of(status.definition) != nullptr;
   if (is_retired(status.definition)) return moves ? "moved" : "retired";
   if (moves && status.error) return "moving";
   if (status.error && status.error->code == Code::kFailedPrecondition) return "closed";

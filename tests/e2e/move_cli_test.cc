@@ -85,6 +85,10 @@ TEST_F(MoveCli, AsksAndThenTheSequenceGoesOnThere) {
   EXPECT_EQ(output("export IDMINT_ALSO=\"sqlite:absent.db " + to("asks") + "\"; " + next("orders")),
             "1005\n");
   EXPECT_THAT(output("idmint list --store '" + from() + "'"), HasSubstr("moved"));
+  EXPECT_THAT(output("idmint peek orders --store '" + from() + "'"), HasSubstr("to        "));
+  EXPECT_THAT(output("idmint peek orders --json --store '" + from() + "'"),
+              AllOf(HasSubstr(R"("state":"moved")"), HasSubstr(R"("moved_to":")")));
+  EXPECT_THAT(run("idmint doctor --store '" + from() + "'").out, HasSubstr("moved to "));
   // Again is fine, and asks nothing.
   EXPECT_THAT(output(move("orders", "asks")),
               AllOf(HasSubstr("was moved before"), HasSubstr("1006 comes next")));
