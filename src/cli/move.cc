@@ -61,8 +61,8 @@ Result<std::string> lasting_url(std::string_view option, const std::string& give
 
 // "1,741 comes next, and 258 values are left".
 std::string what_is_left(const Moved& moved) {
-  const std::string left = print_count(static_cast<double>(moved.left)) +
-                           (moved.left == 1 ? " value is left" : " values are left");
+  std::string left = print_count(static_cast<double>(moved.left)) +
+                     (moved.left == 1 ? " value is left" : " values are left");
   if (!moved.next || moved.left == 0 || moved.definition.strategy == Strategy::kPermuted)
     return left;
   return std::to_string(*moved.next) + " comes next, and " + left;

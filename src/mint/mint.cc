@@ -38,7 +38,7 @@ struct Mint::State {
         others(options.also, [this](const std::string& where, SteadyTime until) {
           StoreOptions store_options = options.store_options;
           store_options.create = false;
-          return open_at(where, std::move(store_options), until);
+          return open_at(where, store_options, until);
         }) {}
 
   const MintOptions options;

@@ -21,8 +21,7 @@
 
 namespace idmint {
 
-Error refuse_moved(const Store& store, const SequenceDefinition& moving) {
-  const Move& move = *moving.move;
+Error refuse_moved(const Store& store, const SequenceDefinition& moving, const Move& move) {
   const std::string here(store.url());
   const auto under_way = [&](const std::string& what, const std::string& from,
                              const std::string& to) {
@@ -47,7 +46,7 @@ Error refuse_moved(const Store& store, const SequenceDefinition& moving) {
 std::optional<Error> moved_away(const Store& store, const Definition& definition) {
   const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
   if (sequence == nullptr || !sequence->move) return std::nullopt;
-  return refuse_moved(store, *sequence);
+  return refuse_moved(store, *sequence, *sequence->move);
 }
 
 Error refuse_retired(const Store& store, const Definition& retired, std::string_view so) {
@@ -459,7 +458,7 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
                        " yet: an extension was cut off; finish it",
                    {Remedy::kAlterSequence, its.name, {std::to_string(its.last)}});
     if (counter.closed && !status.error && its.move) {
-      status.error = refuse_moved(store, its);
+      status.error = refuse_moved(store, its, *its.move);
     } else if (counter.closed && !status.error) {
       status.error = error_at(store, Code::kFailedPrecondition, its.name,
                               "counter " + counter.name +
@@ -498,7 +497,8 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition, Stead
   const auto read = [&](const auto& kind) { return read_status(store, kind, until, status); };
   const auto* const moving = std::get_if<SequenceDefinition>(&its);
   if (moving != nullptr && moving->move && moving->move->stage == Move::Stage::kArriving) {
-    status.error = refuse_moved(store, *moving);  // its counters may not be there yet
+    status.error =
+        refuse_moved(store, *moving, *moving->move);  // its counters may not be there yet
     return status;
   }
   if (done) done = std::visit(read, its);

@@ -76,8 +76,9 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 
 // The error of a call for values, or for a change, of a sequence that is moved. kGone:
 // kFailedPrecondition, Remedy::kFollowMove. kLeaving, kArriving: kUnavailable, Remedy::kFinishMove,
-// since the call can succeed when the move is done. REQUIRES: moving.move.
-[[nodiscard]] Error refuse_moved(const Store& store, const SequenceDefinition& moving);
+// since the call can succeed when the move is done. `move` is that of the sequence.
+[[nodiscard]] Error refuse_moved(const Store& store, const SequenceDefinition& moving,
+                                 const Move& move);
 // Nothing: the definition is not one that is being moved, or was moved.
 [[nodiscard]] std::optional<Error> moved_away(const Store& store, const Definition& definition);
 

@@ -57,6 +57,11 @@ bool is_at(const SequenceDefinition& definition, Move::Stage stage, const Uuid& 
   return definition.move && definition.move->stage == stage && definition.move->store == other;
 }
 
+bool is_arriving(const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr && sequence->move && sequence->move->stage == Move::Stage::kArriving;
+}
+
 Error cannot_move(const Store& store, const Definition& definition, const std::string& why,
                   Advice advice = {}) {
   return error_at(store, Code::kUnimplemented, definition, "it cannot be moved: " + why,
@@ -105,20 +110,23 @@ Result<SequenceDefinition> find_in_source(const Ways& ways) {
   return *sequence;
 }
 
-// The sequence in the target; nothing: it is not there.
-Result<std::optional<SequenceDefinition>> find_in_target(const Ways& ways) {
+// The sequence in the target. kNotFound: it is not there.
+Result<SequenceDefinition> find_in_target(const Ways& ways) {
   Result<Definition> found = ways.to.catalog()->find(ways.name);
-  if (!found && found.error().code == Code::kNotFound) return std::nullopt;
   if (!found) return std::unexpected(std::move(found.error()));
   if (auto* const sequence = std::get_if<SequenceDefinition>(&*found)) return std::move(*sequence);
   return std::unexpected(error_at(ways.to, Code::kFailedPrecondition, *found,
                                   "it has the name of the sequence that is to be moved here"));
 }
 
+bool is_missing(const Result<SequenceDefinition>& found) {
+  return !found && found.error().code == Code::kNotFound;
+}
+
 // kFailedPrecondition: the name is taken in the target, by another one than this move's.
 Result<void> must_be_free(const Ways& ways, const SequenceDefinition& there) {
   if (is_at(there, Move::Stage::kArriving, ways.from.id())) return {};
-  if (there.move) return std::unexpected(refuse_moved(ways.to, there));
+  if (there.move) return std::unexpected(refuse_moved(ways.to, there, *there.move));
   return std::unexpected(error_at(
       ways.to, Code::kFailedPrecondition, there,
       std::string(there.retired ? "a retired sequence has" : "another sequence has") +
@@ -249,9 +257,9 @@ Moved told_of(const SequenceDefinition& definition, std::span<const CounterState
 // The result where the target hands out values already; it may have been altered, retired or moved
 // on since.
 Moved told_of_target(const Ways& ways, const SequenceDefinition& source) {
-  const Result<std::optional<SequenceDefinition>> there = find_in_target(ways);
-  if (there && *there && !(*there)->move) {
-    if (const auto counters = read_counters(ways.to, **there)) return told_of(**there, *counters);
+  const Result<SequenceDefinition> there = find_in_target(ways);
+  if (there && !there->move) {
+    if (const auto counters = read_counters(ways.to, *there)) return told_of(*there, *counters);
   }
   return {.definition = unmoved(source), .counters = counter_count(source)};
 }
@@ -259,21 +267,20 @@ Moved told_of_target(const Ways& ways, const SequenceDefinition& source) {
 // Steps 3 to 5 of a marked source. False: a definition changed meanwhile.
 Result<bool> finish(const Ways& ways, const SequenceDefinition& leaving,
                     const MoveProgress& progress, Moved& moved) {
-  Result<std::optional<SequenceDefinition>> there = find_in_target(ways);
-  if (!there) return std::unexpected(std::move(there.error()));
+  const Result<SequenceDefinition> reserved = find_in_target(ways);
   // The name was reserved before the source was marked. Values may have come from it there.
-  if (!*there)
+  if (is_missing(reserved))
     return std::unexpected(error_at(
         ways.to, Code::kDataLoss, leaving,
         "it was on its way here, and nothing of it is left: the store has gone back; create one "
         "of another name that begins past every value in use"));
-  const SequenceDefinition& reserved = **there;
+  if (!reserved) return std::unexpected(reserved.error());
   // Only step 4 lifts the reservation.
-  if (reserved.move && reserved.move->stage == Move::Stage::kArriving) {
-    if (Result<void> ours = must_be_free(ways, reserved); !ours)
+  if (is_arriving(*reserved)) {
+    if (Result<void> ours = must_be_free(ways, *reserved); !ours)
       return std::unexpected(std::move(ours.error()));
     const SequenceDefinition opened = unmoved(leaving);
-    if (unmoved(reserved) != opened) {
+    if (unmoved(*reserved) != opened) {
       const Result<bool> again = reserve(ways, opened);
       if (!again) return again;
       return false;
@@ -282,9 +289,9 @@ Result<bool> finish(const Ways& ways, const SequenceDefinition& leaving,
     if (!source) return std::unexpected(source.error());
     if (Result<void> raised = raise_there(ways.to, opened, *source, progress); !raised)
       return std::unexpected(std::move(raised.error()));
-    const Result<Definition> now = ways.to.catalog()->replace(reserved, opened);
+    const Result<Definition> now = ways.to.catalog()->replace(*reserved, opened);
     if (!now) return std::unexpected(now.error());
-    if (*now == Definition(reserved)) return false;
+    if (is_arriving(*now)) return false;
     moved = told_of(opened, *source);
   } else {
     moved = told_of_target(ways, leaving);
@@ -299,10 +306,10 @@ Result<bool> finish(const Ways& ways, const SequenceDefinition& leaving,
 Result<Moved> look(const Ways& ways, const SequenceDefinition& source) {
   const bool marked = source.move.has_value();
   if (!marked) {
-    const Result<std::optional<SequenceDefinition>> there = find_in_target(ways);
-    if (!there) return std::unexpected(there.error());
-    if (*there)
-      if (Result<void> free = must_be_free(ways, **there); !free)
+    const Result<SequenceDefinition> there = find_in_target(ways);
+    if (!there && !is_missing(there)) return std::unexpected(there.error());
+    if (there)
+      if (Result<void> free = must_be_free(ways, *there); !free)
         return std::unexpected(std::move(free.error()));
   }
   const Result<std::vector<CounterState>> counters = read_counters(ways.from, source);

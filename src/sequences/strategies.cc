@@ -255,7 +255,7 @@ Opened open_defined(Store& store, Result<Definition> found, const SequenceOption
           "SnowflakeGenerator::open() (idmint/snowflake.h)"));
     const auto& sequence = std::get<SequenceDefinition>(*found);
     if (sequence.move && sequence.move->stage != Move::Stage::kLeaving)
-      return std::unexpected(refuse_moved(store, sequence));
+      return std::unexpected(refuse_moved(store, sequence, *sequence.move));
     if (sequence.retired)
       return std::unexpected(error_at(store, Code::kFailedPrecondition, sequence,
                                       "it is retired: nothing comes from it any more"));
