@@ -43,7 +43,7 @@ struct Pair {
   GatedStore to{numbered(2), "gated:to"};
 };
 
-SequenceDefinition orders_of(Strategy strategy) {
+SequenceDefinition movable(Strategy strategy) {
   SequenceDefinition definition{.name = "orders", .strategy = strategy, .last = 1000};
   if (strategy == Strategy::kStriped || strategy == Strategy::kInterleaved) definition.stripes = 3;
   if (strategy == Strategy::kPermuted) definition.key = std::string(32, '7');
@@ -55,8 +55,8 @@ constexpr std::array kMovable = {Strategy::kCounter, Strategy::kStriped, Strateg
 // The call of the source that closes a single counter: find, peek, replace, close.
 constexpr std::size_t kClose = 4;
 
-std::vector<std::int64_t> take(Store& store, std::size_t count,
-                               const std::string& name = "orders") {
+std::vector<std::int64_t> values_of(Store& store, std::size_t count,
+                                    const std::string& name = "orders") {
   const auto sequence = Sequence::open(store, name);
   std::vector<std::int64_t> values(count);
   if (!sequence || !(*sequence)->next(values)) return {};
@@ -84,11 +84,11 @@ bool are_different(std::vector<std::int64_t> values) {
 TEST(Move, GoesOnWhereTheSequenceWasWithoutAGap) {
   for (const Strategy strategy : kMovable) {
     Pair stores;
-    ASSERT_TRUE(create_sequence(stores.from, orders_of(strategy)));
-    std::vector<std::int64_t> values = take(stores.from, 300);
+    ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
+    std::vector<std::int64_t> values = values_of(stores.from, 300);
     const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
     ASSERT_TRUE(moved) << name(strategy) << ": " << moved.error().message;
-    EXPECT_EQ(moved->definition, orders_of(strategy));
+    EXPECT_EQ(moved->definition, movable(strategy));
     EXPECT_FALSE(moved->was_begun);
     EXPECT_FALSE(moved->was_done);
     for (std::int64_t k = 0; k < moved->counters; ++k) {
@@ -98,9 +98,9 @@ TEST(Move, GoesOnWhereTheSequenceWasWithoutAGap) {
       EXPECT_EQ(stores.to.counters()->peek(counter)->next, source.next);
     }
     Result<Definition> found;
-    EXPECT_EQ(defined(stores.to, found), orders_of(strategy));
+    EXPECT_EQ(defined(stores.to, found), movable(strategy));
     EXPECT_TRUE(defined(stores.from, found).retired);
-    const std::vector<std::int64_t> later = take(stores.to, 500);
+    const std::vector<std::int64_t> later = values_of(stores.to, 500);
     ASSERT_EQ(later.size(), 500);
     values.insert(values.end(), later.begin(), later.end());
     EXPECT_TRUE(are_different(values)) << name(strategy);
@@ -110,8 +110,8 @@ TEST(Move, GoesOnWhereTheSequenceWasWithoutAGap) {
 TEST(Move, LeavesNothingOfAUsedUpSequence) {
   for (const Strategy strategy : kMovable) {
     Pair stores;
-    ASSERT_TRUE(create_sequence(stores.from, orders_of(strategy)));
-    ASSERT_EQ(take(stores.from, 1000).size(), 1000);
+    ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
+    ASSERT_EQ(values_of(stores.from, 1000).size(), 1000);
     ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
     EXPECT_EQ(code_of((*Sequence::open(stores.to, "orders"))->next()), Code::kOutOfRange)
         << name(strategy);
@@ -121,7 +121,7 @@ TEST(Move, LeavesNothingOfAUsedUpSequence) {
 TEST(Move, AnOpenSequenceIsToldWhereItWentAndAnOpeningToo) {
   for (const Strategy strategy : kMovable) {
     Pair stores;
-    ASSERT_TRUE(create_sequence(stores.from, orders_of(strategy)));
+    ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
     const auto open = Sequence::open(stores.from, "orders").value();
     ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
     const Advice follow{Remedy::kFollowMove, "orders", {"gated:to"}};
@@ -137,7 +137,7 @@ TEST(Move, AnOpenSequenceIsToldWhereItWentAndAnOpeningToo) {
 // A move that was cut off after the close: nothing comes in either store, and both say why.
 TEST(Move, SaysThatItIsUnderWay) {
   Pair stores;
-  ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kCounter)));
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
   const auto open = Sequence::open(stores.from, "orders").value();
   stores.from.fail_call(kClose, {{Code::kUnknown, "no reply"}, true});
   ASSERT_EQ(code_of(move_sequence(stores.from, stores.to, "orders")), Code::kUnknown);
@@ -149,7 +149,7 @@ TEST(Move, SaysThatItIsUnderWay) {
         outcome_of(alter_sequence(stores.from, "orders", 2000)),
         outcome_of(alter_sequence(stores.to, "orders", 2000)),
         retire_sequence(stores.from, "orders"), retire_sequence(stores.to, "orders"),
-        create_sequence(stores.to, orders_of(Strategy::kCounter))}) {
+        create_sequence(stores.to, movable(Strategy::kCounter))}) {
     ASSERT_EQ(code_of(told), Code::kUnavailable);
     EXPECT_EQ(told.error().advice, finish);
   }
@@ -159,7 +159,7 @@ TEST(Move, SaysThatItIsUnderWay) {
     EXPECT_EQ(status.error->advice, finish);
   }
   EXPECT_TRUE(move_sequence(stores.from, stores.to, "orders").value().was_begun);
-  EXPECT_EQ(take(stores.to, 1).front(), 1);
+  EXPECT_EQ(values_of(stores.to, 1).front(), 1);
   EXPECT_TRUE(move_sequence(stores.from, stores.to, "orders").value().was_done);
 }
 
@@ -171,7 +171,7 @@ TEST(Move, IsCompletedByTheSameCallWhereverItWasCutOff) {
       for (const bool applied : {false, true}) {
         for (std::size_t call = 1;; ++call) {
           Pair stores;
-          ASSERT_TRUE(create_sequence(stores.from, orders_of(strategy)));
+          ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
           const auto early = Sequence::open(stores.from, "orders").value();
           std::vector<std::int64_t> values(100);
           ASSERT_TRUE(early->next(values));
@@ -187,12 +187,12 @@ TEST(Move, IsCompletedByTheSameCallWhereverItWasCutOff) {
           std::int64_t one = 0;
           for (int i = 0; i < 5; ++i)
             if (early->next({&one, 1}, soon())) values.push_back(one);
-          for (const std::int64_t value : take(stores.to, 3)) values.push_back(value);
+          for (const std::int64_t value : values_of(stores.to, 3)) values.push_back(value);
           const Result<Moved> again = move_sequence(stores.from, stores.to, "orders");
           ASSERT_TRUE(again) << where << ": " << again.error().message;
           for (int i = 0; i < 5; ++i)
             if (early->next({&one, 1}, soon())) values.push_back(one);
-          const std::vector<std::int64_t> later = take(stores.to, 300);
+          const std::vector<std::int64_t> later = values_of(stores.to, 300);
           ASSERT_EQ(later.size(), 300) << where;
           values.insert(values.end(), later.begin(), later.end());
           EXPECT_TRUE(are_different(values)) << where;
@@ -211,7 +211,7 @@ TEST(Move, IsCompletedByTheSameCallWhereverItWasCutOff) {
 TEST(Move, IsOfTheDefinitionAsItIsWhenItBegins) {
   for (std::size_t call = 1; call < 40; ++call) {
     Pair stores;
-    ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kInterleaved)));
+    ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kInterleaved)));
     stores.from.meanwhile(call, [](GatedStore::Definitions& definitions) {
       auto& orders = std::get<SequenceDefinition>(definitions.at("orders"));
       if (!orders.move) orders.last = 5000;  // alter_sequence() refuses one that moves
@@ -220,7 +220,7 @@ TEST(Move, IsOfTheDefinitionAsItIsWhenItBegins) {
     Result<Definition> found;
     const std::int64_t last = defined(stores.from, found).last;
     EXPECT_EQ(defined(stores.to, found).last, last);
-    const auto values = take(stores.to, static_cast<std::size_t>(last));
+    const auto values = values_of(stores.to, static_cast<std::size_t>(last));
     EXPECT_EQ(std::ranges::max(values), last) << "call " << call;
   }
 }
@@ -228,7 +228,7 @@ TEST(Move, IsOfTheDefinitionAsItIsWhenItBegins) {
 // ... or retires it, before the move has begun.
 TEST(Move, OfASequenceThatIsRetiredMeanwhileIsRefused) {
   Pair stores;
-  ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kCounter)));
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
   stores.from.meanwhile(3, [](GatedStore::Definitions& definitions) {
     std::get<SequenceDefinition>(definitions.at("orders")).retired = true;
   });
@@ -240,7 +240,7 @@ TEST(Move, OfASequenceThatIsRetiredMeanwhileIsRefused) {
 TEST(Move, ARaiseThatAMoveOvertookIsReported) {
   for (std::size_t call = 1; call <= 4; ++call) {
     Pair stores;
-    ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kCounter)));
+    ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
     stores.from.meanwhile(call, [](GatedStore::Definitions& definitions) {
       std::get<SequenceDefinition>(definitions.at("orders")).move = {Move::Stage::kLeaving,
                                                                      numbered(2), "gated:to"};
@@ -253,16 +253,16 @@ TEST(Move, ARaiseThatAMoveOvertookIsReported) {
 TEST(Move, TwoAtATimeAreOne) {
   for (std::size_t call = 1; call < 30; ++call) {
     Pair stores;
-    ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kCounter)));
-    std::vector<std::int64_t> values = take(stores.from, 10);
+    ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
+    std::vector<std::int64_t> values = values_of(stores.from, 10);
     // The first one stands still before this call while the second one completes the move.
     stores.from.before(call, [&] {
       ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
-      const auto some = take(stores.to, 10);
+      const auto some = values_of(stores.to, 10);
       values.insert(values.end(), some.begin(), some.end());
     });
     ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders")) << "call " << call;
-    const auto later = take(stores.to, 10);
+    const auto later = values_of(stores.to, 10);
     ASSERT_EQ(later.size(), 10);
     values.insert(values.end(), later.begin(), later.end());
     EXPECT_TRUE(are_different(values)) << "call " << call;
@@ -272,7 +272,7 @@ TEST(Move, TwoAtATimeAreOne) {
 TEST(Move, CannotGoToTwoStores) {
   Pair stores;
   GatedStore third{numbered(3), "gated:third"};
-  ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kCounter)));
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
   stores.from.fail_call(kClose, {{Code::kUnavailable, "away"}, false});
   ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
   const Result<Moved> elsewhere = move_sequence(stores.from, third, "orders");
@@ -287,14 +287,14 @@ TEST(Move, CannotGoToTwoStores) {
 
 TEST(Move, IsRefusedWhereTheNameIsTaken) {
   Pair stores;
-  ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kCounter)));
-  ASSERT_TRUE(create_sequence(stores.to, orders_of(Strategy::kCounter)));
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
+  ASSERT_TRUE(create_sequence(stores.to, movable(Strategy::kCounter)));
   for (const MoveMode mode : {MoveMode::kPreview, MoveMode::kCarryOut}) {
     const Result<Moved> refused = move_sequence(stores.from, stores.to, "orders", mode);
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
     EXPECT_THAT(refused.error().message, HasSubstr("another sequence has the name"));
   }
-  EXPECT_EQ(take(stores.from, 1).front(), 1) << "the source gives values as before";
+  EXPECT_EQ(values_of(stores.from, 1).front(), 1) << "the source gives values as before";
   ASSERT_TRUE(retire_sequence(stores.to, "orders"));
   EXPECT_THAT(move_sequence(stores.from, stores.to, "orders").error().message,
               HasSubstr("a retired sequence has the name"));
@@ -303,7 +303,7 @@ TEST(Move, IsRefusedWhereTheNameIsTaken) {
 // The name was reserved, so a definition that is gone was lost, and values with it.
 TEST(Move, ATargetThatWentBackIsNotUsed) {
   Pair stores;
-  ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kCounter)));
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
   stores.from.fail_call(kClose, {{Code::kUnavailable, "away"}, false});
   ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
   GatedStore older{numbered(2), "gated:to"};
@@ -313,7 +313,7 @@ TEST(Move, ATargetThatWentBackIsNotUsed) {
 TEST(Move, OfWhatCannotBeMovedIsRefusedWithTheReason) {
   const auto from = Store::open("memory:").value();
   const auto to = Store::open("memory:").value();
-  ASSERT_TRUE(create_sequence(*from, orders_of(Strategy::kRandom)));
+  ASSERT_TRUE(create_sequence(*from, movable(Strategy::kRandom)));
   ASSERT_TRUE(create_pool(*from, {.name = "web", .workers = 4}));
   ASSERT_TRUE(from->catalog()->define(
       SequenceDefinition{.name = "bills", .strategy = Strategy::kGapless, .last = 1000}));
@@ -339,19 +339,19 @@ TEST(Move, OfWhatCannotBeMovedIsRefusedWithTheReason) {
 
 TEST(Move, APreviewChangesNothing) {
   Pair stores;
-  ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kStriped)));
-  ASSERT_EQ(take(stores.from, 30).size(), 30);
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kStriped)));
+  ASSERT_EQ(values_of(stores.from, 30).size(), 30);
   const Moved seen = move_sequence(stores.from, stores.to, "orders", MoveMode::kPreview).value();
   EXPECT_EQ(seen.counters, 3);
   EXPECT_EQ(seen.left, 970);
   EXPECT_EQ(code_of(stores.to.catalog()->find("orders")), Code::kNotFound);
-  EXPECT_EQ(take(stores.from, 30).size(), 30);
+  EXPECT_EQ(values_of(stores.from, 30).size(), 30);
 }
 
 TEST(Move, AStoreInDoubtTakesNoPartInIt) {
   for (const bool in_target : {false, true}) {
     Pair stores;
-    ASSERT_TRUE(create_sequence(stores.from, orders_of(Strategy::kCounter)));
+    ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
     (in_target ? stores.to : stores.from).be_doubted(Error{Code::kDataLoss, "a copy"});
     EXPECT_EQ(code_of(move_sequence(stores.from, stores.to, "orders")), Code::kDataLoss);
   }
@@ -363,7 +363,7 @@ RC_GTEST_PROP(Move, NoValueComesTwice, ()) {
   const auto kills =
       *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(1, 14));
   Pair stores;
-  RC_ASSERT(create_sequence(stores.from, orders_of(strategy)).has_value());
+  RC_ASSERT(create_sequence(stores.from, movable(strategy)).has_value());
   std::array<std::vector<std::int64_t>, 3> taken;
   std::vector<std::jthread> takers;
   for (std::vector<std::int64_t>& its : taken) {
