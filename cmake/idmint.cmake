@@ -1,5 +1,8 @@
 # The functions that the CMakeLists.txt below use.
 
+# The stores that a build may leave out: IDMINT_NAME=OFF.
+set(idmint_optional_stores ETCD MARIADB MONGODB POSTGRESQL REDIS)
+
 # idmint_compile_options(TARGET): the warnings of this project. Consumers never see them.
 function(idmint_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
@@ -83,12 +86,11 @@ function(idmint_test name)
   target_compile_options(${name} PRIVATE -O0 -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
-  if(IDMINT_MONGODB)
-    target_compile_definitions(${name} PRIVATE IDMINT_MONGODB)
-  endif()
-  if(IDMINT_POSTGRESQL)
-    target_compile_definitions(${name} PRIVATE IDMINT_POSTGRESQL)
-  endif()
+  foreach(store IN LISTS idmint_optional_stores)
+    if(IDMINT_${store})
+      target_compile_definitions(${name} PRIVATE IDMINT_${store})
+    endif()
+  endforeach()
   target_link_libraries(${name} PRIVATE idmint GTest::gmock GTest::gtest_main ${ARG_LIBS})
   add_test(NAME ${name} COMMAND ${name})
   if(ARG_THREADS)
@@ -116,12 +118,12 @@ function(idmint_require_all_tests_registered)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*_test.cc
        ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
   foreach(source IN LISTS found)
-    if(NOT IDMINT_MONGODB AND source MATCHES "mongodb[/_][a-z_]*test\\.cc$")
-      continue() # of a backend that this build leaves out
-    endif()
-    if(NOT IDMINT_POSTGRESQL AND source MATCHES "postgresql[/_][a-z_]*test\\.cc$")
-      continue()
-    endif()
+    foreach(store IN LISTS idmint_optional_stores)
+      string(TOLOWER ${store} folder)
+      if(NOT IDMINT_${store} AND source MATCHES "/${folder}[/_][a-z_]*test\\.cc$")
+        list(APPEND registered ${source}) # of a store that this build leaves out
+      endif()
+    endforeach()
     if(NOT source IN_LIST registered)
       message(FATAL_ERROR "${source} is not registered: name it in an idmint_test()")
     endif()

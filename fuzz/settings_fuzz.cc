@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace idmint::server;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   Settings settings;
-  const std::vector<idmint::Error> faults = read_toml(text, settings);
+  const std::vector<idmint::Error> faults = read_toml("settings", text, settings);
   for (const idmint::Error& fault : faults) {
     require(fault.code == idmint::Code::kInvalidArgument);
     require(fault.message.find('\n') == std::string::npos);
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const TokenSettings& token : settings.tokens) {
     for (const Scope& right : token.allow) require(right.verbs != 0);
     Settings again;
-    require(read_toml(to_toml("again", token.hash, {"next *"}), again).empty());
+    require(read_toml("again", to_toml("again", token.hash, {"next *"}), again).empty());
     require(again.tokens.size() == 1 && again.tokens.front().hash == token.hash);
   }
   return 0;

@@ -13,9 +13,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using idmint::fuzz::require;
   std::string url(reinterpret_cast<const char*>(data), size);
   if (url.starts_with("sqlite:")) return 0;
+  const bool has_host =
+      url.starts_with("mongodb") || url.starts_with("redis") || url.starts_with("etcd");
   // In a password a question mark is none that options follow.
-  if (url.starts_with("mongodb") && url.contains('@')) return 0;
-  if (url.starts_with("mongodb")) url += url.contains('?') ? "&w=1" : "?w=1";
+  if (has_host && url.contains('@')) return 0;
+  const bool is_etcd = url.starts_with("etcd");
+  if (has_host) url += std::string(url.contains('?') ? "&" : "?") + (is_etcd ? "tls=1" : "w=1");
   const idmint::Result<std::unique_ptr<idmint::Store>> store =
       idmint::Store::open(url, {.create = false});
   if (store) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "idmint/form.h"
 #include "idmint/result.h"
@@ -84,9 +85,17 @@ struct Move {
   };
   Stage stage = Stage::kLeaving;
   Uuid store{};       // the id of the other store
-  std::string url{};  // the URL of the other store, as it was opened, without passwords
+  std::string url{};  // the URL of the other store, without secrets
 
   friend bool operator==(const Move&, const Move&) = default;
+};
+
+// One store of a sequence over several.
+struct StoreOfStripe {
+  Uuid id{};          // Store::id()
+  std::string url{};  // its place when the sequence was created, without secrets
+
+  friend bool operator==(const StoreOfStripe&, const StoreOfStripe&) = default;
 };
 
 // A sequence of integers.
@@ -95,6 +104,10 @@ struct SequenceDefinition {
   Strategy strategy = Strategy::kCounter;
   std::int64_t first = 1;  // both ends inclusive; as integers, before the form is applied
   std::int64_t last = kLargestValue;
+  // The values are first, first + stride, ... up to `last`. Several stores with equal strides and
+  // different remainders of `first` hand out different values: see with_offset(). Not for kGapless
+  // and adopted records; 1 to kMaxStride.
+  std::int64_t stride = 1;
   std::int64_t stripes = 1;  // kStriped, kInterleaved: the number of counters, 2 to kMaxStripes
   std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
   std::string key{};  // kPermuted: 32 hexadecimal digits; if empty, create_sequence() draws one
@@ -106,12 +119,38 @@ struct SequenceDefinition {
   // kCounter, kCached, kStriped: the record of another program that holds the next value, in a
   // syntax of the store (docs/mongodb-adopt.md has MongoDB's). Empty: idmint keeps its own record.
   std::string adopted{};
+  // kInterleaved over several stores: all of them, in the order of the stripes, `stripes` in all.
+  // Each keeps one stripe, and this definition with the index of its own. Empty: one store keeps
+  // all stripes. create_sequence() of several stores sets both.
+  std::vector<StoreOfStripe> over{};
+  std::int64_t stripe = 0;
   std::optional<Move> move{};  // written by move_sequence() alone
 
   static constexpr std::int64_t kMaxStripes = 100'000;
+  static constexpr std::size_t kMaxStores = 16;
+  static constexpr std::int64_t kMaxStride = 65'535;
+
+  // The number of values from `first` to `last`. REQUIRES: valid.
+  [[nodiscard]] constexpr std::int64_t size() const noexcept { return (last - first) / stride + 1; }
+  // Whether it is over several stores.
+  [[nodiscard]] bool is_spread() const noexcept { return !over.empty(); }
+  // The remainder of all values modulo `stride`, 1 to `stride`; `stride` stands for 0.
+  [[nodiscard]] constexpr std::int64_t offset() const noexcept {
+    return first % stride == 0 ? stride : first % stride;
+  }
 
   friend bool operator==(const SequenceDefinition&, const SequenceDefinition&) = default;
 };
+
+// The sequence restricted to its values v with v modulo stride = offset modulo stride: `first`
+// moves up to the first of them, and `last` stays, but for the last few integers, which a counter
+// of this stride does not reach. So sequences of one `first`, `last` and stride, with the offsets 1
+// to stride, share out all values from `first` to `last`, none twice: the rule of MySQL's
+// auto_increment_increment and auto_increment_offset. kInvalidArgument unless 1 <= offset <= stride
+// <= kMaxStride, the strategy takes a stride, and such a value is there.
+[[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> with_offset(SequenceDefinition sequence,
+                                                                   std::int64_t stride,
+                                                                   std::int64_t offset);
 
 // A pool of worker ids. A generator of Snowflake ids leases one of them (worker_pool.h).
 struct PoolDefinition {
@@ -146,11 +185,15 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 // characters of A-Z a-z 0-9 . _ - and begins with a letter or a digit. For a sequence:
 // - 0 <= first <= last <= kLargestValue;
 // - each stripe has at least one value;
+// - the value after the last one of each counter can be stored: `last` is at most kLargestValue -
+//   (stride - 1), of an interleaved sequence kLargestValue - (stride * stripes - 1);
 // - the members that its strategy does not use have their defaults;
 // - the form is valid for integers and has room for `last`;
+// - `over` names 2 to kMaxStores different stores, one for each stripe, with URLs of 2500 bytes in
+//   all at most, and `stripe` is the index of one; only strategy kInterleaved has them;
 // - `adopted` is printable and has at most 1000 bytes; the store parses it at creation;
 // - `move` names a store by its id and a URL of at most 1000 printable bytes; if and only if it is
-//   kGone the sequence is retired.
+//   kGone the sequence is retired; a sequence over several stores has none.
 // For a pool:
 // - the layout has room for its worker ids, at most kMaxWorkers;
 // - the form is valid for Snowflake ids.

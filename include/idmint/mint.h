@@ -101,6 +101,9 @@ struct MintOptions {
   // says where the sequence is (Remedy::kFollowMove). A sequence that is used with
   // Source::sequence() stays where it is: open the source again.
   std::vector<std::string> also{};
+  // For sequences over several stores (SpreadOptions::over). source() also looks for such a
+  // sequence in these if `store` does not answer.
+  std::vector<std::string> over{};
   // For sequences (SequenceOptions::executor); null: shared_executor().
   Executor* executor = nullptr;
   // The folder of the state files; empty: DATA.
@@ -154,6 +157,10 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<void> create(const SequenceDefinition& sequence) {
     return create(Definition(sequence));
   }
+  // As create_sequence() of several stores, which it opens at these URLs, and makes where they are
+  // missing. MintOptions::store plays no part. Errors also as for create().
+  [[nodiscard]] Result<void> create_over(const SequenceDefinition& sequence,
+                                         std::span<const std::string> urls);
   // As raise_sequence(), alter_sequence(), retire_sequence() and peek_sequence().
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past,
                                      RaiseMode mode = RaiseMode::kCarryOut,

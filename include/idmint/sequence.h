@@ -39,6 +39,28 @@ class ExistingValues;  // mongodb.h
     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {},
     Entropy& entropy = system_entropy());
 
+// Creates one interleaved sequence over several stores, one stripe in each: ids go on while a store
+// is down. Ignores `stripes`, `over` and `stripe` of the definition, which follow from the stores.
+// Their order is that of the stripes and is part of the definition. First creates all counters,
+// then all definitions, so a repeated call completes an interrupted one. Errors as above, and:
+// - kInvalidArgument: one store twice, fewer than 2 or more than kMaxStores, another strategy.
+// - kDataLoss: one store has the definition and another one, which must have a counter, has none.
+[[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(std::span<Store* const> stores,
+                                                         const SequenceDefinition& definition);
+
+// How the other stores of a sequence over several are found. Each function below that has these
+// options needs one of the stores, and opens the others at the places in its definition. Each must
+// have the id that the definition names, and the same definition apart from `last`. If one is
+// missing or differs, Sequence::open() fails with kFailedPrecondition, and the message has the
+// difference; the other functions act on the rest, and then fail with an error that names it.
+struct SpreadOptions {
+  // URLs that take the place of those in the definition, which have no passwords: a URL of the same
+  // servers and database, or of the place that a store has moved to, which must answer then.
+  std::vector<std::string> over{};
+  // Opens the store at such a URL, by `until`. Nothing: Store::open(), without creating it.
+  std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)> open{};
+};
+
 struct Raised {
   std::int64_t next = 0;     // the smallest value (permuted: index) that may come now; above the
                              // last value: none
@@ -54,6 +76,9 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 // sequence is raised by index: past the first `past` of its values. Returns by `until`; to complete
 // an interrupted extension may take one more call of the store.
 //
+// Of a sequence over several stores each stripe is raised, in every store that can be reached. The
+// error names those that could not, with kCarryOut; kPreview leaves them out.
+//
 // On any error of the store, kUnavailable included, some of the counters may have been raised; the
 // same call again raises the rest. Other errors:
 // - kInvalidArgument: strategy random, which has no order; or a pool, for which there is
@@ -64,11 +89,13 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::int64_t past,
                                                           RaiseMode mode = RaiseMode::kCarryOut,
-                                                          SteadyTime until = SteadyTime::max());
+                                                          SteadyTime until = SteadyTime::max(),
+                                                          const SpreadOptions& spread = {});
 
 // Raises each counter of a striped or interleaved sequence past the largest of `past` among the
-// counter's values; a counter without one stays where it is. kInvalidArgument also: another
-// strategy, or a value that is not one of the sequence.
+// counter's values; a counter without one stays where it is. Of a sequence over several stores only
+// the counter in this one. kInvalidArgument also: another strategy, or a value that is not one of
+// these counters.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::span<const std::int64_t> past,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
@@ -80,11 +107,13 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 // - kFailedPrecondition and others: errors of ExistingValues.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           ExistingValues& values,
-                                                          RaiseMode mode = RaiseMode::kCarryOut);
+                                                          RaiseMode mode = RaiseMode::kCarryOut,
+                                                          const SpreadOptions& spread = {});
 
 // Raises each counter to the position of the same counter in `from`, a store that was written to
-// when `store` was not. Permuted sequences are raised by index. kFailedPrecondition also: `from`
-// has no such sequence or a different one of that name, or a counter there is past its end here.
+// when `store` was not; of a sequence over several stores the counter in this one. Permuted
+// sequences are raised by index. kFailedPrecondition also: `from` has no such sequence or a
+// different one of that name, or a counter there is past its end here.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           Store& from,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
@@ -140,15 +169,26 @@ struct GivenValue {
 // - kFailedPrecondition: `last` is smaller than the present last value; the sequence is retired; or
 //   the values of its strategy depend on the last one (striped, permuted).
 // - kInvalidArgument: such a last value is not possible, or it is a pool.
-[[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> alter_sequence(Store& store,
-                                                                      std::string_view name,
-                                                                      std::int64_t last);
+// Of a sequence over several stores, in every store that can be reached; the error names the
+// others.
+[[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> alter_sequence(
+    Store& store, std::string_view name, std::int64_t last, const SpreadOptions& spread = {});
 
 // Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Can be
 // repeated. On any error of the store, kUnavailable included, some of its counters may have been
 // closed, and hand out nothing more; the same call again completes it. Cached sequences still hand
 // out the ranges that they hold in memory, and pools their ids below the bounds that were granted.
-[[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name);
+// Of a sequence over several stores, in every store that can be reached; the error names the
+// others.
+[[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name,
+                                                         const SpreadOptions& spread = {});
+
+// The state of one stripe of a sequence over several stores.
+struct StripeStatus {
+  StoreOfStripe store{};
+  std::optional<std::int64_t> next{};  // its next value; above the last one: none
+  std::optional<Error> error{};        // why `next` is not known, or why the stripe gives nothing
+};
 
 // The move of a sequence to another store.
 struct Moved {
@@ -174,8 +214,9 @@ enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 // Until then it cannot be moved elsewhere, raised, extended or retired. `progress` is called now
 // and then with the number of counters of which the next value was taken over. Errors, besides
 // those of the stores:
-// - kUnimplemented: a pool, a random or a gapless sequence, or one that counts in an adopted
-//   record; the message says what to do instead. Or `to` has no sequences of this strategy.
+// - kUnimplemented: a pool, a random or a gapless sequence, one over several stores, or one that
+//   counts in an adopted record; the message says what to do instead. Or `to` has no sequences of
+//   this strategy.
 // - kFailedPrecondition: the sequence is retired, or was moved to another store; a retirement of it
 //   was interrupted; or `to` has or had a sequence of the name.
 // - kUnavailable: another move of it is under way.
@@ -199,20 +240,28 @@ struct SequenceStatus {
   // The place of the adopted record (SequenceDefinition::adopted), such as the name of a
   // collection; empty: idmint's own record.
   std::string adopted_from{};
+  // Of a sequence over several stores: its stripes. `next` is then the smallest of theirs, and
+  // `left` the sum over those that could be reached.
+  std::vector<StripeStatus> stripes{};
   // Why the rest is unknown or unusable:
   // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
   // - kFailedPrecondition: a retirement was interrupted.
-  // - kUnavailable: an extension was interrupted.
+  // - kUnavailable: an extension was interrupted, or a store of several was not reached.
   std::optional<Error> error;
+
+  // The distance between the next values of two stripes in different stores, the largest one. Ids
+  // that come while it shrinks are from the stripes that are behind.
+  [[nodiscard]] IDMINT_EXPORT std::int64_t skew() const noexcept;
 };
 
 // kNotFound: no such sequence.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> peek_sequence(
-    Store& store, std::string_view name, SteadyTime until = SteadyTime::max());
+    Store& store, std::string_view name, SteadyTime until = SteadyTime::max(),
+    const SpreadOptions& spread = {});
 // Sorted by name. If a definition cannot be read or its counters are damaged, its row has the
 // error.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> list_sequences(
-    Store& store, SteadyTime until = SteadyTime::max());
+    Store& store, SteadyTime until = SteadyTime::max(), const SpreadOptions& spread = {});
 
 // Whether the store knows that `value` was handed out: by its counters, its claims or, for an id of
 // a pool, its leases. False for a value that was handed out means: an older state of the store was
@@ -220,7 +269,7 @@ struct SequenceStatus {
 // value above a last value that can be extended does not, since the store lacks that extension.
 // Errors:
 // - kNotFound: no such sequence.
-// - kInvalidArgument: not a value of the sequence.
+// - kInvalidArgument: not a value of the sequence, or that of a stripe in another store.
 [[nodiscard]] IDMINT_EXPORT Result<bool> has_given(Store& store, std::string_view name,
                                                    std::int64_t value);
 
@@ -240,6 +289,8 @@ struct SequenceOptions {
   // Runs the tasks of submit(), and fetches the ranges of cached sequences; null:
   // shared_executor().
   Executor* executor = nullptr;
+  // For a sequence over several stores.
+  SpreadOptions spread{};
 };
 
 struct SequenceStatistics {
@@ -258,6 +309,11 @@ class IDMINT_EXPORT Sequence {
   // - kNotFound: no such name; the advice is to create it.
   // - kFailedPrecondition: retired, gapless (gapless.h) or a pool (snowflake.h).
   // - kDataLoss: the definition is there, but a counter is gone.
+  //
+  // A sequence over several stores (SpreadOptions) opens while stores do not answer, as long as
+  // `store` does or another one. Each round takes from the store whose next value is the smallest;
+  // one that fails is left out, for 1 to 30 s and until a task has read its counter again, so the
+  // others serve within one deadline. kUnavailable: none answers; the message names each.
   [[nodiscard]] static Result<std::unique_ptr<Sequence>> open(Store& store, std::string_view name,
                                                               const SequenceOptions& options = {},
                                                               Clock& clock = system_clock(),
@@ -345,8 +401,9 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
-  // The next `count` values, all of them and consecutive. Blocks for one or two round trips, within
-  // the deadline of next(). Errors as for next(); kInvalidArgument also: count < 1.
+  // The next `count` values, all of them and consecutive: one stride of the definition apart.
+  // Blocks for one or two round trips, within the deadline of next(). Errors as for next();
+  // kInvalidArgument also: count < 1.
   [[nodiscard]] Result<Range> take(std::int64_t count, SteadyTime until = SteadyTime::max());
 
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
@@ -457,8 +514,9 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
  private:
   struct State;
 
-  // The values of one thread: next to end - 1. Only that thread moves `next`; the code that stops
-  // the sequence lowers `end`. fork() zeroes it: no values.
+  // The values of one thread, next to end - 1, divided by the stride of the definition: value =
+  // next * stride_ + offset_. Only that thread moves `next`; the code that
+  // stops the sequence lowers `end`. fork() zeroes it: no values.
   struct alignas(64) Slice {
     std::atomic<std::int64_t> next;
     std::atomic<std::int64_t> end;
@@ -487,13 +545,15 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
     const std::int64_t next = holding.slice->next.load(std::memory_order_relaxed);
     if (next >= holding.slice->end.load(std::memory_order_relaxed)) return false;
     holding.slice->next.store(next + 1, std::memory_order_relaxed);
-    value = next;
+    value = next * stride_ + offset_;
     return true;
   }
   [[nodiscard]] Result<std::int64_t> next_slice(SteadyTime until);
 
   const std::uint64_t number_;
   const std::shared_ptr<State> state_;
+  const std::int64_t stride_;
+  const std::int64_t offset_;  // 0 to stride_ - 1
 };
 
 // ---- strategy random: how full the space of a sequence is, and its cost

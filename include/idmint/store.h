@@ -5,6 +5,9 @@
 //   postgresql://HOST/DB   any number of hosts; durable, and a fail-over that may have lost
 //                          values is noticed
 //   mysql://HOST/DB        the same, in MariaDB
+//   redis://HOST           the same, in Redis
+//   etcd://HOST,.../PREFIX any number of hosts; durable, a cluster survives fail-overs, and a
+//                          restored snapshot is noticed
 //   memory:                this process only, gone with it; for tests
 #pragma once
 
@@ -44,7 +47,7 @@ struct StoreOptions {
   bool create = true;
   // Read-only access never creates a store, and needs fewer permissions (docs/stores.md).
   Access access = Access::kReadWrite;
-  // The definition that the caller will look up first. MongoDB and PostgreSQL read it in the
+  // The definition that the caller will look up first. The stores on servers read it in the
   // command that opens the store, and answer the first find() with that reading. Used during open()
   // only.
   std::string_view first_definition{};
@@ -100,9 +103,9 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual GaplessStore* gapless() noexcept { return nullptr; }
 
   // Why the store may hold less than it handed out: it is a copy or an older backup, or its log is
-  // missing (kDataLoss), or a standby of PostgreSQL took the place of its primary
-  // (kFailedPrecondition). The error has what to do; nullopt: no doubt is known. A store in doubt
-  // can be opened, for writing too.
+  // missing (kDataLoss), or a standby of PostgreSQL or a replica took the place of its primary, or
+  // a snapshot of etcd was restored (kFailedPrecondition). The error has what to do; nullopt: no
+  // doubt is known. A store in doubt can be opened, for writing too.
   // - These work: reads, raise(), raise_floor(), extend() of counters, close(), release(), and the
   //   replacement of a definition by an extended or retired one.
   // - These fail with this error: every call that would hand out a value, a claim or a lease, or
@@ -110,7 +113,8 @@ class IDMINT_EXPORT Store {
   // If an SQLite file lies beside the log of a newer state of it, every call fails, settle() too,
   // until the log is removed and the file copied again.
   [[nodiscard]] virtual std::optional<Error> doubt();
-  // The store's own clock, to the millisecond, by which it judges leases (MongoDB, PostgreSQL).
+  // The store's own clock, to the millisecond, by which it judges leases (MongoDB, PostgreSQL,
+  // MariaDB, Redis).
   // Nothing: it has none. Monitoring compares it with the clock of this host. Answers within the
   // deadline, and by `until` if that is earlier. kUnavailable, kDeadlineExceeded: no answer.
   [[nodiscard]] virtual Result<std::optional<Instant>> time(SteadyTime until = SteadyTime::max());

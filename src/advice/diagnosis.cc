@@ -79,7 +79,7 @@ Finding begin(std::string_view kind, const SequenceStatus& status) {
     finding.text = move != nullptr ? "moved to " + move->url : "retired";
   } else if (status.error) {
     finding.health = Health::kFail;
-    finding.text = status.error->message;
+    finding.text = without_subject(status.error->message, status.definition);
     finding.advice = status.error->advice;
   }
   return finding;
@@ -164,6 +164,9 @@ Finding diagnose_pool(const SequenceStatus& status, std::span<const LeaseState> 
 Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const Limits& limits,
                  Instant now) {
   Finding finding = begin("sequence", status);
+  // Ids go on while one of several stores does not answer.
+  if (!status.stripes.empty() && status.error && status.error->code == Code::kUnavailable)
+    finding.health = Health::kWarn;
   if (!finding.text.empty()) return finding;
   const auto& definition = std::get<SequenceDefinition>(status.definition);
   const std::int64_t size = size_of(status.definition);
@@ -189,6 +192,9 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
       finding.text += ", less than " + print_duration(seconds(limits.horizon));
     }
   }
+  if (!status.stripes.empty())
+    finding.text += "; in " + std::to_string(status.stripes.size()) + " stores, the next values " +
+                    print_count(static_cast<double>(status.skew())) + " apart";
   if (!status.adopted_from.empty()) finding.text += "; adopted from " + status.adopted_from;
   return finding;
 }

@@ -52,7 +52,7 @@ double log_all_different(double count, double space) noexcept {
 }
 
 double odds_of_a_repeat(double count, double space) noexcept {
-  return -std::expm1(log_all_different(count, space));
+  return 0 - std::expm1(log_all_different(count, space));  // not -0.0
 }
 
 double odds_that_the_last_collides(double count, double space) noexcept {

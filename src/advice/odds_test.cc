@@ -15,6 +15,7 @@ void expect_near(double value, double exact, double relative) {
 TEST(Odds, TheBirthdayProblem) {
   EXPECT_EQ(odds_of_a_repeat(0, 365), 0);
   EXPECT_EQ(odds_of_a_repeat(1, 365), 0);
+  EXPECT_FALSE(std::signbit(odds_of_a_repeat(1, 365))) << "it would be printed as -0.0";
   expect_near(odds_of_a_repeat(2, 365), 1.0 / 365, 1e-15);
   expect_near(odds_of_a_repeat(23, 365), 0.507297234323985, 1e-14);
   EXPECT_EQ(odds_of_a_repeat(366, 365), 1);

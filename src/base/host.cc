@@ -474,7 +474,7 @@ double odds_of_shared_worker(std::uint64_t hosts, int bits) noexcept {
   for (std::uint64_t i = 1; i < hosts && log_of_none > kNone; ++i) {
     log_of_none += std::log1p(-static_cast<double>(i) / static_cast<double>(workers));
   }
-  return -std::expm1(log_of_none);
+  return 0 - std::expm1(log_of_none);  // not -0.0
 }
 
 }  // namespace idmint

@@ -4,8 +4,12 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <span>
+#include <system_error>
+
+#include "base/sqlite_url.h"
 
 namespace idmint {
 namespace {
@@ -121,6 +125,19 @@ static_assert(std::ranges::is_sorted(kPostgresqlOptions));
 // Those of idmint for MariaDB.
 constexpr auto kMariadbOptions = std::to_array<std::string_view>({"socket"});
 
+// Of a Redis that is spoken to over TLS: PEM files.
+constexpr auto kRedisOptions = std::to_array<std::string_view>({"tls_ca", "tls_cert", "tls_key"});
+static_assert(std::ranges::is_sorted(kRedisOptions));
+
+// Those of etcd; in lower case, sorted.
+constexpr auto kEtcdOptions = std::to_array<std::string_view>({
+    "tls",
+    "tls_ca",
+    "tls_cert",
+    "tls_key",
+});
+static_assert(std::ranges::is_sorted(kEtcdOptions));
+
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 int hex_digit(char c) {
@@ -132,16 +149,8 @@ int hex_digit(char c) {
 
 // The name of an option, in lower case and without percent-encoding.
 std::string plain_name(std::string_view name) {
-  std::string plain;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    char c = name[i];
-    if (c == '%' && i + 2 < name.size() && hex_digit(name[i + 1]) >= 0 &&
-        hex_digit(name[i + 2]) >= 0) {
-      c = static_cast<char>(hex_digit(name[i + 1]) * 16 + hex_digit(name[i + 2]));
-      i += 2;
-    }
-    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  std::string plain = percent_decoded(name);
+  for (char& c : plain) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return plain;
 }
 
@@ -150,7 +159,10 @@ using Known = std::span<const std::string_view>;
 // The options that the URLs of a scheme may have.
 Known known_options(std::string_view scheme) {
   if (scheme.starts_with("mysql") || scheme.starts_with("mariadb")) return kMariadbOptions;
-  return scheme.starts_with("postgres") ? Known(kPostgresqlOptions) : Known(kOptions);
+  if (scheme.starts_with("postgres")) return kPostgresqlOptions;
+  if (scheme.starts_with("redis")) return kRedisOptions;
+  if (scheme.starts_with("etcd")) return kEtcdOptions;
+  return kOptions;
 }
 
 bool is_known(Known known, std::string_view name) {
@@ -358,6 +370,37 @@ Result<void> check_postgresql_url(std::string_view url) {
   return check_url(url, {.of = "PostgreSQL", .driver = "libpq"});
 }
 
+Result<void> check_redis_url(std::string_view url) {
+  return check_url(url, {.of = "Redis", .driver = "idmint"});
+}
+
+Result<void> check_etcd_url(std::string_view url) {
+  return check_url(url, {.of = "etcd", .driver = "idmint's store of etcd"});
+}
+
+std::optional<UrlParts> url_parts(std::string_view url) {
+  const std::optional<Parts> parts = split(url);
+  if (!parts) return std::nullopt;
+  return UrlParts{.user = parts->user,
+                  .has_user = parts->has_user,
+                  .hosts = parts->hosts,
+                  .path = parts->path.substr(parts->path.empty() ? 0 : 1)};
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 &&
+        hex_digit(text[i + 2]) >= 0) {
+      c = static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
+      i += 2;
+    }
+    decoded += c;
+  }
+  return decoded;
+}
+
 void each_option(std::string_view url,
                  const std::function<void(std::string_view name, std::string_view value)>& use) {
   if (const std::optional<Parts> parts = split(url))
@@ -366,8 +409,8 @@ void each_option(std::string_view url,
 
 std::string user_without_password(std::string_view url) {
   const std::optional<Parts> parts = split(url);
-  if (!parts || !parts->scheme.starts_with("mongodb") || !parts->has_user ||
-      parts->user.contains(':') || !is_clear(*parts))
+  if (!parts || (!parts->scheme.starts_with("mongodb") && parts->scheme != "etcd://") ||
+      !parts->has_user || parts->user.contains(':') || !is_clear(*parts))
     return {};
   bool password = true;
   each_option_of(parts->query, [&](const Option& option) {
@@ -390,6 +433,51 @@ std::string with_password(std::string_view url, std::string_view password) {
     }
   }
   return whole + std::string(url.substr(url.find('@')));
+}
+
+namespace {
+
+// The URL with an absolute path and, with `options`, its options. nullopt: not a URL of SQLite.
+std::optional<std::string> absolute_sqlite(std::string_view url, bool options) {
+  if (!url.starts_with("sqlite:")) return std::nullopt;
+  const Result<SqliteUrl> parsed = parse_sqlite_url(url);
+  if (!parsed) return std::nullopt;
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::absolute(parsed->path, failed);
+  if (failed) return std::nullopt;
+  return sqlite_url(path.lexically_normal().string()) +
+         (options && parsed->local_file_system ? "?filesystem=local" : "");
+}
+
+}  // namespace
+
+std::string without_secrets(std::string_view url) {
+  if (auto file = absolute_sqlite(url, true)) return *std::move(file);
+  std::string bare = redacted(url);
+  if (const std::size_t user = bare.find(":***@"); user != std::string::npos) bare.erase(user, 4);
+  const std::size_t question = bare.find('?');
+  if (question == std::string::npos) return bare;
+  std::string kept;
+  std::string_view options = std::string_view(bare).substr(question + 1);
+  while (!options.empty()) {
+    const std::string_view option = options.substr(0, options.find('&'));
+    options.remove_prefix(std::min(option.size() + 1, options.size()));
+    if (option.ends_with("=***")) continue;
+    kept.append(kept.empty() ? "?" : "&").append(option);
+  }
+  return bare.substr(0, question) + kept;
+}
+
+std::string place_of(std::string_view url) {
+  if (auto file = absolute_sqlite(url, false)) return *std::move(file);
+  std::string bare = redacted(url);
+  const std::size_t slashes = bare.find("://");
+  if (slashes == std::string::npos) return bare;
+  const std::string_view rest =
+      std::string_view(bare).substr(slashes + 3, bare.find('?') - (slashes + 3));
+  const std::size_t at = rest.find('@');
+  return bare.substr(0, slashes + 3) +
+         std::string(at == std::string_view::npos ? rest : rest.substr(at + 1));
 }
 
 }  // namespace idmint

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -17,7 +18,8 @@ TEST(Redacted, ShowsWhatIsNoSecret) {
        {"sqlite:ids.db", "sqlite:/a:b@c/d?e", "memory:", "mongodb://a,b:1/?replicaSet=r",
         "mongodb://u@a/d", "mongodb://[::1]:27017/d", "mongodb://%2Ftmp%2Fa.sock/d",
         "mongodb://a:1/?appName=x@y&w=1", "mongodb://a/?tlsCAFile=/x@y",
-        "mongodb+srv://u@a.b/d?tls=true&authSource=admin", "postgresql://host/d", "ids.db",
+        "mongodb+srv://u@a.b/d?tls=true&authSource=admin", "postgresql://host/d",
+        "redis://u@[::1]:6379/3", "rediss://a/0?tls_ca=/a.pem&tls_cert=/b&tls_key=/c", "ids.db",
         "mongodb:", "mongodb://", ""})
     EXPECT_EQ(redacted(url), url);
 }
@@ -29,6 +31,8 @@ TEST(Redacted, HidesEachSecret) {
            std::pair("mongodb://u:p%40q@a/", "mongodb://u:***@a/"),
            std::pair("mongodb://:p@a/", "mongodb://:***@a/"),
            std::pair("redis://:p@a/", "redis://:***@a/"),
+           std::pair("rediss://u:p@a,b:1/2?tls_ca=/c", "rediss://u:***@a,b:1/2?tls_ca=/c"),
+           std::pair("rediss://a?tls_password=p", "rediss://a?tls_password=***"),
            std::pair("mongodb://u:p@a/?appName=x@y", "mongodb://u:***@a/?appName=x@y"),
            std::pair("mongodb://a?tlsCertificateKeyFilePassword=p",
                      "mongodb://a?tlsCertificateKeyFilePassword=***"),
@@ -74,6 +78,29 @@ TEST(Redacted, HidesWhatMayBePartOfASecretThatIsNotEscaped) {
     EXPECT_EQ(redacted(url), shown);
 }
 
+TEST(WithoutSecrets, LeavesWhatCanBeOpenedAgain) {
+  for (const auto& [url, kept] :
+       {std::pair("postgresql://u:p@a:1,b:2/d?sslmode=require&password=p&connect_timeout=3",
+                  "postgresql://u@a:1,b:2/d?sslmode=require&connect_timeout=3"),
+        std::pair("mongodb://u:p@a/d?tlsCertificateKeyFilePassword=p", "mongodb://u@a/d"),
+        std::pair("mongodb://a,b/d?w=1", "mongodb://a,b/d?w=1"), std::pair("memory:", "memory:"),
+        std::pair("sqlite:/a/../b%3Fc.db", "sqlite:/b%3Fc.db"),
+        std::pair("sqlite:///b.db?filesystem=local", "sqlite:/b.db?filesystem=local")})
+    EXPECT_EQ(without_secrets(url), kept);
+  EXPECT_EQ(without_secrets("sqlite:x.db"),
+            "sqlite:" + (std::filesystem::current_path() / "x.db").string());
+}
+
+TEST(PlaceOf, IsTheServersAndTheDatabaseOrTheFile) {
+  for (const auto& [url, place] :
+       {std::pair("postgresql://u:p@a:1,b:2/d?sslmode=require", "postgresql://a:1,b:2/d"),
+        std::pair("postgresql://a:1,b:2/d", "postgresql://a:1,b:2/d"),
+        std::pair("mongodb://u@a", "mongodb://a"), std::pair("memory:", "memory:"),
+        std::pair("sqlite:///b.db?filesystem=local", "sqlite:/b.db"),
+        std::pair("sqlite:/a/./b.db", "sqlite:/a/b.db"), std::pair("gated:0", "gated:0")})
+    EXPECT_EQ(place_of(url), place);
+}
+
 TEST(CheckMongodbUrl, RefusesOptionsThatDoNotExistAndNamesThem) {
   for (const char* const url :
        {"mongodb://a", "mongodb://u:p@a,b/d?replicaSet=r&tls=true", "mongodb+srv://u:p?q@a/?w=1",
@@ -99,6 +126,29 @@ TEST(CheckMongodbUrl, RefusesAnUnescapedUserAndTellsNoPartOfIt) {
   }
 }
 
+TEST(CheckEtcdUrl, RefusesOptionsThatDoNotExist) {
+  EXPECT_TRUE(check_etcd_url("etcd://u:p@a,b:1/p?tls=on&TLS_CA=/a&tls_cert=/b&tls_key=/c"));
+  EXPECT_FALSE(check_etcd_url("etcd://a/p?tlsCAFile=/a"));
+  EXPECT_EQ(redacted("etcd://u:p@a,b:1/p?tls=on&tls_key=/k"),
+            "etcd://u:***@a,b:1/p?tls=on&tls_key=/k");
+}
+
+TEST(UrlParts, AreThoseOfTheUrl) {
+  const auto parts = url_parts("etcd://u:p%40@a,[::1]:2/b/c?d=e");
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(parts->user, "u:p%40");
+  EXPECT_TRUE(parts->has_user);
+  EXPECT_EQ(parts->hosts, "a,[::1]:2");
+  EXPECT_EQ(parts->path, "b/c");
+  EXPECT_EQ(url_parts("etcd://a")->path, "");
+  EXPECT_FALSE(url_parts("etcd:a"));
+}
+
+TEST(PercentDecoded, StopsAtNothing) {
+  EXPECT_EQ(percent_decoded("a%2Fb%2fc%"), "a/b/c%");
+  EXPECT_EQ(percent_decoded("%4%zz%41"), "%4%zzA");
+}
+
 TEST(UserWithoutPassword, IsOneWhoLogsInWithAPassword) {
   for (const auto& [url, user] : {
            std::pair("mongodb://u@a/d", "u"),
@@ -111,6 +161,8 @@ TEST(UserWithoutPassword, IsOneWhoLogsInWithAPassword) {
            std::pair("mongodb://u@a/?authMechanism=GSSAPI", ""),
            std::pair("u@a", ""),
            std::pair("sqlite://u@a/d", ""),
+           std::pair("etcd://u@a,b/p?tls=on", "u"),
+           std::pair("etcd://u:p@a/p", ""),
        })
     EXPECT_EQ(user_without_password(url), user) << url;
   EXPECT_EQ(with_password("mongodb://u@a,b/d?appName=x@y", "p@:/%\xc3\xa9"),

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -22,12 +23,16 @@ struct AlterOptions {
   std::string max;
 } alter_options;
 
+constexpr std::array kMeantByAlter = {Meant{"--to", "--max"}, Meant{"--last", "--max"},
+                                      Meant{"--maxvalue", "--max"}};
+
 void add_alter(CLI::App& command) {
   command.add_option("NAME", alter_options.name, "A sequence")->required()->type_name("");
   command.add_option("--max", alter_options.max, "The new last value, larger than the present one")
       ->required()
       ->type_name("N");
   add_numbers(command);
+  add_over(command);
   add_store(command);
 }
 
@@ -41,6 +46,7 @@ void add_retire(CLI::App& command) {
       ->required()
       ->type_name("");
   add_numbers(command);
+  add_over(command);
   add_store(command);
   command.add_flag("--yes", retire_options.yes, "Do not ask");
 }
@@ -89,14 +95,19 @@ Result<void> run_retire(Context& context) {
 }  // namespace
 
 const Command kAlter = {
-    "alter", "Move the last value of a sequence up", add_alter, run_alter,
+    "alter",
+    "Move the last value of a sequence up",
+    add_alter,
+    run_alter,
     R"(Nothing else of a sequence can be changed, and the last value only be made
 larger: as far as the digits or the width that its values are printed in go.
 
 Examples:
   $ idmint create small --max 10
   $ idmint alter small --max 20
-)"};
+)",
+    {},
+    kMeantByAlter};
 
 const Command kRetire = {
     "retire", "End a sequence or a pool for ever", add_retire, run_retire,

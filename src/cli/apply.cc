@@ -25,6 +25,7 @@
 #include "mint/definitions_toml.h"
 #include "mint/formats.h"
 #include "sequences/life_cycle.h"
+#include "sequences/strategies.h"
 #include "terminal/exit_status.h"
 
 namespace idmint::cli {
@@ -96,7 +97,11 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
   const std::optional<Error>& error = there->error;
   // An interrupted extension; a repeated one completes it.
   const bool cut_off = error && error->code == Code::kUnavailable;
-  if (error && !cut_off) return refuse(worded(*error).message);
+  // Its name stands before the text.
+  const auto text_of = [&](Error why) {
+    return without_subject(worded(std::move(why)).message, there->definition);
+  };
+  if (error && !cut_off) return refuse(text_of(*error));
   const auto* const sequence = std::get_if<SequenceDefinition>(&there->definition);
   const auto* const longer = std::get_if<SequenceDefinition>(&wanted);
   if (sequence != nullptr && longer != nullptr && (cut_off || longer->last > sequence->last) &&
@@ -110,7 +115,7 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
   }
   // Creating an existing sequence changes nothing: it compares.
   if (Result<void> same = mint.create(wanted); !same)
-    return refuse(worded(std::move(same.error())).message);
+    return refuse(text_of(std::move(same.error())));
   applied.outcome = Outcome::kThere;
   return applied;
 }

@@ -2,13 +2,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/errors.h"
-#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
@@ -17,7 +18,6 @@
 #include "idmint/definition.h"
 #include "ids/snowflake_space.h"
 #include "sequences/strategies.h"
-#include "terminal/advice.h"
 #include "terminal/progress.h"
 
 namespace idmint::cli {
@@ -27,14 +27,17 @@ namespace {
 struct CreateOptions {
   std::string name;
   SequenceTexts sequence;
+  std::vector<std::string> over;
 } create_options;
 
-// For the options that `next snowflake` takes.
-std::string_view hint_of_create(std::string_view wrong) {
-  return wrong.ends_with("\"--epoch\"") || wrong.ends_with("\"--unit\"")
-             ? ", but --layout \"sequence-generator epoch 2025-01-01 unit 1ms\""
-             : "";
-}
+constexpr std::string_view kOwnLayout = "--layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
+constexpr std::array kMeantByCreate = {
+    // of next snowflake
+    Meant{"--epoch", kOwnLayout}, Meant{"--unit", kOwnLayout},
+    // of seq and SQL
+    Meant{"--from", "--start"}, Meant{"--to", "--max"}, Meant{"--first", "--start"},
+    Meant{"--last", "--max"}, Meant{"--minvalue", "--start"}, Meant{"--maxvalue", "--max"},
+    Meant{"--cache", "--strategy cached --step"}};
 
 void add_create(CLI::App& command) {
   SequenceTexts& sequence = create_options.sequence;
@@ -68,6 +71,20 @@ void add_create(CLI::App& command) {
                   "The last value (" + std::to_string(kLargestValue) +
                       ", or what --digits or --width allows)")
       ->type_name("N");
+  command
+      .add_option("--stride", sequence.stride,
+                  "With --offset: every K-th value, for K servers that are not to give the same")
+      ->type_name("K");
+  command
+      .add_option("--offset", sequence.offset,
+                  "Of --stride: which of the K servers, 1 to K; its values are k, k+K, k+2K, ...")
+      ->type_name("k");
+  command
+      .add_option("--over", create_options.over,
+                  "interleaved: a store for each stripe, given once for each, 2 to 16; ids go on "
+                  "while one is down")
+      ->allow_extra_args(false)
+      ->type_name("URL");
   command.add_option("--stripes", sequence.stripes, "striped, interleaved: how many counters")
       ->type_name("K");
   command.add_option("--step", sequence.step, "cached: values in a range (follows the rate)")
@@ -121,16 +138,37 @@ void tell_of_used_up(Mint& mint, const std::string& name, bool json) {
   const Onward onward = onward_from(definition);
   report_notice(name + " is used up already: what it takes from, in " + status->adopted_from +
                     ", has come to " + std::to_string(definition.last) +
-                    ", its last value; go on with " + onward.words +
-                    in_words(onward.advice, lasting_store(redacted(store_given()))),
+                    ", its last value; go on with " + onward.words + in_words(onward.advice),
                 json);
+}
+
+// The wish for a sequence over several stores: interleaved, with a stripe in each.
+Result<SequenceTexts> over_several(SequenceTexts texts, const std::vector<std::string>& over) {
+  if (over.empty()) return texts;
+  const std::string stores = std::to_string(over.size());
+  if (has_store_option())
+    return refuse("--over names each store of the sequence: leave --store out");
+  if (texts.stripes && *texts.stripes != stores)
+    return refuse("there is one stripe in each store: leave --stripes out, or give " + stores);
+  if (!texts.strategy) texts.strategy = "interleaved";
+  if (*texts.strategy == "interleaved") {
+    if (over.size() < 2) return refuse("--over is given once: give it for each of several stores");
+    texts.stripes = stores;
+    return texts;
+  }
+  return refuse("--over is for a sequence of strategy interleaved: leave one of them out");
 }
 
 Result<void> run_create(Context& context) {
   const std::string& name = create_options.name;
-  Mint mint = open_mint(context);
-  Result<Definition> wanted =
-      definition(name, create_options.sequence, mint.store_url().value_or(""));
+  const std::vector<std::string>& over = create_options.over;
+  MintOptions options = mint_options(context);
+  if (!over.empty()) options.store = over.front();
+  options.over = over;
+  Mint mint(std::move(options));
+  const Result<SequenceTexts> texts = over_several(create_options.sequence, over);
+  if (!texts) return std::unexpected(texts.error());
+  Result<Definition> wanted = definition(name, *texts, mint.store_url().value_or(""));
   if (!wanted) return std::unexpected(wanted.error());
   auto* const pool = std::get_if<PoolDefinition>(&*wanted);
   const bool usual_layout = pool != nullptr && !create_options.sequence.layout;
@@ -147,11 +185,11 @@ Result<void> run_create(Context& context) {
   {
     Progress progress("counters",
                       pool != nullptr ? 1 : std::get<SequenceDefinition>(*wanted).stripes);
-    if (Result<void> created =
-            mint.create(*wanted, [&](std::int64_t done, std::int64_t) { progress.show(done); });
-        !created) {
-      return created;
-    }
+    const auto show = [&](std::int64_t done, std::int64_t) { progress.show(done); };
+    const Result<void> created =
+        over.empty() ? mint.create(*wanted, show)
+                     : mint.create_over(std::get<SequenceDefinition>(*wanted), over);
+    if (!created) return created;
   }
   if (usual_layout && !there)
     report_notice(name + " has the layout sequence-generator, as no --layout was given",
@@ -162,8 +200,9 @@ Result<void> run_create(Context& context) {
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
   const std::string& store = *url;
-  const std::string hint =
-      pool != nullptr ? ": try idmint next " + name + " and idmint workers list " + name : "";
+  const std::string hint = pool != nullptr ? ": try idmint next " + name + store_again() +
+                                                 " and idmint workers list " + name + store_again()
+                                           : "";
   if (tell) {
     report_notice(
         there ? name + " was there already, as defined" : "made " + name + " in " + store + hint,
@@ -198,6 +237,18 @@ The strategies:
   gapless      no number missing, ever: each comes in the transaction that
                inserts the document which bears it; on MongoDB only
 
+With --stride K --offset k the values are those from --start to --max that leave
+the remainder k when divided by K, as with MySQL's auto_increment_increment and
+auto_increment_offset. K servers without a connection, with one --start, one
+--max, one K and the offsets 1 to K, share out all values, and none comes twice.
+
+With --over the stripes are in different stores: stripe k of K in the store that
+--over names as the k-th. Ids go on while one of them is down, and the one that
+was down then serves alone until it has caught up. Every later command takes any
+one of them as --store, and finds the others by their URLs here, which it keeps
+without passwords: give --over URL again where that is not enough. What is cut
+off is finished by the same command.
+
 A pool holds worker ids of Snowflake generators. Each process that mints from it
 leases one, so that no two ever mint with the same one at the same id-time. Its
 layout and how many worker ids it has never change; --prefix, --encoding and
@@ -216,8 +267,10 @@ counters: 1000 of them with a MAX_VALUE each, 12 digits; ids:NAME: ids, index.
 Examples:
   $ idmint create orders --start 1000
   $ idmint create small --start 1 --max 10
+  $ idmint create tickets --stride 2 --offset 1
   $ idmint create accounts --digits 12 --stripes 1000
-  $ idmint create tickets --strategy cached --step 1000
+  $ idmint create events --strategy cached --step 1000
+  $ idmint create parcels --over sqlite:a.db --over sqlite:b.db
   $ idmint create cards --digits 16 --strategy permuted --check luhn
   $ idmint create codes --digits 12 --strategy random
   $ idmint create links --max 999999999 --encoding base62
@@ -227,6 +280,8 @@ Examples:
 In the database of the application:
   $ IDMINT_STORE=mongodb://db1,db2/shop idmint create users --adopt counter
 )",
-    hint_of_create};
+    {},
+    kMeantByCreate,
+    "--start"};
 
 }  // namespace idmint::cli

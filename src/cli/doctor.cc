@@ -18,7 +18,6 @@
 #include "base/quantity.h"
 #include "base/sqlite_url.h"
 #include "base/text.h"
-#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/given.h"
 #include "cli/json.h"
@@ -30,7 +29,6 @@
 #include "mint/formats.h"
 #include "mint/seen.h"
 #include "mint/sequence_facts.h"
-#include "terminal/advice.h"
 #include "terminal/exit_status.h"
 
 namespace idmint::cli {
@@ -80,6 +78,7 @@ void add_doctor(CLI::App& command) {
       .add_option("--ignore", doctor_options.ignored,
                   "Leave a check out: " + names_of_checks() + "; again for another")
       ->type_name("CHECK");
+  add_over(command);
   add_store(command);
 }
 
@@ -188,9 +187,7 @@ Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, In
 }
 
 // Appends its advice in words; later additions follow them. Can be repeated.
-void word(Finding& finding, std::string_view store) {
-  finding.text += in_words(std::exchange(finding.advice, {}), store);
-}
+void word(Finding& finding) { finding.text += in_words(std::exchange(finding.advice, {})); }
 
 // Whether the store may hold less than it handed out.
 std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
@@ -227,9 +224,9 @@ class Evidence {
       const Result<std::optional<std::int64_t>> largest = largest_in(place, definition);
       if (!largest) {
         finding.health = std::max(finding.health, Health::kWarn);
-        word(finding, redacted(url_));
+        word(finding);
         finding.text += "; it cannot be compared with its values in use (" +
-                        idmint::worded(largest.error(), redacted(url_)).message + ")";
+                        worded(largest.error()).message + ")";
         continue;
       }
       const std::optional<std::int64_t> value = *largest;
@@ -439,7 +436,7 @@ Result<void> run_doctor(Context& context) {
 
   Health worst = Health::kOk;
   for (Finding& finding : findings) {
-    word(finding, redacted(store_given()));
+    word(finding);
     worst = std::max(worst, finding.health);
   }
   constexpr std::array statuses = {0, kDoctorWarned, kDoctorFailed};

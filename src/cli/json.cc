@@ -40,6 +40,20 @@ Json sequence(const SequenceStatus& status) {
             {"index", integer(next_index(status))},
             {"left", integer(status.left)},
             {"state", state_name(status)}};
+  if (const auto* const its = std::get_if<SequenceDefinition>(&definition);
+      its != nullptr && its->stride != 1) {
+    json["stride"] = its->stride;
+    json["offset"] = its->offset();
+  }
+  if (!status.stripes.empty()) {
+    Json& stores = json["stores"] = Json::array();
+    for (const StripeStatus& stripe : status.stripes)
+      stores.push_back({{"id", stripe.store.id.to_string()},
+                        {"url", stripe.store.url},
+                        {"next", integer(stripe.next)},
+                        {"error", stripe.error ? Json(stripe.error->message) : Json(nullptr)}});
+    json["skew"] = integer(status.skew());
+  }
   if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
     json["adopted"] = adopted;
   if (const Move* const move = move_of(definition))
@@ -237,7 +251,7 @@ std::string json_findings(Health worst, std::span<const Finding> findings) {
                    {"kind", finding.kind},
                    {"subject", finding.subject},
                    {"text", finding.text},
-                   {"left", optional(finding.left)},
+                   {"left_fraction", optional(finding.left)},
                    {"ends", finding.ends ? Json(format_time(*finding.ends)) : Json(nullptr)}});
   }
   return line({{"health", name(worst)}, {"findings", all}});

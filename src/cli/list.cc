@@ -9,7 +9,6 @@
 
 #include "advice/diagnosis.h"
 #include "base/errors.h"
-#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
@@ -29,6 +28,7 @@ bool list_as_toml = false;
 void add_list(CLI::App& command) {
   command.add_flag("--toml", list_as_toml, "Print the definitions as a file for apply");
   add_numbers(command);
+  add_over(command);
   add_store(command);
 }
 
@@ -37,6 +37,7 @@ std::string peeked;
 void add_peek(CLI::App& command) {
   command.add_option("NAME", peeked, "A sequence or a pool")->required()->type_name("");
   add_numbers(command);
+  add_over(command);
   add_store(command);
 }
 
@@ -51,6 +52,20 @@ std::string used(const SequenceStatus& status) {
   if (status.left == 0) return "100 %";
   if (share <= 0) return "0 %";
   return share < 0.01 ? "<1 %" : std::to_string(static_cast<int>(share * 100)) + " %";
+}
+
+// ", 1 of 2": offset and stride.
+std::string with_stride(const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  if (sequence == nullptr || sequence->stride == 1) return "";
+  return ", " + std::to_string(sequence->offset()) + " of " + std::to_string(sequence->stride);
+}
+
+// ", 2 stores, skew 4".
+std::string with_stores(const SequenceStatus& status) {
+  if (status.stripes.empty()) return "";
+  return ", " + std::to_string(status.stripes.size()) + " stores, skew " +
+         std::to_string(status.skew());
 }
 
 // Leaves out what is damaged, and says so in a comment. The error is that of the last one, so that
@@ -95,10 +110,7 @@ Result<void> run_list(Context& context) {
     return {};
   }
   if (all->empty()) {
-    const std::string& store = store_given();
-    report_notice("no sequence yet: make one with idmint create NAME" +
-                      (store.empty() ? "" : " in the same store, " + redacted(store)),
-                  false);
+    report_notice("no sequence yet: make one" + in_words({Remedy::kCreateStore}), false);
     return {};
   }
   std::vector<Row> rows;
@@ -106,8 +118,8 @@ Result<void> run_list(Context& context) {
     const Definition& definition = status.definition;
     const bool known = !status.error.has_value();
     rows.push_back({name(definition),
-                    std::string(strategy_name(definition)) +
-                        (adopted_of(definition).empty() ? "" : ", adopted"),
+                    std::string(strategy_name(definition)) + with_stride(definition) +
+                        with_stores(status) + (adopted_of(definition).empty() ? "" : ", adopted"),
                     or_dash(next_value(status)), known ? std::to_string(status.left) : "-",
                     known ? used(status) : "-", std::string(state_name(status))});
   }
@@ -156,10 +168,21 @@ Result<void> run_peek(Context& context) {
     const auto [first, last] = ends_of(definition);
     rows.push_back({"first", std::to_string(first)});
     rows.push_back({"last", std::to_string(last)});
+    if (const auto& its = std::get<SequenceDefinition>(definition); its.stride != 1) {
+      rows.push_back({"stride", std::to_string(its.stride)});
+      rows.push_back({"offset", std::to_string(its.offset())});
+    }
     rows.push_back({"next", or_dash(next_value(*status))});
     if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
     rows.push_back({"left", std::to_string(status->left)});
   }
+  for (std::size_t k = 0; k < status->stripes.size(); ++k) {
+    const StripeStatus& stripe = status->stripes[k];
+    rows.push_back({"stripe " + std::to_string(k),
+                    (stripe.error ? stripe.error->message : "next " + or_dash(stripe.next)) +
+                        ", in " + stripe.store.url});
+  }
+  if (!status->stripes.empty()) rows.push_back({"skew", std::to_string(status->skew())});
   rows.push_back({"state", std::string(state_name(*status))});
   if (const Move* const move = move_of(definition))
     rows.push_back({move->stage == Move::Stage::kArriving ? "from" : "to", move->url});

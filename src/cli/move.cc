@@ -149,9 +149,9 @@ variable IDMINT_ALSO, idmintd --also URL. Others are told where it is (exit
 status 5). What processes hold in memory (strategy cached) still comes.
 
 Moved are sequences of strategy counter, cached, striped, interleaved and
-permuted. A pool, a random or gapless sequence, and one that counts in a record
-of other programs are refused with the reason. An older idmint refuses a
-sequence that moves or was moved: renew the programs first.
+permuted. A pool, a random or gapless sequence, one over several stores, and one
+that counts in a record of other programs are refused with the reason. An older
+idmint refuses a sequence that moves or was moved: renew the programs first.
 
 Examples:
   $ idmint create orders --start 1000 --store sqlite:old.db

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -28,6 +29,9 @@ struct NextOptions {
   std::optional<std::string> timeout;
   bool wait = false;  // for a worker id
 } next_options;
+
+constexpr std::array kMeantByNext = {Meant{"--number", "-n"}, Meant{"--num", "-n"},
+                                     Meant{"--amount", "-n"}, Meant{"-c", "-n"}};
 
 void add_next(CLI::App& command) {
   std::string formats;
@@ -62,6 +66,7 @@ void add_next(CLI::App& command) {
       ->type_name("N");
   add_timeout(command, next_options.timeout, "5s");
   add_numbers(command);
+  add_over(command);
   add_store(command, Stays::kNo);
   add_also(command);
 }
@@ -216,7 +221,10 @@ Result<void> run_next(Context& context) {
 
 }  // namespace
 
-const Command kNext = {"next", "Print new ids, one a line", add_next, run_next,
+const Command kNext = {"next",
+                       "Print new ids, one a line",
+                       add_next,
+                       run_next,
                        R"(Ids of a sequence are taken from its store before they are printed, up to
 1000000 in one step: all of them, or none and exit status 6. More are taken in
 steps of 1000, 2000, 4000 and so on, up to 1000000. When fewer are left than you
@@ -247,6 +255,9 @@ Examples:
   $ idmint next uuid7 --encoding base58
   $ idmint create orders --start 1000
   $ idmint next orders -n 5 --json
-)"};
+)",
+                       {},
+                       kMeantByNext,
+                       "-n"};
 
 }  // namespace idmint::cli

@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "idmint/clock.h"
+#include "idmint/store.h"
 
 namespace idmint::cli {
 
@@ -215,6 +216,14 @@ void print_choice(Output& out, const Needs& needs, const Choice& choice) {
   print_fact(out, "store down", choice.store_down);
 }
 
+// "mongodb:, postgresql:": the stores of this build that several hosts reach; empty: none.
+std::string shared_stores() {
+  std::string all;
+  for (const StoreKind& kind : store_kinds())
+    if (kind.shared) all += (all.empty() ? "" : ", ") + std::string(kind.scheme) + ":";
+  return all;
+}
+
 std::string told(const Needs& needs) {
   std::string text = ids(needs);
   if (needs.digits) text += " of exactly " + std::to_string(*needs.digits) + " digits";
@@ -225,9 +234,11 @@ std::string told(const Needs& needs) {
   if (needs.unguessable) text += ", unguessable";
   const bool shared = needs.hosts == 1 || needs.shared_store;
   const std::chrono::duration<double> takes = shared ? needs.round_trip : needs.own_round_trip;
+  const std::string stores = shared_stores();
+  const std::string such = stores.empty() ? "" : " (" + stores + ")";
   return text +
          (needs.hosts == 1 ? "; a store that takes "
-          : shared         ? "; a store that all hosts reach and that takes "
+          : shared         ? "; a store that all hosts reach" + such + " and that takes "
                            : "; no store that all hosts reach, and each host's own takes ") +
          print_duration(takes.count());
 }

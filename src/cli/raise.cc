@@ -20,7 +20,6 @@
 #include "advice/diagnosis.h"
 #include "base/errors.h"
 #include "base/quantity.h"
-#include "base/shell.h"
 #include "base/sqlite_url.h"
 #include "base/text.h"
 #include "base/url.h"
@@ -36,7 +35,6 @@
 #include "idmint/store.h"
 #include "mint/data_folder.h"
 #include "mint/seen.h"
-#include "terminal/advice.h"
 #include "terminal/confirm.h"
 
 namespace idmint::cli {
@@ -61,6 +59,8 @@ struct RaiseOptions {
 } raise_options;
 
 constexpr std::array kRaiseRenamed = {Renamed{"--from", "--uri"}};
+constexpr std::array kMeantByRaise = {Meant{"--to", "--past"}, Meant{"--value", "--past"},
+                                      Meant{"--start", "--past"}, Meant{"--min", "--past"}};
 
 void add_raise(CLI::App& command) {
   command.add_option("NAME", raise_options.name, "A sequence")->type_name("");
@@ -99,6 +99,7 @@ void add_raise(CLI::App& command) {
                    "Say what would be passed over, and change nothing");
   command.add_flag("--yes", raise_options.yes, "Do not ask");
   add_numbers(command);
+  add_over(command);
   add_store(command);
 }
 
@@ -235,9 +236,7 @@ Result<std::string_view> way_of(const RaiseOptions& given) {
   return chosen->option;
 }
 
-std::string settle_command(std::string_view url) {
-  return "idmint raise --all --moved --store " + shell_word(url);
-}
+std::string settle_command() { return "idmint raise --all --moved" + store_again(); }
 
 Result<void> raise_one(Context& context, std::string_view way) {
   const RaiseOptions& given = raise_options;
@@ -300,7 +299,7 @@ Result<void> raise_one(Context& context, std::string_view way) {
       store && (*store)->doubt() && !given.dry_run)
     report_notice(std::string((*store)->url()) +
                       " gives no value yet: when everything in it is past what it handed out: " +
-                      settle_command((*store)->url()),
+                      settle_command(),
                   context.json);
   return {};
 }
@@ -369,7 +368,7 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
       return std::unexpected(known.error());
     if (known.value_or(true)) continue;
     const Finding lost = diagnose_lost({}, definition, each.value, each.evidence);
-    lacking += "; " + each.source + ": " + lost.text + in_words(lost.advice, store.url());
+    lacking += "; " + each.source + ": " + lost.text + in_words(lost.advice);
   }
   if (lacking.empty()) return {};
   return std::unexpected(Error{
@@ -398,7 +397,7 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
       if (!settled && settled.error().code == Code::kDataLoss && !given.yes) {
         settled.error() = worded(std::move(settled.error()));
         settled.error().message +=
-            "; if each sequence was raised by itself: " + settle_command(url) + " --yes";
+            "; if each sequence was raised by itself: " + settle_command() + " --yes";
       }
       if (!settled) return settled;
     }
@@ -445,7 +444,7 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
     if (!sources) return std::unexpected(sources.error());
   }
   for (RaisedSource& each : *sources)
-    if (each.error) each.error = idmint::worded(*std::move(each.error), url);
+    if (each.error) each.error = worded(*std::move(each.error));
   if (context.json) {
     context.out.write(json_raised_all(*sources, url, !store.doubt(), given.dry_run) + "\n");
   } else {
@@ -463,7 +462,7 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
             (given.dry_run ? " would not be raised" : " were not raised") +
             (store.doubt()
                  ? ", and " + url + " gives no value yet: raise each by itself as said, then: " +
-                       settle_command(url)
+                       settle_command()
                  : ": raise each by itself as said")});
   }
   if (context.json) return {};
@@ -525,7 +524,8 @@ Examples:
 ids.db was replaced by a backup, and the newer file is kept as old.db:
   $ IDMINT_STORE=sqlite:ids.db idmint raise --all --past-from sqlite:old.db
 )",
-    nullptr,
-    kRaiseRenamed};
+    kRaiseRenamed,
+    kMeantByRaise,
+    "--past"};
 
 }  // namespace idmint::cli

@@ -54,6 +54,8 @@ struct SequenceTexts {
   std::optional<std::string> strategy{};
   std::optional<std::string> start{};
   std::optional<std::string> max{};
+  std::optional<std::string> stride{};
+  std::optional<std::string> offset{};
   std::optional<std::string> stripes{};
   std::optional<std::string> step{};
   std::optional<std::string> largest_count{};

@@ -38,6 +38,18 @@ TEST(SequenceOptions, FollowFromWhatIsGiven) {
   EXPECT_EQ(interleaved.last, kLargestValue - 7);
   EXPECT_EQ(defined({.strategy = "cached", .step = "1000"}).step, 1000);
   EXPECT_EQ(defined({.largest_count = "5"}).largest_count, 5);
+  EXPECT_EQ(
+      defined({.start = "1000", .stride = "2", .offset = "1"}),
+      (SequenceDefinition{.name = "x", .first = 1001, .last = kLargestValue - 1, .stride = 2}));
+  const SequenceDefinition both =
+      defined({.strategy = "interleaved", .stride = "3", .offset = "3", .stripes = "4"});
+  EXPECT_EQ(both.first, 3);
+  EXPECT_EQ(both.last, kLargestValue - 11);
+  EXPECT_THAT(refusal({.stride = "3"}), HasSubstr("which of the 3 servers"));
+  EXPECT_THAT(refusal({.offset = "3"}), HasSubstr("without a stride"));
+  EXPECT_THAT(refusal({.stride = "3", .offset = "4"}), HasSubstr("give 1 to 3"));
+  EXPECT_THAT(refusal({.strategy = "gapless", .stride = "3", .offset = "1"}), HasSubstr("gapless"));
+  EXPECT_THAT(refusal({.kind = "pool", .stride = "3", .offset = "1"}), HasSubstr("no stride"));
 }
 
 #ifdef IDMINT_MONGODB

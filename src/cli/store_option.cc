@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "base/shell.h"
 #include "base/url.h"
 #include "terminal/advice.h"
 #include "terminal/credentials.h"
@@ -18,9 +19,11 @@ namespace {
 
 struct StoreOption {
   std::string url;
+  std::string typed;  // the argument of --store; empty: it was not given
   bool from_environment = false;
   Stays stays = Stays::kYes;
-  std::vector<std::string> also;
+  std::vector<std::string> over{};
+  std::vector<std::string> also{};
 } store_option;
 
 // The elements of a list that is separated by blanks, which no URL has.
@@ -69,10 +72,10 @@ Result<void> refuse_url_as_name(const CLI::App& command) {
 void add_store(CLI::App& command, Stays stays) {
   store_option.stays = stays;
   command
-      .add_option(
-          "--store", store_option.url,
-          "sqlite:PATH, mongodb://HOST/DB, postgresql://HOST/DB, mysql://HOST/DB or memory: "
-          "(default: ids.db in ~/.local/share/idmint)")
+      .add_option("--store", store_option.url,
+                  "sqlite:PATH, mongodb://HOST/DB, postgresql://HOST/DB, mysql://HOST/DB, "
+                  "redis://HOST, etcd://HOST/PREFIX or memory: (default: ids.db in "
+                  "~/.local/share/idmint)")
       ->type_name("URL");
 }
 
@@ -84,16 +87,33 @@ void add_also(CLI::App& command) {
       ->allow_extra_args(false);
 }
 
+void add_over(CLI::App& command) {
+  command
+      .add_option("--over", store_option.over,
+                  "A store of a sequence over several, where its definition lacks the password or "
+                  "the place; once for each")
+      ->allow_extra_args(false)
+      ->type_name("URL");
+}
+
+const std::vector<std::string>& over_given() noexcept { return store_option.over; }
+
+bool has_store_option() noexcept {
+  return !store_option.url.empty() && !store_option.from_environment;
+}
+
 Result<void> settle_store(CLI::App& command) {
   const CLI::Option* const given = command.get_option_no_throw("--store");
   if (given == nullptr) return {};
-  auto& [url, from_environment, stays, also] = store_option;
+  auto& [url, typed, from_environment, stays, over, also] = store_option;
   if (given->empty()) {
     const char* const value = std::getenv("IDMINT_STORE");
     url = value != nullptr ? value : "";
     from_environment = !url.empty();
   } else if (url.empty()) {
     return refuse("--store is empty: give a URL such as sqlite:ids.db, or leave it out");
+  } else {
+    typed = url;
   }
   if (Result<void> named = refuse_url_as_name(command); !named) return named;
   for (CLI::Option* const option : command.get_options()) {
@@ -121,12 +141,26 @@ Result<void> settle_store(CLI::App& command) {
 
 const std::string& store_given() noexcept { return store_option.url; }
 
-std::string lasting_store(std::string url) {
+std::string store_in_hints(const std::string& typed, std::string_view url) {
+  // These name a place, which is no secret.
+  if (typed.starts_with("env:") || typed.starts_with("file:")) return typed;
   const StoreKind* const kind = store_kind(url);
-  if (kind == nullptr || kind->lasts) return url;
+  if (kind == nullptr || kind->lasts) return redacted(typed);
   return std::string(std::ranges::find_if(store_kinds(), [](const StoreKind& each) {
                        return each.lasts;
                      })->example);
+}
+
+std::string store_again() {
+  const std::string store = store_in_hints(store_option.typed, store_option.url);
+  return store.empty() ? "" : " --store " + shell_word(store);
+}
+
+std::string in_words(Advice advice) {
+  // The store of this command is named as it was given.
+  const Result<std::string> own = Mint({.store = store_option.url}).store_url();
+  if (own && advice.subject == redacted(*own)) advice.subject.clear();
+  return idmint::in_words(advice, store_in_hints(store_option.typed, store_option.url));
 }
 
 Error worded(Error error) {
@@ -135,12 +169,14 @@ Error worded(Error error) {
     error.message += " (the value came from IDMINT_STORE)";
     error.advice = {};
   }
-  return idmint::worded(std::move(error), lasting_store(redacted(store_option.url)));
+  error.message += in_words(std::exchange(error.advice, {}));
+  return error;
 }
 
 MintOptions mint_options(const Context& context, Access access) {
   MintOptions options;
   options.store = store_option.url;
+  options.over = store_option.over;
   options.also = store_option.also;
   options.store_options.access = access;
   options.notice = [json = context.json](std::string_view text) { report_notice(text, json); };

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "idmint/mint.h"
 #include "idmint/result.h"
@@ -15,8 +17,13 @@ namespace idmint::cli {
 enum class Stays : std::uint8_t { kNo, kYes };
 void add_store(CLI::App& command, Stays stays = Stays::kYes);
 
+// --over: further stores of a sequence over several.
+void add_over(CLI::App& command);
+[[nodiscard]] const std::vector<std::string>& over_given() noexcept;
 // --also: the stores to which a sequence may have been moved.
 void add_also(CLI::App& command);
+// Whether --store is on the command line.
+[[nodiscard]] bool has_store_option() noexcept;
 
 // Reads --store, or else IDMINT_STORE, --also, or else IDMINT_ALSO, and every other option that
 // takes a URL. Called once, after parsing; does nothing for a command without --store.
@@ -25,11 +32,21 @@ void add_also(CLI::App& command);
 // As given; empty: the default.
 [[nodiscard]] const std::string& store_given() noexcept;
 
-// The URL, or an example if data at the URL would be gone when the command ends.
-[[nodiscard]] std::string lasting_store(std::string url);
+// The argument of --store in a command that a message names. `typed`: that of --store here, which
+// stands for `url`, such as env:IDS. It is returned without secrets. Empty: --store was not given,
+// and the other command finds the same store without it. If data at the URL would be gone when this
+// command ends, an example of a store that stays.
+[[nodiscard]] std::string store_in_hints(const std::string& typed, std::string_view url);
 
-// The error with its advice in the words of this command line (terminal/advice.h). If the URL of
-// the store is rejected, also says where it came from.
+// " --store URL" with it, to follow such a command; or empty.
+[[nodiscard]] std::string store_again();
+
+// The advice in the words of this command line (terminal/advice.h), its commands with
+// store_again().
+[[nodiscard]] std::string in_words(Advice advice);
+
+// The error with its advice in these words, which is cleared. If the URL of the store is rejected,
+// also says where it came from.
 [[nodiscard]] Error worded(Error error);
 
 // The mint of the command line. With kReadOnly, read permission on the store is enough.

@@ -20,6 +20,8 @@ struct IntegerKey {
 };
 constexpr std::array kIntegers = {IntegerKey{"start", &SequenceWish::start},
                                   IntegerKey{"max", &SequenceWish::max},
+                                  IntegerKey{"stride", &SequenceWish::stride},
+                                  IntegerKey{"offset", &SequenceWish::offset},
                                   IntegerKey{"stripes", &SequenceWish::stripes},
                                   IntegerKey{"step", &SequenceWish::step},
                                   IntegerKey{"digits", &SequenceWish::digits},
@@ -158,6 +160,10 @@ class Table {
     write("strategy", name(sequence.strategy));
     write("start", sequence.first);
     write("max", sequence.last);
+    if (sequence.stride != plain.stride) {
+      write("stride", sequence.stride);
+      write("offset", sequence.offset());
+    }
     write_unless(plain.stripes, "stripes", sequence.stripes);
     write_unless(plain.step, "step", sequence.step);
     write_unless(plain.largest_count, "largest_count", sequence.largest_count);
@@ -193,8 +199,12 @@ class Table {
 
 std::string to_toml(std::span<const Definition> definitions) {
   std::string text;
+  const auto is_spread = [](const Definition& definition) {
+    const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+    return sequence != nullptr && sequence->is_spread();
+  };
   for (const Definition& definition : definitions) {
-    if (is_retired(definition)) continue;
+    if (is_retired(definition) || is_spread(definition)) continue;
     if (text.empty()) {
       text =
           "# A sequence is of one store. Applied to another, each of these begins anew there, and "
@@ -207,8 +217,15 @@ std::string to_toml(std::span<const Definition> definitions) {
     std::visit([&](const auto& its) { Table(text).write(its); }, definition);
   }
   std::string retired;
+  std::string spread;
   for (const Definition& definition : definitions) {
+    if (!is_retired(definition) && is_spread(definition))
+      spread += "#   " + name(definition) + "\n";
     if (is_retired(definition)) retired += "#   " + name(definition) + "\n";
+  }
+  if (!spread.empty()) {
+    if (!text.empty()) text += "\n";
+    text += "# Over several stores, which a file does not name, so left out here:\n" + spread;
   }
   if (!retired.empty()) {
     if (!text.empty()) text += "\n";

@@ -178,6 +178,7 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
       SequenceDefinition{.name = "a.b", .strategy = Strategy::kStriped, .last = 5000, .stripes = 5},
       SequenceDefinition{
           .name = "x", .strategy = Strategy::kInterleaved, .last = 5000, .stripes = 7},
+      SequenceDefinition{.name = "third", .first = 1002, .last = 5000, .stride = 3},
       SequenceDefinition{.name = "adopted",
                          .strategy = Strategy::kCached,
                          .first = 1000,

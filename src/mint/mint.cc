@@ -14,6 +14,7 @@
 #include "mint/formats.h"
 #include "mint/pool_source.h"
 #include "mint/sequence_source.h"
+#include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 
@@ -36,9 +37,7 @@ struct Mint::State {
         clock(its_clock),
         entropy(its_entropy),
         others(options.also, [this](const std::string& where, SteadyTime until) {
-          StoreOptions store_options = options.store_options;
-          store_options.create = false;
-          return open_at(where, store_options, until);
+          return open_at(where, false, {}, until);
         }) {}
 
   const MintOptions options;
@@ -46,6 +45,7 @@ struct Mint::State {
   Entropy& entropy;
   BoundedMutex mutex;
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
+  // Those besides `store`: of sequences over several, and of sequences that were moved.
   OtherStores others;
 
   [[nodiscard]] MadeWith made_with() const { return {options, clock, entropy}; }
@@ -55,25 +55,6 @@ struct Mint::State {
     const Result<std::filesystem::path> data = data_folder();
     if (!data) return std::unexpected(data.error());
     return sqlite_url((*data / "ids.db").string());
-  }
-
-  [[nodiscard]] Result<std::unique_ptr<Store>> open_at(const std::string& where,
-                                                       StoreOptions store_options,
-                                                       SteadyTime until) const {
-    store_options.until = std::min(store_options.until, until);
-    const Result<std::filesystem::path> data = data_folder();
-    const std::string trust_folder = data ? data->string() : "";
-    if (store_options.trust_folder.empty()) store_options.trust_folder = trust_folder;
-    return Store::open(where, store_options, entropy);
-  }
-
-  // The sequence at its place. The executor and the deadline are those of the options.
-  [[nodiscard]] Result<PlacedSequence> open_placed(PlacedDefinition at, SteadyTime until) {
-    const SequenceOptions sequence_options{.until = until, .executor = options.executor};
-    Result<std::unique_ptr<Sequence>> sequence =
-        open_defined(*at.store, std::move(at.found), sequence_options, clock, entropy);
-    if (!sequence) return std::unexpected(std::move(sequence.error()));
-    return PlacedSequence{.store = std::move(at.store), .sequence = *std::move(sequence)};
   }
 
   // The store, opened by the first call; created only if `make`. `name`: the definition to be
@@ -91,25 +72,70 @@ struct Mint::State {
     }
     const Result<std::string> where = url();
     if (!where) return std::unexpected(where.error());
-    StoreOptions store_options = options.store_options;
-    store_options.create =
-        make && store_options.create && store_options.access == Access::kReadWrite;
-    store_options.first_definition = name;
-    if (store_options.create && options.store.empty()) {
-      const Result<std::filesystem::path> data = data_folder();
+    const Result<std::filesystem::path> data = data_folder();
+    if (make && options.store_options.create &&
+        options.store_options.access == Access::kReadWrite && options.store.empty()) {
       if (!data) return std::unexpected(data.error());
       if (Result<void> made = make_folder(*data); !made) {
         return std::unexpected(std::move(made.error()));
       }
     }
-    Result<std::unique_ptr<Store>> opened = open_at(*where, store_options, until);
+    Result<std::shared_ptr<Store>> opened = open_at(*where, make, name, until);
     if (!opened) {
       if (opened.error().code == Code::kInvalidArgument)
         opened.error().advice = {.remedy = Remedy::kSetOption, .values = {"store"}};
-      return std::unexpected(std::move(opened.error()));
+      return opened;
     }
     store = *std::move(opened);
     return store;
+  }
+
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_at(const std::string& where, bool make,
+                                                       std::string_view name,
+                                                       SteadyTime until) const {
+    StoreOptions store_options = options.store_options;
+    store_options.create =
+        make && store_options.create && store_options.access == Access::kReadWrite;
+    store_options.first_definition = name;
+    store_options.until = std::min(store_options.until, until);
+    const Result<std::filesystem::path> data = data_folder();
+    const std::string trust_folder = data ? data->string() : "";
+    if (store_options.trust_folder.empty()) store_options.trust_folder = trust_folder;
+    Result<std::unique_ptr<Store>> opened = Store::open(where, store_options, entropy);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    return std::shared_ptr<Store>(*std::move(opened));
+  }
+
+  // For a sequence that may outlive the mint.
+  [[nodiscard]] static SpreadOptions spread(const std::shared_ptr<State>& state) {
+    return {.over = state->options.over,
+            .open = [state](const std::string& where, SteadyTime until) {
+              return state->others.at(where, until);
+            }};
+  }
+
+  // The sequence at its place. The executor and the deadline are those of the options.
+  [[nodiscard]] static Result<PlacedSequence> open_placed(const std::shared_ptr<State>& state,
+                                                          PlacedDefinition at, SteadyTime until) {
+    const SequenceOptions sequence_options{
+        .until = until, .executor = state->options.executor, .spread = spread(state)};
+    Result<std::unique_ptr<Sequence>> sequence = open_defined(
+        *at.store, std::move(at.found), sequence_options, state->clock, state->entropy);
+    if (!sequence) return std::unexpected(std::move(sequence.error()));
+    return PlacedSequence{.store = std::move(at.store), .sequence = *std::move(sequence)};
+  }
+
+  // The store that has the sequence over several, if the usual one does not answer.
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_another(std::string_view name, Error unanswered,
+                                                            SteadyTime until) {
+    for (const std::string& each : options.over) {
+      const Result<std::shared_ptr<Store>> opened = others.at(each, until);
+      if (!opened || (*opened)->catalog() == nullptr) continue;
+      const Result<Definition> found = (*opened)->catalog()->find(name, until);
+      const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
+      if (sequence != nullptr && sequence->is_spread()) return opened;
+    }
+    return std::unexpected(std::move(unanswered));
   }
 
   [[nodiscard]] bool nothing_created(const Error& opening) const {
@@ -139,6 +165,9 @@ struct Mint::State {
     const bool no_store = !opened && opened.error().code == Code::kNotFound;
     const StoreKind* const kind = where ? store_kind(*where) : nullptr;
     const bool in_memory = kind != nullptr && !kind->lasts;
+    // The folder of the default store is made with it; no other one is.
+    const bool cannot_be_made = no_store && !in_memory && !options.store.empty() &&
+                                opened.error().advice.remedy != Remedy::kCreateStore;
     if (in_memory) {
       message += " in " + std::string(kind->example) +
                  ", which is empty at first and gone with the process";
@@ -153,6 +182,8 @@ struct Mint::State {
       advice = std::move(hint->advice);
     } else if (const std::string meant = close_matches(name, known); !meant.empty()) {
       message += ": did you mean " + meant + "?";
+    } else if (cannot_be_made) {
+      message += ": " + opened.error().message;
     } else if (minting && validate(SequenceDefinition{.name = std::string(name)})) {
       message += in_memory ? ": create it in a store that stays" : ": create it";
       advice = {Remedy::kCreateSource, std::string(name)};
@@ -192,7 +223,12 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   const StoreOptions& of_store = state_->options.store_options;
   const SteadyTime until =
       std::min(of_store.until, std::chrono::steady_clock::now() + of_store.deadline);
-  Result<std::shared_ptr<Store>> store = state_->open(false, name, until);
+  const bool is_over = !state_->options.over.empty();
+  Result<std::shared_ptr<Store>> store =
+      state_->open(false, name, is_over ? share_of(until, 2) : until);
+  if (!store && is_over && !must_be_mended(store.error().code) &&
+      store.error().code != Code::kNotFound)
+    store = state_->open_another(name, std::move(store.error()), until);
   if (!store) {
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
@@ -207,17 +243,17 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   const auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
   if (pool != nullptr && !pool->retired)
     return make_pool_source(*std::move(store), *pool, options.window, state_->made_with());
-  Result<PlacedSequence> opened = state_->open_placed(std::move(at), until);
+  Result<PlacedSequence> opened = State::open_placed(state_, std::move(at), until);
   if (!opened) {
     if (opened.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(opened.error()));
   }
   Reopen reopen;
-  if (!state_->others.empty())
+  if (state_->others.can_follow())
     reopen = [state = state_, first = *std::move(store),
               name = std::string(name)](SteadyTime by) -> Result<PlacedSequence> {
       PlacedDefinition now{.store = first, .found = find_definition(*first, name, by)};
-      return state->open_placed(state->others.follow(std::move(now), by), by);
+      return State::open_placed(state, state->others.follow(std::move(now), by), by);
     };
   return make_sequence_source(*std::move(opened), std::move(reopen), of_store.deadline,
                               state_->clock);
@@ -244,6 +280,21 @@ Result<void> Mint::create(const Definition& definition,
                          state_->entropy);
 }
 
+Result<void> Mint::create_over(const SequenceDefinition& sequence,
+                               std::span<const std::string> urls) {
+  if (Result<void> free = check_sequence_name(sequence.name); !free) return free;
+  std::vector<std::shared_ptr<Store>> opened;
+  std::vector<Store*> stores;
+  for (const std::string& url : urls) {
+    Result<std::shared_ptr<Store>> store =
+        state_->open_at(url, true, sequence.name, SteadyTime::max());
+    if (!store) return std::unexpected(std::move(store.error()));
+    stores.push_back(store->get());
+    opened.push_back(*std::move(store));
+  }
+  return create_sequence(stores, sequence);
+}
+
 // Runs `act` with the store of the sequence `name`, or with the one to which it was moved.
 template <class Act>
 auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
@@ -261,7 +312,8 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     return std::unexpected(opened.error());
   }
   std::shared_ptr<Store> its = *opened;
-  if (!others.empty()) its = others.follow({its, find_definition(*its, name, until)}, until).store;
+  if (others.can_follow())
+    its = others.follow({its, find_definition(*its, name, until)}, until).store;
   auto done = act(*its);
   if (!done && done.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
   return done;
@@ -269,13 +321,18 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
 
 Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
   return state_->on_sequence(
-      name, [&](Store& store) { return peek_sequence(store, name, until); }, until);
+      name, [&](Store& store) { return peek_sequence(store, name, until, State::spread(state_)); },
+      until);
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode mode,
                            SteadyTime until) {
   return state_->on_sequence(
-      name, [&](Store& store) { return raise_sequence(store, name, past, mode, until); }, until);
+      name,
+      [&](Store& store) {
+        return raise_sequence(store, name, past, mode, until, State::spread(state_));
+      },
+      until);
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::span<const std::int64_t> past,
@@ -285,8 +342,9 @@ Result<Raised> Mint::raise(std::string_view name, std::span<const std::int64_t> 
 }
 
 Result<Raised> Mint::raise(std::string_view name, ExistingValues& values, RaiseMode mode) {
-  return state_->on_sequence(
-      name, [&](Store& store) { return raise_sequence(store, name, values, mode); });
+  return state_->on_sequence(name, [&](Store& store) {
+    return raise_sequence(store, name, values, mode, State::spread(state_));
+  });
 }
 
 Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
@@ -295,11 +353,13 @@ Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
 }
 
 Result<SequenceDefinition> Mint::alter(std::string_view name, std::int64_t last) {
-  return state_->on_sequence(name, [&](Store& store) { return alter_sequence(store, name, last); });
+  return state_->on_sequence(
+      name, [&](Store& store) { return alter_sequence(store, name, last, State::spread(state_)); });
 }
 
 Result<void> Mint::retire(std::string_view name) {
-  return state_->on_sequence(name, [&](Store& store) { return retire_sequence(store, name); });
+  return state_->on_sequence(
+      name, [&](Store& store) { return retire_sequence(store, name, State::spread(state_)); });
 }
 
 Result<std::vector<LeaseState>> Mint::list_workers(std::string_view pool) {
@@ -322,7 +382,7 @@ Result<std::vector<SequenceStatus>> Mint::list(SteadyTime until) {
     if (state_->nothing_created(store.error())) return std::vector<SequenceStatus>{};
     return std::unexpected(store.error());
   }
-  return list_sequences(**store, until);
+  return list_sequences(**store, until, State::spread(state_));
 }
 
 Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {

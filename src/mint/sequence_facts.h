@@ -26,7 +26,7 @@ struct Ends {
 [[nodiscard]] inline std::int64_t size_of(const Definition& definition) noexcept {
   const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
   if (sequence == nullptr) return std::get<PoolDefinition>(definition).workers;
-  const std::int64_t values = sequence->last - sequence->first + 1;
+  const std::int64_t values = sequence->size();
   return sequence->strategy == Strategy::kRandom ? most_claims(values) : values;
 }
 

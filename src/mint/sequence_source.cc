@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "base/bounded_mutex.h"
 #include "base/url.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
@@ -19,33 +20,28 @@ namespace idmint {
 
 // ---- other stores
 
-OtherStores::OtherStores(std::vector<std::string> urls, Opener opener)
-    : opener_(std::move(opener)) {
-  for (std::string& url : urls) others_.push_back({std::move(url), nullptr});
+Result<std::shared_ptr<Store>> OtherStores::at(const std::string& url, SteadyTime until) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto there = opened_.find(url); there != opened_.end()) return there->second;
+  }
+  Result<std::shared_ptr<Store>> opened = opener_(url, until);
+  if (!opened) return opened;
+  const std::lock_guard lock(mutex_);
+  return opened_.try_emplace(url, *std::move(opened)).first->second;
 }
 
 Result<std::shared_ptr<Store>> OtherStores::with_id(const Move& move, SteadyTime until) {
-  const std::unique_lock lock(mutex_, until);
-  if (!lock)
-    return std::unexpected(
-        Error{Code::kUnavailable,
-              "the other stores did not answer whoever asked for them first; ask "
-              "again"});
   std::optional<Error> failed;
   // First the one with this URL: another one need not answer then.
-  for (const bool same_url : {true, false}) {
-    for (Other& other : others_) {
-      if ((redacted(other.url) == move.url) != same_url) continue;
-      if (other.store == nullptr) {
-        Result<std::unique_ptr<Store>> opened = opener_(other.url, until);
-        if (!opened) {
-          // One that does not exist is not the one.
-          if (!failed && opened.error().code != Code::kNotFound) failed = std::move(opened.error());
-          continue;
-        }
-        other.store = *std::move(opened);
-      }
-      if (other.store->id() == move.store) return other.store;
+  for (const bool same_place : {true, false}) {
+    for (const std::string& url : moved_to_) {
+      if ((place_of(url) == place_of(move.url)) != same_place) continue;
+      Result<std::shared_ptr<Store>> opened = at(url, until);
+      if (opened && (*opened)->id() == move.store) return opened;
+      // One that does not exist is not the one.
+      if (!opened && !failed && opened.error().code != Code::kNotFound)
+        failed = std::move(opened.error());
     }
   }
   if (failed) return std::unexpected(*std::move(failed));
@@ -54,7 +50,7 @@ Result<std::shared_ptr<Store>> OtherStores::with_id(const Move& move, SteadyTime
 
 PlacedDefinition OtherStores::follow(PlacedDefinition from, SteadyTime until) {
   // A sequence does not come back to a store, so it comes to each of them once at most.
-  for (std::size_t moves = 0; moves < others_.size() && from.found; ++moves) {
+  for (std::size_t moves = 0; moves < moved_to_.size() && from.found; ++moves) {
     const auto* const sequence = std::get_if<SequenceDefinition>(&*from.found);
     if (sequence == nullptr || !sequence->move || sequence->move->stage != Move::Stage::kGone)
       break;
@@ -83,6 +79,17 @@ namespace {
 constexpr std::chrono::nanoseconds kFirstMovePause = std::chrono::milliseconds{5};
 constexpr std::chrono::nanoseconds kLastMovePause = std::chrono::milliseconds{100};
 
+std::string steps_of(const SequenceDefinition& definition) {
+  return definition.stride == 1 ? "" : " in steps of " + std::to_string(definition.stride);
+}
+
+std::string places_of(const SequenceDefinition& definition, const Store& store) {
+  if (!definition.is_spread()) return std::string(store.url());
+  std::string all;
+  for (const StoreOfStripe& each : definition.over) all += (all.empty() ? "" : ", ") + each.url;
+  return all;
+}
+
 bool is_of_move(const Error& error) {
   return error.advice.remedy == Remedy::kFollowMove || error.advice.remedy == Remedy::kFinishMove;
 }
@@ -98,7 +105,7 @@ class SequenceSource final : public Source {
                     guarantee(definition.strategy),
                     std::string(order(definition.strategy)),
                     std::to_string(definition.first) + " to " + std::to_string(definition.last) +
-                        ", kept in " + std::string(first.store->url()),
+                        steps_of(definition) + ", kept in " + places_of(definition, *first.store),
                     definition.form,
                     definition.largest_count};
     place(std::move(first));

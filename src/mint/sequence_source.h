@@ -3,12 +3,13 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "base/bounded_mutex.h"
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/result.h"
@@ -30,32 +31,36 @@ struct PlacedDefinition {
   Result<Definition> found{};
 };
 
-// The stores to which sequences may have been moved, opened when they are needed. Threads may share
-// it.
+// The stores besides the usual one: of sequences over several, and those to which sequences may
+// have been moved. Each is opened when it is first needed, and once. Threads may share it; a store
+// that does not answer keeps only those waiting that ask for it.
 class OtherStores final {
  public:
   // Opens a store by its URL.
   using Opener =
-      std::function<Result<std::unique_ptr<Store>>(const std::string& url, SteadyTime until)>;
-  OtherStores(std::vector<std::string> urls, Opener opener);
+      std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)>;
+  // `moved_to`: the URLs of stores to which sequences may have been moved.
+  OtherStores(std::vector<std::string> moved_to, Opener opener)
+      : moved_to_(std::move(moved_to)), opener_(std::move(opener)) {}
 
-  [[nodiscard]] bool empty() const noexcept { return others_.empty(); }
+  // The store at the URL. Threads that open one at the same time share the first.
+  [[nodiscard]] Result<std::shared_ptr<Store>> at(const std::string& url, SteadyTime until);
+
+  // Whether follow() can go anywhere.
+  [[nodiscard]] bool can_follow() const noexcept { return !moved_to_.empty(); }
   // Goes from store to store, as far as the sequence was moved and its stores are known here. The
   // definition that is returned says where to if that is none of them. Errors are in `found`: those
   // of opening a store that may be the one, if no other is.
   [[nodiscard]] PlacedDefinition follow(PlacedDefinition from, SteadyTime until);
 
  private:
-  struct Other {
-    std::string url;
-    std::shared_ptr<Store> store;  // null until it was opened
-  };
-  // Null: none of them has this id.
+  // The one to which the sequence was moved. Null: none of them has its id.
   [[nodiscard]] Result<std::shared_ptr<Store>> with_id(const Move& move, SteadyTime until);
 
+  const std::vector<std::string> moved_to_;
   const Opener opener_;
-  BoundedMutex mutex_;
-  std::vector<Other> others_;  // guarded by mutex_; their number and URLs stay
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Store>> opened_;  // by URL; guarded by mutex_
 };
 
 // Opens the sequence where it is now.

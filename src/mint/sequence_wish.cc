@@ -12,6 +12,7 @@
 #include "ids/form_width.h"
 #include "ids/lease_table.h"
 #include "stores/backend.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 
@@ -36,13 +37,15 @@ std::int64_t smallest_as_long_as(std::int64_t number) {
 constexpr int kFullDigits = 18;
 
 std::int64_t last_of(const SequenceDefinition& definition) {
-  std::int64_t last = std::min(kLargestValue, largest_integer(definition.form));
-  // The value after the last one of a stripe must be storable.
-  if (definition.strategy == Strategy::kInterleaved && definition.stripes > 1 &&
-      definition.stripes <= SequenceDefinition::kMaxStripes) {
-    last = std::min(last, kLargestValue - (definition.stripes - 1));
-  }
-  return last;
+  // The value after the last one of a counter must be storable. What is out of range is rejected
+  // later.
+  const auto within = [](std::int64_t value, std::int64_t most) {
+    return value >= 1 && value <= most ? value : 1;
+  };
+  std::int64_t stride = within(definition.stride, SequenceDefinition::kMaxStride);
+  if (definition.strategy == Strategy::kInterleaved)
+    stride *= within(definition.stripes, SequenceDefinition::kMaxStripes);
+  return std::min(largest_last(stride), largest_integer(definition.form));
 }
 
 // The wish, completed with the store's defaults for the adopted record. `adoption`: null if the
@@ -97,6 +100,7 @@ Result<Definition> pool_of(const SequenceWish& wish) {
        {Unused{"strategy", wish.strategy.has_value()}, Unused{"start", wish.start.has_value()},
         Unused{"max", wish.max.has_value()}, Unused{"stripes", wish.stripes.has_value()},
         Unused{"step", wish.step.has_value()}, Unused{"key", wish.key.has_value()},
+        Unused{"stride", wish.stride.has_value()}, Unused{"offset", wish.offset.has_value()},
         Unused{"digits", wish.digits.has_value()}, Unused{"width", wish.width.has_value()},
         Unused{"no_leading_zeros", wish.no_leading_zeros}, Unused{"adopt", wish.adopt.has_value()},
         Unused{"validator", wish.validator}}) {
@@ -147,6 +151,14 @@ Result<Definition> definition_of(const SequenceWish& wanted, std::string_view st
     definition.strategy = Strategy::kStriped;
   }
   definition.stripes = wish.stripes.value_or(definition.stripes);
+  if (wish.stride.has_value() != wish.offset.has_value())
+    return refuse(wish.stride ? "a stride without an offset: say which of the " +
+                                    std::to_string(*wish.stride) +
+                                    " servers this one is, from 1 on, as two with one offset "
+                                    "give the same values"
+                              : "an offset without a stride: say how many servers there are",
+                  option(wish.stride ? "offset" : "stride"));
+  definition.stride = wish.stride.value_or(definition.stride);
   if (wanted.step && *wanted.step > kLargestStep)
     return refuse("step is " + std::to_string(*wanted.step) + ": give " +
                   std::to_string(kLargestStep) +
@@ -195,6 +207,12 @@ Result<Definition> definition_of(const SequenceWish& wanted, std::string_view st
     definition.first = smallest_as_long_as(largest_integer(form));
   } else if (wish.digits && order(definition.strategy) == "none") {
     definition.first = 0;
+  }
+  if (wish.stride) {
+    Result<SequenceDefinition> moved =
+        with_offset(std::move(definition), *wish.stride, *wish.offset);
+    if (!moved) return std::unexpected(std::move(moved.error()));
+    definition = *std::move(moved);
   }
   if (Result<void> valid = validate(definition); !valid) {
     return std::unexpected(std::move(valid.error()));

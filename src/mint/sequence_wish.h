@@ -24,6 +24,8 @@ struct SequenceWish {
   std::optional<std::string> strategy{};
   std::optional<std::int64_t> start{};
   std::optional<std::int64_t> max{};
+  std::optional<std::int64_t> stride{};  // both or none: see with_offset()
+  std::optional<std::int64_t> offset{};
   std::optional<std::int64_t> stripes{};
   std::optional<std::int64_t> step{};
   std::optional<std::int64_t> largest_count{};
@@ -46,6 +48,7 @@ struct SequenceWish {
 //   - The first value is 1. With digits and values without an order it is 0, or without leading
 //     zeros the smallest number that has none (a prefix with digits supplies the first digit
 //     itself).
+//   - With a stride and an offset the first value moves up to the first one with this offset.
 //   - A pool has the layout sequence-generator; create_pool() chooses the number of worker ids.
 //   - The store supplies the defaults for an adopted record. `store` is its URL. If it is empty or
 //     its stores adopt nothing, the definition has the wish itself, and create_sequence() fails.

@@ -1,6 +1,7 @@
 #include "mint/toml.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -28,6 +29,36 @@ Result<void> check_depth(std::string_view text, std::string_view a_key_is) {
   return {};
 }
 
+// What the parser's descriptions mean for whoever wrote the file. The first row that fits.
+struct Meaning {
+  std::string_view said;
+  std::string_view means;
+};
+constexpr std::array kMeanings = {
+    Meaning{
+        "parsing array",
+        R"(a list that begins here or above is not closed, or lacks a comma: write ["a", "b"])"},
+    Meaning{"parsing table header", "the name of a table is not closed: write ] behind it"},
+    Meaning{"determine value type", R"(a text needs quotes: write "text")"},
+    Meaning{"parsing date", R"(a text needs quotes: write "text")"},
+    Meaning{"parsing time", R"(a text needs quotes: write "text")"},
+    Meaning{"parsing integer", R"(a text needs quotes: write "text")"},
+    Meaning{"parsing floating-point", R"(a text needs quotes: write "text")"},
+    Meaning{"control characters",
+            "a text is not closed: write a quote behind it, in the same line"},
+    Meaning{"expected '='", "an equals sign is missing: write key = value"},
+    Meaning{"expected value", "a value is missing: write key = value"},
+    Meaning{"redefine existing", "it stands here a second time: leave one of them out"},
+    Meaning{"expected a comment", "something follows the value: begin a new line for it"},
+};
+
+std::string in_plain_words(std::string_view description) {
+  const auto* const row = std::ranges::find_if(
+      kMeanings, [&](const Meaning& each) { return description.contains(each.said); });
+  if (row == kMeanings.end()) return std::string(description);
+  return std::string(row->means) + " (" + std::string(description) + ")";
+}
+
 }  // namespace
 
 std::unexpected<Error> at_line(const toml::source_region& where, std::string what) {
@@ -51,7 +82,7 @@ Result<toml::table> parse_toml(std::string_view text, std::string_view a_key_is)
   toml::parse_result parsed = toml::parse(text);
   if (!parsed)
     return at_line(parsed.error().source(),
-                   "no TOML: " + std::string(parsed.error().description()));
+                   "no TOML: " + in_plain_words(parsed.error().description()));
   return std::move(parsed).table();
 }
 

@@ -94,15 +94,15 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
   if (waiting == 0) paused = {};
   nanoseconds pause = kFirstPause;
   while (!stopped) {
-    const std::int64_t count =
-        std::max({step.wanted(definition.last - known.floor + 1), wanting, lacks});
+    const std::int64_t count = std::max(
+        {step.wanted((definition.last - known.floor) / definition.stride + 1), wanting, lacks});
     lock.unlock();
     Result<Range> values = believed_advance(store, definition.name, known, count, Take::kTail,
                                             until, definition.name, tally);
     const Instant now = clock.now();
     lock.lock();
     if (values) {
-      accept(*values, now - begin, now);
+      accept({values->first / definition.stride, 1, values->count}, now - begin, now);
       break;
     }
     const Code code = values.error().code;
@@ -230,6 +230,7 @@ std::vector<Range> CachedSequence::State::ranges_held() const {
   held.push_back({next, 1, std::max<std::int64_t>(current.last() + 1 - next, 0)});
   for (std::size_t i = 0; i < slice_count; ++i) held.push_back(left_in(slice_at(i)));
   for (const Kept& each : kept) held.push_back(each.values);
+  for (Range& each : held) each = {value_of(each.first), definition.stride, each.count};
   return held;
 }
 

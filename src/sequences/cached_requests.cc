@@ -28,7 +28,7 @@ bool CachedSequence::State::try_fill(std::span<std::int64_t> out) noexcept {
   if (count > 1) extra.fetch_add(static_cast<std::uint64_t>(count - 1), std::memory_order_relaxed);
   const std::int64_t mark = cursor->mark.load();  // after the cut: set_mark()
   if (cut.first < mark && mark <= cut.first + count) have_prefetched();
-  for (std::int64_t& value : out) value = cut.first++;
+  for (std::int64_t& value : out) value = value_of(cut.first++);
   return true;
 }
 
@@ -83,6 +83,7 @@ void CachedSequence::State::fill(std::span<Request> batch, std::vector<Range>& a
     }
     std::span<Range> rest = at_hand;
     pop_into(rest, count, request.out.data());
+    values_of(request.out);
     at_hand.erase(at_hand.begin(), at_hand.end() - std::ssize(rest));
     extra.fetch_add(request.out.size() - 1, std::memory_order_relaxed);
     request.done({});

@@ -244,7 +244,9 @@ CachedSequence::CachedSequence(std::shared_ptr<State> state) noexcept
         static std::atomic<std::uint64_t> sequences{0};
         return sequences.fetch_add(1) + 1;
       }()),
-      state_(std::move(state)) {}
+      state_(std::move(state)),
+      stride_(state_->definition.stride),
+      offset_(state_->definition.first % stride_) {}
 
 CachedSequence::~CachedSequence() {
   if (state_->submitted.owned()) {
@@ -277,7 +279,7 @@ Result<std::int64_t> CachedSequence::next_slice(SteadyTime until) {
     const std::int64_t value = slice->next.load(std::memory_order_relaxed);
     if (value < slice->end.load(std::memory_order_relaxed)) {
       slice->next.store(value + 1, std::memory_order_relaxed);
-      return value;
+      return state.value_of(value);
     }
   }
   const std::int64_t most =
@@ -286,7 +288,7 @@ Result<std::int64_t> CachedSequence::next_slice(SteadyTime until) {
       state.claim(slice, {.wanted = 1, .most = most, .whole = 1, .until = until});
   if (!values) return std::unexpected(values.error());
   if (values->count > 1) state.keep(*slice, {values->first + 1, 1, values->count - 1});
-  return values->first;
+  return state.value_of(values->first);
 }
 
 Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until) {
@@ -329,6 +331,7 @@ Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until)
     for (std::int64_t i = 0; i < used; ++i) out[filled++] = values->at(i);
     if (used < values->count) state.keep(*slice, {values->at(used), 1, values->count - used});
   }
+  state.values_of(out);
   (slice != nullptr ? slice->extra : state.extra)
       .fetch_add(out.size() - 1, std::memory_order_relaxed);
   return {};

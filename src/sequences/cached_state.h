@@ -1,5 +1,9 @@
 // The state of a cached sequence, shared by its parts: handing out (cached_sequence.cc), fetching
 // (cached_fetch.cc) and asynchronous requests (cached_requests.cc).
+//
+// The values in here are divided by the stride of the definition, so that the values of a range are
+// consecutive: value = divided * stride + first % stride. With a stride of 1 both are the same.
+// values_of() and value_of() convert what is handed out, fetch() what the store gave.
 #pragma once
 
 #include <array>
@@ -67,10 +71,19 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
         entropy(its_entropy),
         executor(executor_of(options)),
         deadline(deadline_of(its_store, options)),
-        known{{definition.first, definition.last}},
+        known{{definition.first, definition.last, definition.stride}},
         step(definition.step, options.horizon),
         submitted("sequence " + definition.name, options.max_outstanding, executor,
                   [this](std::span<Request> batch) { serve(batch); }) {}
+
+  // The value behind a divided one.
+  [[nodiscard]] std::int64_t value_of(std::int64_t divided) const noexcept {
+    return divided * definition.stride + definition.first % definition.stride;
+  }
+  void values_of(std::span<std::int64_t> divided) const noexcept {
+    if (definition.stride == 1) return;
+    for (std::int64_t& each : divided) each = value_of(each);
+  }
 
   // ---- handing out; without the lock
 
@@ -124,7 +137,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   void stop(Error why);
   [[nodiscard]] bool patient_with(Code code, nanoseconds pause, SteadyTime until) const;
   [[nodiscard]] std::int64_t values_held() const;
-  // The same values as ranges. REQUIRES: stopped.
+  // The same values as ranges, not divided. REQUIRES: stopped.
   [[nodiscard]] std::vector<Range> ranges_held() const;
 
   // ---- asynchronous requests

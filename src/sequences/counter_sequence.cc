@@ -52,8 +52,7 @@ Result<void> CounterSequence::next(std::span<std::int64_t> out, SteadyTime until
   if (out.empty()) return {};
   const Result<Range> values = take(static_cast<std::int64_t>(out.size()), until);
   if (!values) return std::unexpected(values.error());
-  std::int64_t value = values->first;
-  for (std::int64_t& each : out) each = value++;
+  for (std::int64_t index = 0; std::int64_t& each : out) each = values->at(index++);
   return {};
 }
 

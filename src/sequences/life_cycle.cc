@@ -14,6 +14,7 @@
 #include "idmint/sequence.h"
 #include "ids/form_width.h"
 #include "sequences/permutation.h"
+#include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
@@ -88,6 +89,14 @@ namespace {
 
 std::string spelled(const std::string& value) { return value.empty() ? "none" : value; }
 
+// "ID (URL), ID (URL)".
+std::string stores_of(const SequenceDefinition& definition) {
+  std::string all;
+  for (const StoreOfStripe& each : definition.over)
+    all += (all.empty() ? "" : ", ") + each.id.to_string() + " (" + each.url + ")";
+  return all;
+}
+
 // "first: 1 there, 5 here; last: 10 there, 20 here".
 class Differences {
  public:
@@ -109,12 +118,16 @@ class Differences {
   void compare(const SequenceDefinition& there, const SequenceDefinition& here) {
     compare("first", there.first, here.first);
     compare("last", there.last, here.last);
+    compare("stride", there.stride, here.stride);
+    if (there.stride != 1 || here.stride != 1) compare("offset", there.offset(), here.offset());
     compare("stripes", there.stripes, here.stripes);
     compare("step", there.step, here.step);
     compare("key", spelled(there.key), spelled(here.key));
     compare("largest count", there.largest_count, here.largest_count);
     compare(there.form, here.form);
     compare("adopted", spelled(there.adopted), spelled(here.adopted));
+    compare("stores", spelled(stores_of(there)), spelled(stores_of(here)));
+    compare("own stripe", there.stripe, here.stripe);
   }
   void compare(const PoolDefinition& there, const PoolDefinition& here) {
     compare("workers", there.workers, here.workers);
@@ -127,6 +140,8 @@ class Differences {
  private:
   std::string text_;
 };
+
+}  // namespace
 
 std::string differences(const Definition& there, const Definition& here) {
   Differences found;
@@ -142,9 +157,14 @@ std::string differences(const Definition& there, const Definition& here) {
   return found.text();
 }
 
+namespace {
+
 // Members that were left open take the existing values.
 SequenceDefinition completed(const SequenceDefinition& there, SequenceDefinition here) {
   if (here.key.empty()) here.key = there.key;
+  // A store may have moved.
+  if (std::ranges::equal(here.over, there.over, {}, &StoreOfStripe::id, &StoreOfStripe::id))
+    here.over = there.over;
   if (here.form.width == 0) here.form.width = there.form.width;
   return here;
 }
@@ -152,6 +172,14 @@ PoolDefinition completed(const PoolDefinition& there, PoolDefinition here) {
   if (here.workers == 0) here.workers = there.workers;
   if (here.form.width == 0) here.form.width = there.form.width;
   return here;
+}
+
+// Whether `there` would give what `wanted` gives if it was raised to the first value of `wanted`.
+bool can_raise(const SequenceDefinition& there, const SequenceDefinition& wanted) {
+  SequenceDefinition raised = there;
+  raised.first = wanted.first;
+  return raised == wanted && there.first < wanted.first &&
+         (there.strategy == Strategy::kCounter || there.strategy == Strategy::kCached);
 }
 
 // The error if the existing definition differs.
@@ -164,6 +192,11 @@ Error defined_otherwise(const Store& store, const Definition& there, const Defin
     if (can_extend(*sequence, *other))
       return error_at(store, Code::kFailedPrecondition, there, what + "move its end up",
                       {Remedy::kAlterSequence, other->name, {std::to_string(other->last)}});
+    if (can_raise(*sequence, *other))
+      return error_at(
+          store, Code::kFailedPrecondition, there,
+          what + "choose another name, or raise it to go on from " + std::to_string(other->first),
+          {Remedy::kRaiseSequence, other->name, {std::to_string(other->first - 1)}});
     if (other->last > largest_integer(sequence->form))
       room = "its " + room_of(sequence->form) + "; ";
   }
@@ -209,6 +242,8 @@ std::string draw_key(Entropy& entropy) {
   return key;
 }
 
+}  // namespace
+
 Result<void> make_counters(Store& store, const SequenceDefinition& definition,
                            const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const std::int64_t count = counter_count(definition);
@@ -222,6 +257,8 @@ Result<void> make_counters(Store& store, const SequenceDefinition& definition,
   }
   return {};
 }
+
+namespace {
 
 // Checks the counters or claims, which were created before the definition.
 Result<void> must_be_there(Store& store, const SequenceDefinition& definition) {
@@ -248,6 +285,11 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
     return refuse(Code::kInvalidArgument,
                   "it cannot be made while it moves: create it, then move it");
   if (auto offered = offers(store, definition); !offered) return offered;
+  if (definition.is_spread() &&
+      store.id() != definition.over[static_cast<std::size_t>(definition.stripe)].id)
+    return refuse(Code::kFailedPrecondition,
+                  "its definition is that of stripe " + std::to_string(definition.stripe) +
+                      ", which is in another store; create it over all of its stores");
   if (definition.strategy == Strategy::kGapless) {
     if (auto possible = has_transactions(store, definition); !possible) return possible;
   }
@@ -296,9 +338,10 @@ bool can_extend(const SequenceDefinition& there, const SequenceDefinition& wante
          has_movable_end(there) && validate(moved).has_value();
 }
 
-Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, std::int64_t last) {
+Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std::int64_t last) {
+  const std::string name = idmint::name(read);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Result<Definition> there = find_definition(store, name);
+    const Result<Definition> there = attempt == 0 ? read : find_definition(store, name);
     if (!there) return std::unexpected(there.error());
     const auto refuse = [&](Code code, const std::string& what) {
       return std::unexpected(error_at(store, code, *there, what));
@@ -398,13 +441,19 @@ Result<void> close_values(Store& store, const PoolDefinition& pool) {
 
 }  // namespace
 
-Result<void> retire_sequence(Store& store, std::string_view name) {
+Result<void> retire_here(Store& store, const Definition& read) {
+  const std::string name = idmint::name(read);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Result<Definition> found = find_definition(store, name);
+    const Result<Definition> found = attempt == 0 ? read : find_definition(store, name);
     if (!found) return std::unexpected(found.error());
     if (is_retired(*found)) return {};
     if (std::optional<Error> moved = moved_away(store, *found)) return std::unexpected(*moved);
     if (auto offered = offers(store, *found); !offered) return offered;
+    // Whoever may not write the definition closes nothing: a retire cannot be undone, and would
+    // stop half way.
+    const Result<Definition> same = store.catalog()->replace(*found, *found);
+    if (!same) return std::unexpected(same.error());
+    if (*same != *found) continue;
     // The counters come first, because the definition stops no running process.
     const auto close = [&](const auto& its) { return close_values(store, its); };
     if (auto closed = std::visit(close, *found); !closed) return closed;
@@ -428,11 +477,11 @@ bool concerns_all(Code code) {
 
 std::optional<std::int64_t> permuted_value(const SequenceDefinition& definition,
                                            std::int64_t index) {
-  const auto permutation = Permutation::make(
-      definition.key, static_cast<std::uint64_t>(definition.last - definition.first) + 1);
+  const auto permutation =
+      Permutation::make(definition.key, static_cast<std::uint64_t>(definition.size()));
   if (!permutation) return std::nullopt;
-  return definition.first +
-         static_cast<std::int64_t>(permutation->permuted(static_cast<std::uint64_t>(index)));
+  return definition.first + definition.stride * static_cast<std::int64_t>(permutation->permuted(
+                                                    static_cast<std::uint64_t>(index)));
 }
 
 // Each overload fills in the status as far as it can be read.
@@ -442,7 +491,7 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
     const Result<std::int64_t> claimed = read_claimed(store, its, until);
     if (!claimed) return std::unexpected(claimed.error());
     // Others may have exceeded it.
-    status.left = std::max<std::int64_t>(most_claims(its.last - its.first + 1) - *claimed, 0);
+    status.left = std::max<std::int64_t>(most_claims(its.size()) - *claimed, 0);
     return {};
   }
   const Result<std::vector<CounterState>> counters = read_counters(store, its, until);
@@ -513,6 +562,8 @@ bool says_damaged(const std::optional<Error>& error) {
   return error && error->code == Code::kDataLoss;
 }
 
+}  // namespace
+
 Result<SequenceStatus> status_of(Store& store, Definition definition, SteadyTime until) {
   for (int attempt = 1;; ++attempt) {
     Result<SequenceStatus> status = status_as_read(store, definition, until);
@@ -525,15 +576,15 @@ Result<SequenceStatus> status_of(Store& store, Definition definition, SteadyTime
   }
 }
 
-}  // namespace
-
-Result<SequenceStatus> peek_sequence(Store& store, std::string_view name, SteadyTime until) {
+Result<SequenceStatus> peek_sequence(Store& store, std::string_view name, SteadyTime until,
+                                     const SpreadOptions& spread) {
   Result<Definition> found = find_definition(store, name, until);
   if (!found) return std::unexpected(std::move(found.error()));
-  return status_of(store, *std::move(found), until);
+  return with_stripes(store, status_of(store, *std::move(found), until), until, spread);
 }
 
-Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime until) {
+Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime until,
+                                                   const SpreadOptions& spread) {
   if (store.catalog() == nullptr)
     return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
                                                            " keeps no sequences; use another"});
@@ -547,7 +598,8 @@ Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime unti
       status.error = std::move(entry.definition.error());
       continue;
     }
-    Result<SequenceStatus> status = status_of(store, *std::move(entry.definition), until);
+    Result<SequenceStatus> status =
+        with_stripes(store, status_of(store, *std::move(entry.definition), until), until, spread);
     if (!status) return std::unexpected(std::move(status.error()));
     all.push_back(*std::move(status));
   }
@@ -555,14 +607,18 @@ Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime unti
 }
 
 std::optional<std::int64_t> position_of(const SequenceDefinition& definition, std::int64_t value) {
-  if (value < definition.first || (value > definition.last && !has_movable_end(definition)))
+  if (value < definition.first || (value > definition.last && !has_movable_end(definition)) ||
+      (value - definition.first) % definition.stride != 0)
+    return std::nullopt;
+  if (definition.is_spread() &&
+      (value - definition.first) / definition.stride % definition.stripes != definition.stripe)
     return std::nullopt;
   if (definition.strategy != Strategy::kPermuted) return value;
-  const auto permutation = Permutation::make(
-      definition.key, static_cast<std::uint64_t>(definition.last - definition.first) + 1);
+  const auto permutation =
+      Permutation::make(definition.key, static_cast<std::uint64_t>(definition.size()));
   if (!permutation) return std::nullopt;
-  return static_cast<std::int64_t>(
-      permutation->index_of(static_cast<std::uint64_t>(value - definition.first)));
+  return static_cast<std::int64_t>(permutation->index_of(
+      static_cast<std::uint64_t>((value - definition.first) / definition.stride)));
 }
 
 const CounterState* counter_at(std::span<const CounterState> counters, std::int64_t position) {

@@ -13,6 +13,7 @@
 
 #include "idmint/definition.h"
 #include "idmint/result.h"
+#include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
@@ -68,6 +69,26 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 // The counter that hands out this position; null: none.
 [[nodiscard]] const CounterState* counter_at(std::span<const CounterState> counters,
                                              std::int64_t position);
+
+// "first: 1 there, 5 here; last: 10 there, 20 here".
+[[nodiscard]] std::string differences(const Definition& there, const Definition& here);
+
+// The counters of the definition in this store; existing ones stay. `progress` as in
+// create_sequence().
+[[nodiscard]] Result<void> make_counters(
+    Store& store, const SequenceDefinition& definition,
+    const std::function<void(std::int64_t, std::int64_t)>& progress = {});
+
+// alter_sequence(), retire_sequence() and the state of the definition that was read, in this store
+// alone.
+[[nodiscard]] Result<SequenceDefinition> alter_here(Store& store, const Definition& read,
+                                                    std::int64_t last);
+[[nodiscard]] Result<void> retire_here(Store& store, const Definition& read);
+[[nodiscard]] Result<SequenceStatus> status_of(Store& store, Definition definition,
+                                               SteadyTime until);
+// raise_sequence() past a value, in this store alone (raise.cc).
+[[nodiscard]] Result<Raised> raise_here(Store& store, const SequenceDefinition& definition,
+                                        std::int64_t past, RaiseMode mode, SteadyTime until);
 
 // kFailedPrecondition: "it is retired, SO". `so` is the consequence for the caller. Of one that was
 // moved: refuse_moved().

@@ -180,6 +180,23 @@ TEST(CreateSequence, AdvisesToMoveTheEndOnlyWhereThatCanBe) {
                     Not(HasSubstr("alter"))));
 }
 
+TEST(CreateSequence, AdvisesToRaiseOnlyWhatComesInOrder) {
+  GatedStore store;
+  const auto advice = [&](SequenceDefinition there, std::int64_t first) {
+    EXPECT_TRUE(create_sequence(store, there));
+    there.first = first;
+    return create_sequence(store, there).error().advice;
+  };
+  EXPECT_EQ(advice({.name = "a", .first = 2, .last = 9000}, 2000),
+            (Advice{Remedy::kRaiseSequence, "a", {"1999"}}));
+  EXPECT_EQ(advice({.name = "b", .strategy = Strategy::kCached}, 2000),
+            (Advice{Remedy::kRaiseSequence, "b", {"1999"}}));
+  EXPECT_EQ(advice({.name = "c", .first = 2}, 1), Advice{}) << "nothing goes back";
+  EXPECT_EQ(advice({.name = "d", .strategy = Strategy::kPermuted, .last = 9000}, 2000), Advice{});
+  EXPECT_EQ(advice({.name = "e", .strategy = Strategy::kStriped, .last = 9000, .stripes = 2}, 2001),
+            Advice{});
+}
+
 TEST(CreateSequence, ACounterWithOtherBoundsIsNotTakenOver) {
   GatedStore store;
   ASSERT_TRUE(store.create("orders", {1, 10}));
@@ -585,6 +602,22 @@ TEST(RetireSequence, ClosesEverythingAndLeavesATombstone) {
   EXPECT_EQ(code_of(retire_sequence(store, "s")), Code::kNotFound);
 }
 
+// A database may grant the counters and not the definitions.
+TEST(RetireSequence, ClosesNothingWhoseDefinitionCannotBeWritten) {
+  for (const Strategy strategy : kAll) {
+    GatedStore store;
+    ASSERT_TRUE(create_sequence(store, of(strategy)));
+    store.fail_call(2, {{Code::kPermissionDenied, "no right to write definitions"}, false});
+    EXPECT_EQ(code_of(retire_sequence(store, "s")), Code::kPermissionDenied);
+    const auto counters = store.counters()->list("");
+    for (const CounterState& counter : *counters) EXPECT_FALSE(counter.closed) << counter.name;
+    if (strategy == Strategy::kRandom) {
+      EXPECT_TRUE(store.insert("s", std::vector<std::int64_t>{11}));
+    }
+    EXPECT_TRUE(retire_sequence(store, "s"));
+  }
+}
+
 TEST(RetireSequence, EndsWhatHasLostItsCounterToo) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, of(Strategy::kStriped)));
@@ -623,7 +656,7 @@ TEST(LifeCycle, AThousandStripesTakeAFewCalls) {
   EXPECT_EQ(peek_sequence(store, "s")->left, 60'000 - 1500);
   calls = store.calls();
   ASSERT_TRUE(retire_sequence(store, "s"));
-  EXPECT_EQ(store.calls() - calls, 3U) << "find, close, replace";
+  EXPECT_EQ(store.calls() - calls, 4U) << "find, replace to try, close, replace";
 }
 
 TEST(ExtendSequence, WhetherItCanBeIsToldBefore) {
@@ -754,7 +787,7 @@ TEST(LifeCycle, OthersMayChangeTheDefinitionMeanwhile) {
   for (const bool retire : {false, true}) {
     GatedStore store;
     ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
-    store.meanwhile(retire ? 3 : 2,
+    store.meanwhile(retire ? 4 : 2,
                     [](auto& definitions) { definitions["orders"] = definition_of_orders(1, 20); });
     if (retire) {
       EXPECT_TRUE(retire_sequence(store, "orders"));

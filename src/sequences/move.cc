@@ -1,6 +1,7 @@
 // Moves a sequence to another store. docs/design/010-move.md has the steps, and why each can be
 // repeated by any number of processes at any time:
-//   1. the name is reserved in the target (kArriving), and the counters are created there;
+//   1. the name is reserved in the target (kArriving), and the counters are created there, by
+//      whoever may also raise and open them there;
 //   2. the source is marked (kLeaving): from here on the move can only go on;
 //   3. the counters of the source are closed, and read;
 //   4. those of the target are raised to what was read, and the sequence is opened there;
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/url.h"
 #include "idmint/sequence.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
@@ -32,11 +34,13 @@ struct Ways {
   std::string name;
 
   [[nodiscard]] Move leaving() const {
-    return {Move::Stage::kLeaving, to.id(), std::string(to.url())};
+    return {Move::Stage::kLeaving, to.id(), without_secrets(to.url())};
   }
-  [[nodiscard]] Move gone() const { return {Move::Stage::kGone, to.id(), std::string(to.url())}; }
+  [[nodiscard]] Move gone() const {
+    return {Move::Stage::kGone, to.id(), without_secrets(to.url())};
+  }
   [[nodiscard]] Move arriving() const {
-    return {Move::Stage::kArriving, from.id(), std::string(from.url())};
+    return {Move::Stage::kArriving, from.id(), without_secrets(from.url())};
   }
 };
 
@@ -103,6 +107,10 @@ Result<SequenceDefinition> find_in_source(const Ways& ways) {
     return refuse(
         "it is gapless, and its number and the documents are of one database; create one beside "
         "the documents there that begins above it");
+  if (sequence->is_spread())
+    return refuse(
+        "it is over several stores, and its definition in each of them names the others; create "
+        "one over the new stores that begins above it");
   if (!sequence->adopted.empty())
     return refuse(
         "other programs count in the record that it adopted, and would not go along; when they "
@@ -136,33 +144,35 @@ Result<void> must_be_free(const Ways& ways, const SequenceDefinition& there) {
 
 // Creates the counters, or extends those of an earlier call, after which the source was extended.
 Result<void> make_there(Store& to, const SequenceDefinition& definition) {
-  const std::int64_t count = counter_count(definition);
-  std::vector<NewCounter> batch;
-  for (std::int64_t k = 0; k < count;) {
-    batch.clear();
-    for (const std::int64_t end = std::min(count, k + kAtOnce); k < end; ++k)
-      batch.push_back(counter_of(definition, k));
-    const Result<void> made = to.counters()->create(batch);
-    if (made) continue;
-    if (made.error().code != Code::kAlreadyExists) return made;
-    Result<std::vector<CounterState>> counters = read_counters(to, definition);
-    if (!counters) {
-      if (counters.error().code != Code::kDataLoss) return std::unexpected(counters.error());
-      return std::unexpected(
-          error_at(to, Code::kFailedPrecondition, definition,
-                   "there is a counter of that name with other bounds and no definition, left by "
-                   "a create that was cut off (" +
-                       made.error().message + "); move it to another store"));
-    }
-    return extend_counters(to, definition, *counters);
-  }
-  return {};
+  const Result<void> made = make_counters(to, definition);
+  if (made || made.error().code != Code::kAlreadyExists) return made;
+  Result<std::vector<CounterState>> counters = read_counters(to, definition);
+  if (counters) return extend_counters(to, definition, *counters);
+  if (counters.error().code != Code::kDataLoss) return std::unexpected(counters.error());
+  return std::unexpected(
+      error_at(to, Code::kFailedPrecondition, definition,
+               "there is a counter of that name with other bounds and no definition, left by a "
+               "create that was cut off (" +
+                   made.error().message + "); move it to another store"));
+}
+
+// Whoever may not raise the counters and write the definition in the target marks and closes
+// nothing in the source, as nobody would get a value then. Both calls change nothing. False: the
+// target changed meanwhile.
+Result<bool> may_open(const Ways& ways, const SequenceDefinition& reserved) {
+  const NewCounter counter = counter_of(reserved, 0);
+  const Result<std::int64_t> next = ways.to.counters()->raise(counter.name, counter.bounds.first);
+  if (!next) return std::unexpected(next.error());
+  const Result<Definition> now = ways.to.catalog()->replace(reserved, reserved);
+  if (!now) return std::unexpected(now.error());
+  return *now == Definition(reserved);
 }
 
 // Step 1. The reservation may be an earlier one of this move, of a smaller last value. False: the
 // target changed meanwhile.
 Result<bool> reserve(const Ways& ways, const SequenceDefinition& definition) {
-  const Definition wanted = with(definition, ways.arriving());
+  const SequenceDefinition arriving = with(definition, ways.arriving());
+  const Definition wanted = arriving;
   Result<Definition> now = ways.to.catalog()->define(wanted);
   if (!now) return std::unexpected(std::move(now.error()));
   if (*now != wanted) {
@@ -174,7 +184,7 @@ Result<bool> reserve(const Ways& ways, const SequenceDefinition& definition) {
   }
   if (Result<void> made = make_there(ways.to, definition); !made)
     return std::unexpected(std::move(made.error()));
-  return true;
+  return may_open(ways, arriving);
 }
 
 std::vector<std::string> names_of(const SequenceDefinition& definition) {

@@ -108,13 +108,37 @@ TEST(Move, GoesOnWhereTheSequenceWasWithoutAGap) {
 }
 
 TEST(Move, LeavesNothingOfAUsedUpSequence) {
+  for (const std::int64_t stride : {1, 10}) {
+    for (const Strategy strategy : kMovable) {
+      Pair stores;
+      SequenceDefinition definition = movable(strategy);
+      definition.stride = stride;
+      ASSERT_TRUE(create_sequence(stores.from, definition));
+      const auto size = static_cast<std::size_t>(definition.size());
+      ASSERT_EQ(values_of(stores.from, size).size(), size);
+      ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
+      EXPECT_EQ(code_of((*Sequence::open(stores.to, "orders"))->next()), Code::kOutOfRange)
+          << name(strategy);
+    }
+  }
+}
+
+TEST(Move, TakesOverTheNextValueOfAStride) {
   for (const Strategy strategy : kMovable) {
     Pair stores;
-    ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
-    ASSERT_EQ(values_of(stores.from, 1000).size(), 1000);
+    SequenceDefinition definition = movable(strategy);
+    definition.stride = 10;
+    definition.first = 3;
+    ASSERT_TRUE(create_sequence(stores.from, definition));
+    std::vector<std::int64_t> values = values_of(stores.from, 40);
+    const std::int64_t left = peek_sequence(stores.from, "orders").value().left;
     ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
-    EXPECT_EQ(code_of((*Sequence::open(stores.to, "orders"))->next()), Code::kOutOfRange)
-        << name(strategy);
+    EXPECT_EQ(peek_sequence(stores.to, "orders").value().left, left) << name(strategy);
+    const std::vector<std::int64_t> later = values_of(stores.to, static_cast<std::size_t>(left));
+    ASSERT_EQ(std::ssize(later), left);
+    values.insert(values.end(), later.begin(), later.end());
+    EXPECT_TRUE(are_different(values)) << name(strategy);
+    for (const std::int64_t value : values) EXPECT_EQ(value % 10, 3);
   }
 }
 
@@ -300,6 +324,21 @@ TEST(Move, IsRefusedWhereTheNameIsTaken) {
               HasSubstr("a retired sequence has the name"));
 }
 
+// A database may grant the counters and not the definitions, or a new definition and not another.
+TEST(Move, ClosesNothingWhereTheTargetCannotBeOpened) {
+  for (const std::size_t call : {4U, 5U}) {  // find, define, create, raise, replace
+    Pair stores;
+    ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
+    stores.to.fail_call(call, {{Code::kPermissionDenied, "no right to"}, false});
+    EXPECT_EQ(code_of(move_sequence(stores.from, stores.to, "orders")), Code::kPermissionDenied);
+    Result<Definition> found;
+    EXPECT_FALSE(defined(stores.from, found).move) << "call " << call;
+    EXPECT_EQ(values_of(stores.from, 1).front(), 1);
+    ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
+    EXPECT_EQ(values_of(stores.to, 1).front(), 2);
+  }
+}
+
 // The name was reserved, so a definition that is gone was lost, and values with it.
 TEST(Move, ATargetThatWentBackIsNotUsed) {
   Pair stores;
@@ -327,6 +366,18 @@ TEST(Move, OfWhatCannotBeMovedIsRefusedWithTheReason) {
       EXPECT_THAT(refused.error().message, AllOf(HasSubstr("cannot be moved"), HasSubstr(reason)));
     }
     EXPECT_EQ(code_of(to->catalog()->find(name)), Code::kNotFound);
+  }
+  const auto another = Store::open("memory:").value();
+  const std::array<Store*, 2> stores = {from.get(), another.get()};
+  ASSERT_TRUE(create_sequence(
+      stores, {.name = "tickets", .strategy = Strategy::kInterleaved, .last = 1000}));
+  for (const MoveMode mode : {MoveMode::kPreview, MoveMode::kCarryOut}) {
+    for (Store* const store : stores) {
+      const Result<Moved> refused = move_sequence(*store, *to, "tickets", mode);
+      EXPECT_EQ(code_of(refused), Code::kUnimplemented);
+      EXPECT_THAT(refused.error().message,
+                  AllOf(HasSubstr("cannot be moved"), HasSubstr("over several stores")));
+    }
   }
   EXPECT_EQ(code_of(move_sequence(*from, *from, "orders")), Code::kInvalidArgument);
   EXPECT_EQ(code_of(move_sequence(*from, *to, "none")), Code::kNotFound);

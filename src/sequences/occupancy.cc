@@ -26,7 +26,7 @@ Result<Occupancy> occupancy(Store& store, std::string_view sequence) {
   }
   const Result<std::int64_t> claimed = read_claimed(store, *its);
   if (!claimed) return std::unexpected(claimed.error());
-  return occupancy(*claimed, its->last - its->first + 1);
+  return occupancy(*claimed, its->size());
 }
 
 // The last claim is made with most_claims(size) - 1 = size * 10 / 11, rounded down, before it.

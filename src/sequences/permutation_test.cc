@@ -29,8 +29,8 @@ Permutation permutation(std::uint64_t size, std::string_view key = kKey) {
   return Permutation::make(key, size).value();
 }
 
-// The vectors of docs/strategies.md. They were made by a program of its own, in another language,
-// from the description; its SipHash-1-3 was held against that of OpenSSL.
+// docs/strategies.md has some of these vectors. They were made by a program of its own, in another
+// language, from the description; its SipHash-1-3 was held against that of OpenSSL.
 struct Vector {
   std::uint64_t size;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs;

@@ -9,7 +9,7 @@
 namespace idmint {
 namespace {
 
-// The counter hands out indices, 0 to last - first, linearizable. The permutation maps them to
+// The counter hands out indices, 0 to size - 1, linearizable. The permutation maps them to
 // values, which have no order.
 class PermutedSequence final : public Sequence {
  public:
@@ -62,7 +62,7 @@ class PermutedSequence final : public Sequence {
     [[nodiscard]] Result<void> values_of(Result<void> filled, std::span<std::int64_t> out) const {
       if (!filled) return std::unexpected(of_values(std::move(filled).error(), out.size()));
       permutation.permute(out);
-      for (std::int64_t& value : out) value += definition.first;
+      for (std::int64_t& value : out) value = definition.first + value * definition.stride;
       return {};
     }
 
@@ -92,8 +92,8 @@ Opened open_permuted(Store& store, SequenceDefinition definition, const Sequence
   if (auto counters = read_counters(store, definition, options.until); !counters) {
     return std::unexpected(std::move(counters).error());
   }
-  const Result<Permutation> permutation = Permutation::make(
-      definition.key, static_cast<std::uint64_t>(definition.last - definition.first) + 1);
+  const Result<Permutation> permutation =
+      Permutation::make(definition.key, static_cast<std::uint64_t>(definition.size()));
   if (!permutation) {
     return std::unexpected(
         error_at(store, Code::kDataLoss, definition.name, permutation.error().message));

@@ -17,6 +17,7 @@
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
 #include "sequences/life_cycle.h"
+#include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
@@ -117,11 +118,13 @@ Result<void> check_raisable(const Store& store, const SequenceDefinition& defini
   return {};
 }
 
-Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition, std::int64_t past,
-                             RaiseMode mode, SteadyTime until = SteadyTime::max()) {
+}  // namespace
+
+Result<Raised> raise_here(Store& store, const SequenceDefinition& definition, std::int64_t past,
+                          RaiseMode mode, SteadyTime until) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   const bool by_index = definition.strategy == Strategy::kPermuted;
-  const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
+  const std::int64_t most = by_index ? definition.size() : definition.last;
   if (past > most) {
     const bool can_end_later =
         has_movable_end(definition) && most < largest_integer(definition.form);
@@ -141,12 +144,16 @@ Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition,
   return raise_to(store, definition, *std::move(floors), mode, until);
 }
 
+namespace {
+
 // The index of the counter with this value, in blocks or interleaved. REQUIRES: it is a value of
 // the definition, which is kStriped or kInterleaved.
 std::size_t counter_with(const SequenceDefinition& definition,
                          const std::vector<CounterState>& counters, std::int64_t value) {
+  if (definition.is_spread()) return 0;
   if (definition.strategy == Strategy::kInterleaved)
-    return static_cast<std::size_t>((value - definition.first) % definition.stripes);
+    return static_cast<std::size_t>((value - definition.first) / definition.stride %
+                                    definition.stripes);
   const auto after = std::ranges::upper_bound(
       counters, value, {}, [](const CounterState& state) { return state.bounds.first; });
   return static_cast<std::size_t>(after - counters.begin() - 1);
@@ -165,9 +172,11 @@ Result<Raised> raise_each(Store& store, const SequenceDefinition& definition,
   Result<Floors> floors = floors_of(store, definition, mode);
   if (!floors) return std::unexpected(std::move(floors.error()));
   for (const std::int64_t value : past) {
-    if (value < definition.first || value > definition.last)
-      return refuse("it has no value " + std::to_string(value) + ": give values from " +
-                    std::to_string(definition.first) + " to " + std::to_string(definition.last));
+    if (value > definition.last || !position_of(definition, value))
+      return refuse(
+          "it has no value " + std::to_string(value) + ": give values from " +
+          std::to_string(definition.first) + " to " + std::to_string(definition.last) +
+          (definition.stride == 1 ? "" : " in steps of " + std::to_string(definition.stride)));
     std::int64_t& floor = floors->floors[counter_with(definition, floors->counters, value)];
     floor = std::max(floor, value + 1);
   }
@@ -191,8 +200,16 @@ Result<Raised> raise_blocks(Store& store, const SequenceDefinition& definition,
   return raise_to(store, definition, *std::move(floors), mode);
 }
 
+// In this store, or in all stores of the sequence.
+Result<Raised> raise_everywhere(Store& store, const SequenceDefinition& definition,
+                                std::int64_t past, RaiseMode mode, SteadyTime until,
+                                const SpreadOptions& spread) {
+  if (definition.is_spread()) return raise_stripes(store, definition, past, mode, until, spread);
+  return raise_here(store, definition, past, mode, until);
+}
+
 Result<Raised> raise_past(Store& store, const SequenceDefinition& definition,
-                          ExistingValues& values, RaiseMode mode) {
+                          ExistingValues& values, RaiseMode mode, const SpreadOptions& spread) {
   if (definition.strategy == Strategy::kPermuted)
     return std::unexpected(error_at(
         store, Code::kInvalidArgument, definition.name,
@@ -203,7 +220,8 @@ Result<Raised> raise_past(Store& store, const SequenceDefinition& definition,
     return raise_blocks(store, definition, values, mode);
   const auto largest = values.largest(definition.first, definition.last);
   if (!largest) return std::unexpected(largest.error());
-  return raise_defined(store, definition, largest->value_or(definition.first - 1), mode);
+  return raise_everywhere(store, definition, largest->value_or(definition.first - 1), mode,
+                          SteadyTime::max(), spread);
 }
 
 // Its definition in `from`. The two may differ in a movable end and in being retired.
@@ -330,18 +348,18 @@ Result<Raised> raise_named(Store& store, std::string_view name, RaiseDefined rai
 }  // namespace
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, ExistingValues& values,
-                              RaiseMode mode) {
+                              RaiseMode mode, const SpreadOptions& spread) {
   return raise_named(store, name, [&](const SequenceDefinition& definition) {
-    return raise_past(store, definition, values, mode);
+    return raise_past(store, definition, values, mode, spread);
   });
 }
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t past,
-                              RaiseMode mode, SteadyTime until) {
+                              RaiseMode mode, SteadyTime until, const SpreadOptions& spread) {
   return raise_named(
       store, name,
       [&](const SequenceDefinition& definition) {
-        return raise_defined(store, definition, past, mode, until);
+        return raise_everywhere(store, definition, past, mode, until, spread);
       },
       until);
 }
@@ -375,13 +393,14 @@ Result<std::int64_t> floor_past(const Store& store, const SequenceDefinition& de
         error_at(store, code, definition, why + "; raise it by itself",
                  {is_block ? Remedy::kRaiseEach : Remedy::kRaiseSequence, definition.name}));
   };
-  const std::int64_t room = is_count ? bounds.last - bounds.first + 1 : bounds.last;
+  const std::int64_t room =
+      is_count ? (bounds.last - bounds.first) / bounds.stride + 1 : bounds.last;
   if (past > room)
     return refuse(Code::kOutOfRange,
                   (is_count ? counter.name + " has " + std::to_string(room) + " values"
                             : "it ends at " + std::to_string(room)) +
                       ", and cannot be raised past " + std::to_string(past));
-  const std::int64_t floor = is_count ? bounds.first + past : past + 1;
+  const std::int64_t floor = is_count ? bounds.first + past * bounds.stride : past + 1;
   const std::string small = std::to_string(past) + " is not past what it has handed out: ";
   const std::int64_t last = counter.next - bounds.stride;
   if (last >= bounds.first && last >= floor)
@@ -545,7 +564,7 @@ Result<void> raise_or_retire(Store& store, const Definition& definition, const K
   if (!retired) return std::unexpected(retired.error());
   if (*retired) {
     if (mode == RaiseMode::kCarryOut)
-      if (auto done = retire_sequence(store, name(definition)); !done) return done;
+      if (auto done = retire_here(store, definition); !done) return done;
     row.retired = true;
     return {};
   }

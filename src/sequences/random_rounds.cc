@@ -32,7 +32,7 @@ RandomRounds::RandomRounds(Store& store, const SequenceDefinition& definition, s
     : store_(store),
       definition_(definition),
       entropy_(entropy),
-      size_(definition.last - definition.first + 1),
+      size_(definition.size()),
       claimed_(claimed) {}
 
 Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, SteadyTime until) {
@@ -106,8 +106,9 @@ Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
   if (!witnesses_.empty()) keys_.push_back(witnesses_.back());
   const std::size_t drawn = keys_.size();
   for (std::int64_t i = 0; i < count; ++i) {
-    keys_.push_back(definition_.first + static_cast<std::int64_t>(uniform_below(
-                                            entropy_, static_cast<std::uint64_t>(size_))));
+    keys_.push_back(definition_.first +
+                    definition_.stride * static_cast<std::int64_t>(uniform_below(
+                                             entropy_, static_cast<std::uint64_t>(size_))));
   }
   const Result<std::vector<bool>> ours =
       store_.unique_index()->insert(definition_.name, keys_, until);

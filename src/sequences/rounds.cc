@@ -1,6 +1,7 @@
 #include "sequences/rounds.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -48,6 +49,18 @@ void Tally::take_back_waste(std::int64_t values) noexcept {
   waste_.store(std::max<std::int64_t>(waste() - values, 0), std::memory_order_relaxed);
 }
 
+std::span<Range> KeptValues::hand_over(std::int64_t count) {
+  handed_over_.clear();
+  count_ -= count;
+  std::span<Range> rest = kept_;
+  while (count > 0) {
+    handed_over_.push_back(pop(rest, count));
+    count -= handed_over_.back().count;
+  }
+  kept_.erase(kept_.begin(), kept_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+  return handed_over_;
+}
+
 std::vector<Range> merged(std::vector<Range> ranges) {
   std::erase_if(ranges, [](const Range& range) { return range.count == 0; });
   std::ranges::sort(ranges, {}, &Range::first);
@@ -66,6 +79,7 @@ std::vector<Range> merged(std::vector<Range> ranges) {
 Error used_up(const SequenceDefinition& definition, std::uint64_t count, std::int64_t last,
               bool extended) {
   Onward onward = extended ? Onward{} : onward_from(definition);
+  last -= (last - definition.first) % definition.stride;
   const std::string left =
       count == 1 ? "used up; " : "fewer than " + std::to_string(count) + " are left; ";
   return {

@@ -99,6 +99,25 @@ inline void pop_into(std::span<Range>& ranges, std::int64_t count, std::int64_t*
   return sum;
 }
 
+// Values that were taken for rounds that failed later; the next rounds hand them out.
+class KeptValues final {
+ public:
+  void add(const Range& values) {
+    kept_.push_back(values);
+    count_ += values.count;
+  }
+  [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  [[nodiscard]] std::span<const Range> ranges() const noexcept { return kept_; }
+  // Removes and returns the first `count` values, valid until the next call. REQUIRES: 1 <= count
+  // <= count().
+  [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
+
+ private:
+  std::vector<Range> kept_;
+  std::int64_t count_ = 0;
+  std::vector<Range> handed_over_;
+};
+
 // Sorted by first value, without empty ranges, adjacent ones merged.
 [[nodiscard]] std::vector<Range> merged(std::vector<Range> ranges);
 

@@ -46,7 +46,9 @@ constexpr std::array kOpeners = {
 };
 
 bool has_stripes(const SequenceDefinition& definition) {
-  return definition.strategy == Strategy::kStriped || definition.strategy == Strategy::kInterleaved;
+  return (definition.strategy == Strategy::kStriped ||
+          definition.strategy == Strategy::kInterleaved) &&
+         !definition.is_spread();
 }
 
 std::string text_of(const CounterBounds& bounds) {
@@ -87,6 +89,15 @@ Error inherited_through_fork(std::string_view name) {
           "sequence " + std::string(name) + ": opened before fork(); open it again in the child"};
 }
 
+namespace {
+
+std::string subject_of(const Definition& definition) {
+  const bool is_pool = std::holds_alternative<PoolDefinition>(definition);
+  return (is_pool ? "pool " : "sequence ") + name(definition) + " in ";
+}
+
+}  // namespace
+
 Error error_at(const Store& store, Code code, std::string_view name, const std::string& what,
                Advice advice) {
   return error_at(store, code, SequenceDefinition{.name = std::string(name)}, what,
@@ -95,11 +106,14 @@ Error error_at(const Store& store, Code code, std::string_view name, const std::
 
 Error error_at(const Store& store, Code code, const Definition& definition, const std::string& what,
                Advice advice) {
-  const bool is_pool = std::holds_alternative<PoolDefinition>(definition);
-  return {code,
-          (is_pool ? "pool " : "sequence ") + name(definition) + " in " + std::string(store.url()) +
-              ": " + what,
-          std::move(advice)};
+  return {code, subject_of(definition) + std::string(store.url()) + ": " + what, std::move(advice)};
+}
+
+std::string without_subject(std::string_view message, const Definition& definition) {
+  const std::string subject = subject_of(definition);
+  const std::size_t colon = message.find(": ", subject.size());
+  const bool has_one = message.starts_with(subject) && colon != std::string_view::npos;
+  return std::string(has_one ? message.substr(colon + 2) : message);
 }
 
 Result<void> offers(Store& store, const Definition& definition) {
@@ -154,6 +168,7 @@ Result<void> check_count(const SequenceDefinition& definition, std::int64_t coun
 }
 
 std::int64_t counter_count(const SequenceDefinition& definition) noexcept {
+  if (definition.is_spread()) return 1;
   return definition.strategy == Strategy::kRandom ? 0 : definition.stripes;
 }
 
@@ -163,10 +178,11 @@ bool has_movable_end(const SequenceDefinition& definition) noexcept {
 
 Onward onward_from(const SequenceDefinition& definition) {
   const std::int64_t last = definition.last;
-  const bool has_room = last < std::min(kLargestValue, largest_integer(definition.form));
+  const bool has_room =
+      last < std::min(largest_last(definition.stride), largest_integer(definition.form));
   if (has_room && has_movable_end(definition))
     return {"another, or move its last value up", {Remedy::kAlterSequence, definition.name}};
-  if (last == kLargestValue) return {"a new sequence, under another prefix"};
+  if (last == largest_last(definition.stride)) return {"a new sequence, under another prefix"};
   return {std::string("a new ") + (has_room ? "" : "and wider ") + "sequence that begins above " +
           std::to_string(last)};
 }
@@ -174,27 +190,32 @@ Onward onward_from(const SequenceDefinition& definition) {
 NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
   const std::int64_t first = definition.first;
   const std::int64_t last = definition.last;
+  const std::int64_t stride = definition.stride;
   const std::string stripe = definition.name + "/" + std::to_string(k);
   switch (definition.strategy) {
     case Strategy::kStriped: {
-      const std::int64_t size = (last - first + 1) / definition.stripes;
-      const std::int64_t begin = first + k * size;
+      const std::int64_t size = definition.size() / definition.stripes;
+      const std::int64_t begin = first + k * size * stride;
       return {stripe,
-              {begin, k + 1 == definition.stripes ? last : begin + size - 1},
+              {begin, k + 1 == definition.stripes ? last : begin + (size - 1) * stride, stride},
               definition.adopted,
               k};
     }
     case Strategy::kInterleaved:
-      return {stripe, {first + k, last, definition.stripes}};
+      if (definition.is_spread()) {
+        const std::int64_t every = definition.stripes * stride;
+        return {definition.name, {first + definition.stripe * stride, last, every}};
+      }
+      return {stripe, {first + k * stride, last, definition.stripes * stride}};
     case Strategy::kPermuted:
-      return {definition.name, {0, last - first}};
+      return {definition.name, {0, definition.size() - 1}};
     case Strategy::kCounter:
     case Strategy::kCached:
     case Strategy::kRandom:
     case Strategy::kGapless:
       break;
   }
-  return {definition.name, {first, last}, definition.adopted};
+  return {definition.name, {first, last, stride}, definition.adopted};
 }
 
 Result<std::vector<CounterState>> read_counters(Store& store, const SequenceDefinition& definition,
@@ -266,7 +287,8 @@ Opened open_defined(Store& store, Result<Definition> found, const SequenceOption
       return std::unexpected(error_at(store, Code::kUnimplemented, sequence,
                                       "this idmint does not open sequences of strategy " +
                                           std::string(name(sequence.strategy))));
-    Opened opened = opener->open(store, sequence, options, clock, entropy);
+    const auto open = sequence.is_spread() ? open_spread : opener->open;
+    Opened opened = open(store, sequence, options, clock, entropy);
     if (opened || opened.error().code != Code::kDataLoss) return opened;
     // Its counters may have been extended since its definition was read.
     Result<Definition> now = find_definition(store, sequence.name, options.until);

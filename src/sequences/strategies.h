@@ -37,6 +37,9 @@ using Opened = Result<std::unique_ptr<Sequence>>;
                                  const SequenceOptions& options, Clock& clock, Entropy& entropy);
 [[nodiscard]] Opened open_random(Store& store, SequenceDefinition definition,
                                  const SequenceOptions& options, Clock& clock, Entropy& entropy);
+[[nodiscard]] Opened open_spread(Store& store, SequenceDefinition definition,
+                                 const SequenceOptions& options, Clock& clock,
+                                 Entropy& entropy);  // kInterleaved over several stores
 [[nodiscard]] Opened open_permuted(Store& store, SequenceDefinition definition,
                                    const SequenceOptions& options, Clock& clock, Entropy& entropy);
 
@@ -68,7 +71,8 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 
 // ---- counters of a sequence
 
-// The number of counters; 0 for kRandom, whose claims are in the space of its name.
+// The number of counters in the store of this definition; 0 for kRandom, whose claims are in the
+// space of its name.
 [[nodiscard]] IDMINT_EXPORT std::int64_t counter_count(
     const SequenceDefinition& definition) noexcept;
 
@@ -83,8 +87,8 @@ struct Onward {
 [[nodiscard]] IDMINT_EXPORT Onward onward_from(const SequenceDefinition& definition);
 
 // Counter k: NAME if there is only one, NAME/k for stripes. The blocks of kStriped have one size;
-// the last one takes the rest. kPermuted counts indices, 0 to last - first. REQUIRES: 0 <= k <
-// counter_count().
+// the last one takes the rest. A sequence over several stores has one counter in each, NAME.
+// kPermuted counts indices, 0 to size - 1. REQUIRES: 0 <= k < counter_count().
 [[nodiscard]] IDMINT_EXPORT NewCounter counter_of(const SequenceDefinition& definition,
                                                   std::int64_t k);
 
@@ -109,6 +113,9 @@ struct Onward {
                              const std::string& what, Advice advice = {});
 [[nodiscard]] Error error_at(const Store& store, Code code, const Definition& definition,
                              const std::string& what, Advice advice = {});
+// "what" of such a message about the definition, to follow its name. Another message stays whole.
+[[nodiscard]] IDMINT_EXPORT std::string without_subject(std::string_view message,
+                                                        const Definition& definition);
 
 // The error of every call of a sequence in a child of fork().
 [[nodiscard]] Error inherited_through_fork(std::string_view name);

@@ -46,8 +46,8 @@ Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, St
                    " ms together)";
     return why;
   };
-  while (kept_values_ < count && !open_.empty()) {
-    const std::int64_t missing = count - kept_values_;
+  while (kept_.count() < count && !open_.empty()) {
+    const std::int64_t missing = count - kept_.count();
     const Result<void> asked =
         ask_one(missing, all_of_one ? Take::kAll : Take::kTail, share_of(until, failed));
     if (asked) continue;
@@ -69,9 +69,10 @@ Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, St
     }
     return std::unexpected(in_all(why));
   }
-  const std::int64_t there = std::min(count, kept_values_);
+  const std::int64_t there = std::min(count, kept_.count());
   if (there == 0 || (there < count && take == Take::kAll)) return std::unexpected(too_few());
-  return hand_over(there);
+  tally_.take_back_waste(there);
+  return kept_.hand_over(there);
 }
 
 // Takes from a random stripe and keeps the values. kOutOfRange: it has too few (kAll), or none
@@ -85,8 +86,7 @@ Result<void> StripeRounds::ask_one(std::int64_t count, Take take, SteadyTime unt
                                                 take, until, definition_.name, tally_);
   if (values) {
     stripe.failed_at = {};
-    kept_.push_back(*values);
-    kept_values_ += values->count;
+    kept_.add(*values);
     tally_.add_waste(values->count);
     const bool used_up = left(stripe.known.bounds, stripe.known.floor) == 0;
     if (values->count < possible || used_up) forget(place);
@@ -170,19 +170,6 @@ SteadyTime StripeRounds::share_of(SteadyTime until, int failed) const {
 void StripeRounds::forget(std::size_t place) {
   open_[place] = open_.back();
   open_.pop_back();
-}
-
-std::span<Range> StripeRounds::hand_over(std::int64_t count) {
-  values_.clear();
-  tally_.take_back_waste(count);
-  kept_values_ -= count;
-  std::span<Range> kept = kept_;
-  while (count > 0) {
-    values_.push_back(pop(kept, count));
-    count -= values_.back().count;
-  }
-  kept_.erase(kept_.begin(), kept_.end() - static_cast<std::ptrdiff_t>(kept.size()));
-  return values_;
 }
 
 }  // namespace idmint

@@ -23,9 +23,9 @@ namespace idmint {
 // away, the values taken are kept for the next round.
 //
 // A stripe that is used up is not asked again. A stripe that does not answer is avoided for a
-// while, as long as there are others: another program may lock its document, and stripes may be on
-// different stores one day. The attempts of a round share its remaining time. A stripe that goes
-// back is kDataLoss for the sequence.
+// while, as long as there are others: another program may lock its document. The attempts of a
+// round share its remaining time. A stripe that goes back is kDataLoss for the sequence. Stripes in
+// different stores have SpreadRounds.
 class StripeRounds final : public Rounds {
  public:
   static constexpr std::chrono::nanoseconds kLeftAlone = std::chrono::seconds{1};
@@ -39,7 +39,7 @@ class StripeRounds final : public Rounds {
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                  SteadyTime until) override;
   [[nodiscard]] Error refusal(std::uint64_t count) const override;
-  [[nodiscard]] std::span<const Range> kept() const noexcept override { return kept_; }
+  [[nodiscard]] std::span<const Range> kept() const noexcept override { return kept_.ranges(); }
 
  private:
   struct Stripe {
@@ -55,7 +55,6 @@ class StripeRounds final : public Rounds {
   [[nodiscard]] SteadyTime share_of(SteadyTime until, int failed) const;
   [[nodiscard]] Result<void> must_have(std::int64_t count, SteadyTime until);
   void forget(std::size_t place);
-  [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
 
   Store& store_;
   const SequenceDefinition& definition_;
@@ -63,10 +62,8 @@ class StripeRounds final : public Rounds {
   Entropy& entropy_;
   std::vector<Stripe> stripes_;
   std::vector<std::size_t> open_;  // stripes not known to be used up, in any order
-  std::vector<Range> kept_;        // taken and not handed out
-  std::int64_t kept_values_ = 0;
+  KeptValues kept_;
   bool extended_ = false;      // others extended a stripe
-  std::vector<Range> values_;  // the values handed over last
   std::optional<Error> lost_;  // the answer to every call from now on
 };
 

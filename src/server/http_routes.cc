@@ -63,6 +63,10 @@ Json source_json(const SequenceStatus& status) {
   } else {
     json["first"] = integer(first);
     json["last"] = integer(last);
+    if (const auto& its = std::get<SequenceDefinition>(definition); its.stride != 1) {
+      json["stride"] = its.stride;
+      json["offset"] = its.offset();
+    }
     json["next"] = integer(next_value(status));
     json["left"] = integer(status.left);
   }
@@ -240,9 +244,10 @@ void get_source(HttpSession& session, const HttpRequest& request) {
 
 // The body is what `idmint create` takes as options.
 void post_source(HttpSession& session, const HttpRequest& request) {
-  static constexpr std::array<std::string_view, 16> known{
-      "name", "kind",          "layout", "workers", "strategy", "start", "max",    "stripes",
-      "step", "largest_count", "key",    "prefix",  "encoding", "check", "digits", "width"};
+  static constexpr std::array<std::string_view, 18> known{
+      "name", "kind",   "layout",   "workers", "strategy", "start",
+      "max",  "stride", "offset",   "stripes", "step",     "largest_count",
+      "key",  "prefix", "encoding", "check",   "digits",   "width"};
   const Result<Json> body = body_of(request, known);
   if (!body) return session.respond(body.error());
   SequenceWish wish;
@@ -262,10 +267,12 @@ void post_source(HttpSession& session, const HttpRequest& request) {
     if (!text) return session.respond(text.error());
     *into = *std::move(text);
   }
-  const std::array<std::pair<std::string_view, std::optional<std::int64_t>*>, 8> integers{{
+  const std::array<std::pair<std::string_view, std::optional<std::int64_t>*>, 10> integers{{
       {"workers", &wish.workers},
       {"start", &wish.start},
       {"max", &wish.max},
+      {"stride", &wish.stride},
+      {"offset", &wish.offset},
       {"stripes", &wish.stripes},
       {"step", &wish.step},
       {"largest_count", &wish.largest_count},
@@ -544,10 +551,10 @@ void route(HttpSession& session, HttpRequest request) {
   if (allowed.empty())
     return session.respond(
         problem(404, "Not Found", "there is no such path; ids: POST /v1/ids/SOURCE"));
-  allowed = "Allow: " + allowed + ", OPTIONS\r\n";
-  if (request.method == "OPTIONS") return session.respond({.status = 204, .headers = allowed});
-  HttpResponse refused = problem(405, "Method Not Allowed", "this path does not take that method");
-  refused.headers = allowed;
+  const std::string header = "Allow: " + allowed + ", OPTIONS\r\n";
+  if (request.method == "OPTIONS") return session.respond({.status = 204, .headers = header});
+  HttpResponse refused = problem(405, "Method Not Allowed", "this path takes only " + allowed);
+  refused.headers = header;
   session.respond(refused);
 }
 

@@ -1,6 +1,7 @@
 // idmintd: the daemon.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 #include "terminal/advice.h"
 #include "terminal/credentials.h"
 #include "terminal/exit_status.h"
+#include "terminal/help.h"
 #include "terminal/output.h"
 #include "terminal/process.h"
 
@@ -31,8 +33,8 @@ namespace idmint::server {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Without options it serves what the command idmint serves from: all formats, and
-the sequences and pools of the default store, to programs on this machine.
+    R"(Without options it serves the formats, but snowflake and uuid2, and the sequences
+and pools of the default store, to programs on this machine.
 
 Any client of Redis is a client:
   $ idmint create orders
@@ -86,8 +88,7 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
       return std::unexpected(std::vector{Error{
           Code::kInvalidArgument, "cannot read the file of --config: " + text.error().message}});
     }
-    faults = read_toml(*text, settings);
-    for (Error& fault : faults) fault.message = line.config + ": " + fault.message;
+    faults = read_toml(line.config, *text, settings);
   }
   const std::vector<Error> of_variables = read_environment(
       // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here
@@ -96,14 +97,15 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
   for (const std::string& given : line.stores) {
     std::optional<std::pair<std::string, std::string>> named = named_store(given);
     if (!named) {
-      settings.store = given;
+      settings.store = {.url = given, .origin = "--store"};
     } else if (Result<void> valid = check_store_name(named->first); !valid) {
       faults.push_back({Code::kInvalidArgument, "--store: " + std::move(valid.error().message)});
     } else {
-      settings.stores.push_back(*std::move(named));
+      settings.stores.push_back(
+          {.name = std::move(named->first), .url = std::move(named->second), .origin = "--store"});
     }
   }
-  if (!line.also.empty()) settings.also = line.also;
+  if (!line.also.empty()) settings.also = {.urls = line.also, .origin = "--also"};
   if (!line.redis.empty() || !line.http.empty()) {
     settings.redis = line.redis;
     settings.http = line.http;
@@ -120,11 +122,11 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
 
 // What no store can be is told at the start. One that does not answer yet, or is made later, is
 // opened when it is asked for: the clients of others do not wait for it. A check fails if it does
-// not answer.
-Result<ServedStore> served(std::string name, const std::string& given, bool check) {
-  ServedStore store{.name = std::move(name)};
-  if (given.empty()) return store;
-  Result<std::string> url = url_given("--store", given);
+// not answer, or lacks the folder to be made in.
+Result<ServedStore> served(const StoreSetting& given, bool check) {
+  ServedStore store{.name = given.name};
+  if (given.url.empty()) return store;
+  Result<std::string> url = url_given(given.origin, given.url);
   if (!url) return std::unexpected(std::move(url.error()));
   store.mint.store = *std::move(url);
   const StoreKind* const kind = store_kind(store.mint.store);
@@ -134,11 +136,13 @@ Result<ServedStore> served(std::string name, const std::string& given, bool chec
   const Result<std::unique_ptr<Store>> there = Store::open(store.mint.store, options);
   if (there) return store;
   const Code code = there.error().code;
-  if (code == Code::kInvalidArgument || code == Code::kUnimplemented)
-    return std::unexpected(there.error());
-  Error error = worded(there.error(), redacted(store.mint.store));
-  const bool is_empty = code == Code::kNotFound;
-  if (check && !is_empty) return std::unexpected(std::move(error));
+  const Error error = worded(there.error(), redacted(store.mint.store));
+  const auto refused = [&] {
+    return std::unexpected(Error{code, given.origin + ": " + error.message});
+  };
+  if (code == Code::kInvalidArgument || code == Code::kUnimplemented) return refused();
+  const bool is_empty = there.error().advice.remedy == Remedy::kCreateStore;
+  if (check && !is_empty) return refused();
   const std::string_view so = is_empty ? "no sequences yet: " : "no ids from the store yet: ";
   report_notice((store.name.empty() ? "" : store.name + ": ") + std::string(so) + error.message,
                 false);
@@ -150,23 +154,23 @@ Result<ServedStore> served(std::string name, const std::string& given, bool chec
 Result<ServerOptions> options_of(const Settings& settings, const std::vector<Listen>& sockets,
                                  bool check) {
   ServerOptions options{.tls = settings.tls, .tokens = settings.tokens, .version = IDMINT_VERSION};
-  Result<ServedStore> first = served("", settings.store, check);
+  Result<ServedStore> first = served(settings.store, check);
   if (!first) return std::unexpected(std::move(first.error()));
   options.stores.push_back(*std::move(first));
-  for (const auto& [name, url] : settings.stores) {
+  for (const StoreSetting& given : settings.stores) {
     for (const ServedStore& other : options.stores) {
-      if (other.name == name)
-        return refuse("two stores have the name " + shown(name) + ": rename one of them");
+      if (other.name == given.name)
+        return refuse("two stores have the name " + shown(given.name) + ": rename one of them");
     }
-    Result<ServedStore> store = served(name, url, check);
+    Result<ServedStore> store = served(given, check);
     if (!store) return std::unexpected(std::move(store.error()));
     options.stores.push_back(*std::move(store));
   }
-  for (const std::string& given : settings.also) {
-    const Result<std::string> url = url_given("--also", given);
+  for (const std::string& given : settings.also.urls) {
+    const Result<std::string> url = url_given(settings.also.origin, given);
     if (!url) return std::unexpected(url.error());
     if (store_kind(*url) == nullptr)
-      return refuse("--also " + redacted(*url) + " is not the URL of a store");
+      return refuse(settings.also.origin + ": " + redacted(*url) + " is not the URL of a store");
     for (ServedStore& store : options.stores) store.mint.also.push_back(*url);
   }
   for (const std::string& at : settings.redis) options.listen.push_back({Protocol::kRedis, at});
@@ -192,19 +196,37 @@ Result<void> check(const ServerOptions& options) {
   return tls ? Result<void>() : std::unexpected(tls.error());
 }
 
-// What a running server cannot take over.
-bool needs_restart(const Settings& now, const Settings& then) {
-  return now.store != then.store || now.stores != then.stores || now.also != then.also ||
-         now.redis != then.redis || now.http != then.http ||
-         now.max_connections != then.max_connections || now.drain_seconds != then.drain_seconds;
+// The keys that a running server cannot take over and that have changed: "store, redis".
+std::string keys_to_restart_for(const Settings& now, const Settings& then) {
+  struct Key {
+    std::string_view name;
+    bool changed;
+  };
+  const std::array keys = {
+      Key{"store", now.store != then.store},
+      Key{"[stores]", now.stores != then.stores},
+      Key{"also", now.also != then.also},
+      Key{"redis", now.redis != then.redis},
+      Key{"http", now.http != then.http},
+      Key{"max_connections", now.max_connections != then.max_connections},
+      Key{"drain_seconds", now.drain_seconds != then.drain_seconds},
+  };
+  std::string changed;
+  for (const Key& key : keys)
+    if (key.changed) changed.append(changed.empty() ? "" : ", ").append(key.name);
+  return changed;
 }
 
 // Whether the settings had no fault. On the loop, which does not wait for whoever reads the
 // messages.
 bool reload(const CommandLine& line, const Settings& running, Server& server, Log& log) {
   const auto refuse_all = [&](const std::vector<Error>& faults) {
+    // So short that the log does not cut off what follows it.
+    constexpr std::size_t longest = 450;
     for (const Error& fault : faults)
-      log.write(LogSettings::Level::kError, "settings_refused", {{"message", fault.message}});
+      log.write(
+          LogSettings::Level::kError, "settings_refused",
+          {{"message", fault.message.substr(0, longest) + "; the settings stay as they were"}});
     return false;
   };
   std::expected<Settings, std::vector<Error>> fresh = settings_of(line);
@@ -213,11 +235,12 @@ bool reload(const CommandLine& line, const Settings& running, Server& server, Lo
     return refuse_all({changed.error()});
   log.set(fresh->log);
   if (takes_messages()) std::cerr << "idmintd: read the settings again\n";
-  if (needs_restart(running, *fresh))
-    log.write(
-        LogSettings::Level::kWarning, "restart_needed",
-        {{"message",
-          "stores, addresses, max_connections and drain_seconds stay as they were until then"}});
+  if (const std::string keys = keys_to_restart_for(running, *fresh); !keys.empty())
+    log.write(LogSettings::Level::kWarning, "restart_needed",
+              {{"keys", keys},
+               {"message",
+                "these settings have changed, and stay as they were until idmintd is "
+                "started again"}});
   return true;
 }
 
@@ -288,6 +311,26 @@ int print_token(const std::string& name, const std::vector<std::string>& allow) 
   return std::cout.flush() ? 0 : exit_status(Code::kUnavailable);
 }
 
+// What other servers call it.
+constexpr std::string_view kWhereToListen = "--redis ADDRESS:PORT or --http ADDRESS:PORT";
+constexpr std::array kMeantByDaemon = {
+    Meant{"--port", kWhereToListen},
+    Meant{"-p", kWhereToListen},
+    Meant{"--listen", kWhereToListen},
+    Meant{"--bind", kWhereToListen},
+    Meant{"--host", kWhereToListen},
+    Meant{"--address", kWhereToListen},
+    Meant{"-c", "--config FILE"},
+    Meant{"-f", "--config FILE"},
+    Meant{"-t", "--check"},
+    Meant{"--test", "--check"},
+    Meant{"--dry-run", "--check"},
+    Meant{"--uri", "--store URL"},
+    Meant{"--url", "--store URL"},
+    Meant{"--database", "--store URL"},
+    Meant{"--log-level", "the variable IDMINTD_LOG_LEVEL, or level of [log] in --config FILE"},
+};
+
 int run(std::span<const char* const> words) {
   CLI::App app(
       "idmintd serves globally unique ids, never the same one twice, over the protocol of "
@@ -303,9 +346,10 @@ int run(std::span<const char* const> words) {
   app.add_option(
          "--store", line.stores,
          "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, "
-         "postgresql://HOST,.../DB, mysql://HOST,.../DB, env:NAME, file:PATH; or IDMINT_STORE (the "
-         "default store of "
-         "idmint). As NAME=URL a further one, whose sources are NAME/SOURCE; again for more")
+         "postgresql://HOST,.../DB, mysql://HOST,.../DB, redis://HOST, "
+         "etcd://HOST,.../PREFIX, env:NAME, file:PATH; or "
+         "IDMINT_STORE (the default store of idmint). As NAME=URL a further one, whose sources are "
+         "NAME/SOURCE; again for more")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--also", line.also,
@@ -340,8 +384,12 @@ int run(std::span<const char* const> words) {
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return fail_with({Code::kInvalidArgument, std::string(error.what()) + ": see idmintd --help"},
-                     false);
+    const auto at = std::ranges::find(words, std::string_view("token"));
+    const std::string wrong =
+        make->parsed() && at != words.end()
+            ? wrong_usage(error.what(), *make, std::span(at + 1, words.end()), "idmintd token")
+            : wrong_usage(error.what(), app, words.subspan(1), "idmintd", kMeantByDaemon);
+    return fail_with({Code::kInvalidArgument, wrong}, false);
   }
   if (make->parsed()) {
     if (allow.empty()) allow.emplace_back("next *");

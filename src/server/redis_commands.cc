@@ -42,7 +42,8 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, st
   if (!status) return std::unexpected(status.error());
   const auto* const sequence = std::get_if<SequenceDefinition>(&status->definition);
   const std::optional<std::int64_t> next = status->next;
-  if (sequence == nullptr || !next || sequence->strategy == Strategy::kPermuted)
+  if (sequence == nullptr || !next || sequence->strategy == Strategy::kPermuted ||
+      sequence->is_spread())
     return refuse(std::string(name) + " is " +
                   (sequence == nullptr ? "a pool"
                                        : "a sequence of strategy " +
@@ -50,7 +51,7 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, st
                   ", which has no one value that was taken last: ID.PEEK " + std::string(name));
   if (const std::optional<Error>& error = status->error) return std::unexpected(*error);
   if (*next == sequence->first) return std::nullopt;
-  return *next - 1;
+  return *next - sequence->stride;
 }
 
 // Formats, and what is in the stores, by name.
@@ -135,6 +136,12 @@ void RedisSession::take_range(Words words, bool whole_range) {
     const std::string name(words[1]);
     return fail(name + " is no sequence of strategy counter, so that many values of it are not " +
                 "consecutive: ID.NEXT " + name + " COUNT " + std::to_string(*count));
+  }
+  if (const std::int64_t stride = source->counter->definition().stride;
+      stride != 1 && *count != 1) {
+    const std::string name(words[1]);
+    return fail(name + " has a stride of " + std::to_string(stride) + ", so that many values of " +
+                "it are not consecutive: ID.NEXT " + name + " COUNT " + std::to_string(*count));
   }
   if (!admit() || !charge(*count)) return;
   CounterSequence& counter = *source->counter;
@@ -347,7 +354,9 @@ void RedisSession::scan(Words words) {
 void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
   const Definition& definition = status.definition;
   const auto [first, last] = ends_of(definition);
-  put_map(out, version_, 8);
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  const bool has_stride = sequence != nullptr && sequence->stride != 1;
+  put_map(out, version_, has_stride ? 10 : 8);
   put_bulk(out, "name");
   put_bulk(out, name(definition));
   put_bulk(out, "strategy");
@@ -358,6 +367,12 @@ void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
   put_integer(out, first);
   put_bulk(out, "last");
   put_integer(out, last);
+  if (has_stride) {
+    put_bulk(out, "stride");
+    put_integer(out, sequence->stride);
+    put_bulk(out, "offset");
+    put_integer(out, sequence->offset());
+  }
   put_bulk(out, "next");
   if (const std::optional<std::int64_t> next = next_value(status)) {
     put_integer(out, *next);

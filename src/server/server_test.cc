@@ -102,6 +102,7 @@ TEST_F(ServerTest, GetAndRaiseAreBarriers) {
 }
 
 TEST_F(ServerTest, SaysWhyItRefuses) {
+  create({.name = "third", .first = 2, .last = 1'000, .stride = 3});
   const Running server(options());
   Client client(server);
   EXPECT_THAT(client.ask("INCR orderz"),
@@ -113,6 +114,12 @@ TEST_F(ServerTest, SaysWhyItRefuses) {
   EXPECT_THAT(client.ask("INCRBY orders -3"), HasSubstr("never goes down"));
   EXPECT_THAT(client.ask("INCRBY orders x"), StartsWith("-ERR value is not an integer"));
   EXPECT_THAT(client.ask("INCRBY held 2"), HasSubstr("ID.NEXT held COUNT 2"));
+  EXPECT_THAT(client.ask("INCRBY third 2"), HasSubstr("ID.NEXT third COUNT 2"));
+  EXPECT_THAT(client.ask("ID.RANGE third 2"), HasSubstr("has a stride of 3"));
+  EXPECT_EQ(client.ask("INCRBY third 1"), ":2");
+  EXPECT_EQ(client.ask("INCR third"), ":5");
+  client.send("GET third\r\n");
+  EXPECT_THAT(client.lines(2), ElementsAre("$1", "5"));
   EXPECT_THAT(client.ask("GET mixed"), HasSubstr("ID.PEEK mixed"));
   EXPECT_THAT(client.ask("SET orders 1"), HasSubstr("never goes down"));
   EXPECT_THAT(client.ask("DEL orders"), HasSubstr("idmint retire"));
@@ -507,6 +514,8 @@ TEST_F(ServerTest, ProblemsAreDetailed) {
   const Client::Response method = client.http("GET /v1/ids/few");
   EXPECT_EQ(method.status, "HTTP/1.1 405 Method Not Allowed");
   EXPECT_THAT(method.headers, testing::Contains("Allow: POST, OPTIONS"));
+  EXPECT_THAT(method.body, HasSubstr(R"("detail":"this path takes only POST")"));
+  EXPECT_THAT(client.http("DELETE /v1/sources/few").body, HasSubstr("takes only GET, HEAD"));
   EXPECT_EQ(client.http("POST /v1/ids/few").body, "5\n");  // nothing was taken
 }
 

@@ -26,8 +26,8 @@ struct Key {
 };
 
 std::array<Key, 11> keys_of(Settings& s) {
-  return {Key{"store", &s.store},
-          Key{"also", &s.also},
+  return {Key{"store", &s.store.url},
+          Key{"also", &s.also.urls},
           Key{"redis", &s.redis},
           Key{"http", &s.http},
           Key{"max_connections", &s.max_connections},
@@ -73,7 +73,10 @@ Result<void> set(const Key& key, std::string_view text) {
       return refuse(std::string(key.name) + " is neither text nor json");
     **format = text == "json" ? LogSettings::Format::kJson : LogSettings::Format::kText;
   } else {
-    return refuse(std::string(key.name) + " takes no text");
+    const std::string name(key.name);
+    if (!std::holds_alternative<Texts*>(key.into))
+      return refuse(name + " takes a whole number, without quotes");
+    return refuse(name + " is a list: write " + name + " = [" + quoted_key(redacted(text)) + "]");
   }
   return {};
 }
@@ -91,7 +94,8 @@ Result<void> set(const Key& key, std::int64_t value) {
 
 Result<void> set(const Key& key, Texts texts) {
   auto* const* const into = std::get_if<Texts*>(&key.into);
-  if (into == nullptr) return refuse(std::string(key.name) + " takes no list");
+  if (into == nullptr)
+    return refuse(std::string(key.name) + " is no list: write its value without brackets");
   **into = std::move(texts);
   return {};
 }
@@ -112,7 +116,8 @@ std::optional<Texts> texts_of(const toml::node& node) {
 // Reads a file, and keeps all that is wrong in it.
 class Reader {
  public:
-  explicit Reader(Settings& settings) : settings_(settings), keys_(keys_of(settings)) {}
+  Reader(std::string_view path, Settings& settings)
+      : path_(path), settings_(settings), keys_(keys_of(settings)) {}
 
   void read(const toml::table& table) {
     for (const auto& [key, node] : table) {
@@ -147,8 +152,15 @@ class Reader {
     Error error;
   };
 
+  // "idmintd.toml: line 3: what".
+  [[nodiscard]] std::string in_file(const toml::source_region& where, std::string what) const {
+    return path_ + ": " + at_line(where, std::move(what)).error().message;
+  }
+
   void fault(const toml::source_region& where, std::string what) {
-    faults_.push_back({where.begin.line, faults_.size(), at_line(where, std::move(what)).error()});
+    faults_.push_back({where.begin.line,
+                       faults_.size(),
+                       {Code::kInvalidArgument, in_file(where, std::move(what))}});
   }
 
   void read_key(const std::string& name, const toml::key& key, const toml::node& node) {
@@ -170,6 +182,8 @@ class Reader {
       done = set(*found, *std::move(texts));
     }
     if (!done) fault(node.source(), std::move(done.error().message));
+    if (name == "store") settings_.store.origin = in_file(key.source(), name);
+    if (name == "also") settings_.also.origin = in_file(key.source(), name);
   }
 
   void read_store(const toml::key& name, const toml::node& node) {
@@ -178,7 +192,10 @@ class Reader {
       return fault(name.source(), std::move(valid.error().message));
     if (url == nullptr)
       return fault(node.source(), std::string(name.str()) + " is not the URL of a store in quotes");
-    settings_.stores.emplace_back(name.str(), url->get());
+    settings_.stores.push_back(
+        {.name = std::string(name.str()),
+         .url = url->get(),
+         .origin = in_file(name.source(), "stores." + std::string(name.str()))});
   }
 
   void read_token(const toml::key& name, const toml::node& node) {
@@ -257,6 +274,7 @@ class Reader {
     }
   }
 
+  const std::string path_;
   Settings& settings_;
   const std::array<Key, 11> keys_;
   std::vector<Fault> faults_;
@@ -264,15 +282,15 @@ class Reader {
 
 }  // namespace
 
-std::vector<Error> read_toml(std::string_view text, Settings& settings) {
+std::vector<Error> read_toml(std::string_view path, std::string_view text, Settings& settings) {
   if (text.size() > kLongestSettings)
-    return {Error{Code::kInvalidArgument, "the file has more than " +
+    return {Error{Code::kInvalidArgument, std::string(path) + ": the file has more than " +
                                               std::to_string(kLongestSettings) +
                                               " bytes, the most that there may be"}};
   const Result<toml::table> table =
       parse_toml(text, "a key stands before an equals sign, and no key here is so long");
-  if (!table) return {table.error()};
-  Reader reader(settings);
+  if (!table) return {Error{table.error().code, std::string(path) + ": " + table.error().message}};
+  Reader reader(path, settings);
   reader.read(*table);
   return reader.faults();
 }
@@ -304,6 +322,8 @@ std::vector<Error> read_environment(const std::function<const char*(const char* 
     } else {
       done = set(*found, text);
     }
+    if (variable.key == "store") settings.store.origin = variable.name;
+    if (variable.key == "also") settings.also.origin = variable.name;
     if (!done)
       faults.push_back({Code::kInvalidArgument,
                         std::string(variable.name) + ": " + std::move(done.error().message)});

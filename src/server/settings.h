@@ -33,7 +33,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "idmint/result.h"
@@ -43,10 +42,29 @@
 
 namespace idmint::server {
 
+struct StoreSetting {
+  std::string name{};    // empty: the first store
+  std::string url{};     // as given; empty: the default store
+  std::string origin{};  // where it was given, for messages: "line 3: stores.eu", "--store"
+
+  // Where it was given makes no difference.
+  friend bool operator==(const StoreSetting& a, const StoreSetting& b) {
+    return a.name == b.name && a.url == b.url;
+  }
+};
+
+// The stores to which sequences of the others may be moved.
+struct AlsoSetting {
+  std::vector<std::string> urls{};  // as given
+  std::string origin{};             // as in StoreSetting
+
+  friend bool operator==(const AlsoSetting& a, const AlsoSetting& b) { return a.urls == b.urls; }
+};
+
 struct Settings {
-  std::string store{};                                        // as given; empty: the default store
-  std::vector<std::pair<std::string, std::string>> stores{};  // names and URLs, as given
-  std::vector<std::string> also{};                            // URLs, as given
+  StoreSetting store{};
+  std::vector<StoreSetting> stores{};  // further ones
+  AlsoSetting also{};
   std::vector<std::string> redis{};
   std::vector<std::string> http{};
   std::optional<std::int64_t> max_connections{};
@@ -58,9 +76,10 @@ struct Settings {
 
 inline constexpr std::size_t kLongestSettings = std::size_t{1} << 20;
 
-// Applies the text to the settings, and leaves the others unchanged. Returns the errors in it, each
-// with its line. If there are any, the settings must not be used.
-[[nodiscard]] std::vector<Error> read_toml(std::string_view text, Settings& settings);
+// Applies the text of the file `path` to the settings, and leaves the others unchanged. Returns the
+// errors in it, each with its path and line. If there are any, the settings must not be used.
+[[nodiscard]] std::vector<Error> read_toml(std::string_view path, std::string_view text,
+                                           Settings& settings);
 
 // Applies the variables that override the file. `value_of` returns null for an unset one. Commas
 // separate the elements of lists, and blanks those of IDMINT_ALSO, as a URL may have commas.

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/settings_file.h"
@@ -21,16 +22,18 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using testing::Pair;
 using testing::SizeIs;
+using testing::StartsWith;
 
 constexpr std::string_view kHash =
     "7a1422f205bdd0bbfae86142ebd8a408f7051e18d0caafc2838d10a8b3d6ff26";
 
 TEST(SettingsToml, HasAllOfTheSettings) {
   Settings settings;
-  EXPECT_THAT(read_toml(R"(
+  EXPECT_THAT(read_toml("t",
+                        R"(
 store = "sqlite:/ids.db"
+also = ["sqlite:/new.db"]
 redis = ["127.0.0.1:1", "tls:0.0.0.0:2"]
 http = []
 max_connections = 5
@@ -54,8 +57,12 @@ largest_count = 3
 )",
                         settings),
               IsEmpty());
-  EXPECT_EQ(settings.store, "sqlite:/ids.db");
-  EXPECT_THAT(settings.stores, ElementsAre(Pair("eu", "mongodb://eu/ids")));
+  EXPECT_EQ(settings.store.url, "sqlite:/ids.db");
+  EXPECT_EQ(settings.store.origin, "t: line 2: store");
+  EXPECT_THAT(settings.also.urls, ElementsAre("sqlite:/new.db"));
+  EXPECT_EQ(settings.also.origin, "t: line 3: also");
+  EXPECT_THAT(settings.stores, ElementsAre(StoreSetting{"eu", "mongodb://eu/ids"}));
+  EXPECT_EQ(settings.stores.front().origin, "t: line 9: stores.eu");
   EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "tls:0.0.0.0:2"));
   EXPECT_THAT(settings.http, IsEmpty());
   EXPECT_EQ(settings.max_connections, 5);
@@ -76,7 +83,7 @@ largest_count = 3
 
 TEST(SettingsToml, TellsAllThatIsWrongWithItsLine) {
   Settings settings;
-  const std::vector<Error> faults = read_toml(R"(stor = "x"
+  const std::vector<Error> faults = read_toml("t", R"(stor = "x"
 redis = "127.0.0.1:1"
 max_connections = 0
 [stores]
@@ -97,7 +104,8 @@ rights = 1
   std::string all;
   for (const Error& fault : faults) all += fault.message + "\n";
   for (const std::string_view wanted :
-       {"line 1: there is no key \"stor\"", "line 2: redis takes no text",
+       {"line 1: there is no key \"stor\"",
+        "line 2: redis is a list: write redis = [\"127.0.0.1:1\"]",
         "line 3: max_connections takes a whole number",
         "line 5: a store cannot have the name \"a/b\"", "line 6: c is not",
         "line 8: there is no key \"tls.cert\"", "line 10: log.level", "line 11: sha256 is missing",
@@ -118,15 +126,15 @@ TEST(StoreName, StandsBeforeASlashInTheNamesOfSources) {
 TEST(SettingsToml, ATokenThatIsThereTwiceIsAFault) {
   Settings settings;
   const std::string keys = "sha256 = \"" + std::string(kHash) + "\"\nallow = [\"next *\"]\n";
-  EXPECT_THAT(read_toml("[token.a]\n" + keys + "[token.b]\n" + keys, settings), SizeIs(1));
+  EXPECT_THAT(read_toml("t", "[token.a]\n" + keys + "[token.b]\n" + keys, settings), SizeIs(1));
 }
 
 TEST(SettingsToml, ATokenThatMayDoNothingIsAFault) {
   Settings settings;
   const std::vector<Error> faults =
-      read_toml("[token.a]\nsha256 = \"" + std::string(kHash) + "\"\n", settings);
+      read_toml("t", "[token.a]\nsha256 = \"" + std::string(kHash) + "\"\n", settings);
   ASSERT_THAT(faults, SizeIs(1));
-  EXPECT_THAT(faults.front().message, HasSubstr("line 1: allow is missing"));
+  EXPECT_THAT(faults.front().message, HasSubstr("t: line 1: allow is missing"));
 }
 
 TEST(SettingsToml, AUrlInTheWrongPlaceIsNotPrintedWithItsPassword) {
@@ -135,7 +143,7 @@ TEST(SettingsToml, AUrlInTheWrongPlaceIsNotPrintedWithItsPassword) {
   for (const std::string text :
        {"\"mongodb://u:secret@h/d\" = \"eu\"", "[stores]\n\"mongodb://u:secret@h/d\" = \"eu\"",
         "[log]\nlevel = \"mongodb://u:secret@h/d\""}) {
-    const std::vector<Error> faults = read_toml(text, settings);
+    const std::vector<Error> faults = read_toml("t", text, settings);
     ASSERT_THAT(faults, SizeIs(1)) << text;
     all += faults.front().message;
   }
@@ -161,14 +169,49 @@ TEST(PlainFile, NeverWaitsForAPipe) {
 
 TEST(SettingsToml, WhatIsNoTomlIsAFault) {
   Settings settings;
-  EXPECT_THAT(read_toml("a = ", settings), SizeIs(1));
-  EXPECT_THAT(read_toml(std::string(300, '.'), settings), SizeIs(1));
-  EXPECT_THAT(read_toml(std::string(std::size_t{2} << 20, ' '), settings), SizeIs(1));
+  EXPECT_THAT(read_toml("t", "a = ", settings), SizeIs(1));
+  EXPECT_THAT(read_toml("t", std::string(300, '.'), settings), SizeIs(1));
+  EXPECT_THAT(read_toml("t", std::string(std::size_t{2} << 20, ' '), settings), SizeIs(1));
+}
+
+// What to do comes before the words of the parser.
+TEST(SettingsToml, WhatIsNoTomlHasItsLineAndWhatToDo) {
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"redis = [\"a\"\nhttp = [\"b\"]\n",
+       "line 2: no TOML: a list that begins here or above is not closed"},
+      {"redis = [\"a\"", "line 1: no TOML: a list that begins here or above is not closed"},
+      {"[tls\nkey = \"k\"\n",
+       "line 1: no TOML: the name of a table is not closed: write ] behind it"},
+      {"\nstore = sqlite:x\n", "line 2: no TOML: a text needs quotes"},
+      {"redis = [127.0.0.1:1]\n", "line 1: no TOML: a text needs quotes"},
+      {"redis = [0.0.0.0:1]\n", "line 1: no TOML: a text needs quotes"},
+      {"store = \"x\n", "line 1: no TOML: a text is not closed"},
+      {"store: \"x\"\n", "line 1: no TOML: an equals sign is missing"},
+      {"store = \n", "line 1: no TOML: a value is missing"},
+      {"store = \"a\"\nstore = \"b\"\n", "line 2: no TOML: it stands here a second time"},
+      {"store = \"a\" redis = []\n", "line 1: no TOML: something follows the value"}};
+  for (const auto& [text, said] : rows) {
+    Settings settings;
+    const std::vector<Error> faults = read_toml("t", text, settings);
+    ASSERT_THAT(faults, SizeIs(1)) << text;
+    EXPECT_THAT(faults.front().message, StartsWith("t: " + said)) << text;
+  }
+}
+
+TEST(SettingsToml, AValueOfAnotherKindIsToBeWrittenOtherwise) {
+  Settings settings;
+  const std::vector<Error> faults = read_toml(
+      "t", "max_connections = \"5\"\nstore = [\"x\"]\nhttp = \"mongodb://u:secret@h/d\"\n",
+      settings);
+  ASSERT_THAT(faults, SizeIs(3));
+  EXPECT_EQ(faults[0].message, "t: line 1: max_connections takes a whole number, without quotes");
+  EXPECT_EQ(faults[1].message, "t: line 2: store is no list: write its value without brackets");
+  EXPECT_EQ(faults[2].message, "t: line 3: http is a list: write http = [\"mongodb://u:***@h/d\"]");
 }
 
 TEST(SettingsEnvironment, OverridesTheFile) {
   Settings settings;
-  ASSERT_THAT(read_toml("redis = [\"a\"]\nmax_connections = 5\nstore = \"x\"", settings),
+  ASSERT_THAT(read_toml("t", "redis = [\"a\"]\nmax_connections = 5\nstore = \"x\"", settings),
               IsEmpty());
   const std::map<std::string, std::string> set{{"IDMINTD_REDIS", "127.0.0.1:1,unix:/r"},
                                                {"IDMINT_ALSO", "mongodb://a,b/ids  sqlite:x"},
@@ -181,10 +224,11 @@ TEST(SettingsEnvironment, OverridesTheFile) {
   };
   EXPECT_THAT(read_environment(value_of, settings), IsEmpty());
   EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "unix:/r"));
-  EXPECT_THAT(settings.also, ElementsAre("mongodb://a,b/ids", "sqlite:x"));
+  EXPECT_THAT(settings.also.urls, ElementsAre("mongodb://a,b/ids", "sqlite:x"));
+  EXPECT_EQ(settings.also.origin, "IDMINT_ALSO");
   EXPECT_EQ(settings.max_connections, 6);
   EXPECT_EQ(settings.log.level, LogSettings::Level::kInfo);
-  EXPECT_EQ(settings.store, "x") << "an empty variable is none";
+  EXPECT_EQ(settings.store.url, "x") << "an empty variable is none";
 }
 
 TEST(SettingsEnvironment, TellsWhichVariableIsWrong) {
@@ -203,7 +247,8 @@ TEST(SettingsEnvironment, TellsWhichVariableIsWrong) {
 TEST(TokenToml, IsReadAsItWasWritten) {
   Settings settings;
   const TokenSettings::Hash hash = hash_of("secret");
-  ASSERT_THAT(read_toml(to_toml("web", hash, {"next orders*", "peek *"}), settings), IsEmpty());
+  ASSERT_THAT(read_toml("t", to_toml("web", hash, {"next orders*", "peek *"}), settings),
+              IsEmpty());
   ASSERT_THAT(settings.tokens, SizeIs(1));
   EXPECT_EQ(settings.tokens.front().hash, hash);
   EXPECT_THAT(settings.tokens.front().allow, SizeIs(2));

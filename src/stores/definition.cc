@@ -15,6 +15,7 @@
 #include "ids/lease_table.h"
 #include "stores/backend.h"
 #include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 namespace {
@@ -48,10 +49,10 @@ const Row& row_of(Strategy strategy) noexcept {
   return row != kStrategies.end() ? *row : kNone;
 }
 
-constexpr std::array<std::string_view, 19> kFields = {
-    "name",    "strategy", "first", "last",       "stripes", "step",    "key",
-    "prefix",  "encoding", "check", "digits",     "width",   "retired", "largest_count",
-    "adopted", "layout",   "move",  "move_store", "move_url"};
+constexpr std::array<std::string_view, 22> kFields = {
+    "name",   "strategy", "first",  "last",   "stripes",    "step",    "key",     "largest_count",
+    "prefix", "encoding", "check",  "digits", "width",      "retired", "adopted", "layout",
+    "stride", "over",     "stripe", "move",   "move_store", "move_url"};
 
 struct StageName {
   Move::Stage stage;
@@ -122,14 +123,20 @@ Result<void> validate_name(const std::string& name) {
 std::string titled(const SequenceDefinition& sequence) { return "sequence " + sequence.name; }
 std::string titled(const PoolDefinition& pool) { return "pool " + pool.name; }
 
+// The value after the last one of each counter must be storable. REQUIRES: strategy and stride are
+// valid.
+std::int64_t largest_end(const SequenceDefinition& definition) {
+  return largest_last(definition.strategy == Strategy::kInterleaved
+                          ? definition.stride * definition.stripes
+                          : definition.stride);
+}
+
 Result<void> validate_values(const SequenceDefinition& definition) {
   const std::string sequence = titled(definition);
   if (definition.first < 0)
     return refuse(sequence + " would begin at " + std::to_string(definition.first) +
                   ": begin at 0 or above");
-  // The value after a stripe's last one must be storable.
-  const std::int64_t largest =
-      kLargestValue - (definition.strategy == Strategy::kInterleaved ? definition.stripes - 1 : 0);
+  const std::int64_t largest = largest_end(definition);
   if (definition.last > largest)
     return refuse(sequence + " would end at " + std::to_string(definition.last) + ": end at " +
                   std::to_string(largest) + " or below");
@@ -137,7 +144,7 @@ Result<void> validate_values(const SequenceDefinition& definition) {
     return refuse(sequence + " would begin at " + std::to_string(definition.first) +
                   ", above its end at " + std::to_string(definition.last) +
                   ": give a larger end or a smaller beginning");
-  if (definition.stripes - 1 > definition.last - definition.first)
+  if (definition.stripes > definition.size())
     return refuse(sequence + " would have " + std::to_string(definition.stripes) +
                   " stripes and fewer values: give a larger end or fewer stripes");
   return {};
@@ -184,6 +191,20 @@ Result<void> validate_largest_count(const Definition& definition, std::int64_t l
                 " values at most in one call: give 1 or more, or 0 for no limit");
 }
 
+Result<void> validate_stride(const SequenceDefinition& definition) {
+  if (definition.stride == 1) return {};
+  const std::string sequence = titled(definition);
+  if (definition.stride < 1 || definition.stride > SequenceDefinition::kMaxStride)
+    return refuse(sequence + " would have a stride of " + std::to_string(definition.stride) +
+                      ": give 1 to " + std::to_string(SequenceDefinition::kMaxStride),
+                  {.remedy = Remedy::kSetOption, .values = {"stride"}});
+  if (definition.strategy == Strategy::kGapless)
+    return refuse(sequence +
+                  " is gapless, and a stride leaves numbers out: leave it out, or choose another "
+                  "strategy");
+  return {};
+}
+
 // The worker ids must fit the layout.
 Result<void> validate_workers(const PoolDefinition& pool) {
   if (Result<void> ok = pool.layout.validate(); !ok) return refused(titled(pool), ok.error());
@@ -209,6 +230,10 @@ Result<void> validate_adopted(const SequenceDefinition& definition) {
     return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +
                   ", and other programs take the values of an adopted record as they come: "
                   "adopt it as counter, cached or striped");
+  if (definition.stride != 1)
+    return refuse(sequence +
+                  " cannot adopt a record with a stride: the other programs that use the record "
+                  "count by one; leave out the stride");
   if (adopted.size() > kLongest || escaped(adopted) != adopted)
     return refuse(sequence + " cannot adopt " + stores::shown(adopted) +
                   ": a record is named in 1000 bytes of UTF-8 at most, all of which can be seen");
@@ -221,6 +246,8 @@ Result<void> validate_move(const SequenceDefinition& definition) {
   if (!definition.move) return {};
   const Move& move = *definition.move;
   const std::string sequence = titled(definition);
+  if (definition.is_spread())
+    return refuse(sequence + " is over several stores, and such a sequence is not moved");
   if (move.url.empty() || move.url.size() > kLongest || escaped(move.url) != move.url)
     return refuse(sequence + " cannot move to or from " + stores::shown(move.url) +
                   ": the URL of a store has 1 to 1000 bytes of UTF-8, all of which can be seen");
@@ -230,6 +257,47 @@ Result<void> validate_move(const SequenceDefinition& definition) {
     return refuse(sequence +
                   " is retired, or moved to another store, but not both: a sequence that was "
                   "moved is retired where it was");
+  return {};
+}
+
+Result<void> validate_over(const SequenceDefinition& definition) {
+  constexpr std::size_t kMostBytes = 2500;  // of the URLs, so that the definition stays short
+  const std::vector<StoreOfStripe>& over = definition.over;
+  const std::string sequence = titled(definition);
+  if (over.empty()) {
+    if (definition.stripe == 0) return {};
+    return refuse(sequence + " has a stripe of its own and names no stores");
+  }
+  if (definition.strategy != Strategy::kInterleaved)
+    return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +
+                      ", and only an interleaved sequence is kept over several stores",
+                  {.remedy = Remedy::kSetOption, .values = {"strategy"}});
+  if (over.size() < 2 || over.size() > SequenceDefinition::kMaxStores)
+    return refuse(sequence + " would be over " + std::to_string(over.size()) +
+                  " stores: give 2 to " + std::to_string(SequenceDefinition::kMaxStores));
+  if (std::cmp_not_equal(over.size(), definition.stripes) || definition.stripe < 0 ||
+      definition.stripe >= definition.stripes)
+    return refuse(sequence + " is over " + std::to_string(over.size()) + " stores, and has " +
+                  std::to_string(definition.stripes) + " stripes, of which this is " +
+                  std::to_string(definition.stripe) + ": each store has one stripe");
+  std::size_t bytes = 0;
+  for (std::size_t k = 0; k < over.size(); ++k) {
+    const StoreOfStripe& store = over[k];
+    const auto same = std::ranges::find(over, store.id, &StoreOfStripe::id);
+    if (store.id == Uuid{}) return refuse(sequence + " names a store without its id");
+    if (same != over.begin() + static_cast<std::ptrdiff_t>(k))
+      return refuse(sequence + " names one store twice, as " + same->url + " and as " + store.url +
+                    ": give each store once");
+    if (escaped(store.url) != store.url)
+      return refuse(sequence + " names " + stores::shown(store.url) +
+                    ", of which not all can be seen: give another URL");
+    bytes += store.url.size();
+    bytes += static_cast<std::size_t>(std::ranges::count_if(
+        store.url, [](char c) { return c == '"' || c == '\\'; }));  // JSON escapes them
+  }
+  if (bytes > kMostBytes)
+    return refuse(sequence + " names stores with URLs of " + std::to_string(bytes) +
+                  " bytes in all: give shorter ones, of " + std::to_string(kMostBytes));
   return {};
 }
 
@@ -317,12 +385,35 @@ std::string_view order(const Definition& definition) noexcept {
   return sequence != nullptr ? order(sequence->strategy) : "per process";
 }
 
+Result<SequenceDefinition> with_offset(SequenceDefinition sequence, std::int64_t stride,
+                                       std::int64_t offset) {
+  sequence.stride = stride;
+  if (Result<void> ok = validate_strategy(sequence); !ok) return std::unexpected(ok.error());
+  if (Result<void> ok = validate_stride(sequence); !ok) return std::unexpected(ok.error());
+  sequence.last = std::min(sequence.last, largest_end(sequence));
+  if (offset < 1 || offset > stride)
+    return refuse(titled(sequence) + " would have the offset " + std::to_string(offset) +
+                      ": give 1 to " + std::to_string(stride) + ", its stride",
+                  {.remedy = Remedy::kSetOption, .values = {"offset"}});
+  if (sequence.first < 0 || sequence.first > sequence.last) return sequence;
+  const std::int64_t up = (stride + offset % stride - sequence.first % stride) % stride;
+  if (up > sequence.last - sequence.first)
+    return refuse(titled(sequence) + " has no value from " + std::to_string(sequence.first) +
+                  " to " + std::to_string(sequence.last) + " with the stride " +
+                  std::to_string(stride) + " and the offset " + std::to_string(offset) +
+                  ": give a larger end");
+  sequence.first += up;
+  return sequence;
+}
+
 Result<void> validate(const SequenceDefinition& sequence) {
   if (Result<void> ok = validate_name(sequence.name); !ok) return ok;
   if (Result<void> ok = validate_strategy(sequence); !ok) return ok;
+  if (Result<void> ok = validate_stride(sequence); !ok) return ok;
   if (Result<void> ok = validate_largest_count(sequence, sequence.largest_count); !ok) return ok;
   if (Result<void> ok = validate_values(sequence); !ok) return ok;
   if (Result<void> ok = validate_adopted(sequence); !ok) return ok;
+  if (Result<void> ok = validate_over(sequence); !ok) return ok;
   if (Result<void> ok = validate_move(sequence); !ok) return ok;
   return validate_form(sequence);
 }
@@ -371,6 +462,13 @@ Json json_of(const SequenceDefinition& sequence) {
   write(json, "largest_count", sequence.largest_count, plain.largest_count);
   write_form(json, sequence.form, sequence.retired);
   write(json, "adopted", sequence.adopted, plain.adopted);
+  write(json, "stride", sequence.stride, plain.stride);
+  if (sequence.is_spread()) {
+    Json& over = json["over"] = Json::array();
+    for (const StoreOfStripe& each : sequence.over)
+      over.push_back({{"id", each.id.to_string()}, {"url", each.url}});
+    json["stripe"] = sequence.stripe;
+  }
   if (sequence.move) {
     json["move"] = std::ranges::find(kStages, sequence.move->stage, &StageName::stage)->name;
     json["move_store"] = sequence.move->store.to_string();
@@ -436,13 +534,34 @@ Result<std::optional<Move>> move_from(const Json& object) {
   return move;
 }
 
+// False: `over` has another type.
+bool read_over(const Json& object, std::vector<StoreOfStripe>& out) {
+  const auto at = object.find("over");
+  if (at == object.end()) return true;
+  if (!at->is_array() || at->empty()) return false;
+  for (const Json& each : *at) {
+    std::string id;
+    StoreOfStripe store;
+    if (!each.is_object() || each.size() != 2 || !read(each, "id", id) ||
+        !read(each, "url", store.url))
+      return false;
+    const Result<Uuid> uuid = Uuid::parse(id);
+    if (!uuid) return false;
+    store.id = *uuid;
+    out.push_back(std::move(store));
+  }
+  return true;
+}
+
 Result<Definition> sequence_from(const Json& object, std::string_view strategy) {
   SequenceDefinition sequence;
   if (!read(object, "name", sequence.name) || !read(object, "first", sequence.first) ||
       !read(object, "last", sequence.last) || !read(object, "stripes", sequence.stripes) ||
       !read(object, "step", sequence.step) || !read(object, "key", sequence.key) ||
       !read(object, "largest_count", sequence.largest_count) ||
-      !read(object, "retired", sequence.retired) || !read(object, "adopted", sequence.adopted))
+      !read(object, "retired", sequence.retired) || !read(object, "adopted", sequence.adopted) ||
+      !read(object, "stride", sequence.stride) || !read(object, "stripe", sequence.stripe) ||
+      !read_over(object, sequence.over))
     return wrong_type(object);
   const Result<Strategy> known = strategy_named(strategy);
   if (!known) return newer("the strategy " + stores::shown(strategy));
@@ -465,8 +584,8 @@ Result<Definition> pool_from(const Json& object) {
       !read(object, "last", last) || !read(object, "largest_count", pool.largest_count) ||
       !read(object, "retired", pool.retired) || !read(object, "layout", layout))
     return wrong_type(object);
-  for (const std::string_view field :
-       {"stripes", "step", "key", "adopted", "move", "move_store", "move_url"})
+  for (const std::string_view field : {"stripes", "step", "key", "adopted", "stride", "over",
+                                       "stripe", "move", "move_store", "move_url"})
     if (object.contains(field)) return damaged("it is a pool with the field " + std::string(field));
   const Result<SnowflakeLayout> fields = parse_snowflake_layout(layout);
   if (!fields) return damaged(fields.error().message);

@@ -10,6 +10,7 @@
 #include "idmint/snowflake.h"
 #include "ids/lease_table.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/definitions.h"
 
 namespace idmint {
 namespace {
@@ -80,6 +81,13 @@ TEST(DefinitionTest, WritesOnlyWhatIsNotAsUsual) {
       to_json(narrow),
       R"({"name":"w","strategy":"counter","first":1,"last":99,"encoding":"base58","width":2})");
   EXPECT_EQ(definition_from_json(to_json(narrow)), Definition(narrow));
+  const SequenceDefinition every_third{.name = "e", .first = 2, .last = 99, .stride = 3};
+  EXPECT_EQ(to_json(every_third),
+            R"({"name":"e","strategy":"counter","first":2,"last":99,"stride":3})");
+  EXPECT_EQ(definition_from_json(to_json(every_third)), Definition(every_third));
+  EXPECT_EQ(code_of(definition_from_json(
+                R"({"name":"e","strategy":"counter","first":2,"last":99,"stride":0})")),
+            Code::kDataLoss);
   EXPECT_EQ(definition_from_json(to_json(tickets)), Definition(tickets));
 }
 
@@ -267,6 +275,40 @@ TEST(DefinitionTest, APoolHasTheWorkerIdsOfItsLayout) {
   EXPECT_EQ(code_of(definition_from_json(to_json(open))), Code::kDataLoss);
 }
 
+TEST(DefinitionTest, OfASequenceOverSeveralStoresAllAreNamed) {
+  const std::string text =
+      R"({"name":"t","strategy":"interleaved","first":1,"last":99,"stripes":2,"over":[)"
+      R"({"id":"11111111-1111-4111-8111-111111111111","url":"sqlite:/a.db"},)"
+      R"({"id":"22222222-2222-4222-8222-222222222222","url":"postgresql://u@h/d"}],"stripe":1})";
+  const Result<Definition> read = definition_from_json(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(to_json(*read), text);
+  EXPECT_EQ(as_sequence(*read).over[1].url, "postgresql://u@h/d");
+  EXPECT_EQ(as_sequence(*read).stripe, 1);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    const std::size_t at = changed.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return changed.replace(at, from.size(), to);
+  };
+  for (const auto& [from, to] :
+       {std::pair(R"("stripe":1)", R"("stripe":2)"), std::pair(R"("stripe":1)", R"("stripe":-1)"),
+        std::pair(R"("stripes":2)", R"("stripes":3)"), std::pair("interleaved", "striped"),
+        std::pair("22222222-2222-4222-8222-222222222222", "11111111-1111-4111-8111-111111111111"),
+        std::pair("22222222-2222-4222-8222-222222222222", "2"),
+        std::pair("22222222-2222-4222-8222-222222222222", "00000000-0000-0000-0000-000000000000"),
+        std::pair(R"("url":"sqlite:/a.db")", R"("url":7)"),
+        std::pair(R"(,"url":"sqlite:/a.db")", ""), std::pair("sqlite:/a.db", "sqlite:/\n.db")})
+    EXPECT_EQ(code_of(definition_from_json(with(from, to))), Code::kDataLoss) << to;
+  SequenceDefinition many = as_sequence(*read);
+  many.over[0].url = std::string(2500, 'a');
+  EXPECT_EQ(code_of(validate(many)), Code::kInvalidArgument);
+  many.over[0].url.resize(2400);
+  EXPECT_EQ(definition_from_json(to_json(many)), Definition(many));
+  many.move = {Move::Stage::kLeaving, many.over[0].id, "sqlite:/b.db"};
+  EXPECT_EQ(code_of(validate(many)), Code::kInvalidArgument) << "it is not moved";
+}
+
 // What the types cannot say, and a damaged store can.
 TEST(DefinitionTest, APoolHasNoFieldOfASequenceNorASequenceOneOfAPool) {
   const std::string layout = R"("layout":"39t8s4w epoch 2025-01-01T00:00:00Z unit 10ms"})";
@@ -274,8 +316,9 @@ TEST(DefinitionTest, APoolHasNoFieldOfASequenceNorASequenceOneOfAPool) {
        {R"("first":0,"last":15,"stripes":2,)", R"("first":0,"last":15,"step":2,)",
         R"("first":0,"last":15,"key":"0123456789abcdef0123456789abcdef",)",
         R"("first":0,"last":15,"move":"leaving",)",
-        R"("first":0,"last":15,"adopted":"c/i:next=f",)", R"("first":1,"last":15,)",
-        R"("first":0,"last":-1,)", R"("first":0,"last":16,)"})
+        R"("first":0,"last":15,"adopted":"c/i:next=f",)", R"("first":0,"last":15,"stride":2,)",
+        R"("first":0,"last":15,"stripe":1,)", R"("first":1,"last":15,)", R"("first":0,"last":-1,)",
+        R"("first":0,"last":16,)"})
     EXPECT_EQ(
         code_of(definition_from_json(R"({"name":"web","strategy":"pool",)" + of_a_pool + layout)),
         Code::kDataLoss)

@@ -20,6 +20,8 @@ extern const Backend kMemory;
 extern const Backend kMongodb;
 extern const Backend kPostgresql;
 extern const Backend kMariadb;
+extern const Backend kRedis;
+extern const Backend kEtcd;
 
 }  // namespace stores
 
@@ -36,6 +38,12 @@ constexpr std::array kBackends = {
 #ifdef IDMINT_MARIADB
     &stores::kMariadb,
 #endif
+#ifdef IDMINT_REDIS
+    &stores::kRedis,
+#endif
+#ifdef IDMINT_ETCD
+    &stores::kEtcd,
+#endif
 };
 
 // The optional backends, and the build options that include them.
@@ -43,10 +51,14 @@ struct Optional {
   std::string_view scheme;
   std::string_view option;
 };
-constexpr std::array kOptional = {
-    Optional{"mongodb", "-DIDMINT_MONGODB=ON"}, Optional{"postgresql", "-DIDMINT_POSTGRESQL=ON"},
-    Optional{"postgres", "-DIDMINT_POSTGRESQL=ON"}, Optional{"mysql", "-DIDMINT_MARIADB=ON"},
-    Optional{"mariadb", "-DIDMINT_MARIADB=ON"}};
+constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"},
+                                  Optional{"postgresql", "-DIDMINT_POSTGRESQL=ON"},
+                                  Optional{"postgres", "-DIDMINT_POSTGRESQL=ON"},
+                                  Optional{"mysql", "-DIDMINT_MARIADB=ON"},
+                                  Optional{"mariadb", "-DIDMINT_MARIADB=ON"},
+                                  Optional{"redis", "-DIDMINT_REDIS=ON"},
+                                  Optional{"rediss", "-DIDMINT_REDIS=ON"},
+                                  Optional{"etcd", "-DIDMINT_ETCD=ON"}};
 
 // Null: the URL is of no known kind.
 const stores::Backend* backend_of(std::string_view url) {

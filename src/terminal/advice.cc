@@ -36,6 +36,7 @@ std::string in_words(const Advice& advice, std::string_view store) {
     return at < advice.values.size() ? shell_word(advice.values[at]) : std::string(placeholder);
   };
   const std::string there = store.empty() ? "" : " --store " + shell_word(store);
+  const std::string of_subject = advice.subject.empty() ? there : " --store " + name;
   switch (advice.remedy) {
     case Remedy::kNone:
     case Remedy::kMendDocument:  // the command names the line itself
@@ -52,7 +53,7 @@ std::string in_words(const Advice& advice, std::string_view store) {
              "; or, for Snowflake ids under worker ids that are leased: idmint create " + name +
              " --kind pool" + there;
     case Remedy::kCreateStore:
-      return ": idmint create NAME --store " + name;
+      return ": idmint create NAME" + of_subject;
     case Remedy::kAlterSequence:
       return ": idmint alter " + name + " --max " + value(0, "N") + there;
     case Remedy::kRetireSequence:
@@ -67,7 +68,7 @@ std::string in_words(const Advice& advice, std::string_view store) {
     case Remedy::kRaisePool:
       return ": idmint workers raise " + name + " --past " + value(0, "TIME") + there;
     case Remedy::kRaiseStore: {
-      const std::string raise = "idmint raise --all --store " + name;
+      const std::string raise = "idmint raise --all" + of_subject;
       return ": " + raise + " --past N (or --past-from URL)" +
              (advice.values.empty()
                   ? ""

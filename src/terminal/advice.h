@@ -9,7 +9,8 @@
 namespace idmint {
 
 // ": idmint create orders", to follow a text. Empty: there is no advice, or no command for it.
-// `store` is the URL for --store in commands, without its secrets; empty for the default store.
+// `store` is the argument of --store in commands, without secrets; empty: they have no --store.
+// Advice whose subject is a store names that one, or `store` if the subject is empty.
 [[nodiscard]] std::string in_words(const Advice& advice, std::string_view store);
 
 // The error with its advice moved to the end of its message, such as ": idmint create orders". The

@@ -61,7 +61,7 @@ TEST(Advice, NamesOptionsAsTheCommandLineDoes) {
   EXPECT_EQ(words({Remedy::kSetOption, ", or give one", {"node"}}), "no, or give one (--node)");
 }
 
-TEST(Advice, NamesTheStoreOfTheCommandUnlessItIsTheDefaultOne) {
+TEST(Advice, NamesTheStoreThatIsGivenAndNoneOtherwise) {
   EXPECT_EQ(words({Remedy::kRaiseSequence, "orders"}, "sqlite:my ids.db"),
             "no: idmint raise orders --past N --store 'sqlite:my ids.db'");
   EXPECT_EQ(words({Remedy::kCreateSequence, "orders"}, "sqlite:ids.db"),
@@ -69,6 +69,9 @@ TEST(Advice, NamesTheStoreOfTheCommandUnlessItIsTheDefaultOne) {
   EXPECT_EQ(words({Remedy::kCreateStore, "sqlite:b.db"}, "sqlite:a.db"),
             "no: idmint create NAME --store sqlite:b.db")
       << "that of the advice";
+  EXPECT_EQ(words({Remedy::kCreateStore}, "sqlite:a.db"),
+            "no: idmint create NAME --store sqlite:a.db");
+  EXPECT_EQ(words({Remedy::kRaiseStore}), "no: idmint raise --all --past N (or --past-from URL)");
 }
 
 TEST(Advice, IsWordedOnce) {

@@ -80,6 +80,10 @@ std::vector<std::string> present_words(const Command& command, std::span<const c
   return present;
 }
 
+// Every command has --json.
+constexpr std::array kMeantEverywhere = {
+    Meant{"--format json", "--json"}, Meant{"--output json", "--json"}, Meant{"-o json", "--json"}};
+
 // The other commands that have the option, in the order of the help.
 std::vector<std::string_view> takers_of(const Program& program, const std::string& option,
                                         const Command& besides) {
@@ -159,18 +163,17 @@ int run(const Program& program, std::span<const char* const> words) {
   } catch (const CLI::CallForVersion& version) {
     asked = version.what();
   } catch (const CLI::ParseError& error) {
-    const CLI::App& taker = known != nullptr ? *app.get_subcommand(std::string(first)) : app;
-    std::string wrong = wrong_usage(error.what(), taker, words.subspan(1));
-    const std::string_view hint =
-        known != nullptr && known->hint != nullptr ? known->hint(wrong) : std::string_view();
-    if (const std::string option = unknown_option(taker, words.subspan(1));
-        known != nullptr && hint.empty() && !option.empty()) {
-      if (const auto of_another = of_another_command(program, option, *known))
+    if (known == nullptr) return usage(wrong_usage(error.what(), app, words.subspan(1), name));
+    const CLI::App& taker = *app.get_subcommand(std::string(first));
+    std::vector<Meant> meant(known->meant.begin(), known->meant.end());
+    meant.insert(meant.end(), kMeantEverywhere.begin(), kMeantEverywhere.end());
+    const auto unknown = unknown_option(taker, words.subspan(1));
+    if (unknown.has_value() && meant_by(*unknown, meant).empty()) {
+      if (const auto of_another = of_another_command(program, unknown->name, *known))
         return usage(*of_another);
     }
-    wrong += hint;
-    return usage(wrong + (wrong.ends_with('?') ? " See " : ": see ") + name + " " +
-                 (known != nullptr ? std::string(first) + " " : "") + "--help");
+    return usage(wrong_usage(error.what(), taker, words.subspan(1), name + " " + known->name, meant,
+                             known->of_number));
   }
   Result<void> result;
   if (asked) {

@@ -8,11 +8,8 @@
 
 #include "idmint/result.h"
 #include "terminal/exit_status.h"
+#include "terminal/help.h"
 #include "terminal/output.h"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): the name of the library
-class App;
-}
 
 namespace idmint {
 
@@ -41,10 +38,9 @@ struct Command {
   void (*add)(CLI::App& command);
   Result<void> (*run)(Context& context);
   const char* footer;  // help beyond the options, and examples
-  // The addition to a message about wrong usage, such as "there is no option \"--epoch\"". Null:
-  // none.
-  std::string_view (*hint)(std::string_view wrong) = nullptr;
   std::span<const Renamed> renamed{};
+  std::span<const Meant> meant{};
+  std::string_view of_number{};  // the option that a whole number too many was meant for: "-n"
 };
 
 struct Program {

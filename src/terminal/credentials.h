@@ -22,7 +22,7 @@ namespace idmint {
 // - kUnavailable: a signal arrived instead of the password.
 [[nodiscard]] Result<std::string> url_given(std::string_view option, const std::string& given);
 
-// Replaces each argument of an option by its URL. Errors likewise.
+// Replaces each argument of an option, if given, by its URL. Errors likewise.
 [[nodiscard]] Result<void> read_url(CLI::Option& option);
 
 }  // namespace idmint

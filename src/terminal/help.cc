@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -51,14 +52,20 @@ void fit_help(CLI::App& app) {
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
 }
 
-std::string unknown_option(const CLI::App& app, std::span<const char* const> words) {
-  for (const std::string_view word : words) {
+std::optional<UnknownOption> unknown_option(const CLI::App& app,
+                                            std::span<const char* const> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
     if (word == "--") break;
     if (word.size() < 2 || word[0] != '-' || (word[1] >= '0' && word[1] <= '9')) continue;
     const std::string option(word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2));
-    if (app.get_option_no_throw(option) == nullptr) return option;
+    if (app.get_option_no_throw(option) != nullptr) continue;
+    std::string_view value = word.substr(option.size());
+    if (value.starts_with('=')) value.remove_prefix(1);
+    if (value.empty() && i + 1 < words.size()) value = words[i + 1];
+    return UnknownOption{option, std::string(value)};
   }
-  return {};
+  return std::nullopt;
 }
 
 namespace {
@@ -83,24 +90,61 @@ std::string arguments_of(const CLI::App& app) {
   return text;
 }
 
-}  // namespace
+// What the placeholders of options stand for, where they have a word of their own.
+struct Placeholder {
+  std::string_view type;
+  std::string_view word;
+};
+constexpr std::array kPlaceholders = {
+    Placeholder{"ADDRESS", "address"}, Placeholder{"FILE", "file"}, Placeholder{"N", "number"},
+    Placeholder{"PATH", "path"},       Placeholder{"URL", "URL"},
+};
 
-std::string wrong_usage(std::string message, const CLI::App& app,
-                        std::span<const char* const> words) {
-  if (const std::string option = unknown_option(app, words); !option.empty()) {
-    const std::string meant = close_matches(option, long_options(app));
-    return "there is no option \"" + shortened(option) + "\"" +
-           (meant.empty() ? "" : ": did you mean " + meant + "?");
+// "-n is missing its number", of the parser's "--count: 1 required N missing". Nothing: the message
+// is another one.
+std::optional<std::string> without_value(std::string_view message, const CLI::App& app,
+                                         std::span<const char* const> words) {
+  const std::string name(message.substr(0, message.find(": ")));
+  if (!message.ends_with(" missing") || !message.contains(": 1 required ")) return std::nullopt;
+  const CLI::Option* const option = app.get_option_no_throw(name);
+  if (option == nullptr) return std::nullopt;
+  std::string typed = name;
+  for (const std::string_view word : words)
+    if (app.get_option_no_throw(std::string(word)) == option) typed = word;
+  const auto* const row =
+      std::ranges::find(kPlaceholders, option->get_type_name(), &Placeholder::type);
+  return typed + " is missing its " +
+         (row != kPlaceholders.end() ? std::string(row->word) : "value");
+}
+
+bool is_whole_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// What is wrong, without where the help is.
+std::string fault_of(std::string message, const CLI::App& app, std::span<const char* const> words,
+                     std::span<const Meant> meant, std::string_view of_number) {
+  if (const auto unknown = unknown_option(app, words)) {
+    std::string instead(meant_by(*unknown, meant));
+    if (instead.empty()) instead = close_matches(unknown->name, long_options(app));
+    return "there is no option \"" + shortened(unknown->name) + "\"" +
+           (instead.empty() ? "" : ": did you mean " + instead + "?");
   }
   for (const std::string_view word : words) {
     const std::string_view value = word.substr(word.starts_with('-') ? word.find('=') + 1 : 0);
     if (has_secret(value) && message.contains(value)) return "there is a URL where none is taken";
   }
   message.erase(message.find_last_not_of(" \n.") + 1);
+  if (std::optional<std::string> lacking = without_value(message, app, words))
+    return *std::move(lacking);
   constexpr std::string_view too_many = "The following argument was not expected: ";
-  if (message.starts_with(too_many))
-    return "\"" + message.substr(too_many.size()) + "\" is one word too many: " + app.get_name() +
-           arguments_of(app);
+  if (message.starts_with(too_many)) {
+    const std::string word = message.substr(too_many.size());
+    const bool is_meant = !of_number.empty() && is_whole_number(word);
+    return "\"" + word + "\" is one word too many: " +
+           (is_meant ? "did you mean " + std::string(of_number) + " " + word + "?"
+                     : app.get_name() + arguments_of(app));
+  }
   constexpr std::string_view several = "The following arguments were not expected: ";
   if (message.starts_with(several))
     return "\"" + message.substr(several.size()) + "\" are words too many: " + app.get_name() +
@@ -110,6 +154,22 @@ std::string wrong_usage(std::string message, const CLI::App& app,
     return message.substr(0, message.size() - required.size()) + " is missing: " + app.get_name() +
            arguments_of(app);
   return message;
+}
+
+}  // namespace
+
+std::string_view meant_by(const UnknownOption& unknown, std::span<const Meant> rows) {
+  const auto row = std::ranges::find_if(rows, [&](const Meant& each) {
+    return each.typed == unknown.name || each.typed == unknown.name + " " + unknown.value;
+  });
+  return row != rows.end() ? row->option : std::string_view();
+}
+
+std::string wrong_usage(std::string message, const CLI::App& app,
+                        std::span<const char* const> words, std::string_view help,
+                        std::span<const Meant> meant, std::string_view of_number) {
+  const std::string fault = fault_of(std::move(message), app, words, meant, of_number);
+  return fault + (fault.ends_with('?') ? " See " : ": see ") + std::string(help) + " --help";
 }
 
 Result<std::string_view> completion_for(std::string_view shell,

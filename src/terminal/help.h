@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,15 +26,34 @@ inline constexpr std::size_t kHelpColumns = 80;
 // Must be called before commands are added, which inherit it.
 void fit_help(CLI::App& app);
 
-// The first of the words that looks like an option and is none of the command; empty: there is
-// none.
-[[nodiscard]] std::string unknown_option(const CLI::App& app, std::span<const char* const> words);
+// What users of other commands and programs type, and the option that does it here.
+struct Meant {
+  std::string_view typed;   // "--from", whatever its value is; or "--format json"
+  std::string_view option;  // "--start"
+};
+
+struct UnknownOption {
+  std::string name;   // "--format"
+  std::string value;  // "json", as it follows or after an equals sign; or empty
+};
+
+// The first of the words that looks like an option and is none of the command.
+[[nodiscard]] std::optional<UnknownOption> unknown_option(const CLI::App& app,
+                                                          std::span<const char* const> words);
+
+// What is meant by the option; empty: no row has it.
+[[nodiscard]] std::string_view meant_by(const UnknownOption& unknown, std::span<const Meant> rows);
 
 // What is wrong with the command line, given the parser's `message`: the message without a full
-// stop; or that an option is unknown, which the parser says less clearly; or, if the message quotes
-// a URL with a password, only that there is one.
+// stop; or that an option is unknown or has no value, which the parser says less clearly; or, if
+// the message quotes a URL with a password, only that there is one. It ends with where the help is.
+// - help: the words that print the help without its --help, such as "idmint next".
+// - meant: what unknown options stand for.
+// - of_number: the option that a whole number too many was meant for, such as "-n"; empty: none.
 [[nodiscard]] std::string wrong_usage(std::string message, const CLI::App& app,
-                                      std::span<const char* const> words);
+                                      std::span<const char* const> words, std::string_view help,
+                                      std::span<const Meant> meant = {},
+                                      std::string_view of_number = {});
 
 struct CompletionScript {
   std::string_view shell;

@@ -29,8 +29,14 @@
 #ifdef IDMINT_CONFORMANCE_MARIADB
 #include "tests/servers/mariadb.h"
 #endif
+#ifdef IDMINT_CONFORMANCE_ETCD
+#include "tests/servers/etcd.h"
+#endif
 #ifdef IDMINT_CONFORMANCE_POSTGRESQL
 #include "tests/servers/postgresql.h"
+#endif
+#ifdef IDMINT_CONFORMANCE_REDIS
+#include "tests/servers/redis.h"
 #endif
 
 namespace idmint {
@@ -71,12 +77,32 @@ inline const std::array kStores = {
                    true},
 };
 
+#elif defined(IDMINT_CONFORMANCE_ETCD)
+
+inline const std::array kStores = {
+    StoreUnderTest{"etcd",
+                   [](const fakes::TempFolder& folder) {
+                     return servers::etcd_cluster().url(database(folder));
+                   },
+                   true},
+};
+
 #elif defined(IDMINT_CONFORMANCE_POSTGRESQL)
 
 inline const std::array kStores = {
     StoreUnderTest{"postgresql",
                    [](const fakes::TempFolder& folder) {
                      return servers::postgresql_server().database(database(folder));
+                   },
+                   true},
+};
+
+#elif defined(IDMINT_CONFORMANCE_REDIS)
+
+inline const std::array kStores = {
+    StoreUnderTest{"redis",
+                   [](const fakes::TempFolder& folder) {
+                     return servers::redis_server().database(database(folder));
                    },
                    true},
 };

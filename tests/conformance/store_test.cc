@@ -846,7 +846,8 @@ INSTANTIATE_TEST_SUITE_P(Stores, StoreConformance, testing::ValuesIn(kStores),
                          [](const auto& param) { return std::string(param.param.name); });
 
 #if !defined(IDMINT_CONFORMANCE_MONGODB) && !defined(IDMINT_CONFORMANCE_POSTGRESQL) && \
-    !defined(IDMINT_CONFORMANCE_MARIADB)
+    !defined(IDMINT_CONFORMANCE_MARIADB) && !defined(IDMINT_CONFORMANCE_REDIS) &&      \
+    !defined(IDMINT_CONFORMANCE_ETCD)
 
 TEST(StoreUrls, EveryKindIsListedAndTested) {
   std::vector<std::string_view> listed;
@@ -861,6 +862,12 @@ TEST(StoreUrls, EveryKindIsListedAndTested) {
 #endif
 #ifdef IDMINT_MARIADB
   tested.emplace_back("mysql");  // by mariadb_conformance_test
+#endif
+#ifdef IDMINT_REDIS
+  tested.emplace_back("redis");  // by redis_conformance_test
+#endif
+#ifdef IDMINT_ETCD
+  tested.emplace_back("etcd");  // by etcd_conformance_test
 #endif
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(tested));
 }
@@ -883,6 +890,9 @@ TEST(StoreUrls, TheKindOfAUrlIsThatOfItsScheme) {
 #ifdef IDMINT_POSTGRESQL
   EXPECT_EQ(store_kind("postgres://h/d"), store_kind("postgresql://h/d"));
 #endif
+#ifdef IDMINT_REDIS
+  EXPECT_EQ(store_kind("rediss://h"), store_kind("redis://h"));
+#endif
 }
 
 TEST(StoreUrls, WhatIsNoUrlIsRefusedNamingThoseThatAre) {
@@ -903,6 +913,28 @@ TEST(StoreUrls, ABackendThatIsLeftOutSaysWhatToBuild) {
     ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
     EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_MONGODB=ON"));
   }
+}
+
+#endif
+
+#ifndef IDMINT_REDIS
+
+TEST(StoreUrls, RedisLeftOutSaysWhatToBuild) {
+  for (const char* url : {"redis://host/0", "rediss://host"}) {
+    const auto store = Store::open(url);
+    ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
+    EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_REDIS=ON"));
+  }
+}
+
+#endif
+
+#ifndef IDMINT_ETCD
+
+TEST(StoreUrls, EtcdLeftOutSaysWhatToBuild) {
+  const auto store = Store::open("etcd://host/ids");
+  ASSERT_EQ(code_of(store), Code::kUnimplemented);
+  EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_ETCD=ON"));
 }
 
 #endif

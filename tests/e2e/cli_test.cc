@@ -53,6 +53,17 @@ TEST_F(Cli, ASequenceGoesOnFromProcessToProcess) {
   EXPECT_EQ(output("idmint next orders"), "1003\n");
 }
 
+TEST_F(Cli, ASequenceThatBeganElsewhereIsToBeRaised) {
+  output("idmint create orders --start 1000");
+  const Ended refused = run("idmint create orders --start 2000");
+  EXPECT_EQ(refused.status, 5);
+  EXPECT_THAT(refused.err,
+              EndsWith("first: 1000 there, 2000 here; choose another name, or raise it "
+                       "to go on from 2000: idmint raise orders --past 1999\n"));
+  output("idmint raise orders --past 1999");
+  EXPECT_EQ(output("idmint next orders"), "2000\n");
+}
+
 TEST_F(Cli, ABatchIsTakenWholeOrNotAtAll) {
   output("idmint create small --start 1 --max 10");
   EXPECT_EQ(output("idmint next small -n 8 | tail -n 1"), "8\n");
@@ -77,6 +88,27 @@ TEST_F(Cli, ACallForMoreThanIsLeftTakesNothingAndSaysHowManyAreLeft) {
     EXPECT_EQ(output(store + "idmint next few -n 15 | sort -n"), output("seq 15")) << strategy;
     EXPECT_EQ(run(store + "idmint next few -n 2").status, 6) << strategy;
   }
+}
+
+TEST_F(Cli, ServersWithAStrideGiveDifferentValues) {
+  for (const char* const strategy :
+       {"counter", "cached", "striped --stripes 3", "interleaved --stripes 3", "permuted"}) {
+    const std::string server = "for k in 1 2 3; do export IDMINT_STORE=\"sqlite:$k-" +
+                               std::string(strategy, 4) + ".db\"; ";
+    output(server + "idmint create t --max 30 --stride 3 --offset $k --strategy " + strategy +
+           "; done");
+    EXPECT_EQ(output("(" + server + "idmint next t -n 10; done) | sort -n"), output("seq 30"))
+        << strategy;
+  }
+  output("idmint create t --start 1000 --stride 2 --offset 1");
+  EXPECT_EQ(output("idmint next t -n 2"), "1001\n1003\n");
+  EXPECT_THAT(output("idmint list"), HasSubstr("counter, 1 of 2"));
+  EXPECT_THAT(output("idmint list --json"), HasSubstr(R"("stride":2,"offset":1)"));
+  output("idmint raise t --past 1010 --yes");
+  EXPECT_EQ(output("idmint next t"), "1011\n");
+  EXPECT_EQ(output("idmint list --toml >t.toml; idmint apply t.toml >/dev/null; echo $?"), "0\n");
+  EXPECT_THAT(run("idmint create t --start 1000 --stride 2 --offset 2").err,
+              HasSubstr("offset: 1 there, 2 here"));
 }
 
 TEST_F(Cli, MoreThanAMillionComesInSeveralTakes) {
@@ -226,6 +258,18 @@ TEST_F(Cli, UnknownNames) {
       ContainsRegex(
           "there is no store sqlite:none.db: .*idmint create orders --store sqlite:none.db; "
           "or, .*--kind pool --store sqlite:none.db\n"));
+  EXPECT_THAT(run("idmint next orders --store sqlite:none/x.db").err,
+              EndsWith("there is no store sqlite:none/x.db: no folder ./none to hold ./none/x.db; "
+                       "make it first, or give the path of a store\n"));
+  // The store is named where it was typed, and as it was.
+  EXPECT_THAT(run("IDMINT_STORE=sqlite:none.db idmint next orders").err,
+              AllOf(HasSubstr("there is no store sqlite:none.db: "), Not(HasSubstr("--store"))));
+  EXPECT_THAT(run("URL=sqlite:none.db idmint next orders --store env:URL").err,
+              HasSubstr("idmint create orders --store env:URL; or, "));
+  EXPECT_THAT(run("idmint list --store sqlite:none.db").err,
+              EndsWith(": idmint create NAME --store sqlite:none.db\n"));
+  EXPECT_THAT(run("IDMINT_STORE=sqlite:none.db idmint list").err,
+              EndsWith(": idmint create NAME\n"));
   EXPECT_LT(run("idmint next $(head -c 5000 /dev/zero | tr '\\0' x)").err.size(), 400u);
   output("idmint create invoices");
   EXPECT_THAT(run("idmint next invocies").err, HasSubstr("did you mean invoices?"));
@@ -378,6 +422,32 @@ TEST_F(Cli, WrongUsage) {
       run("idmint peek orders --dry-run=1").err,
       "idmint: there is no option \"--dry-run\" of peek: it is an option of raise, move and apply: "
       "see idmint peek --help\n");
+  const std::vector<std::pair<std::string, std::string>> meant = {
+      {"create orders --from 5",
+       "no option \"--from\": did you mean --start? See idmint create --help\n"},
+      {"create orders --to=5", "did you mean --max? See idmint create --help\n"},
+      {"create orders 2000",
+       "\"2000\" is one word too many: did you mean --start 2000? See idmint create --help\n"},
+      {"raise orders --to 5", "did you mean --past? See idmint raise --help\n"},
+      {"raise orders 2000",
+       "\"2000\" is one word too many: did you mean --past 2000? See idmint raise --help\n"},
+      {"next uuid7 10", "did you mean -n 10? See idmint next --help\n"},
+      {"next uuid7 --number 10", "did you mean -n? See idmint next --help\n"},
+      {"alter orders --to 5", "did you mean --max? See idmint alter --help\n"},
+      {"next uuid7 --format json", "did you mean --json? See idmint next --help\n"},
+      {"list --format=json", "did you mean --json? See idmint list --help\n"},
+      {"list -o json", "did you mean --json? See idmint list --help\n"},
+      {"next uuid7 -n", "idmint: -n is missing its number: see idmint next --help\n"},
+      {"next uuid7 --count", "--count is missing its number"},
+      {"list --store", "idmint: --store is missing its URL: see idmint list --help\n"},
+      {"next uuid7 --encoding",
+       "idmint: --encoding is missing its value: see idmint next --help\n"}};
+  for (const auto& [words, said] : meant) {
+    const Ended ended = run("idmint " + words);
+    EXPECT_EQ(ended.status, 2) << words;
+    EXPECT_THAT(ended.err, HasSubstr(said)) << words;
+  }
+  EXPECT_THAT(run("idmint next --format uuid7").err, Not(HasSubstr("--json")));
   EXPECT_EQ(run("idmint list --store ''").status, 2);
   EXPECT_EQ(run("IDMINT_STORE= idmint list").status, 0);
   for (const std::string command : {"create a", "list", "peek a", "raise a --past 1",
@@ -937,7 +1007,8 @@ TEST_F(Cli, IdsOfAPoolAreOfItsLayout) {
     EXPECT_THAT(refused.err, HasSubstr(option.substr(0, option.find(' ')))) << option;
   }
   EXPECT_THAT(run(store + "idmint create x --kind pool --epoch 2025-01-01").err,
-              HasSubstr("no option \"--epoch\", but --layout \"sequence-generator epoch"));
+              HasSubstr("no option \"--epoch\": did you mean --layout "
+                        "\"sequence-generator epoch"));
   output(store +
          "idmint create jobs --kind pool --layout twitter --prefix j- --encoding base32 --check "
          "luhn");
@@ -1157,7 +1228,8 @@ TEST_F(Cli, CompletionScripts) {
   EXPECT_EQ(complete("idmint in", 1), "inspect insert\n");
   EXPECT_EQ(complete("idmint next o", 2), "object-id object-id-classic orders\n");
   EXPECT_EQ(complete("idmint peek ''", 2), "orders\n");
-  EXPECT_EQ(complete("idmint create x --st", 3), "--strategy --start --stripes --step --store\n");
+  EXPECT_EQ(complete("idmint create x --st", 3),
+            "--strategy --start --stride --stripes --step --store\n");
   EXPECT_EQ(complete("idmint bounds k", 2), "ksuid\n");
   EXPECT_EQ(complete("idmint create x --kind p", 4), "pool\n");
   EXPECT_EQ(complete("idmint workers r", 2), "release raise\n");

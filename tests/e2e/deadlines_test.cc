@@ -31,10 +31,14 @@
 #include "stores/spi/unique_index.h"
 #if defined(IDMINT_DEADLINES_MONGODB)
 #include "tests/servers/mongo.h"
+#elif defined(IDMINT_DEADLINES_ETCD)
+#include "tests/servers/etcd.h"
 #elif defined(IDMINT_DEADLINES_MARIADB)
 #include "tests/servers/mariadb.h"
 #elif defined(IDMINT_DEADLINES_POSTGRESQL)
 #include "tests/servers/postgresql.h"
+#elif defined(IDMINT_DEADLINES_REDIS)
+#include "tests/servers/redis.h"
 #else
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -201,10 +205,18 @@ TEST(Deadlines, OfMongodbWithEveryMemberFrozen) {
   expect_values(cells);
 }
 
-#elif defined(IDMINT_DEADLINES_MARIADB) || defined(IDMINT_DEADLINES_POSTGRESQL)
+#elif defined(IDMINT_DEADLINES_ETCD) || defined(IDMINT_DEADLINES_MARIADB) || \
+    defined(IDMINT_DEADLINES_POSTGRESQL) || defined(IDMINT_DEADLINES_REDIS)
 
-#if defined(IDMINT_DEADLINES_MARIADB)
+#if defined(IDMINT_DEADLINES_ETCD)
+struct FrozenServer : servers::EtcdCluster {
+  [[nodiscard]] std::string database(const std::string& name) const { return url(name); }
+  void signal(int number) const { EtcdCluster::signal(0, number); }
+};
+#elif defined(IDMINT_DEADLINES_MARIADB)
 using FrozenServer = servers::MariadbServer;
+#elif defined(IDMINT_DEADLINES_REDIS)
+using FrozenServer = servers::RedisServer;
 #else
 using FrozenServer = servers::PostgresqlServer;
 #endif

@@ -73,6 +73,7 @@ TEST_F(Operating, PlanTellsTheOddsOfABillionOfTwelveDigits) {
   const std::string plan =
       "idmint plan --digits 12 --count 10^9 --hosts 40 --rate 50k/s --shared-store --json";
   EXPECT_EQ(of_json(plan, R"(json["recommended"]["source"])"), "cached\n");
+  EXPECT_THAT(output("idmint plan --json"), Not(HasSubstr("-0.0")));
   EXPECT_EQ(of_json(plan, R"([(round(c["odds_that_the_last_collides"], 9), round(c["redraws"]))
              for c in json["alternatives"] + json["lacking_store"] if c["redraws"]])"),
             "[(0.001, 500334), (0.001, 500334)]\n");
@@ -116,6 +117,8 @@ TEST_F(Operating, PlanNamesAStoreOfAllHostsWhereThereIsOne) {
   EXPECT_EQ(of_json(plan + " --shared-store --json",
                     R"(json["lacking_store"], json["needs"]["shared_store_url"])"),
             "[] mongodb://HOST/DATABASE\n");
+  EXPECT_THAT(output(plan + " --shared-store"), HasSubstr("(mongodb:"))
+      << "all stores that would do";
 }
 
 #else
@@ -393,6 +396,9 @@ TEST_F(Operating, DoctorJudgesSequences) {
   EXPECT_EQ(of_json("idmint doctor --json", health),
             "{'large': 'ok', 'low': 'warn', 'small': 'fail'} fail\n");
   EXPECT_EQ(run("idmint doctor").status, 21);
+  EXPECT_EQ(of_json("idmint doctor --json",
+                    R"([f["left_fraction"] for f in json["findings"] if f["subject"] == "low"])"),
+            "[0.05]\n");
   EXPECT_EQ(of_json("idmint doctor --json --warn-below 1%", health),
             "{'large': 'ok', 'low': 'ok', 'small': 'fail'} fail\n");
   EXPECT_EQ(
@@ -705,10 +711,9 @@ TEST_F(Operating, ApplyExtendsAsFarAsTheWidthGoes) {
   output("printf '[sequence.a]\\nencoding = \"hex\"\\nmax = 16\\n' >s.toml; idmint apply s.toml");
   const Ended refused = run(apply + "256 >s.toml; idmint apply s.toml");
   EXPECT_EQ(refused.status, 5);
-  EXPECT_THAT(
-      refused.out,
-      ContainsRegex("refused +a: .*: defined otherwise already: last: 16 there, 256 here; its "
-                    "width 2 in hex has room for values up to 255; use it as it is, or"));
+  EXPECT_THAT(refused.out,
+              ContainsRegex("refused +a: defined otherwise already: last: 16 there, 256 here; its "
+                            "width 2 in hex has room for values up to 255; use it as it is, or"));
   EXPECT_EQ(run("idmint peek new").status, 3) << "looked at before anything is made";
   EXPECT_EQ(output(apply + "255 >s.toml; idmint apply s.toml"),
             "created    new\nextended   a: last: from 16 to 255\n");

@@ -139,7 +139,7 @@ TEST_F(RaiseCli, WhatThisHostWasGivenIsNotSettledAway) {
   const Ended low = run("idmint raise --all --past 39 --yes" + store);
   EXPECT_EQ(low.status, 5);
   EXPECT_THAT(low.out, AllOf(HasSubstr("this host was given 40 at "),
-                             HasSubstr("idmint raise orders --past 40 --store sqlite:")));
+                             HasSubstr("idmint raise orders --past 40 --store sqlite:ids.db")));
   EXPECT_EQ(run("idmint next orders" + store).status, 10) << "it gives no value yet";
   EXPECT_EQ(run("idmint raise orders --past 40" + store).status, 0);
   const Ended fewer = run("idmint raise --all --moved" + store);

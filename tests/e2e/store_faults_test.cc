@@ -26,10 +26,15 @@
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/servers/loopback.h"
-#if defined(IDMINT_FAULTS_MARIADB)
+#if defined(IDMINT_FAULTS_ETCD)
+#include "base/base64.h"
+#include "tests/servers/etcd.h"
+#elif defined(IDMINT_FAULTS_MARIADB)
 #include "tests/servers/mariadb.h"
 #elif defined(IDMINT_FAULTS_POSTGRESQL)
 #include "tests/servers/postgresql.h"
+#elif defined(IDMINT_FAULTS_REDIS)
+#include "tests/servers/redis.h"
 #endif
 
 namespace idmint {
@@ -37,7 +42,35 @@ namespace {
 
 constexpr std::chrono::milliseconds kLong = std::chrono::hours{1};
 
-#if defined(IDMINT_FAULTS_MARIADB)
+#if defined(IDMINT_FAULTS_ETCD)
+
+struct Server : servers::EtcdCluster {
+  [[nodiscard]] std::string database(const std::string& name) const { return url(name); }
+  [[nodiscard]] int port() const { return EtcdCluster::port(0); }
+};
+
+std::string url_of_port(int port) { return "etcd://127.0.0.1:" + std::to_string(port) + "/ids"; }
+std::string put_of(const std::string& key) {
+  return R"({"request_put":{"key":")" + to_base64(key) + "\"";
+}
+const std::string kAdvance = put_of("ids/counter/c");
+const std::string kExtend = put_of("ids/worker/p/0");
+
+// A request as HTTP has it, which says what it changes.
+class Statement {
+ public:
+  explicit Statement(std::string text) : text_(std::move(text)) {}
+
+  [[nodiscard]] bool is_executed_by(std::string_view message) const {
+    return message.contains(text_);
+  }
+  void reply(std::string_view /*message*/) {}
+
+ private:
+  std::string text_;
+};
+
+#elif defined(IDMINT_FAULTS_MARIADB)
 
 using Server = servers::MariadbServer;
 
@@ -103,6 +136,31 @@ class Statement {
  private:
   std::string text_;
   std::string name_{};  // with the NUL
+};
+
+#elif defined(IDMINT_FAULTS_REDIS)
+
+using Server = servers::RedisServer;
+
+// The first database that was asked for.
+std::string url_of_port(int port) { return "redis://127.0.0.1:" + std::to_string(port) + "/1"; }
+// The counter or the pool, as the protocol has it. Nothing else is done with it through the relay.
+const std::string kAdvance = "$1\r\nc\r\n";
+const std::string kExtend = "$1\r\np\r\n";
+
+// A script, which is sent by its text or its hash.
+class Statement {
+ public:
+  explicit Statement(std::string name) : name_(std::move(name)) {}
+
+  // Whether the message executes it.
+  [[nodiscard]] bool is_executed_by(std::string_view message) const {
+    return message.contains("EVAL") && message.contains(name_);
+  }
+  void reply(std::string_view /*message*/) {}
+
+ private:
+  std::string name_;
 };
 
 #endif

@@ -30,10 +30,14 @@
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/temp_folder.h"
-#if defined(IDMINT_KILL_MARIADB)
+#if defined(IDMINT_KILL_ETCD)
+#include "tests/servers/etcd.h"
+#elif defined(IDMINT_KILL_MARIADB)
 #include "tests/servers/mariadb.h"
 #elif defined(IDMINT_KILL_POSTGRESQL)
 #include "tests/servers/postgresql.h"
+#elif defined(IDMINT_KILL_REDIS)
+#include "tests/servers/redis.h"
 #endif
 
 namespace idmint {
@@ -41,7 +45,31 @@ namespace {
 
 // The server, with a store in its database "ids". is_idle(): nothing that a client sent is being
 // done any more. claims(): how many its tables have, as text.
-#if defined(IDMINT_KILL_MARIADB)
+#if defined(IDMINT_KILL_ETCD)
+#ifndef IDMINT_KILL_MEMBERS
+#define IDMINT_KILL_MEMBERS 1
+#endif
+struct KilledServer : servers::EtcdCluster {
+  KilledServer() : EtcdCluster(IDMINT_KILL_MEMBERS) {}
+  [[nodiscard]] std::string database(const std::string& name) const { return url(name); }
+  // Each of the members in turn.
+  void kill() { EtcdCluster::kill(killed_); }
+  void restart() {
+    EtcdCluster::restart(killed_);
+    killed_ = (killed_ + 1) % IDMINT_KILL_MEMBERS;
+  }
+  [[nodiscard]] bool is_idle() const {
+    wait_until_ready();
+    for (std::size_t i = 0; i < IDMINT_KILL_MEMBERS; ++i)
+      if (!metrics(i).contains("\netcd_server_proposals_pending 0\n")) return false;
+    return true;
+  }
+  [[nodiscard]] std::string claims() const { return count("ids/claim/s/"); }
+
+ private:
+  std::size_t killed_ = 0;
+};
+#elif defined(IDMINT_KILL_MARIADB)
 struct KilledServer : servers::MariadbServer {
   KilledServer() : MariadbServer({"--log-bin", "--sync-binlog=1"}) {}
   [[nodiscard]] bool is_idle() const {
@@ -59,6 +87,11 @@ struct KilledServer : servers::PostgresqlServer {
   [[nodiscard]] std::string claims() const {
     return run("SELECT count(*) FROM idmint.claims", "ids");
   }
+};
+#elif defined(IDMINT_KILL_REDIS)
+struct KilledServer : servers::RedisServer {
+  [[nodiscard]] bool is_idle() const { return !run({"CLIENT", "LIST"}).contains("name=idmint"); }
+  [[nodiscard]] std::string claims() const { return run({"SCARD", "{idmint}:claims:s"}, 1); }
 };
 #endif
 

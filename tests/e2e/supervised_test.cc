@@ -21,6 +21,7 @@ namespace {
 
 using fakes::NotifySocket;
 using fakes::StreamClient;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -87,6 +88,7 @@ TEST(Supervised, AnswersOnSocketsThatCameWithItAndTellsHowItGoes) {
   early_redis.send("PING\r\n");
   early_http.send(kGet);
 
+  testing::internal::CaptureStderr();  // of the service, too
   Service service({"--config", settings}, {redis, http}, "redis:http", heard.name());
   EXPECT_EQ(early_redis.line(), "+PONG");
   EXPECT_EQ(early_http.line(), "HTTP/1.1 200 OK");
@@ -104,10 +106,22 @@ TEST(Supervised, AnswersOnSocketsThatCameWithItAndTellsHowItGoes) {
   service.send(SIGHUP);
   EXPECT_THAT(heard.next_news(), StartsWith("RELOADING=1\n"));
   EXPECT_EQ(heard.next_news(), ready + "; the settings have a fault, and stay as they were");
+  std::ofstream(settings) << "drain_seconds = 3\nalso = [\"memory:\"]\n[stores]\neu = "
+                             "\"memory:\"\n[log]\nlevel = \"info\"\n";
+  service.send(SIGHUP);
+  EXPECT_THAT(heard.next_news(), StartsWith("RELOADING=1\n"));
+  EXPECT_EQ(heard.next_news(), ready);
 
   service.send(SIGTERM);
   EXPECT_THAT(heard.next_news(), StartsWith("STOPPING=1\n"));
   EXPECT_EQ(service.exit_status(), 0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, ContainsRegex("error settings_refused message=\".*idmintd.toml: line 1: there "
+                                  "is no key .*; the settings stay as they were\"\n"));
+  EXPECT_THAT(said,
+              HasSubstr("warning restart_needed keys=\"store, [stores], also, drain_seconds\" "
+                        "message=\"these settings have changed, and stay as they were until "
+                        "idmintd is started again\"\n"));
   // The path belongs to the service manager.
   EXPECT_EQ(::access(path.c_str(), F_OK), 0);
 }

@@ -29,6 +29,10 @@ namespace idmint::fakes {
 
 class GatedStore final : public Store, public CounterStore, public Catalog, public UniqueIndex {
  public:
+  GatedStore() = default;
+  // One of several.
+  GatedStore(const Uuid& id, std::string url) : id_(id), url_(std::move(url)) {}
+
   struct Advance {
     std::int64_t count;
     Take take;
@@ -39,9 +43,6 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     Error error;
     bool applied = false;
   };
-
-  GatedStore() = default;
-  GatedStore(const Uuid& id, std::string url) : id_(id), url_(std::move(url)) {}
 
   // From now on an advance or an insert waits, when it has begun, until open_gate(); or one, with
   // let_one_pass().
@@ -410,8 +411,8 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     changed_.notify_all();
   }
 
-  Uuid id_;
-  std::string url_ = "gated:";
+  const Uuid id_{};
+  const std::string url_ = "gated:";
   bool offers_ = true;
   bool cut_off_ = false;                // the call under way, by a fault
   mutable std::recursive_mutex mutex_;  // before() may call the store again

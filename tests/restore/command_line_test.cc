@@ -90,6 +90,8 @@ TEST_F(CommandLine, WhatIsWrongIsNamed) {
   EXPECT_THAT(refused("show --oplog o --id 5"),
               EndsWith("there is no option \"--id\" of show: it is an option of find: see "
                        "idmint-restore find --help\n"));
+  EXPECT_THAT(refused("show --oplog"),
+              EndsWith("--oplog is missing its value: see idmint-restore show --help\n"));
   EXPECT_THAT(refused("dump --out x --json"), HasSubstr(R"({"error":{"code":"INVALID_ARGUMENT")"));
   EXPECT_THAT(refused("show --oplog o --since '' --until 2:1"),
               HasSubstr("--since has an empty value: is a variable not set?"));

@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using servers::mongo_command;
 using servers::MongoServer;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -517,6 +518,9 @@ TEST_F(Refused, WithoutAYes) {
   const Ended ended = restore(words);
   EXPECT_EQ(ended.status, 5);
   EXPECT_THAT(ended.err, HasSubstr("add --yes"));
+  EXPECT_THAT(ended.out,
+              EndsWith("\n  note          of the base are left out: admin.system.version\n"))
+      << "before the question";
   EXPECT_FALSE(fs::exists(spare.path()));
   const Ended dry = restore(with(words, {"--dry-run"}));
   EXPECT_EQ(dry.status, 0) << dry.err;
@@ -639,6 +643,8 @@ TEST_F(Run, VerifySeesEveryKindOfDifference) {
   ask("ids", R"({"create":"more<b>"})");
   const Ended text = restore(words);
   EXPECT_EQ(text.status, 10);
+  EXPECT_THAT(text.out,
+              HasSubstr("\n  page          written to " + folder_.path("report.html") + "\n"));
   for (const char* const line : {"ids.uniqueIdentifierCounter: documents\n",
                                  "ids.accounts: index account_1\n", "ids.accounts: options\n",
                                  "ids.accounts: count by the oplog\n  is         604\n"

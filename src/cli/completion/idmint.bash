@@ -20,10 +20,10 @@ _idmint() {
   local command=${COMP_WORDS[1]} words=""
   if [[ $COMP_CWORD -eq 1 ]]; then
     words="next create raise alter retire move list peek workers inspect bounds convert check name plan plan-change bench doctor apply insert sweep formats completion version --help --version"
-  elif [[ $command/$previous == move/--from || $command/$previous == move/--to || $previous == --also ]]; then
-    words="sqlite: mongodb: postgresql: mysql: env: file:"
+  elif [[ $command/$previous == move/--from || $command/$previous == move/--to || $previous == --also || $previous == --over ]]; then
+    words="sqlite: mongodb: postgresql: mysql: redis: etcd: env: file:"
   elif [[ $previous == --store || $command/$previous == raise/--uri || $command/$previous == raise/--past-from ]]; then
-    words="sqlite: mongodb: postgresql: mysql: memory: env: file:"
+    words="sqlite: mongodb: postgresql: mysql: redis: etcd: memory: env: file:"
   elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --workers || $previous == --from-collection ]]; then
     words=""
   elif [[ $previous == --strategy ]]; then
@@ -66,11 +66,11 @@ _idmint() {
   elif [[ $current == -* ]]; then
     words="--help --json"
     case $command in
-      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --numbers --store --also" ;;
-      create) words+=" --kind --layout --workers --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --numbers --store" ;;
-      raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --uri --dry-run --yes --numbers --store" ;;
-      alter) words+=" --max --numbers --store" ;;
-      retire) words+=" --yes --numbers --store" ;;
+      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --numbers --over --store --also" ;;
+      create) words+=" --kind --layout --workers --strategy --start --max --stride --offset --over --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --numbers --store" ;;
+      raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --uri --dry-run --yes --numbers --over --store" ;;
+      alter) words+=" --max --numbers --over --store" ;;
+      retire) words+=" --yes --numbers --over --store" ;;
       move) words+=" --from --to --dry-run --yes --numbers" ;;
       formats) words+=" --layouts" ;;
       inspect) words+=" --layout" ;;
@@ -78,13 +78,13 @@ _idmint() {
       convert) words+=" --to --from --prefix --check --width" ;;
       check) words+=" --as --check --prefix --encoding --digits --width --store" ;;
       name) words+=" --version" ;;
-      list) words+=" --toml --numbers --store" ;;
-      peek) words+=" --numbers --store" ;;
+      list) words+=" --toml --numbers --over --store" ;;
+      peek) words+=" --numbers --over --store" ;;
       workers) words+=" --past --all --numbers --store" ;;
       plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable --all" ;;
       plan-change) words+=" --from --to --at --from-workers --to-workers --since --drift --clock-error" ;;
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
-      doctor) words+=" --warn-below --horizon --rate --used-in --ignore --all --store" ;;
+      doctor) words+=" --warn-below --horizon --rate --used-in --ignore --all --over --store" ;;
       apply) words+=" --dry-run --store" ;;
       insert) words+=" --field --from --stored-as --attempts --create-index --proxy --heal --timeout --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --numbers --store" ;;
       sweep) words+=" --field --proxy --older-than --store" ;;

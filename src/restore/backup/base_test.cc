@@ -670,6 +670,32 @@ TEST(Folder, NamesThatTrickAreRefused) {
   }
 }
 
+TEST(Folder, OneThatHoldsDumpsNamesThem) {
+  const fakes::TempFolder folder;
+  const auto message = [&](const std::string& path) {
+    const auto base = open_base(path);
+    EXPECT_FALSE(base) << path;
+    if (base) return std::string();
+    EXPECT_EQ(base.error().code, Code::kNotFound);
+    return base.error().message;
+  };
+  const std::string parent = folder.path("backups");
+  fs::create_directories(parent);
+  const std::string dump = sample_at(parent + "/monday", BackupForm::kFolder, false);
+  EXPECT_TRUE(open_base(dump));
+  EXPECT_EQ(message(parent), parent + " is no dump, but holds monday: give --base " + dump);
+  // One of a single database has nothing beside its folder.
+  sample_at(parent + "/tuesday", BackupForm::kFolder, true);
+  for (const std::string beside : {"oplog.bson.gz", "prelude.json.gz"})
+    fs::remove(parent + "/tuesday/" + beside);
+  EXPECT_EQ(message(parent), parent + " is no dump, but holds monday, tuesday: give --base " +
+                                 dump + ", or another one");
+  // A dump with a collection of that name is no parent.
+  write(dump + "/shop/oplog.bson", "");
+  fs::copy_file(dump + "/shop/empty.metadata.json", dump + "/shop/oplog.metadata.json");
+  EXPECT_THAT(contents(dump), ElementsAre(HasSubstr("of another collection")));
+}
+
 TEST(Folder, MetadataOfAnotherCollectionIsRefused) {
   const fakes::TempFolder folder;
   const std::string path = sample_at(folder.path("b"), BackupForm::kFolder, false);

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/shell.h"
 #include "restore/backup/metadata.h"
 #include "restore/backup/names.h"
 #include "restore/backup/parts.h"
@@ -64,6 +65,44 @@ Result<std::vector<fs::directory_entry>> entries_of(const std::string& path) {
   return entries;
 }
 
+bool is_metadata(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  return name.ends_with(".metadata.json") || name.ends_with(".metadata.json.gz");
+}
+
+// Whether the folder with these entries is a dump: it has a file that is written beside the folders
+// of databases, or the folder of a database. That of `local` is there in a dump of the oplog, too.
+bool is_dump(const std::vector<fs::directory_entry>& entries) {
+  constexpr std::array<std::string_view, 4> kBeside = {"oplog.bson", "oplog.bson.gz",
+                                                       "prelude.json", "prelude.json.gz"};
+  return std::ranges::any_of(entries, [&](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    if (!entry.is_directory(ignored)) return std::ranges::find(kBeside, name) != kBeside.end();
+    const auto files = entries_of(entry.path().string());
+    return name != "local" && files && std::ranges::any_of(*files, is_metadata);
+  });
+}
+
+// kNotFound: the folder with these entries is no dump but holds some.
+Result<void> check_depth(const std::string& path, const std::vector<fs::directory_entry>& entries) {
+  if (is_dump(entries)) return {};
+  std::string names;
+  std::string first;
+  for (const fs::directory_entry& entry : entries) {
+    std::error_code ignored;
+    if (!entry.is_directory(ignored)) continue;
+    const auto inner = entries_of(entry.path().string());
+    if (!inner || !is_dump(*inner)) continue;
+    if (first.empty()) first = entry.path().string();
+    names += (names.empty() ? "" : ", ") + entry.path().filename().string();
+  }
+  if (first.empty()) return {};
+  return std::unexpected(Error{
+      Code::kNotFound, path + " is no dump, but holds " + names + ": give --base " +
+                           shell_word(first) + (names.contains(", ") ? ", or another one" : "")});
+}
+
 class BaseFolder final : public BaseBackup {
  public:
   BaseFolder(std::string path, const BaseOptions& options)
@@ -100,6 +139,7 @@ class BaseFolder final : public BaseBackup {
 Result<void> BaseFolder::open() {
   const Result<std::vector<fs::directory_entry>> entries = entries_of(path_);
   if (!entries) return std::unexpected(entries.error());
+  if (Result<void> here = check_depth(path_, *entries); !here) return here;
   Result<std::optional<Checksums>> sums =
       read_checksums((fs::path(path_) / kChecksumsOfFolder).string());
   if (!sums) return std::unexpected(std::move(sums.error()));

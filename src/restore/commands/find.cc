@@ -199,7 +199,6 @@ const Command kFind = {"find",       "Find the mistake in an oplog, and the limi
   $ idmint-restore find --oplog mongodb://db1,db2,db3/?replicaSet=rs0 --id 4711
   $ idmint-restore find --oplog dump --svg operations.svg --json
   $ idmint-restore find --oplog dump --html find.html
-)", nullptr,
-                       kSpanRenamed};
+)", kSpanRenamed};
 
 }  // namespace idmint::restore

@@ -390,7 +390,12 @@ Result<void> run_all(Context& context) {
   watch.end();
   if (!plan) return std::unexpected(std::move(plan.error()));
 
-  if (!context.json) print_plan(context.out, *plan);
+  if (!context.json) {
+    print_plan(context.out, *plan);
+    // With --yes nobody decides anything here, and the report has them.
+    if (!run_options.yes || run_options.dry_run)
+      for (const std::string& note : plan->notes()) print_fact(context.out, "note", note);
+  }
   if (run_options.dry_run) {
     if (context.json) {
       Json json = json_of(*plan);
@@ -398,7 +403,6 @@ Result<void> run_all(Context& context) {
       json["notes"] = plan->notes();
       context.out.write(json.dump() + "\n");
     } else {
-      for (const std::string& note : plan->notes()) print_fact(context.out, "note", note);
       context.out.write("Nothing was written: this is a dry run.\n");
     }
     return {};

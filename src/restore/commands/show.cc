@@ -122,7 +122,6 @@ const Command kShow = {"show",       "Print entries of an oplog as extended JSON
                        add_show,     run_show,
                        R"(Examples:
   $ idmint-restore show --oplog dump --since 1795230181:14 --until 1795230181:17
-)", nullptr,
-                       kSpanRenamed};
+)", kSpanRenamed};
 
 }  // namespace idmint::restore

@@ -1,6 +1,7 @@
 // verify: whether a restored server has the expected contents.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -296,6 +297,13 @@ void print_report(Output& out, const Report& report) {
   if (!report.oplog.empty()) print_fact(out, "oplog", report.oplog);
   if (!report.limit.empty()) print_fact(out, "limit", report.limit);
   print_fact(out, "compared", report.with.empty() ? "with nothing" : "with " + report.with);
+  // Written already.
+  const std::array<std::pair<std::string_view, const std::string&>, 3> files = {
+      {{"page", verify_options.html},
+       {"state", verify_options.save},
+       {"commands", verify_options.raise}}};
+  for (const auto& [label, path] : files)
+    if (!path.empty()) print_fact(out, label, "written to " + path);
   out.write("\n");
   std::vector<Row> rows;
   for (const auto& [ns, each] : report.is) {

@@ -271,8 +271,13 @@ std::vector<std::string> raises(const Stored& stored, const SequenceDefinition& 
     case Strategy::kCached:
       if (moved) return {" --past " + std::to_string(counter->last_value())};
       return {};
-    case Strategy::kStriped:
     case Strategy::kInterleaved:
+      if (definition.is_spread()) {  // its only counter here
+        if (moved) return {" --past-each " + std::to_string(counter->last_value())};
+        return {};
+      }
+      break;
+    case Strategy::kStriped:
       break;
     case Strategy::kRandom:
     case Strategy::kGapless:

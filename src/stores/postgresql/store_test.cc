@@ -310,6 +310,18 @@ TEST_F(PostgresqlRights, EachThatIsMissingIsNamed) {
   EXPECT_TRUE(make());
 }
 
+TEST_F(PostgresqlRights, WhoMayOnlyMintRetiresNothing) {
+  for (const char* const right : kRightsToMint) grant(right);
+  EXPECT_TRUE(create_sequence(*opened(server_.url("rights")), {.name = "kept", .last = 9}));
+  const auto store = open();
+  ASSERT_TRUE(store) << fakes::why(store);
+  const auto refused = retire_sequence(**store, "kept");
+  EXPECT_EQ(code_of(refused), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(refused),
+              AllOf(HasSubstr("UPDATE on idmint.definitions"), HasSubstr("nothing was changed")));
+  EXPECT_FALSE((*store)->counters()->peek("kept")->closed);
+}
+
 TEST_F(PostgresqlRights, WhoMakesAStoreNeedsTheDatabaseOrTheSchema) {
   server_.database("bare");
   const auto refused = Store::open(server_.url("bare", "lesser"));

@@ -327,9 +327,10 @@ Result<void> Connection::connect_to_write() {
     const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
     std::error_code ignored;
     if (!std::filesystem::exists(folder, ignored))
-      return std::unexpected(Error{
-          Code::kNotFound, "no folder " + folder.string() + " to hold " + path_ +
-                               (may_create() ? "; make it first" : "; give the path of a store")});
+      return std::unexpected(
+          Error{Code::kNotFound, "no folder " + folder.string() + " to hold " + path_ +
+                                     "; make it first" +
+                                     (may_create() ? "" : ", or give the path of a store")});
     // SQLite may not create the file, so it tried to read it.
     if (may_create())
       return std::unexpected(Error{Code::kPermissionDenied, "could not make " + path_ +

@@ -1,0 +1,385 @@
+#include "sequences/spread.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/outcome.h"
+#include "base/url.h"
+#include "ids/form_width.h"
+#include "sequences/life_cycle.h"
+#include "sequences/strategies.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+
+namespace idmint {
+namespace {
+
+const Advice kOtherStores{.remedy = Remedy::kSetOption, .values = {"over"}};
+
+SteadyTime by_deadline(const Store& store, SteadyTime until) {
+  return std::min(until, std::chrono::steady_clock::now() + store.deadline());
+}
+
+// What two stores may have differently: the end, while it is moved; whether it is retired; the
+// stripe; the URLs.
+SequenceDefinition as_in(const SequenceDefinition& other, SequenceDefinition definition) {
+  definition.last = other.last;
+  definition.retired = other.retired;
+  definition.stripe = other.stripe;
+  if (std::ranges::equal(definition.over, other.over, {}, &StoreOfStripe::id, &StoreOfStripe::id))
+    definition.over = other.over;
+  return definition;
+}
+
+}  // namespace
+
+bool must_be_mended(Code code) noexcept {
+  return code == Code::kFailedPrecondition || code == Code::kDataLoss ||
+         code == Code::kInvalidArgument || code == Code::kInternal;
+}
+
+SteadyTime share_of(SteadyTime until, std::size_t parts) {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  return now + std::max(until - now, SteadyTime::duration{}) /
+                   static_cast<std::int64_t>(std::max<std::size_t>(parts, 1));
+}
+
+SpreadStores::SpreadStores(Store& own, SequenceDefinition definition, SpreadOptions options)
+    : store_(own),
+      definition_(std::move(definition)),
+      options_(std::move(options)),
+      own_(static_cast<std::size_t>(definition_.stripe)) {
+  for (const StoreOfStripe& each : definition_.over) slots_.push_back({.url = each.url});
+  for (const std::string& given : options_.over) {
+    const auto same = std::ranges::find(slots_, place_of(given),
+                                        [](const Slot& slot) { return place_of(slot.url); });
+    if (same != slots_.end()) {
+      same->url = given;
+    } else {
+      elsewhere_.push_back(given);
+    }
+  }
+}
+
+std::string SpreadStores::url(std::size_t k) const {
+  return k == own_ ? std::string(store_.url()) : redacted(slots_[k].url);
+}
+
+Error SpreadStores::other_store(std::size_t k, const Store& store) const {
+  return error_at(store, Code::kFailedPrecondition, definition_,
+                  "it is another store than that of its stripe " + std::to_string(k) +
+                      ": its id is " + store.id().to_string() + ", and the definition names " +
+                      definition_.over[k].id.to_string() + ", which was at " +
+                      definition_.over[k].url + "; say where that is now",
+                  kOtherStores);
+}
+
+Result<void> SpreadStores::identify(SteadyTime until) {
+  if (store_.id() != definition_.over[own_].id) return std::unexpected(other_store(own_, store_));
+  slots_[own_].member = std::make_unique<Member>(&store_, definition_);
+  for (const std::string& url : elsewhere_) {
+    Result<std::shared_ptr<Store>> opened = open(url, until);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    const auto at = std::ranges::find(definition_.over, (*opened)->id(), &StoreOfStripe::id);
+    if (at == definition_.over.end())
+      return std::unexpected(error_at(**opened, Code::kFailedPrecondition, definition_,
+                                      "it is not over this store, whose id is " +
+                                          (*opened)->id().to_string() + "; leave it out",
+                                      kOtherStores));
+    const auto k = static_cast<std::size_t>(at - definition_.over.begin());
+    if (k == own_) continue;
+    slots_[k].url = url;
+    slots_[k].opened = *std::move(opened);
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Store>> SpreadStores::open(const std::string& url, SteadyTime until) const {
+  if (options_.open) return options_.open(url, until);
+  Result<std::unique_ptr<Store>> opened =
+      Store::open(url, {.deadline = store_.deadline(), .until = until, .create = false});
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  return std::shared_ptr<Store>(*std::move(opened));
+}
+
+Result<const SpreadStores::Member*> SpreadStores::at(std::size_t k, SteadyTime until) {
+  Slot& slot = slots_[k];
+  if (slot.member != nullptr) return slot.member.get();
+  if (slot.opened == nullptr) {
+    Result<std::shared_ptr<Store>> opened = open(slot.url, until);
+    if (!opened && opened.error().code == Code::kNotFound)
+      return fail(Code::kFailedPrecondition,
+                  "sequence " + definition_.name + ": the store of its stripe " +
+                      std::to_string(k) + " is not at " + url(k) + " (" + opened.error().message +
+                      "); say where it is now",
+                  kOtherStores);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    if ((*opened)->id() != definition_.over[k].id) return std::unexpected(other_store(k, **opened));
+    slot.opened = *std::move(opened);
+  }
+  if (Result<void> verified = verify(k, *slot.opened, until); !verified)
+    return std::unexpected(std::move(verified.error()));
+  return slot.member.get();
+}
+
+Result<void> SpreadStores::verify(std::size_t k, Store& store, SteadyTime until) {
+  const auto refuse_it = [&](const std::string& what) {
+    return std::unexpected(error_at(store, Code::kFailedPrecondition, definition_, what));
+  };
+  Result<Definition> found = find_definition(store, definition_.name, until);
+  if (!found && found.error().code == Code::kNotFound)
+    return refuse_it(
+        "it is over this store too, and not defined in it: its create was cut off, or "
+        "an older state of the store was restored; create it again in the first case");
+  if (!found) return std::unexpected(std::move(found.error()));
+  auto* const there = std::get_if<SequenceDefinition>(&*found);
+  if (there == nullptr || as_in(definition_, *there) != definition_ ||
+      std::cmp_not_equal(there->stripe, k)) {
+    SequenceDefinition wanted = there != nullptr ? as_in(*there, definition_) : definition_;
+    wanted.stripe = static_cast<std::int64_t>(k);
+    return refuse_it("defined otherwise than in " + std::string(store_.url()) + ": " +
+                     differences(*found, wanted));
+  }
+  slots_[k].member = std::make_unique<Member>(&store, std::move(*there));
+  return {};
+}
+
+// ---- acts on all stores
+
+namespace {
+
+// Calls `act` with each store that can be opened and is the right one. The result has the errors of
+// the others, and of those in which `act` failed, by stripe: a store that is lost for good must not
+// keep the rest from being raised or retired.
+using Failures = std::vector<std::pair<std::size_t, Error>>;
+Result<Failures> on_each_store(
+    SpreadStores& stores, SteadyTime until,
+    const std::function<Result<void>(const SpreadStores::Member&)>& act) {
+  if (Result<void> known = stores.identify(until); !known)
+    return std::unexpected(std::move(known.error()));
+  Failures failures;
+  std::vector<const SpreadStores::Member*> reached;
+  for (std::size_t k = 0; k < stores.size(); ++k) {
+    const Result<const SpreadStores::Member*> member =
+        stores.at(k, share_of(until, stores.size() - k + 1));
+    if (member) {
+      reached.push_back(*member);
+    } else {
+      failures.emplace_back(k, member.error());
+    }
+  }
+  for (const SpreadStores::Member* const member : reached) {
+    if (Result<void> done = act(*member); !done)
+      failures.emplace_back(static_cast<std::size_t>(member->definition.stripe), done.error());
+  }
+  return failures;
+}
+
+// "sequence NAME: raised in 1 of its 2 stores, not in URL (why): ...".
+std::unexpected<Error> not_everywhere(const SpreadStores& stores, std::string_view done,
+                                      const Failures& failures) {
+  // The same reason everywhere, such as a value past the end.
+  const Error& first = failures.front().second;
+  const auto same = [&](const auto& failure) { return failure.second.code == first.code; };
+  if (failures.size() == stores.size() && std::ranges::all_of(failures, same) &&
+      !was_not_applied(first.code) && !outcome_unknown(first.code))
+    return std::unexpected(first);
+  std::string not_in;
+  for (const auto& [k, error] : failures)
+    not_in += (not_in.empty() ? "" : ", nor in ") + stores.url(k) + " (" + error.message + ")";
+  return fail(first.code,
+              "sequence " + stores.definition().name + ": " + std::string(done) + " in " +
+                  std::to_string(stores.size() - failures.size()) + " of its " +
+                  std::to_string(stores.size()) + " stores, not in " + not_in +
+                  "; the same again does the rest",
+              first.advice);
+}
+
+// Null: it is not of a sequence over several stores.
+const SequenceDefinition* as_spread(const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr && sequence->is_spread() ? sequence : nullptr;
+}
+
+}  // namespace
+
+Result<Raised> raise_stripes(Store& store, const SequenceDefinition& definition, std::int64_t past,
+                             RaiseMode mode, SteadyTime until, const SpreadOptions& spread) {
+  SpreadStores stores(store, definition, spread);
+  std::optional<Raised> all;
+  const Result<Failures> failures = on_each_store(
+      stores, by_deadline(store, until), [&](const SpreadStores::Member& member) -> Result<void> {
+        const Result<Raised> raised =
+            with_latest(*member.store, member.definition, [&](const SequenceDefinition& its) {
+              return raise_here(*member.store, its, past, mode, until);
+            });
+        if (!raised) return std::unexpected(raised.error());
+        const Raised before = all.value_or(Raised{.next = raised->next});
+        all = {.next = std::min(before.next, raised->next),
+               .skipped = before.skipped + raised->skipped,
+               .left = before.left + raised->left};
+        return {};
+      });
+  if (!failures) return std::unexpected(failures.error());
+  if (!failures->empty() && (mode == RaiseMode::kCarryOut || !all))
+    return not_everywhere(stores, "raised", *failures);
+  return all.value_or(Raised{});
+}
+
+Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, std::int64_t last,
+                                          const SpreadOptions& spread) {
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  const SequenceDefinition* const over = as_spread(*found);
+  if (over == nullptr) return alter_here(store, *found, last);
+  SpreadStores stores(store, *over, spread);
+  SequenceDefinition altered = *over;
+  const Result<Failures> failures = on_each_store(
+      stores, by_deadline(store, SteadyTime::max()),
+      [&](const SpreadStores::Member& member) -> Result<void> {
+        Result<SequenceDefinition> now = alter_here(*member.store, member.definition, last);
+        if (!now) return std::unexpected(std::move(now.error()));
+        altered = *std::move(now);
+        return {};
+      });
+  if (!failures) return std::unexpected(failures.error());
+  if (!failures->empty()) return not_everywhere(stores, "its end was moved", *failures);
+  return altered;
+}
+
+Result<void> retire_sequence(Store& store, std::string_view name, const SpreadOptions& spread) {
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  const SequenceDefinition* const over = as_spread(*found);
+  if (over == nullptr) return retire_here(store, *found);
+  SpreadStores stores(store, *over, spread);
+  const Result<Failures> failures = on_each_store(
+      stores, by_deadline(store, SteadyTime::max()), [&](const SpreadStores::Member& member) {
+        return retire_here(*member.store, member.definition);
+      });
+  if (!failures) return std::unexpected(failures.error());
+  if (!failures->empty()) return not_everywhere(stores, "retired", *failures);
+  return {};
+}
+
+std::int64_t SequenceStatus::skew() const noexcept {
+  std::optional<std::int64_t> least;
+  std::optional<std::int64_t> most;
+  for (const StripeStatus& stripe : stripes) {
+    if (!stripe.next) continue;
+    least = std::min(least.value_or(*stripe.next), *stripe.next);
+    most = std::max(most.value_or(*stripe.next), *stripe.next);
+  }
+  return most.value_or(0) - least.value_or(0);
+}
+
+Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, SteadyTime until,
+                                    const SpreadOptions& spread) {
+  if (!own) return own;
+  const auto* const sequence = std::get_if<SequenceDefinition>(&own->definition);
+  if (sequence == nullptr || !sequence->is_spread() || sequence->retired) return own;
+  SequenceStatus& status = *own;
+  SpreadStores stores(store, *sequence, spread);
+  until = by_deadline(store, until);
+  const Result<void> known = stores.identify(until);
+  for (std::size_t k = 0; k < stores.size(); ++k) {
+    StripeStatus& stripe = status.stripes.emplace_back(StripeStatus{.store = sequence->over[k]});
+    if (k == stores.own()) {
+      stripe.next = status.next;
+      stripe.error = status.error;
+      continue;
+    }
+    const Result<const SpreadStores::Member*> member =
+        known ? stores.at(k, share_of(until, stores.size() - k)) : std::unexpected(known.error());
+    const Result<SequenceStatus> there =
+        member ? status_of(*(*member)->store, (*member)->definition, until)
+               : std::unexpected(member.error());
+    if (there) {
+      stripe.next = there->next;
+      status.left += there->left;
+      stripe.error = is_retired(there->definition)
+                         ? refuse_retired(*(*member)->store, there->definition,
+                                          "and not in every store: retire it again")
+                         : there->error;
+    } else {
+      stripe.error = there.error();
+    }
+  }
+  for (const StripeStatus& stripe : status.stripes) {
+    if (stripe.next) status.next = std::min(status.next.value_or(*stripe.next), *stripe.next);
+    // What must be mended is shown rather than a store that does not answer.
+    if (stripe.error && (!status.error || (must_be_mended(stripe.error->code) &&
+                                           !must_be_mended(status.error->code)))) {
+      status.error = stripe.error;
+      if (!must_be_mended(stripe.error->code)) status.error->code = Code::kUnavailable;
+    }
+  }
+  return own;
+}
+
+// ---- create
+
+Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefinition& definition) {
+  std::vector<SequenceDefinition> wanted;
+  SequenceDefinition all = definition;
+  all.stripes = std::ssize(stores);
+  all.over.clear();
+  for (const Store* const store : stores)
+    all.over.push_back({.id = store->id(), .url = without_secrets(store->url())});
+  all.form = settled(all.form, all.last);
+  for (std::size_t k = 0; k < stores.size(); ++k) {
+    all.stripe = static_cast<std::int64_t>(k);
+    wanted.push_back(all);
+  }
+  if (definition.strategy != Strategy::kInterleaved)
+    return refuse("sequence " + definition.name + " is " + std::string(name(definition.strategy)) +
+                      ", and only an interleaved sequence is kept over several stores",
+                  {.remedy = Remedy::kSetOption, .values = {"strategy"}});
+  if (Result<void> valid = validate(all); !valid) return valid;
+  if (definition.retired)
+    return refuse("sequence " + definition.name +
+                  " cannot be made retired: create it, then retire it");
+  std::vector<bool> defined;
+  for (std::size_t k = 0; k < stores.size(); ++k) {
+    Store& store = *stores[k];
+    if (Result<void> offered = offers(store, wanted[k]); !offered) return offered;
+    const Result<Definition> found = store.catalog()->find(definition.name);
+    if (!found && found.error().code != Code::kNotFound) return std::unexpected(found.error());
+    if (found) {
+      if (Result<void> agreed = must_agree(store, *found, wanted[k]); !agreed) return agreed;
+    }
+    defined.push_back(found.has_value());
+  }
+  // Counters come before any definition, so with one definition there, each store must have its own
+  // counter: a missing one was lost, and a new one would begin again.
+  const bool some = std::ranges::find(defined, true) != defined.end();
+  for (std::size_t k = 0; k < stores.size(); ++k) {
+    if (some) {
+      const Result<std::vector<CounterState>> there = read_counters(*stores[k], wanted[k]);
+      if (!there) return std::unexpected(there.error());
+    } else if (Result<void> made = make_counters(*stores[k], wanted[k]); !made) {
+      if (made.error().code != Code::kAlreadyExists) return made;
+      return std::unexpected(error_at(*stores[k], Code::kFailedPrecondition, wanted[k],
+                                      "there is a counter of that name with other bounds and no "
+                                      "definition, left by a create that was cut off (" +
+                                          made.error().message +
+                                          "); create it over the same stores in the same order, "
+                                          "or choose another name"));
+    }
+  }
+  for (std::size_t k = 0; k < stores.size(); ++k) {
+    if (defined[k]) continue;
+    const Result<Definition> now = stores[k]->catalog()->define(wanted[k]);
+    if (!now) return std::unexpected(now.error());
+    if (Result<void> agreed = must_agree(*stores[k], *now, wanted[k]); !agreed) return agreed;
+  }
+  return {};
+}
+
+}  // namespace idmint

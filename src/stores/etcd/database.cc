@@ -1,0 +1,433 @@
+#include "stores/etcd/database.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/uniform.h"
+#include "stores/backend.h"
+
+namespace idmint::stores::etcd {
+namespace {
+
+SteadyTime time_now() { return std::chrono::steady_clock::now(); }
+
+// "3.4.23" is at least 3.4.
+bool is_new_enough(std::string_view version) {
+  int major = 0;
+  int minor = 0;
+  const char* const begin = version.data();
+  const char* const end = begin + version.size();
+  const auto [dot, wrong] = std::from_chars(begin, end, major);
+  if (wrong != std::errc{} || dot == end) return false;
+  if (std::from_chars(dot + 1, end, minor).ec != std::errc{}) return false;
+  return major > 3 || (major == 3 && minor >= 4);
+}
+
+Failure failure_of(Code code, std::string message) { return {.error = {code, std::move(message)}}; }
+
+}  // namespace
+
+Database::Database(Address address, milliseconds deadline, Access access, Entropy& entropy)
+    : address_(std::move(address)),
+      keys_(address_.prefix),
+      deadline_(deadline),
+      access_(access),
+      entropy_(entropy),
+      sessions_(address_.shown, address_.servers.size(),
+                [this](std::size_t server, SteadyTime until) { return connect(server, until); }) {}
+
+Result<SteadyTime> Database::enter_to_read(SteadyTime by) const {
+  if (!sessions_.is_ours()) return std::unexpected(inherited_handle(url()));
+  return std::min(by, time_now() + deadline_);
+}
+
+Result<SteadyTime> Database::enter(SteadyTime by) const {
+  if (access_ == Access::kReadOnly) return std::unexpected(read_only_handle(url()));
+  return enter_to_read(by);
+}
+
+std::unexpected<Error> Database::damaged(const std::string& why) const {
+  return std::unexpected(damaged_database(url(), why));
+}
+
+Database::Seen Database::seen() {
+  const std::lock_guard lock(mutex_);
+  return seen_;
+}
+
+// ---- sessions
+
+Database::Attempt<Database::Session> Database::connect(std::size_t server, SteadyTime until) {
+  auto connection = Connection::open(address_, address_.servers[server]);
+  if (!connection) return std::unexpected(std::move(connection.error()));
+  Session session{*std::move(connection)};
+  auto looked = look(session, until);
+  if (looked) looked = measure(session, until);
+  if (looked) return session;
+  Failure& failure = looked.error();
+  if (failure.reason == kUnfitMember) failure.passing = address_.servers.size() > 1;
+  return std::unexpected(std::move(failure));
+}
+
+// Adds the record of the store to what is asked, and takes what is said of it.
+Database::Attempt<Answer> Database::ask(Session& session, Transaction transaction,
+                                        SteadyTime until) {
+  if (transaction.writes) {
+    transaction.compares.push_back(is_as_changed(keys_.store(), session.changed));
+    transaction.otherwise.push_back(get(keys_.store()));
+  } else {
+    transaction.then.push_back(get(keys_.store()));
+  }
+  const std::int64_t floor = seen().revision;
+  auto answer = session.connection->run(transaction, until);
+  if (!answer) return answer;
+  if (!transaction.writes && !answer->succeeded)
+    return std::unexpected(unanswered("the answer is none of etcd's: nothing was compared", false));
+  if (!transaction.writes || !answer->succeeded) {
+    const Found record = std::move(answer->found.back());
+    answer->found.pop_back();
+    if (auto taken = take_record(session, record, answer->header); !taken)
+      return std::unexpected(std::move(taken.error()));
+  }
+  if (auto taken = take_header(session, answer->header, floor, transaction.writes); !taken)
+    return std::unexpected(std::move(taken.error()));
+  return answer;
+}
+
+Database::Attempt<void> Database::take_record(Session& session, const Found& found,
+                                              const Header& header) {
+  if (found.entries.empty()) {
+    session.record.reset();
+    session.changed = 0;
+    if (!opened_) return {};
+    return std::unexpected(
+        Failure{.error = damaged("the key " + keys_.store() + " is missing").error()});
+  }
+  const Entry& entry = found.entries.front();
+  std::optional<StoreRecord> record = read_store(entry.value);
+  if (!record)
+    return std::unexpected(Failure{
+        .error = damaged("the value of the key " + keys_.store() + " is " + shown(entry.value))
+                     .error()});
+  if (opened_ && record->id != id_)
+    return std::unexpected(failure_of(Code::kFailedPrecondition,
+                                      "another store is there now, with the id " +
+                                          record->id.to_string() + " and not " + id_.to_string()));
+  {
+    const std::lock_guard lock(mutex_);
+    if (record->settled > seen_.settled)
+      seen_ = {.settled = record->settled, .revision = header.revision};
+  }
+  session.record = std::move(record);
+  session.changed = entry.changed;
+  return {};
+}
+
+// A linearizable answer has a revision that is not below `floor`, which the process had seen before
+// it asked.
+Database::Attempt<void> Database::take_header(Session& session, const Header& header,
+                                              std::int64_t floor, bool writes) {
+  if (session.placed >= 0 && header.cluster != session.place.cluster) {
+    session.connection->give_up();
+    return std::unexpected(unanswered("the cluster " + header.cluster +
+                                          " has answered, and it was " + session.place.cluster +
+                                          " before",
+                                      writes));
+  }
+  const std::lock_guard lock(mutex_);
+  if (header.revision >= std::min(floor, seen_.revision)) {
+    seen_.revision = std::max(seen_.revision, header.revision);
+    return {};
+  }
+  session.connection->give_up();
+  seen_.gone_back = "the cluster is at revision " + std::to_string(header.revision) +
+                    ", and was at revision " + std::to_string(floor) + " before";
+  seen_.revision = header.revision;
+  return std::unexpected(
+      failure_of(Code::kDataLoss, seen_.gone_back + ": it has lost what was written since"));
+}
+
+// Reads the record, and the definition that is wanted first.
+Database::Attempt<void> Database::look(Session& session, SteadyTime until) {
+  Transaction reading;
+  if (!first_definition_.empty()) reading.then.push_back(get(keys_.definition(first_definition_)));
+  const auto answer = ask(session, std::move(reading), until);
+  if (!answer) return std::unexpected(answer.error());
+  session.definition.reset();
+  for (const Found& found : answer->found)
+    if (!found.entries.empty()) session.definition = found.entries.front().value;
+  return {};
+}
+
+// The member has answered a linearizable read before, so what it says is not older than the record.
+Database::Attempt<void> Database::measure(Session& session, SteadyTime until) {
+  const auto status = session.connection->status(until);
+  if (!status) return std::unexpected(status.error());
+  if (!is_new_enough(status->version))
+    return std::unexpected(Failure{
+        .error = {Code::kFailedPrecondition,
+                  "the server is etcd " + shown(status->version) + ", and 3.4 or later is needed"},
+        .reason = std::string(kUnfitMember)});
+  session.place = {.cluster = status->header.cluster,
+                   .log_ahead = status->log - status->header.revision};
+  session.placed = session.changed;
+  return {};
+}
+
+// What the log is ahead now at least, whatever is written meanwhile: the revision is read after the
+// log.
+Database::Attempt<Place> Database::place_for_record(Session& session, SteadyTime until) {
+  const auto log = session.connection->status(until);
+  if (!log) return std::unexpected(log.error());
+  const auto revision = session.connection->status(until);
+  if (!revision) return std::unexpected(revision.error());
+  return Place{.cluster = revision->header.cluster,
+               .log_ahead = log->applied - revision->header.revision};
+}
+
+// ---- trust
+
+std::optional<Error> Database::doubt_of(const Session& session) {
+  if (!session.record) return std::nullopt;
+  const StoreRecord& record = *session.record;
+  const Place& now = session.place;
+  std::string why;
+  if (record.place.cluster != now.cluster)
+    why = "it is in the cluster " + now.cluster + " now, and was in " + record.place.cluster +
+          ": it is a copy, or was restored from a snapshot";
+  else if (now.log_ahead < record.place.log_ahead)
+    why = "the log of the cluster has begun anew: it was restored from a snapshot";
+  const std::string gone_back = record.gone_back.empty() ? seen().gone_back : record.gone_back;
+  if (!gone_back.empty()) why += (why.empty() ? "" : "; ") + gone_back;
+  if (why.empty()) return std::nullopt;
+  Advice advice{Remedy::kRaiseStore, url(), {}};
+  if (gone_back.empty()) advice.values = {"moved"};
+  return Error{gone_back.empty() ? Code::kFailedPrecondition : Code::kDataLoss,
+               url() + ": " + why +
+                   "; what was handed out last may be missing in it; it can be read, and gives no "
+                   "value until it is raised past every value in use",
+               std::move(advice)};
+}
+
+// Why a session hands nothing out. The store may have been settled since the session looked.
+Database::Attempt<void> Database::expect_trust(Session& session, SteadyTime until) {
+  if (!seen().gone_back.empty()) {
+    if (auto written = write_gone_back(session, until); !written) return written;
+  }
+  const auto is_trusted = [&] { return session.placed == session.changed && !doubt_of(session); };
+  if (is_trusted()) return {};
+  auto looked = look(session, until);
+  if (looked) looked = measure(session, until);
+  if (!looked || is_trusted()) return looked;
+  if (std::optional<Error> doubt = doubt_of(session))
+    return std::unexpected(Failure{.error = *std::move(doubt)});
+  return {};
+}
+
+Result<void> Database::expect_trust(SteadyTime until) {
+  const auto trusted = sessions_.run(until, "read", [&](Session& session) -> Attempt<bool> {
+    if (auto ok = expect_trust(session, until); !ok) return std::unexpected(std::move(ok.error()));
+    return true;
+  });
+  if (!trusted) return std::unexpected(trusted.error());
+  return {};
+}
+
+// All processes are to know what this one saw.
+Database::Attempt<void> Database::write_gone_back(Session& session, SteadyTime until) {
+  for (;;) {
+    if (auto looked = look(session, until); !looked) return looked;
+    const std::string gone_back = seen().gone_back;
+    if (gone_back.empty() || !session.record) return {};  // it was settled meanwhile
+    if (session.record->gone_back.empty()) {
+      StoreRecord record = *session.record;
+      record.gone_back = gone_back;
+      const auto replaced = replace_record(session, record, until);
+      if (!replaced) return std::unexpected(replaced.error());
+      if (!*replaced) continue;
+    }
+    const std::lock_guard lock(mutex_);
+    seen_.gone_back.clear();
+    return {};
+  }
+}
+
+// False: it has changed, and was read again.
+Database::Attempt<bool> Database::replace_record(Session& session, const StoreRecord& record,
+                                                 SteadyTime until) {
+  Transaction replacing{.then = {put(keys_.store(), text_of(record))}, .writes = true};
+  const auto answer = ask(session, std::move(replacing), until);
+  if (!answer) return std::unexpected(answer.error());
+  if (!answer->succeeded) return false;
+  session.record = record;
+  session.changed = answer->header.revision;
+  const std::lock_guard lock(mutex_);
+  seen_.settled = std::max(seen_.settled, record.settled);
+  return true;
+}
+
+std::optional<Error> Database::doubt() {
+  const Result<SteadyTime> until = enter_to_read();
+  if (!until) return until.error();
+  const auto found =
+      sessions_.run(*until, "read", [&](Session& session) -> Attempt<std::optional<Error>> {
+        auto looked = look(session, *until);
+        if (looked) looked = measure(session, *until);
+        if (!looked) return std::unexpected(std::move(looked.error()));
+        return doubt_of(session);
+      });
+  if (!found) return found.error();
+  return *found;
+}
+
+Result<void> Database::settle(Store::Settle how) {
+  const Result<SteadyTime> until = enter();
+  if (!until) return std::unexpected(until.error());
+  const auto attempt = [&](Session& session) -> Attempt<bool> {
+    if (!seen().gone_back.empty())
+      if (auto written = write_gone_back(session, *until); !written)
+        return std::unexpected(std::move(written.error()));
+    for (;;) {
+      auto looked = look(session, *until);
+      if (looked) looked = measure(session, *until);
+      if (!looked) return std::unexpected(std::move(looked.error()));
+      std::optional<Error> doubt = doubt_of(session);
+      if (!doubt || !session.record) return true;
+      if (how == Store::Settle::kOnlyMoved && !session.record->gone_back.empty())
+        return std::unexpected(Failure{.error = *std::move(doubt)});
+      StoreRecord record = *session.record;
+      const auto place = place_for_record(session, *until);
+      if (!place) return std::unexpected(place.error());
+      record.place = *place;
+      record.gone_back.clear();
+      ++record.settled;
+      const auto replaced = replace_record(session, record, *until);
+      if (!replaced) return std::unexpected(replaced.error());
+      if (*replaced) return true;
+    }
+  };
+  const Result<bool> settled = sessions_.run(*until, "settle", attempt);
+  if (!settled) return std::unexpected(settled.error());
+  return {};
+}
+
+// ---- reading and changing
+
+Result<std::vector<Found>> Database::read(const Operations& operations, SteadyTime until) {
+  return sessions_.run(until, "read", [&](Session& session) -> Attempt<std::vector<Found>> {
+    auto answer = ask(session, {.then = operations}, until);
+    if (!answer) return std::unexpected(std::move(answer.error()));
+    return std::move(answer->found);
+  });
+}
+
+Result<std::vector<Entry>> Database::list(const std::string& prefix, SteadyTime until) {
+  constexpr std::size_t kPage = 1000;
+  std::vector<Entry> all;
+  const std::string end = after_prefix(prefix);
+  for (std::string from = prefix;;) {
+    Result<std::vector<Found>> page = read({get_range(from, end, kPage)}, until);
+    if (!page) return std::unexpected(std::move(page.error()));
+    std::vector<Entry>& entries = page->front().entries;
+    const bool last = entries.size() < kPage;
+    if (!last) from = entries.back().key + '\0';
+    std::ranges::move(entries, std::back_inserter(all));
+    if (last) return all;
+  }
+}
+
+Result<Answer> Database::change(Kind kind, Transaction transaction, SteadyTime until,
+                                std::string_view doing) {
+  transaction.writes = true;
+  return sessions_.run(until, doing, [&](Session& session) -> Attempt<Answer> {
+    for (;;) {
+      if (kind == Kind::kHandOut)
+        if (auto trusted = expect_trust(session, until); !trusted)
+          return std::unexpected(std::move(trusted.error()));
+      const std::int64_t changed = session.changed;
+      auto answer = ask(session, transaction, until);
+      if (!answer || answer->succeeded || session.changed == changed) return answer;
+    }
+  });
+}
+
+Result<void> Database::step_aside(int attempt, SteadyTime until, std::string_view doing) {
+  SteadyTime next = time_now();
+  // After a pause it is old again, and the attempt after that one has it fresh.
+  if (attempt % 2 == 1) {
+    const std::uint64_t longest = std::uint64_t{500} << std::min(attempt / 2, 5);
+    next += std::chrono::microseconds{uniform_below(entropy_, longest)};
+  }
+  if (next >= until)
+    return fail(Code::kUnavailable,
+                "could not " + std::string(doing) + " " + url() +
+                    ": others changed it at each of " + std::to_string(attempt + 1) +
+                    " attempts; nothing was changed; ask again, or take more values at a time");
+  std::this_thread::sleep_until(next);
+  return {};
+}
+
+// ---- opening
+
+Result<void> Database::open(const StoreOptions& options,
+                            const std::function<void(std::string_view json)>& found) {
+  const SteadyTime until = std::min(options.until, time_now() + deadline_);
+  first_definition_ = options.first_definition;
+  std::optional<std::string> definition;
+  const Result<StoreRecord> record = find_or_make(options, until, &definition);
+  first_definition_.clear();
+  if (!record) return std::unexpected(record.error());
+  if (record->schema > kSchemaVersion)
+    return fail(Code::kFailedPrecondition,
+                url() + " has schema version " + std::to_string(record->schema) +
+                    ", and this idmint knows versions up to " + std::to_string(kSchemaVersion) +
+                    "; it was left as it is: use a newer idmint");
+  id_ = record->id;
+  opened_ = true;
+  if (definition) found(*definition);
+  return {};
+}
+
+Result<StoreRecord> Database::find_or_make(const StoreOptions& options, SteadyTime until,
+                                           std::optional<std::string>* definition) {
+  const auto found =
+      sessions_.run(until, "open", [&](Session& session) -> Attempt<std::optional<StoreRecord>> {
+        *definition = session.definition;
+        return session.record;
+      });
+  if (!found) return std::unexpected(found.error());
+  if (const std::optional<StoreRecord>& record = *found; record) return *record;
+  if (!options.create || access_ == Access::kReadOnly)
+    return fail(Code::kNotFound, "no store in " + url() + "; name the prefix of one, or make one",
+                {Remedy::kCreateStore, url()});
+  return sessions_.run(until, "make a store in",
+                       [&](Session& session) { return make(session, until); });
+}
+
+// Of two that come here at once, one makes the store, and the other finds it made.
+Database::Attempt<StoreRecord> Database::make(Session& session, SteadyTime until) {
+  const std::string& prefix = keys_.all();
+  const auto there = ask(session, {.then = {get_keys(prefix, after_prefix(prefix), 1)}}, until);
+  if (!there) return std::unexpected(there.error());
+  if (session.record) return *session.record;
+  if (!there->found.front().entries.empty())
+    return std::unexpected(failure_of(
+        Code::kFailedPrecondition,
+        "there are keys that begin with " + shown(prefix) + ", such as " +
+            shown(there->found.front().entries.front().key) + ", and the record of a store, " +
+            keys_.store() + ", is not there; they were left as they are: name another prefix"));
+  const auto place = place_for_record(session, until);
+  if (!place) return std::unexpected(place.error());
+  const StoreRecord record{.id = draw_store_id(entropy_), .place = *place};
+  const auto made = replace_record(session, record, until);
+  if (!made) return std::unexpected(made.error());
+  if (session.record) return *session.record;
+  return std::unexpected(Failure{
+      .error = {Code::kUnavailable, "the record went away while it was made"}, .passing = true});
+}
+
+}  // namespace idmint::stores::etcd

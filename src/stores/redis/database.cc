@@ -1,0 +1,166 @@
+#include "stores/redis/database.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.h"
+#include "stores/backend.h"
+#include "stores/redis/scripts.h"
+
+namespace idmint::stores::redis {
+namespace {
+
+SteadyTime time_now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+Database::Database(Address address, milliseconds deadline, Access access, Entropy& entropy)
+    : address_(std::move(address)),
+      deadline_(deadline),
+      access_(access),
+      entropy_(entropy),
+      sessions_(address_.shown, address_.servers.size(),
+                [this](std::size_t server, SteadyTime until) { return connect(server, until); }) {}
+
+Result<SteadyTime> Database::enter_to_read(SteadyTime by) const {
+  if (!sessions_.is_ours()) return std::unexpected(inherited_handle(url()));
+  return std::min(by, time_now() + deadline_);
+}
+
+Result<SteadyTime> Database::enter(SteadyTime by) const {
+  if (access_ == Access::kReadOnly) return std::unexpected(read_only_handle(url()));
+  return enter_to_read(by);
+}
+
+std::unexpected<Error> Database::damaged(const std::string& why) const {
+  return std::unexpected(damaged_database(url(), why));
+}
+
+// ---- connections
+
+std::expected<Database::Session, Failure> Database::connect(std::size_t server, SteadyTime until) {
+  auto connection = Connection::open(address_.servers[server], address_, until);
+  if (!connection) return std::unexpected(std::move(connection.error()));
+  Session session{*std::move(connection), std::nullopt};
+  auto record = read_record(*session.connection, first_definition_, until);
+  if (!record) return std::unexpected(std::move(record.error()));
+  session.record = *std::move(record);
+  if (opened_)
+    if (auto failure = refused_record(session.record)) return std::unexpected(*std::move(failure));
+  return session;
+}
+
+std::optional<Failure> Database::refused_record(const std::optional<Record>& record) const {
+  if (!record)
+    return Failure{.error = damaged("the key " + std::string(kStoreKey) + " is missing").error()};
+  if (record->id == id_) return std::nullopt;
+  return Failure{.error = {Code::kFailedPrecondition, "another store is there now, with the id " +
+                                                          record->id.to_string() + " and not " +
+                                                          id_.to_string()}};
+}
+
+// ---- scripts
+
+// A store that was settled, or made again, between the two looks is asked again.
+Result<Answer> Database::run(const Script& script, const Values& values, SteadyTime until,
+                             std::string_view doing) {
+  Values all = {id_.to_string()};
+  all.insert(all.end(), values.begin(), values.end());
+  for (;;) {
+    Result<Answer> answer =
+        sessions_.run(until, doing, [&](Session& session) -> std::expected<Answer, Failure> {
+          return session.connection->run(script, all, until);
+        });
+    if (!answer) return answer;
+    if (answer->size() == 0) return damaged("a script returned nothing");
+    if (answer->outcome() != "doubt" && answer->outcome() != "other") return answer;
+    const Result<Record> record = read(until);
+    if (!record) return std::unexpected(record.error());
+    if (auto doubt = doubt_of(*record, url()); doubt && answer->outcome() == "doubt")
+      return std::unexpected(*std::move(doubt));
+  }
+}
+
+// ---- the record
+
+Result<void> Database::open(const StoreOptions& options,
+                            const std::function<void(std::string_view json)>& found) {
+  const SteadyTime until = std::min(options.until, time_now() + deadline_);
+  first_definition_ = options.first_definition;
+  const Result<Record> record = find_or_make(options, until);
+  first_definition_.clear();
+  if (!record) return std::unexpected(record.error());
+  if (record->schema > kSchemaVersion)
+    return fail(Code::kFailedPrecondition,
+                url() + " has schema version " + std::to_string(record->schema) +
+                    ", and this idmint knows versions up to " + std::to_string(kSchemaVersion) +
+                    "; it was left as it is: use a newer idmint");
+  if (record->schema != kSchemaVersion || record->id == Uuid{})
+    return damaged(std::string(kStoreKey) + " says schema version " +
+                   std::to_string(record->schema) + " and id " + record->id.to_string());
+  id_ = record->id;
+  opened_ = true;
+  if (const std::optional<std::string>& json = record->definition; json) found(*json);
+  return {};
+}
+
+Result<Record> Database::find_or_make(const StoreOptions& options, SteadyTime until) {
+  const Result<std::optional<Record>> found = sessions_.run(until, "open", [](Session& session) {
+    return std::expected<std::optional<Record>, Failure>(session.record);
+  });
+  if (!found) return std::unexpected(found.error());
+  if (const std::optional<Record>& record = *found; record) return *record;
+  if (!options.create || access_ == Access::kReadOnly)
+    return fail(Code::kNotFound, "no store in " + url() + "; name the database of one, or make one",
+                {Remedy::kCreateStore, url()});
+  return make(until);
+}
+
+// Of two that come here at once, one makes the store, and the other finds it made.
+Result<Record> Database::make(SteadyTime until) {
+  const Values values = values_of(draw_store_id(entropy_));
+  return sessions_.run(
+      until, "make a store in", [&](Session& session) -> std::expected<Record, Failure> {
+        const auto made = session.connection->run(kMakeStore, values, until);
+        if (!made) return std::unexpected(made.error());
+        if (made->outcome() == "parts")
+          return std::unexpected(
+              Failure{.error = damaged("it has counters or definitions, and the key " +
+                                       std::string(kStoreKey) + " is missing")
+                                   .error()});
+        auto record = read_record(*session.connection, "", until);
+        if (!record) return std::unexpected(std::move(record.error()));
+        if (*record) return **std::move(record);
+        return std::unexpected(*refused_record(std::nullopt));
+      });
+}
+
+Result<Record> Database::read(SteadyTime until) {
+  return sessions_.run(until, "read", [&](Session& session) -> std::expected<Record, Failure> {
+    auto record = read_record(*session.connection, "", until);
+    if (!record) return std::unexpected(std::move(record.error()));
+    if (auto failure = refused_record(*record)) return std::unexpected(*std::move(failure));
+    return **std::move(record);
+  });
+}
+
+std::optional<Error> Database::doubt() {
+  const Result<SteadyTime> until = enter_to_read();
+  if (!until) return until.error();
+  const Result<Record> record = read(*until);
+  if (!record) return record.error();
+  return doubt_of(*record, url());
+}
+
+Result<void> Database::settle() {
+  const Result<SteadyTime> until = enter();
+  if (!until) return std::unexpected(until.error());
+  const Result<Record> record = read(*until);
+  if (!record) return std::unexpected(record.error());
+  if (!doubt_of(*record, url())) return {};
+  const Result<Answer> done = run(kSettle, {}, *until, "settle");
+  if (!done) return std::unexpected(done.error());
+  return {};
+}
+
+}  // namespace idmint::stores::redis

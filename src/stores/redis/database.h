@@ -1,0 +1,87 @@
+// The database of a store: its connections, and scripts that are run by one of them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "idmint/clock.h"
+#include "idmint/entropy.h"
+#include "idmint/result.h"
+#include "idmint/store.h"
+#include "stores/redis/address.h"
+#include "stores/redis/connection.h"
+#include "stores/redis/record.h"
+#include "stores/sessions.h"
+
+namespace idmint::stores::redis {
+
+using std::chrono::milliseconds;
+
+// What the tables of one store share. Any thread may call any method at any time.
+class Database {
+ public:
+  Database(Address address, milliseconds deadline, Access access, Entropy& entropy);
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // Finds or makes the store, before anything else. Errors as Store::open(). `found` is given the
+  // text of options.first_definition, if that is there.
+  Result<void> open(const StoreOptions& options,
+                    const std::function<void(std::string_view json)>& found);
+
+  [[nodiscard]] const Uuid& id() const noexcept { return id_; }
+  [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
+  [[nodiscard]] milliseconds deadline() const noexcept { return deadline_; }
+  [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
+
+  // When a call that begins now must have answered; at the latest at `by`. kFailedPrecondition: in
+  // a child of fork(). enter() also: kPermissionDenied, where the store was opened to read.
+  [[nodiscard]] Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const;
+  [[nodiscard]] Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const;
+
+  // Runs the script, again where it changed nothing and another attempt may succeed. `doing`: for
+  // messages, such as "read". `values` follow the id of the store, which is ARGV[1].
+  Result<Answer> run(const Script& script, const Values& values, SteadyTime until,
+                     std::string_view doing);
+
+  // As Store::doubt() and Store::settle().
+  std::optional<Error> doubt();
+  Result<void> settle();
+
+  // kDataLoss, with what is wrong and what to do.
+  [[nodiscard]] std::unexpected<Error> damaged(const std::string& why) const;
+
+ private:
+  struct Session {
+    std::unique_ptr<Connection> connection;
+    std::optional<Record> record;  // as it was when it connected
+
+    [[nodiscard]] bool is_usable() { return connection->is_usable(); }
+    void abandon() noexcept {}  // closing it tells the server nothing
+  };
+
+  std::expected<Session, Failure> connect(std::size_t server, SteadyTime until);
+  Result<Record> find_or_make(const StoreOptions& options, SteadyTime until);
+  Result<Record> make(SteadyTime until);
+  Result<Record> read(SteadyTime until);
+  [[nodiscard]] std::optional<Failure> refused_record(const std::optional<Record>& record) const;
+
+  const Address address_;
+  const milliseconds deadline_;
+  const Access access_;
+  Entropy& entropy_;
+  // Written while the store is opened only.
+  Uuid id_{};
+  bool opened_ = false;
+  std::string first_definition_{};
+
+  Sessions<Session> sessions_;
+};
+
+}  // namespace idmint::stores::redis

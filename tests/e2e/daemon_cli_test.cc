@@ -1,0 +1,77 @@
+// The command line of idmintd, and what it says of its settings.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/e2e/cli.h"
+
+namespace idmint::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+using DaemonCli = Cli;
+
+TEST_F(DaemonCli, ACheckFailsWhereNoStoreCanBeMade) {
+  const Ended refused = run("idmintd --check --store sqlite:none/x.db");
+  EXPECT_EQ(refused.status, 3);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_EQ(refused.err,
+            "idmintd: --store: no folder ./none to hold ./none/x.db; make it first, or give the "
+            "path of a "
+            "store\n");
+  const Ended empty = run("mkdir none; idmintd --check --store sqlite:none/x.db");
+  EXPECT_EQ(empty.status, 0) << "it may be made later";
+  EXPECT_THAT(empty.err, HasSubstr("no sequences yet: no store at ./none/x.db"));
+}
+
+TEST_F(DaemonCli, AStoreThatIsRefusedIsNamedWhereItStands) {
+  const Ended unset =
+      run("printf 'drain_seconds = 5\\nstore = \"env:NOPE\"\\n' >a.toml; idmintd --check --config "
+          "a.toml");
+  EXPECT_EQ(unset.status, 3);
+  EXPECT_EQ(unset.err, "idmintd: a.toml: line 2: store: the variable NOPE is not set\n");
+  EXPECT_THAT(
+      run("printf '[stores]\\neu = \"frob:x\"\\n' >b.toml; idmintd --check --config b.toml").err,
+      StartsWith("idmintd: b.toml: line 2: stores.eu: "));
+  EXPECT_THAT(run("IDMINT_STORE=env:NOPE idmintd --check").err,
+              StartsWith("idmintd: IDMINT_STORE: the variable NOPE "));
+  EXPECT_THAT(run("idmintd --check --store eu=env:NOPE").err,
+              StartsWith("idmintd: --store: the variable NOPE "));
+  EXPECT_THAT(run("IDMINT_ALSO=frob:x idmintd --check --store memory:").err,
+              StartsWith("idmintd: IDMINT_ALSO: frob:x is not the URL of a store"));
+}
+
+TEST_F(DaemonCli, WrongUsage) {
+  const std::string listen =
+      "did you mean --redis ADDRESS:PORT or --http ADDRESS:PORT? See idmintd --help\n";
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"--port 7379", "idmintd: there is no option \"--port\": " + listen},
+      {"--listen=0.0.0.0:7379", "idmintd: there is no option \"--listen\": " + listen},
+      {"-c x.toml",
+       "idmintd: there is no option \"-c\": did you mean --config FILE? See idmintd --help\n"},
+      {"--stroe memory:",
+       "idmintd: there is no option \"--stroe\": did you mean --store? See idmintd --help\n"},
+      {"--frob", "idmintd: there is no option \"--frob\": see idmintd --help\n"},
+      {"--redis", "idmintd: --redis is missing its address: see idmintd --help\n"},
+      {"frob", "idmintd: \"frob\" is one word too many: idmintd: see idmintd --help\n"},
+      {"token", "idmintd: NAME is missing: token NAME: see idmintd token --help\n"},
+      {"token web next",
+       "idmintd: \"next\" is one word too many: token NAME: see idmintd token --help\n"},
+      {"--check token web --alow x",
+       "idmintd: there is no option \"--alow\": did you mean --allow? See idmintd token --help\n"},
+      {"mongodb://u:secret@host",
+       "idmintd: there is a URL where none is taken: see idmintd --help\n"}};
+  for (const auto& [words, said] : rows) {
+    const Ended ended = run("idmintd " + words);
+    EXPECT_EQ(ended.status, 2) << words;
+    EXPECT_EQ(ended.err, said) << words;
+  }
+}
+
+}  // namespace
+}  // namespace idmint::e2e
