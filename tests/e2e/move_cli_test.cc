@@ -16,12 +16,16 @@
 #include "idmint/mint.h"
 #include "idmint/source.h"
 #include "tests/e2e/cli.h"
-#if defined(IDMINT_MOVE_MARIADB)
+#if defined(IDMINT_MOVE_ETCD)
+#include "tests/servers/etcd.h"
+#elif defined(IDMINT_MOVE_MARIADB)
 #include "tests/servers/mariadb.h"
 #elif defined(IDMINT_MOVE_MONGODB)
 #include "tests/servers/mongo.h"
 #elif defined(IDMINT_MOVE_POSTGRESQL)
 #include "tests/servers/postgresql.h"
+#elif defined(IDMINT_MOVE_REDIS)
+#include "tests/servers/redis.h"
 #endif
 
 namespace idmint::e2e {
@@ -35,12 +39,16 @@ class MoveCli : public Cli {
   std::string from() { return "sqlite:" + (folder_ / "old.db").string(); }
   // The other store; each name is another one.
   std::string to(const std::string& name) {
-#if defined(IDMINT_MOVE_MARIADB)
+#if defined(IDMINT_MOVE_ETCD)
+    return servers::etcd_cluster().url(name);
+#elif defined(IDMINT_MOVE_MARIADB)
     return servers::mariadb_server().database(name);
 #elif defined(IDMINT_MOVE_MONGODB)
     return servers::mongo_set().url(name);
 #elif defined(IDMINT_MOVE_POSTGRESQL)
     return servers::postgresql_server().database(name);
+#elif defined(IDMINT_MOVE_REDIS)
+    return servers::redis_server().database(name);
 #else
     return "sqlite:" + (folder_ / name).string() + ".db";
 #endif
