@@ -30,7 +30,8 @@
 
 namespace idmint {
 
-// ---- values that are in use already, in a collection: what a sequence is to be raised past
+// ---- values that are in use already, in a collection or a table: what a sequence is to be raised
+// past
 
 // The form and the range of a sequence's definition: texts of this form are read as its values.
 struct ExistingForm {
@@ -44,11 +45,15 @@ class IDMINT_EXPORT ExistingValues {
  public:
   // The field `field` of the documents in `collection` ("DATABASE.COLLECTION"), on the servers of
   // `url`, whose path need not be a store. Values are int32, int64, doubles (truncated) and texts
-  // as `form` prints them; other types are ignored. An index on the field makes it fast. `deadline`
-  // limits each call. Errors, besides kUnavailable and kPermissionDenied as for largest():
+  // as `form` prints them; other types are ignored. Or the column `field` of the table
+  // `collection`, in the database that `url` names: in PostgreSQL "TABLE" (of the schema public) or
+  // "SCHEMA.TABLE", in MariaDB "TABLE". An index on it makes it fast; without one all of it is
+  // read. `deadline` limits each call. Errors, besides kUnavailable and kPermissionDenied as for
+  // largest():
   // - kInvalidArgument: the URL or a name is not valid.
   // - kNotFound: the collection does not exist, or it has documents but none with the field. An
-  //   empty collection is fine.
+  //   empty collection is fine. There is no such table or column.
+  // - kFailedPrecondition: a column of a type that holds neither numbers nor texts.
   [[nodiscard]] static Result<std::unique_ptr<ExistingValues>> open(
       std::string_view url, std::string_view collection, std::string_view field,
       const ExistingForm& form, std::chrono::milliseconds deadline = std::chrono::seconds{5});

@@ -100,10 +100,12 @@ void add_create(CLI::App& command) {
                   "takes)")
       ->type_name("N");
   command
-      .add_option("--adopt", sequence.adopt,
-                  "mongodb: take from documents that other programs count in: counter, counters, "
-                  "ids:NAME, or COLLECTION/ID:next=FIELD (last=FIELD: it holds the value before)")
-      ->type_name("DOC");
+      .add_option(
+          "--adopt", sequence.adopt,
+          "Take from what other programs count in. mongodb: counter, counters, ids:NAME, or "
+          "COLLECTION/ID:next=FIELD (last=FIELD: it holds the value before); postgresql, "
+          "mysql: row:TABLE/KEY=VALUE:next=COLUMN; postgresql: sequence:NAME; mysql: tickets")
+      ->type_name("RECORD");
   command.add_flag("--validator", sequence.validator,
                    "Of --adopt: MongoDB refuses what would pass the last value, whoever writes it");
   add_numbers(command);
@@ -259,10 +261,14 @@ in order (counter, cached) from 1 on. More than 18 digits want a --max. In
 another encoding all have the width of the last value, or --width N. What is
 given here is kept in the store, for every process.
 
-With --adopt the next value stays where programs with MongoDB's classic recipes
-keep it, and they and idmint take from it side by side. What is missing is made,
-what is there keeps its value. counter: uniqueIdentifierCounter, COUNT;
-counters: 1000 of them with a MAX_VALUE each, 12 digits; ids:NAME: ids, index.
+With --adopt the next value stays where other programs keep it, and they and
+idmint take from it side by side. What is there keeps its value. Documents of
+MongoDB's classic recipes are made if they are missing: counter is COUNT in
+uniqueIdentifierCounter, counters is 1000 of them with a MAX_VALUE each, 12
+digits, and ids:NAME is index in ids.
+In PostgreSQL and MariaDB it is a row, in which a column holds the next value or
+the last one (row:...), a sequence, also of a serial or identity column
+(sequence:orders_id_seq), or Flickr's Tickets64 (tickets). These must be there.
 
 Examples:
   $ idmint create orders --start 1000

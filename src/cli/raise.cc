@@ -51,6 +51,7 @@ struct RaiseOptions {
   std::string past_from;        // the URL of a store
   std::string from_collection;  // DATABASE.COLLECTION:FIELD
   std::string from_field;       // its field; empty: part of from_collection
+  std::string from_table;       // TABLE.COLUMN
   std::string uri;              // the URL of its servers; empty: the store's
   bool all = false;
   bool moved = false;
@@ -91,9 +92,12 @@ void add_raise(CLI::App& command) {
       ->needs(collection)
       ->type_name("F");
   command
+      .add_option("--from-table", raise_options.from_table,
+                  "Past the largest that is in this column of PostgreSQL or MariaDB, TABLE.COLUMN")
+      ->type_name("T");
+  command
       .add_option("--uri", raise_options.uri,
-                  "The collection's servers, mongodb://... (the store's)")
-      ->needs(collection)
+                  "The servers of the collection or the table (the store's)")
       ->type_name("URL");
   command.add_flag("--dry-run", raise_options.dry_run,
                    "Say what would be passed over, and change nothing");
@@ -129,27 +133,42 @@ Result<void> confirm_raise(
        .otherwise = why + " (" + what + "); add --yes to raise it, or --dry-run to look"});
 }
 
-// Raises past the values in a collection.
-Result<RaiseOne> past_collection(Mint& mint) {
+// Where values are in use: a collection and a field of it, or a table and a column.
+struct InUse {
+  std::string collection;
+  std::string field;
+};
+
+Result<InUse> in_use_in(const RaiseOptions& given) {
+  if (!given.from_table.empty()) {
+    const std::string& where = given.from_table;
+    const std::size_t dot = where.rfind('.');
+    if (dot == std::string::npos)
+      return refuse("--from-table is \"" + shortened(where) +
+                    "\": give TABLE.COLUMN, such as orders.number, or SCHEMA.TABLE.COLUMN");
+    return InUse{where.substr(0, dot), where.substr(dot + 1)};
+  }
+  const std::string& where = given.from_collection;
+  if (!given.from_field.empty()) return InUse{where, given.from_field};
+  const std::size_t colon = where.find(':');
+  if (colon == std::string::npos || colon != where.rfind(':'))
+    return refuse("--from-collection is \"" + shortened(where) +
+                  "\": give DATABASE.COLLECTION:FIELD, such as app.orders:number, or, where a "
+                  "name has a colon in it, DATABASE.COLLECTION and the field with --field");
+  return InUse{where.substr(0, colon), where.substr(colon + 1)};
+}
+
+// Raises past the values there.
+Result<RaiseOne> past_those_in_use(Mint& mint) {
   const RaiseOptions& given = raise_options;
   Result<SequenceStatus> status = mint.peek(given.name);
   if (!status) return std::unexpected(status.error());
-  const std::string& where = given.from_collection;
-  std::string collection = where;
-  std::string field = given.from_field;
-  if (field.empty()) {
-    const std::size_t colon = where.find(':');
-    if (colon == std::string::npos || colon != where.rfind(':'))
-      return refuse("--from-collection is \"" + shortened(where) +
-                    "\": give DATABASE.COLLECTION:FIELD, such as app.orders:number, or, where a "
-                    "name has a colon in it, DATABASE.COLLECTION and the field with --field");
-    collection = where.substr(0, colon);
-    field = where.substr(colon + 1);
-  }
-  return [&mint, definition = std::move(status->definition), collection, field,
+  Result<InUse> place = in_use_in(given);
+  if (!place) return std::unexpected(std::move(place.error()));
+  return [&mint, definition = std::move(status->definition), place = *std::move(place),
           url = given.uri.empty() ? store_given() : given.uri](RaiseMode mode) {
-    return raise_past_field(mint, definition, url, collection, field, std::chrono::seconds{5},
-                            mode);
+    return raise_past_field(mint, definition, url, place.collection, place.field,
+                            std::chrono::seconds{5}, mode);
   };
 }
 
@@ -215,6 +234,7 @@ Result<std::string_view> way_of(const RaiseOptions& given) {
                            Way{"--past-each", !given.past_each.empty(), true, false},
                            Way{"--past-from", !given.past_from.empty(), true, true},
                            Way{"--from-collection", !given.from_collection.empty(), true, false},
+                           Way{"--from-table", !given.from_table.empty(), true, false},
                            Way{"--moved", given.moved, false, true}};
   const Way* chosen = nullptr;
   for (const Way& way : ways) {
@@ -227,12 +247,15 @@ Result<std::string_view> way_of(const RaiseOptions& given) {
   if (chosen == nullptr)
     return refuse(given.all ? "past what? Give --past-from URL of the newer store, --past N, or "
                               "--moved where nothing was handed out since"
-                            : "past what? Give --past N, --past-each V,V, --past-from URL or "
-                              "--from-collection DATABASE.COLLECTION:FIELD");
+                            : "past what? Give --past N, --past-each V,V, --past-from URL, "
+                              "--from-collection DATABASE.COLLECTION:FIELD or --from-table "
+                              "TABLE.COLUMN");
   if (given.all && !chosen->all)
     return refuse(std::string(chosen->option) + " is for one sequence: leave --all out");
   if (!given.all && !chosen->one)
     return refuse(std::string(chosen->option) + " is for a whole store: add --all");
+  if (!given.uri.empty() && !chosen->option.starts_with("--from-"))
+    return refuse("--uri is for --from-collection and --from-table: leave it out");
   return chosen->option;
 }
 
@@ -260,7 +283,7 @@ Result<void> raise_one(Context& context, std::string_view way) {
     from = *std::move(opened);
     raise = [&](RaiseMode mode) { return mint.raise(name, *from, mode); };
   } else {
-    Result<RaiseOne> made = past_collection(mint);
+    Result<RaiseOne> made = past_those_in_use(mint);
     if (!made) return std::unexpected(made.error());
     raise = *std::move(made);
   }
@@ -502,7 +525,9 @@ It asks before it passes over more than a tenth of the values that are left.
 integers, and texts as the sequence prints them where all have one width. Each
 block of a striped sequence is raised past the largest value within it. What is
 written meanwhile may be missed: raise when the programs that write there have
-stopped, or mint from idmint.
+stopped, or mint from idmint. --from-table shop.orders.number does the same with
+a column of PostgreSQL (schema, table and column) or MariaDB (table and column).
+Without an index on the column the whole table is read, for 5 s at most.
 
 --all is for a store that holds less than it handed out, and so gives no value:
 a copy, a restored backup, a file whose log is gone. With nobody minting,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "idmint/definition.h"
 #include "idmint/store.h"
@@ -23,14 +24,22 @@ class CounterRounds final : public Rounds {
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                  SteadyTime until) override {
     if (lost_) return std::unexpected(*lost_);
-    Result<Range> values = believed_advance(store_, definition_.name, known_, count, take, until,
-                                            definition_.name, tally_);
-    if (!values) {
-      if (values.error().code == Code::kDataLoss) lost_ = std::make_unique<Error>(values.error());
-      return std::unexpected(std::move(values).error());
+    values_.clear();
+    for (std::int64_t missing = count; missing > 0;) {
+      Result<Range> values = believed_advance(store_, definition_.name, known_, missing, take,
+                                              until, definition_.name, tally_);
+      if (!values) {
+        if (values.error().code == Code::kDataLoss) lost_ = std::make_unique<Error>(values.error());
+        if (values.error().code == Code::kOutOfRange && !values_.empty()) break;
+        tally_.add_waste(count - missing);
+        return std::unexpected(std::move(values).error());
+      }
+      values_.push_back(*values);
+      missing -= values->count;
+      // Fewer than are left, where other programs take from the record at the same time.
+      if (known_.floor > known_.bounds.last) break;
     }
-    values_ = *values;
-    return std::span(&values_, 1);
+    return values_;
   }
 
   [[nodiscard]] Error refusal(std::uint64_t count) const override {
@@ -42,7 +51,7 @@ class CounterRounds final : public Rounds {
   const SequenceDefinition definition_;
   KnownCounter known_;
   std::unique_ptr<const Error> lost_;  // not null: the answer to every call from now on
-  Range values_;
+  std::vector<Range> values_;
 };
 
 }  // namespace idmint

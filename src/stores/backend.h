@@ -35,7 +35,7 @@ struct Backend {
   std::string_view other_scheme{};  // another scheme of its URLs
   Result<std::unique_ptr<Store>> (*open)(std::string_view url, const StoreOptions& options,
                                          Entropy& entropy);
-  // For a kind with documents.
+  // For a kind in whose database other programs have values.
   Result<std::unique_ptr<ExistingValues>> (*existing_values)(
       std::string_view url, std::string_view collection, std::string_view field,
       const ExistingForm& form, std::chrono::milliseconds deadline) = nullptr;

@@ -119,10 +119,11 @@ Result<std::unique_ptr<ExistingValues>> ExistingValues::open(std::string_view ur
   const stores::Backend* const backend = backend_of(url);
   if (backend == nullptr) return std::unexpected(no_such_store(url));
   if (backend->existing_values == nullptr) {
-    return std::unexpected(Error{Code::kInvalidArgument,
-                                 "a collection is in MongoDB, and this is the URL of another kind "
-                                 "of store; say where the collection is",
-                                 {.remedy = Remedy::kSetOption, .values = {"uri"}}});
+    return std::unexpected(
+        Error{Code::kInvalidArgument,
+              "values in use are read from MongoDB, PostgreSQL or MariaDB, and this is the "
+              "URL of another kind of store; say where they are",
+              {.remedy = Remedy::kSetOption, .values = {"uri"}}});
   }
   return backend->existing_values(url, collection, field, form, deadline);
 }

@@ -41,6 +41,31 @@ TEST_F(Cli, EveryStrategyButGaplessWorksOverMariadb) {
   EXPECT_EQ(run(store + "idmint next orders").status, 5);
 }
 
+TEST_F(Cli, WhatOthersCountInMariadbIsAdoptedAndPassed) {
+  const MariadbServer server;
+  const std::string store = "export IDMINT_STORE='" + server.database("shop") + "'\n";
+  server.run(
+      "CREATE TABLE counters (name varchar(20) PRIMARY KEY, n bigint NOT NULL);"
+      "INSERT INTO counters VALUES ('orders', 1000);"
+      "CREATE TABLE Tickets64 (id bigint unsigned NOT NULL auto_increment,"
+      " stub char(1) NOT NULL default '', PRIMARY KEY (id), UNIQUE KEY stub (stub))",
+      "shop");
+  const std::string ticket = "REPLACE INTO Tickets64 (stub) VALUES ('a'); SELECT LAST_INSERT_ID()";
+  EXPECT_EQ(server.run(ticket, "shop"), "1");
+  output(store + "idmint create orders --adopt row:counters/name=orders:last=n");
+  EXPECT_EQ(output(store + "idmint next orders -n 2"), "1001\n1002\n");
+  output(store + "idmint create photos --adopt tickets");
+  EXPECT_EQ(output(store + "idmint next photos -n 3"), "2\n3\n4\n");
+  EXPECT_EQ(server.run(ticket, "shop"), "5");
+  EXPECT_EQ(server.run("SELECT COUNT(*) FROM Tickets64", "shop"), "1");
+  EXPECT_THAT(output(store + "idmint peek photos"), HasSubstr("tickets:Tickets64/stub=a:last=id"));
+  EXPECT_THAT(output(store + "idmint list --toml | tee a.toml; idmint apply a.toml"),
+              HasSubstr("was there  photos"));
+  output(store + "idmint create bolts; idmint raise bolts --from-table counters.n --yes");
+  EXPECT_EQ(output(store + "idmint next bolts"), "1003\n");
+  EXPECT_EQ(run(store + "idmint raise bolts --from-table none.n").status, 3);
+}
+
 TEST_F(Cli, LibmariadbIsLoadedOnlyWhenAUrlAsksForIt) {
   const MariadbServer server;
   output("idmint create orders --store '" + server.database("ids") + "'");

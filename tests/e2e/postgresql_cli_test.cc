@@ -40,6 +40,43 @@ TEST_F(Cli, EveryStrategyButGaplessWorksOverPostgresql) {
   EXPECT_EQ(run(store + "idmint next orders").status, 5);
 }
 
+TEST_F(Cli, WhatOthersCountInPostgresqlIsAdoptedAndPassed) {
+  const PostgresqlServer server;
+  const std::string store = "export IDMINT_STORE='" + server.database("shop") + "'\n";
+  server.run(
+      "CREATE TABLE counters (name text PRIMARY KEY, n bigint NOT NULL);"
+      "INSERT INTO counters VALUES ('orders', 1000);"
+      "CREATE TABLE parts (id serial PRIMARY KEY, number integer);"
+      "INSERT INTO parts (number) VALUES (70), (80), (75)",
+      "shop");
+  output(store + "idmint create orders --adopt row:counters/name=orders:next=n");
+  EXPECT_EQ(output(store + "idmint next orders -n 2"), "1000\n1001\n");
+  EXPECT_EQ(server.run("UPDATE counters SET n = n + 1 RETURNING n - 1", "shop"), "1002");
+  EXPECT_EQ(output(store + "idmint next orders"), "1003\n");
+  EXPECT_THAT(output(store + "idmint peek orders"),
+              HasSubstr("row:public.counters/name=orders:next=n"));
+  const Ended too_far = run(store + "idmint create parts --adopt sequence:parts_id_seq");
+  EXPECT_EQ(too_far.status, 5);
+  EXPECT_THAT(too_far.err, HasSubstr("it counts up to 2147483647"));
+  output(store + "idmint create parts --adopt sequence:parts_id_seq --max 2147483647");
+  EXPECT_EQ(output(store + "idmint next parts -n 2"), "4\n5\n");
+  EXPECT_EQ(server.run("INSERT INTO parts (number) VALUES (9) RETURNING id", "shop"), "6");
+  EXPECT_THAT(output(store + "idmint list --toml | tee a.toml; idmint apply a.toml"),
+              HasSubstr("was there  parts"));
+  EXPECT_EQ(run(store + "idmint create bad --adopt counter").status, 2);
+
+  output(store + "idmint create bolts; idmint raise bolts --from-table parts.number --yes");
+  EXPECT_EQ(output(store + "idmint next bolts"), "81\n");
+  server.run("INSERT INTO parts (number) VALUES (500)", "shop");
+  output("idmint create local && idmint raise local --from-table public.parts.number --uri '" +
+         server.url("shop") + "'");
+  EXPECT_EQ(output("idmint next local"), "501\n");
+  EXPECT_EQ(run("idmint raise local --from-table parts.number").status, 2) << "not in a file";
+  EXPECT_EQ(run(store + "idmint raise bolts --from-table parts").status, 2);
+  EXPECT_EQ(run(store + "idmint raise bolts --from-table parts.none").status, 3);
+  EXPECT_EQ(run(store + "idmint raise bolts --past 600 --uri sqlite:x.db").status, 2);
+}
+
 TEST_F(Cli, LibpqIsLoadedOnlyWhenAUrlAsksForIt) {
   const PostgresqlServer server;
   output("idmint create orders --store '" + server.database("ids") + "'");

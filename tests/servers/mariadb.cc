@@ -64,26 +64,34 @@ std::string MariadbServer::database(const std::string& name) const {
   return url(name);
 }
 
-std::string MariadbServer::ask(const std::string& sql, const std::string& database) const {
-  const std::unique_ptr<MYSQL, void (*)(MYSQL*)> connection(mysql_init(nullptr), mysql_close);
+MariadbServer::Asking MariadbServer::connected(const std::string& database) const {
+  const std::shared_ptr<MYSQL> connection(mysql_init(nullptr), mysql_close);
   const unsigned protocol = MYSQL_PROTOCOL_TCP;
   mysql_options(connection.get(), MYSQL_OPT_PROTOCOL, &protocol);
-  const auto failed = [&] { return std::string("ERROR: ") + mysql_error(connection.get()); };
+  const auto failed = [connection] {
+    return std::string("ERROR: ") + mysql_error(connection.get());
+  };
   if (mysql_real_connect(connection.get(), "127.0.0.1", "root", "",
                          database.empty() ? nullptr : database.c_str(),
                          static_cast<unsigned>(port_), nullptr, CLIENT_MULTI_STATEMENTS) == nullptr)
-    return failed();
-  if (mysql_real_query(connection.get(), sql.data(), sql.size()) != 0) return failed();
-  std::string first;
-  for (int more = 0; more == 0; more = mysql_next_result(connection.get())) {
-    first.clear();
-    const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> result(
-        mysql_store_result(connection.get()), mysql_free_result);
-    if (result == nullptr) continue;
-    if (const MYSQL_ROW row = mysql_fetch_row(result.get()); row != nullptr && row[0] != nullptr)
-      first = row[0];
-  }
-  return mysql_errno(connection.get()) != 0 ? failed() : first;
+    return [why = failed()](const std::string&) { return why; };
+  return [connection, failed](const std::string& sql) {
+    if (mysql_real_query(connection.get(), sql.data(), sql.size()) != 0) return failed();
+    std::string first;
+    for (int more = 0; more == 0; more = mysql_next_result(connection.get())) {
+      first.clear();
+      const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> result(
+          mysql_store_result(connection.get()), mysql_free_result);
+      if (result == nullptr) continue;
+      if (const MYSQL_ROW row = mysql_fetch_row(result.get()); row != nullptr && row[0] != nullptr)
+        first = row[0];
+    }
+    return mysql_errno(connection.get()) != 0 ? failed() : first;
+  };
+}
+
+std::string MariadbServer::ask(const std::string& sql, const std::string& database) const {
+  return connected(database)(sql);
 }
 
 std::string MariadbServer::run(const std::string& sql, const std::string& database) const {

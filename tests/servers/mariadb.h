@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ class MariadbServer {
   // The first value that the last of the statements returns, as text; otherwise "ERROR: ..." where
   // one failed.
   [[nodiscard]] std::string ask(const std::string& sql, const std::string& database = "") const;
+  // As ask(), by one connection, which stays open as long as the function is there.
+  using Asking = std::function<std::string(const std::string& sql)>;
+  [[nodiscard]] Asking connected(const std::string& database) const;
   // As ask(); aborts where one failed.
   std::string run(const std::string& sql, const std::string& database = "") const;
 

@@ -45,16 +45,23 @@ char state_of(pid_t pid) {
 
 }  // namespace
 
+Asking connected_postgresql(const std::string& url) {
+  const std::shared_ptr<PGconn> connection(PQconnectdb(url.c_str()), PQfinish);
+  return [connection](const std::string& sql) -> std::string {
+    if (PQstatus(connection.get()) != CONNECTION_OK)
+      return std::string("ERROR: ") + PQerrorMessage(connection.get());
+    const std::unique_ptr<PGresult, void (*)(PGresult*)> result(
+        PQexec(connection.get(), sql.c_str()), PQclear);
+    const ExecStatusType status = PQresultStatus(result.get());
+    if (status == PGRES_COMMAND_OK) return "";
+    if (status != PGRES_TUPLES_OK)
+      return std::string("ERROR: ") + PQresultErrorMessage(result.get());
+    return PQntuples(result.get()) == 0 ? "" : PQgetvalue(result.get(), 0, 0);
+  };
+}
+
 std::string ask_postgresql(const std::string& url, const std::string& sql) {
-  const std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdb(url.c_str()), PQfinish);
-  if (PQstatus(connection.get()) != CONNECTION_OK)
-    return std::string("ERROR: ") + PQerrorMessage(connection.get());
-  const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection.get(), sql.c_str()),
-                                                              PQclear);
-  const ExecStatusType status = PQresultStatus(result.get());
-  if (status == PGRES_COMMAND_OK) return "";
-  if (status != PGRES_TUPLES_OK) return std::string("ERROR: ") + PQresultErrorMessage(result.get());
-  return PQntuples(result.get()) == 0 ? "" : PQgetvalue(result.get(), 0, 0);
+  return connected_postgresql(url)(sql);
 }
 
 PostgresqlServer::PostgresqlServer(const std::vector<std::string>& settings) {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,10 @@ class PostgresqlServer {
 // One for all tests of a program, started when first asked for.
 PostgresqlServer& postgresql_server();
 
-// As PostgresqlServer::ask(), of any server.
+// As PostgresqlServer::ask(), of any server. The first by one connection, which stays open as long
+// as the function is there.
+using Asking = std::function<std::string(const std::string& sql)>;
+[[nodiscard]] Asking connected_postgresql(const std::string& url);
 [[nodiscard]] std::string ask_postgresql(const std::string& url, const std::string& sql);
 
 }  // namespace idmint::servers

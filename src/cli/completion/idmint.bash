@@ -24,14 +24,14 @@ _idmint() {
     words="sqlite: mongodb: postgresql: mysql: redis: etcd: env: file:"
   elif [[ $previous == --store || $command/$previous == raise/--uri || $command/$previous == raise/--past-from ]]; then
     words="sqlite: mongodb: postgresql: mysql: redis: etcd: memory: env: file:"
-  elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --workers || $previous == --from-collection ]]; then
+  elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --workers || $previous == --from-collection || $previous == --from-table ]]; then
     words=""
   elif [[ $previous == --strategy ]]; then
     words="counter striped interleaved cached random permuted gapless"
   elif [[ $previous == --kind ]]; then
     words="sequence pool"
   elif [[ $previous == --adopt ]]; then
-    words="counter counters ids:"
+    words="counter counters ids: row: sequence: tickets"
   elif [[ $previous == --worker ]]; then
     words="env: ordinal address mac random"
   elif [[ $previous == --node ]]; then
@@ -68,7 +68,7 @@ _idmint() {
     case $command in
       next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --numbers --over --store --also" ;;
       create) words+=" --kind --layout --workers --strategy --start --max --stride --offset --over --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --numbers --store" ;;
-      raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --uri --dry-run --yes --numbers --over --store" ;;
+      raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --from-table --uri --dry-run --yes --numbers --over --store" ;;
       alter) words+=" --max --numbers --over --store" ;;
       retire) words+=" --yes --numbers --over --store" ;;
       move) words+=" --from --to --dry-run --yes --numbers" ;;

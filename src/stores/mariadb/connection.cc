@@ -248,7 +248,9 @@ std::expected<Rows, Failure> Connection::rows_of(MYSQL_STMT* statement, Kind kin
     return std::unexpected(failed(kind, mysql_stmt_errno(statement), mysql_stmt_error(statement)));
   };
   const std::size_t width = mysql_stmt_field_count(statement);
-  if (width == 0) return Rows(static_cast<std::int64_t>(mysql_stmt_affected_rows(statement)));
+  if (width == 0)
+    return Rows(static_cast<std::int64_t>(mysql_stmt_affected_rows(statement)),
+                static_cast<std::int64_t>(mysql_stmt_insert_id(statement)));
   int refused = 0;
   const bool in_time = finish(
       until, [&] { return mysql_stmt_store_result_start(&refused, statement); },

@@ -35,6 +35,7 @@ namespace idmint::stores::mariadb {
   F(mysql_stmt_field_count)       \
   F(mysql_stmt_free_result)       \
   F(mysql_stmt_init)              \
+  F(mysql_stmt_insert_id)         \
   F(mysql_stmt_prepare_cont)      \
   F(mysql_stmt_prepare_start)     \
   F(mysql_stmt_store_result_cont) \

@@ -71,6 +71,7 @@ constexpr std::array kMakeTables = {
   taken_from bigint NOT NULL,
   granted tinyint NOT NULL,
   closed tinyint NOT NULL,
+  adopted varbinary(1000) NOT NULL,
   CHECK (0 <= first AND 1 <= stride AND first <= next AND next <= last + stride),
   CHECK ((next - first) % stride = 0)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC)",
@@ -112,7 +113,8 @@ Values Engine::records(std::span<const NewCounter> counters) {
     const CounterBounds& bounds = counter.bounds;
     if (list.size() > 1) list += ',';
     list += "[\"" + hex(counter.name) + "\"," + std::to_string(bounds.first) + "," +
-            std::to_string(bounds.last) + "," + std::to_string(bounds.stride) + "]";
+            std::to_string(bounds.last) + "," + std::to_string(bounds.stride) + ",\"" +
+            hex(counter.adopted) + "\"]";
   }
   return {Text{list + "]"}};
 }

@@ -6,7 +6,9 @@
 //                       id, schema_version (1)
 //                       server: the server_id of the server that the store is known to be complete
 //                       on
-//   idmint_counters     name, first, last, stride, next, taken_from, granted, closed
+//   idmint_counters     name, first, last, stride, next, taken_from, granted, closed, adopted (the
+//                       text of the record of another program that has the value, see adoption.cc;
+//                       otherwise empty). `next` of an adopted one is not used
 //   idmint_definitions  name, json (to_json)
 //   idmint_spaces       name, closed
 //   idmint_claims       space, number
@@ -52,6 +54,8 @@
 #include "stores/mariadb/connection.h"
 #include "stores/sessions.h"
 #include "stores/spi/counter_store.h"
+#include "stores/sql/adopted_record.h"
+#include "stores/sql/existing_values.h"
 #include "stores/sql/query.h"
 
 namespace idmint::stores::mariadb {
@@ -101,7 +105,12 @@ struct Engine {
   // Names may be long, and max_allowed_packet is what a server takes at once.
   static constexpr std::size_t kAtOnce = 1000;
   static const Query kSettle;
+  static const sql::AdoptionRules kAdoptionRules;
+  static const sql::RecordAdoption kAdoption;
+  static const sql::ColumnStatements kColumnStatements;
 
+  static Value text(std::string_view text) { return Text{std::string(text)}; }
+  static std::int64_t inserted(const Rows& rows) { return rows.inserted(); }
   static Value value(std::int64_t value) { return value; }
   static Value value(const Uuid& id) {
     return std::string(reinterpret_cast<const char*>(id.bytes().data()), id.bytes().size());

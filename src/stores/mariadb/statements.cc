@@ -6,8 +6,9 @@ namespace {
 
 // ---- counters
 
-#define IDMINT_COLUMNS "name, first, last, stride, next, taken_from, granted, closed"
-#define IDMINT_SAME "s.name, s.first, s.last, s.stride, s.next, s.taken_from, s.granted, s.closed"
+#define IDMINT_COLUMNS "name, first, last, stride, next, taken_from, granted, closed, adopted"
+#define IDMINT_SAME \
+  "s.name, s.first, s.last, s.stride, s.next, s.taken_from, s.granted, s.closed, s.adopted"
 #define IDMINT_LEFT(of) "(" of "last - " of "next + " of "stride) DIV " of "stride"
 // The counters of a list of names. They are looked up one by one, and never all read.
 #define IDMINT_NAMED                                                                          \
@@ -21,7 +22,7 @@ constexpr Query kAdvance{
     "advance",
     "INSERT INTO idmint_counters (" IDMINT_COLUMNS ") SELECT " IDMINT_SAME
     " FROM idmint_counters s JOIN idmint_store t ON " IDMINT_TRUSTED
-    " WHERE s.name = $1 AND NOT s.closed AND " IDMINT_LEFT("s.") " >= $3"
+    " WHERE s.name = $1 AND NOT s.closed AND s.adopted = '' AND " IDMINT_LEFT("s.") " >= $3"
     " ON DUPLICATE KEY UPDATE"
     " granted = NOT idmint_counters.closed AND " IDMINT_LEFT("idmint_counters.") " >= $3,"
     " taken_from = idmint_counters.next,"
@@ -36,11 +37,12 @@ constexpr Query kAdvance{
 constexpr Query kRaise{
     "raise",
     IDMINT_CHANGE IDMINT_UPDATE
-    "next = GREATEST(idmint_counters.next, idmint_counters.first"
+    "next = IF(idmint_counters.adopted <> '', idmint_counters.next,"
+    "  GREATEST(idmint_counters.next, idmint_counters.first"
     "  + (LEAST(GREATEST($2, idmint_counters.first), idmint_counters.last + 1)"
     "  - idmint_counters.first + (idmint_counters.stride - 1)) DIV idmint_counters.stride"
-    "  * idmint_counters.stride)"
-    " RETURNING name, next",
+    "  * idmint_counters.stride))"
+    " RETURNING name, next, adopted <> ''",
     Kind::kWrite};
 constexpr Query kExtend{
     "extend",
@@ -56,19 +58,28 @@ constexpr Query kCreate{
     "create",
     "INSERT INTO idmint_counters (" IDMINT_COLUMNS
     ")"
-    " SELECT UNHEX(w.name), w.first, w.last, w.stride, w.first, w.first, 0, 0 FROM idmint_store t"
+    " SELECT UNHEX(w.name), w.first, w.last, w.stride, w.first, w.first, 0, 0,"
+    "  UNHEX(w.adopted) FROM idmint_store t"
     " JOIN JSON_TABLE($1, '$[*]' COLUMNS (name VARCHAR(2048) CHARACTER SET latin1 PATH '$[0]',"
-    "  first BIGINT PATH '$[1]', last BIGINT PATH '$[2]', stride BIGINT PATH '$[3]')) w"
+    "  first BIGINT PATH '$[1]', last BIGINT PATH '$[2]', stride BIGINT PATH '$[3]',"
+    "  adopted VARCHAR(2000) CHARACTER SET latin1 PATH '$[4]')) w"
     " WHERE " IDMINT_TRUSTED
     " ORDER BY w.name"
     " ON DUPLICATE KEY UPDATE closed = idmint_counters.closed",
     Kind::kHandOut};
 constexpr Query kPeek{
-    "peek", "SELECT s.name, s.first, s.last, s.stride, s.next, s.closed" IDMINT_NAMED, Kind::kRead};
+    "peek", "SELECT s.name, s.first, s.last, s.stride, s.next, s.closed, s.adopted" IDMINT_NAMED,
+    Kind::kRead};
 constexpr Query kList{"list",
-                      "SELECT name, first, last, stride, next, closed FROM idmint_counters"
+                      "SELECT name, first, last, stride, next, closed, adopted FROM idmint_counters"
                       " WHERE name >= $1 AND LEFT(name, LENGTH($1)) = $1 ORDER BY name",
                       Kind::kRead};
+constexpr Query kAdopters{
+    "adopters",
+    "SELECT s.name, s.adopted"
+    " FROM JSON_TABLE($1, '$[*]' COLUMNS (text VARCHAR(2000) CHARACTER SET latin1 PATH '$')) w"
+    " JOIN idmint_counters s ON s.adopted = UNHEX(w.text) LIMIT 1",
+    Kind::kRead};
 #undef IDMINT_NAMED
 #undef IDMINT_LEFT
 #undef IDMINT_SAME
@@ -200,7 +211,27 @@ constexpr Query kListDefinitions{
 constexpr Query kClock{"clock", "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
                        Kind::kRead};
 
+// ---- columns of others
+
+constexpr Query kDescribe{
+    "describe",
+    "SELECT NUMERIC_PRECISION IS NOT NULL, CHARACTER_MAXIMUM_LENGTH IS NOT NULL, COLUMN_TYPE"
+    " FROM information_schema.COLUMNS"
+    " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = $2 AND COLUMN_NAME = $3",
+    Kind::kRead};
+
 }  // namespace
+
+// Texts are compared by their bytes, for which no index serves.
+constinit const sql::ColumnStatements Engine::kColumnStatements{
+    .describe = kDescribe,
+    .largest_number = "SELECT MAX({column}) FROM {table} WHERE {column} BETWEEN $1 AND $2",
+    .largest_texts =
+        "SELECT {column} FROM {table} WHERE BINARY {column} >= BINARY $1"
+        " AND (BINARY {column} < BINARY $2"
+        "  OR (BINARY {column} = BINARY $2 AND $3 = 1))"
+        " ORDER BY BINARY {column} DESC LIMIT 100",
+    .any_text = "SELECT {column} FROM {table} WHERE {column} <> '' LIMIT 1"};
 
 extern const sql::Statements kStatements;
 constinit const sql::Statements kStatements{.counters = {.create = kCreate,
@@ -209,7 +240,8 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                          .extend = kExtend,
                                                          .close = kClose,
                                                          .peek = kPeek,
-                                                         .list = kList},
+                                                         .list = kList,
+                                                         .adopters = kAdopters},
                                             .claims = {.create_space = kCreateSpace,
                                                        .insert = kClaim,
                                                        .space = kSpace,

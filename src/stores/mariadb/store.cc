@@ -6,11 +6,15 @@
 // (schema.h).
 #include "idmint/store.h"
 
+#include <chrono>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 #include "stores/backend.h"
 #include "stores/mariadb/driver.h"
 #include "stores/mariadb/schema.h"
+#include "stores/sql/existing_values.h"
 #include "stores/sql/store.h"
 
 namespace idmint::stores {
@@ -34,6 +38,17 @@ Result<std::unique_ptr<Store>> open_mariadb(std::string_view url, const StoreOpt
   return store;
 }
 
+Result<std::unique_ptr<ExistingValues>> open_mariadb_column(std::string_view url,
+                                                            std::string_view table,
+                                                            std::string_view column,
+                                                            const ExistingForm& form,
+                                                            std::chrono::milliseconds deadline) {
+  if (Result<void> loaded = mariadb::load_libmariadb(); !loaded)
+    return std::unexpected(std::move(loaded.error()));
+  return sql::open_column<mariadb::Engine>(mariadb::parse_address(url), table, column, form,
+                                           deadline);
+}
+
 }  // namespace
 
 extern const Backend kMariadb;
@@ -46,6 +61,8 @@ constinit const Backend kMariadb{
                            "one, before it is handed out",
              .shared = true},
     .other_scheme = "mariadb",
-    .open = open_mariadb};
+    .open = open_mariadb,
+    .existing_values = open_mariadb_column,
+    .adoption = &mariadb::Engine::kAdoption};
 
 }  // namespace idmint::stores

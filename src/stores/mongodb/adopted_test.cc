@@ -688,8 +688,8 @@ TEST(AdoptedElsewhere, AStoreThatCannotSaysSo) {
         create_sequence(**store, {.name = "c", .first = 0, .adopted = to_text(kCounter)});
     EXPECT_EQ(code_of(refused), Code::kUnimplemented);
     EXPECT_THAT(why(refused),
-                HasSubstr("cannot make counter \"c\": this store adopts no documents of other "
-                          "programs; use the mongodb: store of the database that has them"));
+                HasSubstr("cannot make counter \"c\": this store adopts no documents or rows of "
+                          "other programs; use the store of the database that has them"));
     EXPECT_EQ(code_of((*store)->counters()->peek("c")), Code::kNotFound);
     EXPECT_EQ(code_of((*store)->catalog()->find("c")), Code::kNotFound);
   }

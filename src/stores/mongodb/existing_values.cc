@@ -9,11 +9,12 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
+#include <vector>
 
 #include "idmint/mongodb.h"
 #include "mongo/bson.h"
 #include "stores/backend.h"
+#include "stores/existing_texts.h"
 #include "stores/mongodb/servers.h"
 
 namespace idmint::stores::mongodb {
@@ -39,14 +40,13 @@ class MongodbValues final : public ExistingValues {
   std::string name() const { return where_.database + "." + where_.collection; }
   Result<std::optional<std::int64_t>> largest_number(std::int64_t from, std::int64_t to,
                                                      SteadyTime until);
-  Result<std::optional<std::int64_t>> largest_text(std::int64_t from, std::int64_t to,
-                                                   SteadyTime until);
+  Result<std::vector<std::string>> texts(const std::string& from, const std::string& below,
+                                         bool inclusive, SteadyTime until);
   Result<void> no_text(SteadyTime until);
   Result<Bson> find(const Bson& condition, std::int32_t limit, SteadyTime until);
-  std::string text_of(std::int64_t value) const { return to_string(Id(value), form_.form); }
-  std::unexpected<Error> refuse(const std::string& what, const std::string& then = "") const {
+  std::unexpected<Error> refuse(const std::string& what) const {
     return std::unexpected(
-        Error{Code::kFailedPrecondition, name() + " holds " + what + " in " + where_.field + then});
+        Error{Code::kFailedPrecondition, name() + " holds " + what + " in " + where_.field});
   }
 
   const std::string url_;
@@ -161,38 +161,26 @@ Result<void> MongodbValues::no_text(SteadyTime until) {
   reply->view().each_found(
       [&](const Document& document) { text = document.bytes(where_.field.c_str()).value_or(""); });
   if (!text) return {};
-  return refuse("the text " + shown(*text),
-                ", and the sequence prints its values in different widths, so that the largest "
-                "text is not the largest value; find it yourself, and raise the sequence past it");
+  return std::unexpected(text_of_any_width(name() + ", in " + where_.field + ",", shown(*text)));
 }
 
-Result<std::optional<std::int64_t>> MongodbValues::largest_text(std::int64_t from, std::int64_t to,
-                                                                SteadyTime until) {
-  constexpr std::int32_t kPage = 100;
-  std::string below = text_of(to);
-  const char* bound = "$lte";
-  for (;;) {
-    Bson condition;
-    condition.add("$gte", std::string_view(text_of(from)))
-        .add(bound, std::string_view(below))
-        .add("$type", "string");
-    const Result<Bson> reply = find(condition, kPage, until);
-    if (!reply) return std::unexpected(reply.error());
-    std::optional<std::int64_t> found;
-    std::int32_t seen = 0;
-    bool array = false;
-    reply->view().each_found([&](const Document& document) {
-      ++seen;
-      array = array || document.is_array(where_.field.c_str());
-      below = document.bytes(where_.field.c_str()).value_or("");
-      // Texts in between may be no values.
-      const Result<Id> value = parse(below, "integer", form_.form);
-      if (value && !found) found = std::get<std::int64_t>(*value);
-    });
-    if (array) return refuse("an array");
-    if (found || seen < kPage) return found;
-    bound = "$lt";
-  }
+Result<std::vector<std::string>> MongodbValues::texts(const std::string& from,
+                                                      const std::string& below, bool inclusive,
+                                                      SteadyTime until) {
+  Bson condition;
+  condition.add("$gte", std::string_view(from))
+      .add(inclusive ? "$lte" : "$lt", std::string_view(below))
+      .add("$type", "string");
+  const Result<Bson> reply = find(condition, kPageOfTexts, until);
+  if (!reply) return std::unexpected(reply.error());
+  std::vector<std::string> all;
+  bool array = false;
+  reply->view().each_found([&](const Document& document) {
+    array = array || document.is_array(where_.field.c_str());
+    all.emplace_back(document.bytes(where_.field.c_str()).value_or(""));
+  });
+  if (array) return refuse("an array");
+  return all;
 }
 
 Result<std::optional<std::int64_t>> MongodbValues::largest(std::int64_t from, std::int64_t to) {
@@ -200,11 +188,14 @@ Result<std::optional<std::int64_t>> MongodbValues::largest(std::int64_t from, st
   const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
   const auto number = largest_number(from, to, until);
   if (!number) return number;
-  if (text_of(form_.first).size() != text_of(form_.last).size()) {
+  if (!has_one_width(form_)) {
     if (Result<void> none = no_text(until); !none) return std::unexpected(none.error());
     return number;
   }
-  const auto text = largest_text(from, to, until);
+  const auto text = largest_text(
+      form_, from, to, [&](const std::string& least, const std::string& below, bool inclusive) {
+        return texts(least, below, inclusive, until);
+      });
   if (!text) return text;
   return std::max(*number, *text);  // nullopt is less than any value
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -99,7 +100,7 @@ class Connection {
   PGconn* connection_;
   bool usable_ = true;
   std::string unawaited_{};  // the warning that the statement under way did not wait for a standby
-  std::map<std::string_view, int> uses_{};
+  std::map<std::string, int, std::less<>> uses_{};
 };
 
 }  // namespace idmint::stores::postgresql

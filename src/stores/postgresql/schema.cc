@@ -70,6 +70,7 @@ CREATE TABLE idmint.counters (
   next bigint NOT NULL,
   taken_from bigint NOT NULL,
   closed boolean NOT NULL,
+  adopted text COLLATE "C" NOT NULL,
   CHECK (0 <= first AND 1 <= stride AND first <= next AND next <= last + stride),
   CHECK ((next - first) % stride = 0)
 ) WITH (fillfactor = 50);
@@ -151,13 +152,15 @@ Values Engine::records(std::span<const NewCounter> counters) {
   std::vector<std::int64_t> first;
   std::vector<std::int64_t> last;
   std::vector<std::int64_t> stride;
+  std::vector<std::string> adopted;
   for (const NewCounter& counter : counters) {
     names.push_back(stored_name(counter.name));
     first.push_back(counter.bounds.first);
     last.push_back(counter.bounds.last);
     stride.push_back(counter.bounds.stride);
+    adopted.push_back(counter.adopted);
   }
-  return {array_of(names), array_of(first), array_of(last), array_of(stride)};
+  return {array_of(names), array_of(first), array_of(last), array_of(stride), array_of(adopted)};
 }
 
 // A prefix may end within a character, or hold what no text of PostgreSQL does.

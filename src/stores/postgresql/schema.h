@@ -6,7 +6,9 @@
 //                id (uuid), schema (1)
 //                system, timeline: of the server that the store is known to be complete on, the
 //                identifier of the cluster and the timeline of the write-ahead log
-//   counters     name, first, last, stride, next, taken_from, closed
+//   counters     name, first, last, stride, next, taken_from, closed, adopted (the text of the
+//                record of another program that has the value, see adoption.cc; otherwise empty).
+//                `next` of an adopted one is not used
 //   definitions  name, json (to_json)
 //   spaces       name, closed
 //   claimed      space, part, claimed: how many claims a space has, as a sum over its parts, so
@@ -44,6 +46,8 @@
 #include "stores/postgresql/names.h"
 #include "stores/sessions.h"
 #include "stores/spi/counter_store.h"
+#include "stores/sql/adopted_record.h"
+#include "stores/sql/existing_values.h"
 #include "stores/sql/query.h"
 
 namespace idmint::stores::postgresql {
@@ -94,7 +98,13 @@ struct Engine {
   static constexpr std::int64_t kSchemaVersion = 1;
   static constexpr std::size_t kAtOnce = CounterStore::kMaxCounters;
   static const Query kSettle;
+  static const sql::AdoptionRules kAdoptionRules;
+  static const sql::RecordAdoption kAdoption;
+  static const sql::ColumnStatements kColumnStatements;
 
+  static std::string text(std::string_view text) { return std::string(text); }
+  // No statement of its tells a number without rows.
+  static std::int64_t inserted(const Rows& /*rows*/) { return 0; }
   static std::string value(std::int64_t value) { return std::to_string(value); }
   static std::string value(const Uuid& id) { return id.to_string(); }
   static std::string value(sql::Name name) { return stored_name(name.name); }

@@ -19,6 +19,7 @@ constexpr std::string_view kPooler =
 constexpr auto kMeanings = std::to_array<Entry>({
     {"08", {Code::kUnavailable, true}},  // connection exceptions
     {"0A000", {Code::kUnimplemented, false}},
+    {"2200H", {Code::kOutOfRange, false}},  // a sequence has come to its end
     {"22021", {Code::kInvalidArgument, false}, "; make the database with the encoding UTF8"},
     {"22P05", {Code::kInvalidArgument, false}, "; make the database with the encoding UTF8"},
     {"22", {Code::kDataLoss, false}},  // a value that idmint does not write
@@ -42,6 +43,8 @@ constexpr auto kMeanings = std::to_array<Entry>({
      {Code::kFailedPrecondition, false},
      kPooler},
     {"42703", {Code::kDataLoss, false}},  // undefined_column
+    {"42809", {Code::kDataLoss, false}},  // wrong_object_type
+    {"42883", {Code::kDataLoss, false}},  // undefined_function: of values of such a type
     {"53300",
      {Code::kResourceExhausted, true},
      "; no connection is left (max_connections, or a limit of the user or the database)"},

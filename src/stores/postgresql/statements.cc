@@ -13,7 +13,8 @@ constexpr Query kAdvance{
     "advance",
     "UPDATE idmint.counters SET taken_from = next,"
     " next = next + least($2::bigint, (last - next + stride) / stride) * stride"
-    " WHERE name = $1 AND NOT closed AND (last - next + stride) / stride >= $3::bigint"
+    " WHERE name = $1 AND NOT closed AND adopted = '' AND (last - next + stride) / stride >= "
+    "$3::bigint"
     "  AND " IDMINT_TRUSTED " RETURNING taken_from, stride, (next - taken_from) / stride, true",
     Kind::kHandOut, "SELECT and UPDATE on idmint.counters and SELECT on idmint.trusted"};
 
@@ -24,9 +25,10 @@ constexpr Query kAdvance{
 constexpr Query kRaise{
     "raise",
     IDMINT_LOCKED
-    "SET next = greatest(next, first + (least(greatest($2::bigint, first), last + 1) - first"
-    "  + (stride - 1)) / stride * stride)"
-    " FROM locked WHERE c.name = locked.name RETURNING c.name, next",
+    "SET next = CASE WHEN adopted <> '' THEN next ELSE greatest(next, first"
+    "  + (least(greatest($2::bigint, first), last + 1) - first"
+    "  + (stride - 1)) / stride * stride) END"
+    " FROM locked WHERE c.name = locked.name RETURNING c.name, next, adopted <> ''",
     Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
 constexpr Query kExtend{
     "extend",
@@ -43,20 +45,24 @@ constexpr Query kClose{"close",
 
 constexpr Query kCreate{
     "create",
-    "INSERT INTO idmint.counters (name, first, last, stride, next, taken_from, closed)"
-    " SELECT name, first, last, stride, first, first, false FROM unnest($1::text[],"
-    "  $2::bigint[], $3::bigint[], $4::bigint[]) AS new (name, first, last, stride)"
+    "INSERT INTO idmint.counters (name, first, last, stride, next, taken_from, closed, adopted)"
+    " SELECT name, first, last, stride, first, first, false, adopted FROM unnest($1::text[],"
+    "  $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])"
+    "  AS new (name, first, last, stride, adopted)"
     " WHERE " IDMINT_TRUSTED " ORDER BY name ON CONFLICT DO NOTHING",
     Kind::kHandOut, "SELECT and INSERT on idmint.counters and SELECT on idmint.trusted"};
 constexpr Query kPeek{"peek",
-                      "SELECT name, first, last, stride, next, closed FROM idmint.counters"
+                      "SELECT name, first, last, stride, next, closed, adopted FROM idmint.counters"
                       " WHERE name = ANY($1::text[])",
                       Kind::kRead, "SELECT on idmint.counters"};
 // $2 begins the names that a prefix does not find.
 constexpr Query kList{"list",
-                      "SELECT name, first, last, stride, next, closed FROM idmint.counters"
+                      "SELECT name, first, last, stride, next, closed, adopted FROM idmint.counters"
                       " WHERE starts_with(name, $1) OR starts_with(name, $2)",
                       Kind::kRead, "SELECT on idmint.counters"};
+constexpr Query kAdopters{
+    "adopters", "SELECT name, adopted FROM idmint.counters WHERE adopted = ANY($1::text[]) LIMIT 1",
+    Kind::kRead, "SELECT on idmint.counters"};
 
 // ---- claims
 
@@ -193,7 +199,30 @@ constexpr Query kListDefinitions{"list_definitions",
 constexpr Query kClock{"clock", "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
                        Kind::kRead};
 
+// ---- columns of others
+
+constexpr Query kDescribe{
+    "describe",
+    "SELECT t.typcategory = 'N', t.typcategory = 'S', format_type(a.atttypid, a.atttypmod)"
+    " FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid"
+    " WHERE a.attrelid = to_regclass($1) AND $2::text <> '' AND a.attname = $3"
+    "  AND a.attnum > 0 AND NOT a.attisdropped",
+    Kind::kRead};
+
 }  // namespace
+
+// Texts are compared by their bytes; an index serves that if its collation is "C".
+constinit const sql::ColumnStatements Engine::kColumnStatements{
+    .describe = kDescribe,
+    .largest_number =
+        "SELECT trunc(max({column})::numeric)::bigint FROM {table}"
+        " WHERE {column} BETWEEN $1::bigint AND $2::bigint",
+    .largest_texts =
+        "SELECT {column}::text FROM {table} WHERE {column} COLLATE \"C\" >= $1::text"
+        " AND ({column} COLLATE \"C\" < $2::text"
+        "  OR ({column} COLLATE \"C\" = $2::text AND $3::bigint = 1))"
+        " ORDER BY {column} COLLATE \"C\" DESC LIMIT 100",
+    .any_text = "SELECT {column}::text FROM {table} WHERE {column} <> '' LIMIT 1"};
 
 extern const sql::Statements kStatements;
 constinit const sql::Statements kStatements{.counters = {.create = kCreate,
@@ -202,7 +231,8 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                          .extend = kExtend,
                                                          .close = kClose,
                                                          .peek = kPeek,
-                                                         .list = kList},
+                                                         .list = kList,
+                                                         .adopters = kAdopters},
                                             .claims = {.create_space = kCreateSpace,
                                                        .insert = kClaim,
                                                        .space = kSpace,

@@ -1,16 +1,21 @@
 // postgresql://... and postgres://...: the schema `idmint` of a database. schema.h has its tables.
 //
-// Each call that changes something is one statement, which is a transaction by itself, and is
-// durable when it is answered: idmint sets synchronous_commit on each connection, and refuses a
-// server whose settings would not keep the value. One that hands something out has in its own
-// condition that the store is complete on this server (schema.h).
+// Each call that changes something is one transaction, of one statement but for a raise of a
+// sequence that was adopted (adoption.cc), and is durable when it is answered: idmint sets
+// synchronous_commit on each connection, and refuses a server whose settings would not keep the
+// value. One that hands something out has in its own condition that the store is complete on this
+// server (schema.h).
 #include "idmint/store.h"
 
+#include <chrono>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 #include "stores/backend.h"
 #include "stores/postgresql/driver.h"
 #include "stores/postgresql/schema.h"
+#include "stores/sql/existing_values.h"
 #include "stores/sql/store.h"
 
 namespace idmint::stores {
@@ -34,6 +39,17 @@ Result<std::unique_ptr<Store>> open_postgresql(std::string_view url, const Store
   return store;
 }
 
+Result<std::unique_ptr<ExistingValues>> open_postgresql_column(std::string_view url,
+                                                               std::string_view table,
+                                                               std::string_view column,
+                                                               const ExistingForm& form,
+                                                               std::chrono::milliseconds deadline) {
+  if (Result<void> loaded = postgresql::load_libpq(); !loaded)
+    return std::unexpected(std::move(loaded.error()));
+  return sql::open_column<postgresql::Engine>(postgresql::parse_address(url), table, column, form,
+                                              deadline);
+}
+
 }  // namespace
 
 extern const Backend kPostgresql;
@@ -46,6 +62,8 @@ constinit const Backend kPostgresql{
                            "synchronous standbys where it has some, before it is handed out",
              .shared = true},
     .other_scheme = "postgres",
-    .open = open_postgresql};
+    .open = open_postgresql,
+    .existing_values = open_postgresql_column,
+    .adoption = &postgresql::Engine::kAdoption};
 
 }  // namespace idmint::stores

@@ -57,8 +57,8 @@ Result<void> check_new_counters(std::span<const NewCounter> counters, bool may_a
     if (counter.adopted.empty() || may_adopt) continue;
     return std::unexpected(
         Error{Code::kUnimplemented, "cannot make counter " + shown(counter.name) +
-                                        ": this store adopts no documents of other programs; use "
-                                        "the mongodb: store of the database that has them"});
+                                        ": this store adopts no documents or rows of other "
+                                        "programs; use the store of the database that has them"});
   }
   return {};
 }

@@ -63,8 +63,10 @@ struct NewCounter {
 };
 
 enum class Take : std::uint8_t {
-  kAll,   // the whole count, or kOutOfRange
-  kTail,  // fewer, at least one, if fewer are left
+  kAll,  // the whole count, or kOutOfRange
+  // Fewer, at least one, if fewer are left; and if other programs take from an adopted record at
+  // the same time: then ask again for the rest.
+  kTail,
 };
 
 // Durable, named 64-bit counters. A counter only goes up: there is no reset, and no way to give
@@ -78,9 +80,9 @@ enum class Take : std::uint8_t {
 class CounterStore {
  public:
   // Creates counters whose next value is bounds.first. Existing ones with the same bounds stay as
-  // they are, whatever their value. An adopted record is created if it does not exist; an existing
-  // one keeps its value. On an error some of the counters may have been created; the same call
-  // again creates the rest.
+  // they are, whatever their value. An adopted document is created if it does not exist; a row, a
+  // sequence or a table must be there. What exists keeps its value. On an error some of the
+  // counters may have been created; the same call again creates the rest.
   // - kAlreadyExists: one exists with other bounds.
   // - kInvalidArgument: more than kMaxCounters; an empty name or one longer than 1024 bytes; bounds
   //   not as above; `adopted` is not the text of a record, or the record cannot count from
@@ -97,6 +99,8 @@ class CounterStore {
   // Takes the next `count` values in one atomic, linearizable step that is durable before it
   // returns. The range has the counter's stride.
   // - kOutOfRange: fewer are left (kAll), or none (kTail); the counter did not move.
+  // - kUnavailable also: other programs take from an adopted record so fast that there were no
+  //   `count` values without some of theirs in between; those that were passed over are lost.
   // - kNotFound: no such counter; it is not created.
   // - kFailedPrecondition: it is closed.
   // - kInvalidArgument: count < 1.

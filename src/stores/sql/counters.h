@@ -13,8 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "stores/backend.h"
 #include "stores/spi/counter_store.h"
+#include "stores/sql/adopted.h"
+#include "stores/sql/adopted_record.h"
 #include "stores/sql/database.h"
 #include "stores/sql/rows.h"
 
@@ -24,13 +27,16 @@ namespace idmint::stores::sql {
 // them, as Engine::names() makes it. Those that change many counters lock them in one order, so
 // that no two wait for each other.
 struct CounterStatements {
-  Query create;   // Engine::records(); what is there stays as it is
-  Query advance;  // name, count, least -> where it began, stride, how many, whether it was given
-  Query raise;    // names, floor -> name, next
-  Query extend;   // names, last -> name, first, last, stride; of those whose stride allows it
-  Query close;    // names -> name
-  Query peek;     // names -> as in counter_of()
-  Query list;     // Engine::prefix() -> as in counter_of(); there may be others among them
+  Query create;  // Engine::records(); what is there stays as it is
+  // name, count, least -> where it began, stride, how many, whether it was given. Not of an adopted
+  // one.
+  Query advance;
+  Query raise;   // names, floor -> name, next, whether it is adopted, and then nothing was changed
+  Query extend;  // names, last -> name, first, last, stride; of those whose stride allows it
+  Query close;   // names -> name
+  Query peek;  // names -> as in counter_of(), then the text of the adopted record, or an empty one
+  Query list;  // Engine::prefix() -> the same; there may be others among them
+  Query adopters;  // texts of adopted records -> the name of a counter that is in one, and which
 };
 
 template <class Engine>
@@ -38,28 +44,45 @@ class Counters final : public CounterStore {
  public:
   // Both must outlive it.
   Counters(Database<Engine>& database, const CounterStatements& statements)
-      : database_(database), sql_(statements) {}
+      : database_(database), sql_(statements), adopted_(database) {}
+
+  [[nodiscard]] const Adoption* adoption() const noexcept override { return &Engine::kAdoption; }
 
  private:
   using Rows = typename Engine::Rows;
   using Row = typename Engine::Row;
-  using States = std::map<std::string, CounterState, std::less<>>;
+  // idmint's own row of a counter. Without the value of an adopted one.
+  struct Found {
+    CounterState state{};
+    std::string adopted{};
+  };
+  using FoundCounters = std::map<std::string, Found, std::less<>>;
 
-  Result<void> do_create(std::span<const NewCounter> counters) override {
+  Result<void> do_create(std::span<const NewCounter> wanted) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
+    std::vector<NewCounter> counters(wanted.begin(), wanted.end());
+    std::vector<std::string> names;
+    for (NewCounter& counter : counters) {
+      names.push_back(counter.name);
+      if (counter.adopted.empty()) continue;
+      const Result<AdoptedRecord> record = record_of(counter);
+      if (!record) return std::unexpected(record.error());
+      counter.adopted = to_text(*record);
+    }
+    if (Result<void> usable = can_adopt(counters, names, *until); !usable) return usable;
     const Result<void> made =
-        in_parts(counters, [&](std::span<const NewCounter> part) -> Result<void> {
+        in_parts<NewCounter>(counters, [&](std::span<const NewCounter> part) -> Result<void> {
           const Result<Rows> done =
               database_.run(sql_.create, Engine::records(part), *until, "make counters in");
           if (!done) return std::unexpected(done.error());
           return {};
         });
     if (!made) return made;
-    std::vector<std::string> names;
-    names.reserve(counters.size());
-    for (const NewCounter& counter : counters) names.push_back(counter.name);
-    const Result<States> there = read(names, *until);
+    // Of two who adopt one record at once, each after writing its row, one sees the other's.
+    if (Result<void> agreed = agrees_with_others(counters, *until); !agreed)
+      return std::unexpected(after_a_write(std::move(agreed.error())));
+    const Result<FoundCounters> there = read(names, *until);
     if (!there) return std::unexpected(after_a_write(there.error()));
     for (const NewCounter& counter : counters) {
       const auto at = there->find(counter.name);
@@ -67,10 +90,83 @@ class Counters final : public CounterStore {
         if (Result<void> trusted = database_.check_trust(*until); !trusted) return trusted;
         return database_.damaged("counter " + shown(counter.name) + " went away while it was made");
       }
-      if (at->second.bounds != counter.bounds)
-        return std::unexpected(other_bounds(at->second, counter.bounds));
+      const auto& [state, adopted] = at->second;
+      if (adopted != counter.adopted)
+        return std::unexpected(other_record(counter.name, adopted, counter.adopted));
+      if (state.bounds != counter.bounds)
+        return std::unexpected(other_bounds(state, counter.bounds));
     }
     return {};
+  }
+
+  // kInvalidArgument: not the text of a record, or the counter cannot be in it.
+  static Result<AdoptedRecord> record_of(const NewCounter& counter) {
+    const std::string making = "cannot make counter " + shown(counter.name);
+    Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, counter.adopted);
+    if (!record) return refused(making, record.error());
+    *record = of_stripe(*record, counter.stripe);
+    if (record->holds_last && counter.bounds.first == 0)
+      return refuse(making + ": it would begin at 0, and " + record->column +
+                    " holds the value before the next: begin at 1 or above");
+    if (counter.bounds.stride != 1)
+      return refuse("cannot adopt " + place_of(*record) + " in steps of " +
+                    std::to_string(counter.bounds.stride) +
+                    ": the others that use it count by one");
+    return record;
+  }
+
+  static Error other_record(std::string_view counter, const std::string& there,
+                            const std::string& wanted) {
+    const auto in = [](const std::string& text) {
+      return text.empty() ? std::string("idmint's own") : "in " + text;
+    };
+    return {Code::kAlreadyExists, "counter " + shown(counter) + " exists and is " + in(there) +
+                                      ", not " + in(wanted) + "; use that or another name"};
+  }
+
+  // Whether those that are new have records to go on from.
+  Result<void> can_adopt(const std::vector<NewCounter>& counters,
+                         const std::vector<std::string>& names, SteadyTime until) {
+    if (std::ranges::all_of(counters, [](const auto& each) { return each.adopted.empty(); }))
+      return {};
+    const Result<FoundCounters> there = read(names, until);
+    if (!there) return std::unexpected(there.error());
+    if (Result<void> agreed = agrees_with_others(counters, until); !agreed) return agreed;
+    for (const NewCounter& counter : counters) {
+      if (counter.adopted.empty() || there->contains(counter.name)) continue;
+      const Result<AdoptedRecord> record =
+          record_from_text(Engine::kAdoptionRules, counter.adopted);
+      if (!record) return std::unexpected(record.error());
+      if (Result<void> usable = adopted_.check(*record, counter.bounds, until); !usable)
+        return usable;
+    }
+    return {};
+  }
+
+  // No two counters read one column differently, as the next and as the last value: both would hand
+  // out the same values.
+  Result<void> agrees_with_others(const std::vector<NewCounter>& counters, SteadyTime until) {
+    std::vector<std::string> opposites;
+    for (const NewCounter& counter : counters) {
+      if (counter.adopted.empty()) continue;
+      const Result<AdoptedRecord> record =
+          record_from_text(Engine::kAdoptionRules, counter.adopted);
+      if (!record) return std::unexpected(record.error());
+      if (std::string opposite = opposite_of(*record); !opposite.empty())
+        opposites.push_back(std::move(opposite));
+    }
+    return in_parts<std::string>(opposites, [&](std::span<const std::string> part) -> Result<void> {
+      const Result<Rows> rows = database_.run(sql_.adopters, {Engine::names(part)}, until, "read");
+      if (!rows) return std::unexpected(rows.error());
+      if (rows->empty()) return {};
+      const Row row = (*rows)[0];
+      return std::unexpected(
+          Error{Code::kFailedPrecondition,
+                database_.url() + ": counter " + shown(Engine::name_of(row.bytes(0))) +
+                    " was adopted from " + std::string(row.bytes(1)) +
+                    ", and to read it the other way would hand out the same values; it was left as "
+                    "it is"});
+    });
   }
 
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
@@ -78,31 +174,53 @@ class Counters final : public CounterStore {
     const Result<SteadyTime> until = database_.enter(by);
     if (!until) return std::unexpected(until.error());
     const std::int64_t least = take == Take::kAll ? count : 1;
-    const auto values = values_of<Engine>(Name{counter}, count, least);
-    // Another round only if somebody made or extended the counter, or settled the store, between
-    // the statements.
+    // Another round only if the counter is adopted and was not known to be, or somebody made or
+    // extended it, or settled the store, between the statements.
     for (;;) {
-      const Result<Rows> rows = database_.run(sql_.advance, values, *until, "take values from");
-      if (!rows) return std::unexpected(rows.error());
-      if (!rows->empty()) {
-        const Row row = (*rows)[0];
-        if (row.integer(3) != 0) return Range{row.integer(0), row.integer(1), row.integer(2)};
-      }
+      const auto known = adopted_.known(counter);
+      const auto taken = known != nullptr ? adopted_.take(counter, *known, count, least, *until)
+                                          : take_own(counter, count, least, *until);
+      if (!taken) return std::unexpected(taken.error());
+      if (const std::optional<Range>& range = *taken; range) return *range;
       if (Result<void> trusted = database_.check_trust(*until); !trusted)
         return std::unexpected(std::move(trusted.error()));
       const Result<CounterState> state = do_peek(counter, *until);
       if (!state) return std::unexpected(state.error());
       if (state->closed || state->left() < least)
         return std::unexpected(refused_advance(*state, count));
+      count = std::min(count, state->left());
     }
+  }
+
+  // Nothing: it is not there, closed or adopted, or has too little left, or is not trusted.
+  Result<std::optional<Range>> take_own(std::string_view counter, std::int64_t count,
+                                        std::int64_t least, SteadyTime until) {
+    const Result<Rows> rows = database_.run(
+        sql_.advance, values_of<Engine>(Name{counter}, count, least), until, "take values from");
+    if (!rows) return std::unexpected(rows.error());
+    if (rows->empty() || (*rows)[0].integer(3) == 0) return std::nullopt;
+    const Row row = (*rows)[0];
+    return Range{row.integer(0), row.integer(1), row.integer(2)};
   }
 
   Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
                                              std::int64_t floor, SteadyTime by) override {
     std::map<std::string, std::int64_t, std::less<>> next;
-    const Result<void> raised =
-        change_each(sql_.raise, counters, floor, by, "raise a counter in",
-                    [&](const std::string& name, const Row& row) { next[name] = row.integer(1); });
+    std::set<std::string> adopted;
+    const Result<void> raised = change_each(sql_.raise, counters, floor, by, "raise a counter in",
+                                            [&](const std::string& name, const Row& row) {
+                                              next[name] = row.integer(1);
+                                              if (row.integer(2) != 0) adopted.insert(name);
+                                            });
+    const bool some_are_missing = !raised && raised.error().code == Code::kNotFound;
+    if (!raised && !some_are_missing) return std::unexpected(raised.error());
+    const Result<SteadyTime> until = database_.enter(by);
+    if (!until) return std::unexpected(until.error());
+    for (const std::string& name : adopted) {
+      const Result<std::int64_t> now = raise_adopted(name, floor, *until);
+      if (!now) return std::unexpected(now.error());
+      next[name] = *now;
+    }
     if (!raised) return std::unexpected(raised.error());
     std::vector<std::int64_t> all;
     all.reserve(counters.size());
@@ -110,8 +228,25 @@ class Counters final : public CounterStore {
     return all;
   }
 
+  Result<std::int64_t> raise_adopted(const std::string& counter, std::int64_t floor,
+                                     SteadyTime until) {
+    for (;;) {
+      const Result<CounterState> state = do_peek(counter, until);
+      if (!state) return std::unexpected(state.error());
+      const std::int64_t target = state->bounds.at_or_above(floor);
+      if (state->next >= target) return state->next;
+      const auto known = adopted_.known(counter);
+      if (known == nullptr) return database_.damaged("counter " + shown(counter) + " changed");
+      if (Result<void> raised = adopted_.raise(known->record, target, until); !raised)
+        return std::unexpected(std::move(raised.error()));
+    }
+  }
+
   Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
                                                std::int64_t last) override {
+    // Before anything is changed, because the end could not be moved back.
+    if (Result<void> possible = do_can_extend(counters, last); !possible)
+      return std::unexpected(std::move(possible.error()));
     std::map<std::string, CounterBounds, std::less<>> bounds;
     const Result<void> extended =
         change_each(sql_.extend, counters, last, SteadyTime::max(), "extend a counter in",
@@ -130,14 +265,36 @@ class Counters final : public CounterStore {
                        [](const std::string&, const Row&) {});
   }
 
+  // A record may have been narrowed, or be gone.
+  Result<void> do_can_extend(std::span<const std::string> counters, std::int64_t last) override {
+    const Result<SteadyTime> until = database_.enter();
+    if (!until) return std::unexpected(until.error());
+    const Result<FoundCounters> there = read(counters, *until);
+    if (!there) return std::unexpected(there.error());
+    for (const auto& [name, found] : *there) {
+      if (found.adopted.empty() || last <= found.state.bounds.last) continue;
+      const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, found.adopted);
+      if (!record)
+        return database_.damaged("counter " + shown(name) + ": " + record.error().message);
+      CounterBounds bounds = found.state.bounds;
+      bounds.last = last;
+      Result<void> possible = adopted_.check(*record, bounds, *until);
+      if (possible) continue;
+      if (possible.error().code == Code::kFailedPrecondition)
+        possible.error().code = Code::kInvalidArgument;
+      return possible;
+    }
+    return {};
+  }
+
   Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter_to_read(by);
     if (!until) return std::unexpected(until.error());
     const std::string name(counter);
-    const Result<States> found = read(std::span(&name, 1), *until);
+    const Result<FoundCounters> found = read(std::span(&name, 1), *until);
     if (!found) return std::unexpected(found.error());
     if (found->empty()) return std::unexpected(no_counter(counter, database_.url()));
-    return found->begin()->second;
+    return whole(found->begin()->second, *until);
   }
 
   Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {
@@ -146,17 +303,26 @@ class Counters final : public CounterStore {
     const Result<Rows> rows = database_.run(sql_.list, Engine::prefix(prefix), *until, "read");
     if (!rows) return std::unexpected(rows.error());
     std::vector<CounterState> all;
-    for (int i = 0; i < rows->size(); ++i)
-      if (CounterState state = state_of((*rows)[i]); state.name.starts_with(prefix))
-        all.push_back(std::move(state));
+    for (int i = 0; i < rows->size(); ++i) {
+      Found found = found_in((*rows)[i]);
+      if (!found.state.name.starts_with(prefix)) continue;
+      Result<CounterState> state = whole(std::move(found), *until);
+      if (!state) return std::unexpected(std::move(state.error()));
+      all.push_back(*std::move(state));
+    }
     std::ranges::sort(all, {}, &CounterState::name);
     return all;
   }
 
-  static CounterState state_of(const Row& row) {
-    CounterState state = counter_of(row);
-    state.name = Engine::name_of(state.name);
-    return state;
+  static Found found_in(const Row& row) {
+    Found found{counter_of(row), std::string(row.bytes(6))};
+    found.state.name = Engine::name_of(found.state.name);
+    return found;
+  }
+  // With the value of the adopted record.
+  Result<CounterState> whole(Found found, SteadyTime until) {
+    if (found.adopted.empty()) return std::move(found.state);
+    return adopted_.filled(std::move(found.state), found.adopted, until);
   }
 
   // Calls use(part) for parts of the list, in order, until one fails: what is sent to a server at
@@ -169,21 +335,21 @@ class Counters final : public CounterStore {
     return {};
   }
 
-  // By their names. Those that are not there are left out.
-  Result<States> read(std::span<const std::string> counters, SteadyTime until) {
-    States states;
-    const Result<void> found =
+  // idmint's own rows, by their names. Those that are not there are left out.
+  Result<FoundCounters> read(std::span<const std::string> counters, SteadyTime until) {
+    FoundCounters all;
+    const Result<void> done =
         in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
           const Result<Rows> rows = database_.run(sql_.peek, {Engine::names(part)}, until, "read");
           if (!rows) return std::unexpected(rows.error());
           for (int i = 0; i < rows->size(); ++i) {
-            CounterState state = state_of((*rows)[i]);
-            states.insert_or_assign(state.name, state);
+            Found found = found_in((*rows)[i]);
+            all.insert_or_assign(found.state.name, std::move(found));
           }
           return {};
         });
-    if (!found) return std::unexpected(found.error());
-    return states;
+    if (!done) return std::unexpected(done.error());
+    return all;
   }
 
   // One transaction for each part of them. The error of the first counter that is missing, or that
@@ -211,16 +377,16 @@ class Counters final : public CounterStore {
     const auto refused = std::ranges::find_if(
         counters, [&](const std::string& counter) { return !changed.contains(counter); });
     if (refused == counters.end()) return {};
-    const Result<CounterState> there = do_peek(*refused, *until);
-    if (!there && there.error().code != Code::kNotFound)
-      return std::unexpected(after_a_write(there.error()));
-    return std::unexpected(there
-                               ? too_large_an_end(*refused, value.value_or(0), there->bounds.stride)
-                               : there.error());
+    const Result<FoundCounters> there = read(std::span(&*refused, 1), *until);
+    if (!there) return std::unexpected(after_a_write(there.error()));
+    if (there->empty()) return std::unexpected(no_counter(*refused, database_.url()));
+    return std::unexpected(
+        too_large_an_end(*refused, value.value_or(0), there->begin()->second.state.bounds.stride));
   }
 
   Database<Engine>& database_;
   const CounterStatements& sql_;
+  AdoptedCounters<Engine> adopted_;
 };
 
 }  // namespace idmint::stores::sql

@@ -5,11 +5,15 @@
 //   Address     shown: the URL without passwords; servers: its servers, in their order
 //   Connection  used by one thread at a time:
 //                 run(query, values, until)  the Rows that it returned; what it wrote is durable
+//                 execute(sql, until)        any statements without values, in one transaction
 //                 is_usable(), abandon()     as in Sessions
 //   Values      the values of a statement
 //   value(x)    one of them, of an integer, a Uuid, a Name or a Json
+//   text(x)     one of them, of ASCII
 //   Rows, Row   size(), empty(), operator[]; integer(column), 0 for NULL, and bytes(column), empty
 //               for NULL. found() of Rows without RETURNING: how many the statement found.
+//   inserted(rows)  the number that a statement without rows tells
+//   kAdoptionRules  what it can adopt, and kAdoption
 //   Site        what the server says, in one moment: settings, and the record of the store, if it
 //               has one, with `id`, `schema`, `definition` (the text of that name, if it is there)
 //               and `is_elsewhere()` (it was written on another server than this one)
@@ -118,6 +122,19 @@ class Database {
         if (auto why = distrust(session, until)) return std::unexpected(*std::move(why));
       return session.connection->run(query, values, until);
     });
+  }
+
+  // Statements without values, in a transaction if there are several, which a store in doubt is
+  // allowed too.
+  Result<void> execute(const std::string& sql, SteadyTime until, std::string_view doing) {
+    const Result<bool> done =
+        sessions_.run(until, doing, [&](Session& session) -> std::expected<bool, Failure> {
+          auto executed = session.connection->execute(sql, until);
+          if (!executed) return std::unexpected(std::move(executed.error()));
+          return true;
+        });
+    if (!done) return std::unexpected(done.error());
+    return {};
   }
 
   // Why nothing may be handed out: a doubt, or a setting.

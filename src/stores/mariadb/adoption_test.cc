@@ -1,0 +1,511 @@
+// Rows and ticket tables of MariaDB that other programs take from at the same time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idmint/mongodb.h"
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "stores/spi/counter_store.h"
+#include "tests/fakes/code_of.h"
+#include "tests/servers/mariadb.h"
+#include "tests/servers/plain_clients.h"
+
+namespace idmint {
+namespace {
+
+using fakes::code_of;
+using servers::expect_no_repeat;
+using servers::MariadbServer;
+using servers::PlainClients;
+using testing::HasSubstr;
+
+// One connection of a program that takes a value. What the server rolled back because of a deadlock
+// it asks again, as such programs do.
+PlainClients::Next program(const MariadbServer& server, const std::string& database,
+                           const std::string& recipe) {
+  return [ask = server.connected(database), recipe]() -> std::int64_t {
+    for (;;) {
+      const std::string value = ask(recipe + "; SELECT LAST_INSERT_ID()");
+      if (value.starts_with("ERROR: Deadlock")) continue;
+      if (!value.empty() && !value.starts_with("ERROR")) return std::stoll(value);
+      ADD_FAILURE() << value;
+      return -1;
+    }
+  };
+}
+
+// What programs do, and how idmint adopts it.
+struct Way {
+  const char* name;
+  const char* tables;   // with the last value, or the next, in the place of ?
+  std::int64_t before;  // from that value to the latest one
+  const char* recipe;
+  const char* adopted;
+};
+
+const std::vector<Way>& ways() {
+  static const std::vector<Way> all = {
+      {"RowOfTheNext",
+       "CREATE TABLE counters (name varchar(20) PRIMARY KEY, n bigint NOT NULL);"
+       "INSERT INTO counters VALUES ('orders', ? + 1)",
+       1, "UPDATE counters SET n = LAST_INSERT_ID(n) + 1 WHERE name = 'orders'",
+       "row:counters/name=orders:next=n"},
+      {"RowOfTheLast",
+       "CREATE TABLE counters (id int PRIMARY KEY, `Last` int unsigned);"
+       "INSERT INTO counters VALUES (7, ?), (8, 3)",
+       0, "UPDATE counters SET `Last` = LAST_INSERT_ID(`Last` + 1) WHERE id = 7",
+       "row:counters/id=7:last=Last"},
+      {"OnlyRow", "CREATE TABLE counter (n bigint unsigned); INSERT INTO counter VALUES (?)", 0,
+       "UPDATE counter SET n = LAST_INSERT_ID(n + 1)", "row:counter:last=n"},
+      {"Tickets",
+       "CREATE TABLE Tickets64 (id bigint unsigned NOT NULL auto_increment,"
+       " stub char(1) NOT NULL default '', PRIMARY KEY (id), UNIQUE KEY stub (stub));"
+       "INSERT INTO Tickets64 VALUES (?, 'a')",
+       0, "REPLACE INTO Tickets64 (stub) VALUES ('a')", "tickets:Tickets64/stub=a:last=id"},
+  };
+  return all;
+}
+
+class MariadbAdoption : public testing::Test {
+ protected:
+  MariadbAdoption() {
+    name_ = testing::UnitTest::GetInstance()->current_test_info()->name();
+    for (char& c : name_) c = c == '/' ? '_' : static_cast<char>(std::tolower(c));
+    name_ = "a_" + name_.substr(0, 50);
+    url_ = server_.database(name_);
+    store_ = open();
+  }
+
+  [[nodiscard]] std::unique_ptr<Store> open() const {
+    Result<std::unique_ptr<Store>> store = Store::open(url_, {.deadline = std::chrono::minutes{1}});
+    if (!store) {
+      ADD_FAILURE() << store.error().message;
+      std::abort();
+    }
+    return *std::move(store);
+  }
+  void make(const Way& way, std::int64_t last) {
+    std::string tables = way.tables;
+    tables.replace(tables.find('?'), 1, std::to_string(last));
+    run(tables);
+  }
+  std::string run(const std::string& sql) const { return server_.run(sql, name_); }
+  [[nodiscard]] PlainClients::Next plain(const std::string& recipe) const {
+    return program(server_, name_, recipe);
+  }
+
+  Result<void> adopt(const std::string& record, CounterBounds bounds = {1, 1'000'000'000},
+                     const std::string& counter = "c") {
+    const NewCounter one{counter, bounds, record};
+    return counters().create(std::span(&one, 1));
+  }
+  Result<Range> take(std::int64_t count = 1, Take take = Take::kAll) {
+    return counters().advance("c", count, take);
+  }
+  CounterStore& counters() { return *store_->counters(); }
+
+  MariadbServer& server_ = servers::mariadb_server();
+  std::string name_;
+  std::string url_;
+  std::unique_ptr<Store> store_;
+};
+
+void append(std::vector<std::int64_t>& values, const Range& range) {
+  for (std::int64_t i = 0; i < range.count; ++i) values.push_back(range.at(i));
+}
+
+// ---- each way
+
+class MariadbAdoptedWay : public MariadbAdoption, public testing::WithParamInterface<Way> {};
+
+TEST_P(MariadbAdoptedWay, IsGoneOnWithByAllInTurn) {
+  make(GetParam(), 3);
+  const auto next = plain(GetParam().recipe);
+  ASSERT_EQ(next(), 4);
+  const Result<void> adopted = adopt(GetParam().adopted);
+  ASSERT_TRUE(adopted) << fakes::why(adopted);
+  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {1, 1'000'000'000}, 5, false}));
+  const auto first = take();
+  EXPECT_EQ(first, (Range{5, 1, 1})) << fakes::why(first);
+  EXPECT_EQ(take(10), (Range{6, 1, 10}));
+  EXPECT_EQ(take(2, Take::kTail), (Range{16, 1, 2}));
+  EXPECT_EQ(next(), 18);
+  EXPECT_EQ(take(), (Range{19, 1, 1}));
+  EXPECT_EQ(counters().list("c")->front().next, 20);
+  EXPECT_EQ(run("SELECT next FROM idmint_counters"), "1") << "the value is in the record alone";
+  ASSERT_TRUE(adopt(GetParam().adopted)) << "again is fine";
+  EXPECT_EQ(open()->counters()->advance("c", 1, Take::kAll), (Range{20, 1, 1}));
+}
+
+TEST_P(MariadbAdoptedWay, EndsWithinItsBoundsAndForAll) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted, {1, 9}));
+  ASSERT_EQ(take(1), (Range{2, 1, 1}));
+  EXPECT_EQ(code_of(take(9)), Code::kOutOfRange);
+  EXPECT_EQ(counters().peek("c")->next, 3) << "nothing moved";
+  EXPECT_EQ(take(20, Take::kTail), (Range{3, 1, 7}));
+  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
+  const auto plain_next = plain(GetParam().recipe);
+  EXPECT_EQ(plain_next(), 10) << "it obeys nobody";
+  EXPECT_EQ(plain_next(), 11);
+  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
+  EXPECT_EQ(counters().peek("c")->left(), 0);
+  EXPECT_EQ(counters().extend("c", 20), (CounterBounds{1, 20}));
+  EXPECT_EQ(take(), (Range{12, 1, 1}));
+  ASSERT_TRUE(counters().close("c"));
+  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
+  EXPECT_EQ(plain_next(), 13);
+}
+
+TEST_P(MariadbAdoptedWay, IsTakenFromByManyAtOnceWithoutARepeat) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
+  std::vector<std::int64_t> values;
+  std::mutex mutex;
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&, thread] {
+      std::vector<std::int64_t> ours;
+      for (int i = 0; i < 40; ++i) {
+        const std::int64_t count = thread % 2 == 0 ? 1 : 20;
+        const auto range = take(count, thread < 2 ? Take::kAll : Take::kTail);
+        ASSERT_TRUE(range) << fakes::why(range);
+        EXPECT_TRUE(range->count == count || thread >= 2) << "all, or as many as came in one run";
+        append(ours, *range);
+      }
+      const std::lock_guard lock(mutex);
+      values.insert(values.end(), ours.begin(), ours.end());
+    });
+  threads.clear();
+  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
+  expect_no_repeat(values);
+}
+
+// It never goes back, whoever moves it meanwhile.
+TEST_P(MariadbAdoptedWay, IsRaisedWhileOthersTakeFromIt) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
+  std::vector<std::int64_t> values;
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t floor = counters().peek("c")->next + (i % 3 == 0 ? 0 : 50);
+    const auto raised = counters().raise("c", floor);
+    ASSERT_TRUE(raised) << fakes::why(raised);
+    EXPECT_GE(*raised, floor);
+    const auto range = take(3);
+    ASSERT_TRUE(range) << fakes::why(range);
+    EXPECT_GE(range->first, floor);
+    append(values, *range);
+  }
+  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
+  expect_no_repeat(values);
+  const std::int64_t next = counters().peek("c")->next;
+  EXPECT_EQ(counters().raise("c", 1), next) << "it was past that";
+  EXPECT_EQ(counters().raise("c", 2'000'000'000), 1'000'000'001) << "to its end at most";
+  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
+}
+
+// A take that waits for another program's transaction keeps close() waiting with it, or is refused.
+TEST_P(MariadbAdoptedWay, NothingIsTakenAfterItIsClosed) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  ASSERT_TRUE(take());
+  const auto holder = server_.connected(name_);
+  ASSERT_EQ(holder("BEGIN"), "");
+  ASSERT_EQ(holder(GetParam().recipe), "");
+  const auto waiting = [&] {
+    return run(
+        "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS"
+        " WHERE VARIABLE_NAME = 'INNODB_ROW_LOCK_CURRENT_WAITS'");
+  };
+  auto taken = std::async(std::launch::async, [&] { return take(); });
+  while (waiting() != "1") std::this_thread::yield();
+  auto closed = std::async(std::launch::async, [&] { return counters().close("c"); });
+  const auto is_closed = [&] {
+    return closed.wait_for(std::chrono::seconds{0}) == std::future_status::ready;
+  };
+  while (waiting() != "2" && !is_closed()) std::this_thread::yield();
+  const bool early = is_closed();
+  ASSERT_EQ(holder("COMMIT"), "");
+  const auto range = taken.get();
+  EXPECT_TRUE(closed.get());
+  EXPECT_EQ(range.has_value(), !early);
+}
+
+TEST_P(MariadbAdoptedWay, InAStoreInDoubtItGivesNothing) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  ASSERT_TRUE(take());
+  run("UPDATE idmint_store SET server = 77");
+  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(open()->counters()->advance("c", 1, Take::kTail)), Code::kFailedPrecondition);
+  EXPECT_EQ(counters().peek("c")->next, 3);
+  EXPECT_EQ(counters().raise("c", 100), 100);
+  ASSERT_TRUE(store_->settle());
+  EXPECT_EQ(take(), (Range{100, 1, 1}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, MariadbAdoptedWay, testing::ValuesIn(ways()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// ---- what is refused
+
+TEST_F(MariadbAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
+  run("CREATE TABLE t (k varchar(9), small tinyint, i int unsigned, b bigint, n decimal(9,1),"
+      " s text);"
+      "INSERT INTO t VALUES ('one', 1, 1, NULL, 1, '1'), ('two', 1, 1, 1, 1, '1'),"
+      " ('two', 1, 1, 1, 1, '1'), ('past', 1, 1, -5, 1, '1');"
+      "CREATE TABLE brief (n bigint) ENGINE = MyISAM; INSERT INTO brief VALUES (1);"
+      "CREATE TABLE many (id bigint AUTO_INCREMENT PRIMARY KEY, stub char(1), other char(1));"
+      "CREATE TABLE mine (id int unsigned AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE)"
+      " ENGINE = MyISAM;"
+      "CREATE TABLE short (id tinyint AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE, n int)");
+  struct Refusal {
+    std::string record;
+    std::string why;
+  };
+  for (const auto& [record, why] :
+       std::vector<Refusal>{{"row:t/k=one:next=b", "b is NULL"},
+                            {"row:t/k=one:next=n", "n is of type decimal(9,1): make it a bigint"},
+                            {"row:t/k=one:next=s", "s is of type text: make it a bigint"},
+                            {"row:t/k=one:next=small", "it counts up to 126, and the last value"},
+                            {"row:t/k=one:last=small", "it counts up to 127, and the last value"},
+                            {"row:t/k=two:next=i", "more than one such row"},
+                            {"row:t:next=i", "more than one such row"},
+                            {"row:t/k=three:next=i", "the row k = \"three\" of t: it is not there"},
+                            {"row:t/k=past:next=b", "the next value is -5, below the first one"},
+                            {"row:t/k=one:next=missing", "missing"},
+                            {"row:missing/k=one:next=n", "missing"},
+                            {"row:brief:next=n", "ALTER TABLE brief ENGINE = InnoDB"},
+                            {"tickets:mine/stub=a:last=id", "ALTER TABLE mine ENGINE = InnoDB"},
+                            {"tickets:many/stub=a:last=id", "stub has no unique index of its own"},
+                            {"tickets:short/stub=a:last=id", "it counts up to 127"},
+                            {"tickets:short/stub=a:last=n", "n is no AUTO_INCREMENT column"},
+                            {"tickets:missing/stub=a:last=id", "missing"},
+                            {"tickets:short/stub=a:last=none", "it is not there"}}) {
+    const Result<void> refused = adopt(record);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << record;
+    EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
+    EXPECT_EQ(code_of(counters().peek("c")), Code::kNotFound) << record;
+  }
+  for (const auto& [record, why] :
+       std::vector<Refusal>{{"row:t/k=one", "row:TABLE/KEY=VALUE:next=COLUMN"},
+                            {"tickets:t/k=one:next=b", "tickets:TABLE/KEY=VALUE:last=COLUMN"},
+                            {"tickets:t:last=b", "tickets:TABLE/KEY=VALUE:last=COLUMN"},
+                            {"row:other.t/k=one:next=b", "its name must be"},
+                            {"row:t`/k=one:next=b", "its name must be"},
+                            {"row:idmint_counters/name=c:next=next", "idmint's own"},
+                            {"table:t", "cannot adopt \"table:t\": write row:TABLE"}}) {
+    const Result<void> refused = adopt(record);
+    EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << record;
+    EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
+  }
+  EXPECT_TRUE(adopt("row:t/k=one:next=small", {1, 126}));
+  const auto beyond = counters().extend("c", 127);
+  EXPECT_EQ(code_of(beyond), Code::kInvalidArgument);
+  EXPECT_THAT(fakes::why(beyond), HasSubstr("it counts up to 126"));
+  ASSERT_EQ(counters().raise("c", 126), 126);
+  EXPECT_EQ(take(), (Range{126, 1, 1})) << "its last value";
+  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
+}
+
+TEST_F(MariadbAdoption, ARowThatIsDeletedIsNotMadeAgain) {
+  run("CREATE TABLE counters (name varchar(9), n bigint); INSERT INTO counters VALUES ('a', 1)");
+  ASSERT_TRUE(adopt("row:counters/name=a:next=n"));
+  ASSERT_TRUE(take());
+  run("DELETE FROM counters");
+  EXPECT_EQ(code_of(take()), Code::kDataLoss);
+  EXPECT_EQ(code_of(counters().raise("c", 50)), Code::kDataLoss);
+  EXPECT_EQ(run("SELECT COUNT(*) FROM counters"), "0");
+  run("INSERT INTO counters VALUES ('a', 7), ('a', 9)");
+  EXPECT_EQ(code_of(take()), Code::kDataLoss) << "which of the two?";
+  run("DROP TABLE counters");
+  EXPECT_EQ(code_of(open()->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
+  EXPECT_TRUE(counters().close("c"));
+}
+
+// A program writes an unsigned number that idmint has none for.
+TEST_F(MariadbAdoption, AnUnsignedNumberBeyondTheLastIsTheEnd) {
+  run("CREATE TABLE counter (n bigint unsigned); INSERT INTO counter VALUES (5)");
+  ASSERT_TRUE(adopt("row:counter:next=n", {1, 9}));
+  ASSERT_TRUE(take());
+  run("UPDATE counter SET n = 18446744073709551615");
+  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
+}
+
+// The steps of a pair of ticket servers.
+TEST_F(MariadbAdoption, AServerThatCountsByTwoIsRefused) {
+  const MariadbServer server({"--auto-increment-increment=2", "--auto-increment-offset=1"});
+  const auto store = Store::open(server.database("ids"), {.deadline = std::chrono::minutes{1}});
+  ASSERT_TRUE(store) << fakes::why(store);
+  server.run("CREATE TABLE Tickets64 (id bigint AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE)",
+             "ids");
+  const NewCounter one{"c", {1, 99}, "tickets:Tickets64/stub=a:last=id"};
+  const auto refused = (*store)->counters()->create(std::span(&one, 1));
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("counts in steps of 2"));
+}
+
+TEST_F(MariadbAdoption, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
+  run("CREATE TABLE t (k varchar(9), n bigint); INSERT INTO t VALUES ('a', 1), ('b', 1)");
+  ASSERT_TRUE(adopt("row:t/k=a:next=n"));
+  const auto other = adopt("row:t/k=a:last=n", {1, 99}, "d");
+  EXPECT_EQ(code_of(other), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(other), HasSubstr("counter \"c\" was adopted from row:t/k=a:next=n"));
+  EXPECT_TRUE(adopt("row:t/k=b:last=n", {1, 99}, "d"));
+  EXPECT_EQ(code_of(adopt("row:t/k=a:next=n", {1, 99}, "d")), Code::kAlreadyExists);
+  EXPECT_EQ(code_of(adopt("", {1, 99}, "d")), Code::kAlreadyExists);
+}
+
+// ---- who may
+
+TEST_F(MariadbAdoption, WhoMintsNeedsTheRightsOfTheProgramsAndToSelect) {
+  run("CREATE TABLE counters (n bigint); INSERT INTO counters VALUES (1);"
+      "CREATE TABLE Tickets64 (id bigint AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE)");
+  ASSERT_TRUE(adopt("row:counters:next=n"));
+  ASSERT_TRUE(adopt("tickets:Tickets64/stub=a:last=id", {1, 99}, "d"));
+  const std::string taker = " TO taker@'127.0.0.1';";
+  run("CREATE OR REPLACE USER taker@'127.0.0.1'; GRANT SELECT ON idmint_store" + taker +
+      "GRANT SELECT ON idmint_definitions" + taker +
+      "GRANT SELECT, INSERT, UPDATE ON idmint_counters" + taker);
+  const auto store =
+      Store::open(server_.url(name_, "taker"), {.deadline = std::chrono::minutes{1}});
+  ASSERT_TRUE(store) << fakes::why(store);
+  CounterStore& counters = *(*store)->counters();
+  EXPECT_EQ(code_of(counters.advance("c", 1, Take::kAll)), Code::kPermissionDenied);
+  EXPECT_EQ(code_of(counters.advance("d", 1, Take::kAll)), Code::kPermissionDenied);
+  run("GRANT SELECT, UPDATE ON counters" + taker + "GRANT SELECT, INSERT, DELETE ON Tickets64" +
+      taker);
+  EXPECT_EQ(counters.advance("c", 1, Take::kAll), (Range{1, 1, 1}));
+  EXPECT_EQ(counters.advance("d", 2, Take::kAll), (Range{1, 1, 2}));
+  EXPECT_EQ(counters.raise("c", 9), 9);
+  EXPECT_EQ(counters.raise("d", 9), 9);
+}
+
+// ---- sequences of idmint over them
+
+TEST_F(MariadbAdoption, StripesHaveARowEach) {
+  run("CREATE TABLE blocks (block int PRIMARY KEY, n bigint NOT NULL);"
+      "INSERT INTO blocks VALUES (0, 0), (1, 100), (2, 200), (3, 300)");
+  ASSERT_TRUE(create_sequence(*store_, {.name = "accounts",
+                                        .strategy = Strategy::kStriped,
+                                        .first = 0,
+                                        .last = 399,
+                                        .stripes = 4,
+                                        .adopted = "row:blocks/block={k}:next=n"}));
+  const auto sequence = Sequence::open(*store_, "accounts");
+  ASSERT_TRUE(sequence) << fakes::why(sequence);
+  std::vector<std::int64_t> values;
+  for (int i = 0; i < 50; ++i) {
+    const auto value = (*sequence)->next();
+    ASSERT_TRUE(value) << fakes::why(value);
+    values.push_back(*value);
+  }
+  expect_no_repeat(values);
+  EXPECT_EQ(run("SELECT SUM(n - block * 100) FROM blocks"), "50");
+}
+
+// Of a server whose statements do not get one run each.
+TEST_F(MariadbAdoption, ACounterOverTicketsServesAllWhoWait) {
+  const MariadbServer server({"--innodb-autoinc-lock-mode=2"});
+  const auto store = Store::open(server.database("ids"), {.deadline = std::chrono::minutes{1}});
+  ASSERT_TRUE(store) << fakes::why(store);
+  server.run("CREATE TABLE Tickets64 (id bigint AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE)",
+             "ids");
+  ASSERT_TRUE(create_sequence(**store, {.name = "photos", .adopted = ways().back().adopted}));
+  const auto sequence = Sequence::open(**store, "photos");
+  ASSERT_TRUE(sequence) << fakes::why(sequence);
+  PlainClients plain_clients(
+      4, [&] { return program(server, "ids", "REPLACE INTO Tickets64 (stub) VALUES ('b')"); });
+  std::vector<std::int64_t> values;
+  std::mutex mutex;
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 32; ++thread)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 30; ++i) {
+        const auto value = (*sequence)->next();
+        ASSERT_TRUE(value) << fakes::why(value);
+        const std::lock_guard lock(mutex);
+        values.push_back(*value);
+      }
+    });
+  threads.clear();
+  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
+  expect_no_repeat(values);
+}
+
+// ---- values in use
+
+TEST_F(MariadbAdoption, TheLargestValueOfAColumnIsFound) {
+  run("CREATE TABLE orders (id int unsigned, big bigint unsigned, n decimal(9,1), code varchar(9),"
+      " at date); INSERT INTO orders VALUES (7, 12, 1.5, '0007', NULL),"
+      " (5000, 18446744073709551615, 88.5, 'x', NULL), (3, NULL, NULL, '0042', NULL);"
+      "CREATE TABLE empty (id bigint)");
+  const auto largest = [&](const std::string& table, const std::string& column,
+                           const ExistingForm& form = {}, std::int64_t from = 0,
+                           std::int64_t to = 9999) -> Result<std::optional<std::int64_t>> {
+    const auto values = ExistingValues::open(url_, table, column, form);
+    if (!values) return std::unexpected(values.error());
+    return (*values)->largest(from, to);
+  };
+  EXPECT_EQ(largest("orders", "id"), 5000);
+  EXPECT_EQ(largest("orders", "id", {}, 0, 4999), 7);
+  EXPECT_EQ(largest("orders", "id", {}, 8, 4999), std::nullopt);
+  EXPECT_EQ(largest("orders", "big"), 12);
+  EXPECT_EQ(largest("orders", "n"), 88);
+  EXPECT_EQ(largest("empty", "id"), std::nullopt);
+  const ExistingForm digits{.form = {.digits = 4}, .first = 0, .last = 9999};
+  EXPECT_EQ(largest("orders", "code", digits), 42);
+  EXPECT_EQ(largest("orders", "code", digits, 0, 41), 7);
+  EXPECT_EQ(code_of(largest("orders", "code", {.last = 9999})), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(largest("orders", "at")), HasSubstr("is of type date"));
+  EXPECT_EQ(code_of(largest("orders", "missing")), Code::kNotFound);
+  EXPECT_EQ(code_of(largest("missing", "id")), Code::kNotFound);
+  EXPECT_EQ(code_of(largest("orders`", "id")), Code::kInvalidArgument);
+}
+
+// ---- crashes
+
+TEST(MariadbAdoptionCrash, ATicketThatWasHandedOutDoesNotComeAgain) {
+  MariadbServer server;
+  const std::string url = server.database("ids");
+  server.run("CREATE TABLE Tickets64 (id bigint AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE)",
+             "ids");
+  std::int64_t largest = 0;
+  for (int round = 0; round < 2; ++round) {
+    {
+      const auto store = Store::open(url, {.deadline = std::chrono::minutes{1}}).value();
+      const NewCounter one{"c", {1, 1'000'000}, ways().back().adopted};
+      ASSERT_TRUE(store->counters()->create(std::span(&one, 1)));
+      const auto taken = store->counters()->advance("c", 3, Take::kAll);
+      ASSERT_TRUE(taken) << fakes::why(taken);
+      EXPECT_GT(taken->first, largest) << "it came again";
+      const auto raised = store->counters()->raise("c", taken->last() + 50);
+      ASSERT_TRUE(raised) << fakes::why(raised);
+      largest = *raised - 1;
+      server.kill();
+    }
+    server.restart();
+    const std::int64_t next = program(server, "ids", ways().back().recipe)();
+    EXPECT_GT(next, largest) << "it came again";
+    largest = next;
+  }
+}
+
+}  // namespace
+}  // namespace idmint

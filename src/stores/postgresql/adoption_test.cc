@@ -1,0 +1,522 @@
+// Rows and sequences of PostgreSQL that other programs take from at the same time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idmint/mongodb.h"
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "stores/spi/counter_store.h"
+#include "tests/fakes/code_of.h"
+#include "tests/servers/plain_clients.h"
+#include "tests/servers/postgresql.h"
+
+namespace idmint {
+namespace {
+
+using fakes::code_of;
+using servers::expect_no_repeat;
+using servers::PlainClients;
+using servers::PostgresqlServer;
+using testing::HasSubstr;
+
+// One connection of a program that takes a value with one statement.
+PlainClients::Next program(const std::string& url, const std::string& recipe) {
+  return [ask = servers::connected_postgresql(url), recipe]() -> std::int64_t {
+    const std::string value = ask(recipe);
+    if (!value.empty() && !value.starts_with("ERROR")) return std::stoll(value);
+    ADD_FAILURE() << value;
+    return -1;
+  };
+}
+
+// What programs do, and how idmint adopts it.
+struct Way {
+  const char* name;
+  const char* tables;
+  const char* recipe;
+  const char* adopted;
+};
+
+const std::vector<Way>& ways() {
+  static const std::vector<Way> all = {
+      {"RowOfTheNext", "CREATE TABLE counters (name text PRIMARY KEY, n bigint NOT NULL)",
+       "UPDATE counters SET n = n + 1 WHERE name = 'orders' RETURNING n - 1",
+       "row:public.counters/name=orders:next=n"},
+      {"RowOfTheLast", "CREATE TABLE counters (id integer PRIMARY KEY, \"Last\" integer)",
+       "UPDATE counters SET \"Last\" = \"Last\" + 1 WHERE id = 7 RETURNING \"Last\"",
+       "row:public.counters/id=7:last=Last"},
+      {"OnlyRow", "CREATE TABLE counter (n bigint)", "UPDATE counter SET n = n + 1 RETURNING n",
+       "row:public.counter:last=n"},
+      {"Sequence", "CREATE SEQUENCE numbers", "SELECT nextval('numbers')",
+       "sequence:public.numbers"},
+      {"Serial", "CREATE TABLE orders (id serial PRIMARY KEY, of text)",
+       "INSERT INTO orders (of) VALUES ('us') RETURNING id", "sequence:public.orders_id_seq"},
+      {"Identity",
+       "CREATE SCHEMA shop; CREATE TABLE shop.orders"
+       " (id bigint GENERATED ALWAYS AS IDENTITY, of text)",
+       "INSERT INTO shop.orders (of) VALUES ('us') RETURNING id", "sequence:shop.orders_id_seq"},
+  };
+  return all;
+}
+
+class Adoption : public testing::Test {
+ protected:
+  explicit Adoption(PostgresqlServer& server = servers::postgresql_server()) : server_(server) {
+    name_ = testing::UnitTest::GetInstance()->current_test_info()->name();
+    for (char& c : name_) c = c == '/' ? '_' : static_cast<char>(std::tolower(c));
+    name_ = "a_" + name_.substr(0, 50);
+    url_ = server_.database(name_);
+    store_ = open();
+  }
+
+  [[nodiscard]] std::unique_ptr<Store> open() const {
+    Result<std::unique_ptr<Store>> store = Store::open(url_, {.deadline = std::chrono::minutes{1}});
+    if (!store) {
+      ADD_FAILURE() << store.error().message;
+      std::abort();
+    }
+    return *std::move(store);
+  }
+  // With the row that it needs.
+  void make(const Way& way, std::int64_t value) {
+    run(way.tables);
+    const std::string adopted = way.adopted;
+    const std::string number = std::to_string(value);
+    if (adopted.contains("name=orders"))
+      run("INSERT INTO counters VALUES ('orders', " + number + ")");
+    if (adopted.contains("id=7")) run("INSERT INTO counters VALUES (7, " + number + ")");
+    if (adopted.contains("counter:")) run("INSERT INTO counter VALUES (" + number + ")");
+  }
+  std::string run(const std::string& sql) const { return server_.run(sql, name_); }
+  [[nodiscard]] PlainClients::Next plain(const std::string& recipe) const {
+    return program(url_, recipe);
+  }
+
+  Result<void> adopt(const std::string& record, CounterBounds bounds = {1, 1'000'000'000},
+                     const std::string& counter = "c") {
+    const NewCounter one{counter, bounds, record};
+    return counters().create(std::span(&one, 1));
+  }
+  Result<Range> take(std::int64_t count = 1, Take take = Take::kAll) {
+    return counters().advance("c", count, take);
+  }
+  CounterStore& counters() { return *store_->counters(); }
+
+  PostgresqlServer& server_;
+  std::string name_;
+  std::string url_;
+  std::unique_ptr<Store> store_;
+};
+
+void append(std::vector<std::int64_t>& values, const Range& range) {
+  for (std::int64_t i = 0; i < range.count; ++i) values.push_back(range.at(i));
+}
+
+// ---- each way
+
+class AdoptedWay : public Adoption, public testing::WithParamInterface<Way> {};
+
+TEST_P(AdoptedWay, IsGoneOnWithByAllInTurn) {
+  make(GetParam(), 3);
+  const auto next = plain(GetParam().recipe);
+  const std::int64_t theirs = next();
+  const Result<void> adopted = adopt(GetParam().adopted);
+  ASSERT_TRUE(adopted) << fakes::why(adopted);
+  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {1, 1'000'000'000}, theirs + 1, false}));
+  const auto first = take();
+  EXPECT_EQ(first, (Range{theirs + 1, 1, 1})) << fakes::why(first);
+  EXPECT_EQ(take(10), (Range{theirs + 2, 1, 10}));
+  EXPECT_EQ(take(2, Take::kTail), (Range{theirs + 12, 1, 2}));
+  EXPECT_EQ(next(), theirs + 14);
+  EXPECT_EQ(take(), (Range{theirs + 15, 1, 1}));
+  EXPECT_EQ(counters().list("c")->front().next, theirs + 16);
+  EXPECT_EQ(run("SELECT next FROM idmint.counters"), "1") << "the value is in the record alone";
+  ASSERT_TRUE(adopt(GetParam().adopted)) << "again is fine";
+  EXPECT_EQ(open()->counters()->advance("c", 1, Take::kAll), (Range{theirs + 16, 1, 1}));
+}
+
+TEST_P(AdoptedWay, EndsWithinItsBoundsAndForAll) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted, {1, 9}));
+  ASSERT_TRUE(take(1));
+  const std::int64_t next = counters().peek("c")->next;
+  EXPECT_EQ(code_of(take(9)), Code::kOutOfRange);
+  EXPECT_EQ(counters().peek("c")->next, next) << "nothing moved";
+  EXPECT_EQ(take(20, Take::kTail), (Range{next, 1, 10 - next}));
+  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
+  const auto plain_next = plain(GetParam().recipe);
+  EXPECT_EQ(plain_next(), 10) << "it obeys nobody";
+  EXPECT_EQ(plain_next(), 11);
+  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
+  EXPECT_EQ(counters().peek("c")->left(), 0);
+  EXPECT_EQ(counters().extend("c", 20), (CounterBounds{1, 20}));
+  EXPECT_EQ(take(), (Range{12, 1, 1}));
+  ASSERT_TRUE(counters().close("c"));
+  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
+  EXPECT_EQ(plain_next(), 13);
+}
+
+TEST_P(AdoptedWay, IsTakenFromByManyAtOnceWithoutARepeat) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
+  std::vector<std::int64_t> values;
+  std::mutex mutex;
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&, thread] {
+      std::vector<std::int64_t> ours;
+      for (int i = 0; i < 40; ++i) {
+        const std::int64_t count = thread % 2 == 0 ? 1 : 20;
+        const auto range = take(count, thread < 2 ? Take::kAll : Take::kTail);
+        ASSERT_TRUE(range) << fakes::why(range);
+        EXPECT_TRUE(range->count == count || thread >= 2) << "all, or as many as came in one run";
+        append(ours, *range);
+      }
+      const std::lock_guard lock(mutex);
+      values.insert(values.end(), ours.begin(), ours.end());
+    });
+  threads.clear();
+  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
+  expect_no_repeat(values);
+}
+
+// It never goes back, whoever moves it meanwhile.
+TEST_P(AdoptedWay, IsRaisedWhileOthersTakeFromIt) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
+  std::vector<std::int64_t> values;
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t floor = counters().peek("c")->next + (i % 3 == 0 ? 0 : 50);
+    const auto raised = counters().raise("c", floor);
+    ASSERT_TRUE(raised) << fakes::why(raised);
+    EXPECT_GE(*raised, floor);
+    const auto range = take(3);
+    ASSERT_TRUE(range) << fakes::why(range);
+    EXPECT_GE(range->first, floor);
+    append(values, *range);
+  }
+  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
+  expect_no_repeat(values);
+  const std::int64_t next = counters().peek("c")->next;
+  EXPECT_EQ(counters().raise("c", 1), next) << "it was past that";
+  EXPECT_EQ(counters().raise("c", 2'000'000'000), 1'000'000'001) << "to its end at most";
+  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
+}
+
+// A take that waits for another program's transaction keeps close() waiting with it.
+TEST_P(AdoptedWay, NothingIsUnderWayWhenItIsClosed) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  ASSERT_TRUE(take());
+  const servers::Asking holder = servers::connected_postgresql(url_);
+  const std::string in_the_way =
+      std::string(GetParam().adopted).starts_with("row:")
+          ? GetParam().recipe
+          : "ALTER SEQUENCE " + std::string(GetParam().adopted).substr(9) + " NO CYCLE";
+  holder("BEGIN");
+  holder(in_the_way);
+  const auto waiting = [&] {
+    return run(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        " AND datname = current_database()");
+  };
+  auto taken = std::async(std::launch::async, [&] { return take(); });
+  while (waiting() != "1") std::this_thread::yield();
+  auto closed = std::async(std::launch::async, [&] { return counters().close("c"); });
+  while (waiting() != "2") std::this_thread::yield();
+  holder("COMMIT");
+  const auto range = taken.get();
+  EXPECT_TRUE(range) << fakes::why(range);
+  EXPECT_TRUE(closed.get());
+}
+
+TEST_P(AdoptedWay, InAStoreInDoubtItGivesNothing) {
+  make(GetParam(), 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  ASSERT_TRUE(take());
+  const std::int64_t next = counters().peek("c")->next;
+  run("UPDATE idmint.store SET timeline = '000000FF'");
+  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(open()->counters()->advance("c", 1, Take::kTail)), Code::kFailedPrecondition);
+  EXPECT_EQ(counters().peek("c")->next, next);
+  EXPECT_EQ(counters().raise("c", 100), 100);
+  ASSERT_TRUE(store_->settle());
+  EXPECT_EQ(take(), (Range{100, 1, 1}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AdoptedWay, testing::ValuesIn(ways()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// ---- what is refused
+
+TEST_F(Adoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
+  run("CREATE TABLE t (k text, small smallint, i integer, b bigint, n numeric, s text);"
+      "INSERT INTO t VALUES ('one', 1, 1, NULL, 1, '1'), ('two', 1, 1, 1, 1, '1'),"
+      " ('two', 1, 1, 1, 1, '1'), ('past', 1, 1, -5, 1, '1');"
+      "CREATE UNLOGGED TABLE brief (n bigint); INSERT INTO brief VALUES (1);"
+      "CREATE VIEW seen AS SELECT * FROM t;"
+      "CREATE SEQUENCE by_two INCREMENT BY 2; CREATE SEQUENCE round CYCLE MAXVALUE 9;"
+      "CREATE SEQUENCE many CACHE 50; CREATE SEQUENCE short MAXVALUE 99");
+  struct Refusal {
+    std::string record;
+    std::string why;
+  };
+  for (const auto& [record, why] : std::vector<Refusal>{
+           {"row:public.t/k=one:next=b", "b is NULL"},
+           {"row:public.t/k=one:next=n", "n is of type numeric: make it a bigint"},
+           {"row:public.t/k=one:next=s", "s is of type text: make it a bigint"},
+           {"row:public.t/k=one:next=small", "it counts up to 32766, and the last value"},
+           {"row:public.t/k=one:last=small", "it counts up to 32767, and the last value"},
+           {"row:public.t/k=two:next=i", "more than one such row"},
+           {"row:public.t:next=i", "more than one such row"},
+           {"row:public.t/k=three:next=i", "the row k = \"three\" of public.t: it is not there"},
+           {"row:public.t/k=past:next=b", "the next value is -5, below the first one"},
+           {"row:public.t/k=one:next=missing", "missing"},
+           {"row:public.missing/k=one:next=n", "missing"},
+           {"row:public.brief:next=n", "ALTER TABLE public.brief SET LOGGED"},
+           {"row:public.seen/k=one:next=i", "no ordinary table"},
+           {"sequence:public.by_two", "ALTER SEQUENCE public.by_two INCREMENT BY 1"},
+           {"sequence:public.round", "ALTER SEQUENCE public.round NO CYCLE"},
+           {"sequence:public.many", "ALTER SEQUENCE public.many CACHE 1"},
+           {"sequence:public.short", "it counts up to 99"},
+           {"sequence:public.missing", "missing"},
+           {"sequence:public.t", "t"}}) {
+    const Result<void> refused = adopt(record);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << record;
+    EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
+    EXPECT_EQ(code_of(counters().peek("c")), Code::kNotFound) << record;
+  }
+  for (const auto& [record, why] :
+       std::vector<Refusal>{{"row:public.t/k=one", "row:TABLE/KEY=VALUE:next=COLUMN"},
+                            {"sequence:public.a:next=b", "its name must be"},
+                            {"row:public.t/k=one:next=b;", "its name must be"},
+                            {"row:public.t\"/k=one:next=b", "its name must be"},
+                            {"row:public.t/k=one:next=k", "cannot count and tell the rows apart"},
+                            {"row:idmint.counters/name=c:next=next", "idmint's own"},
+                            {"table:t", "cannot adopt \"table:t\": write row:TABLE"}}) {
+    const Result<void> refused = adopt(record);
+    EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << record;
+    EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
+  }
+  const NewCounter strided{"c", {1, 9, 2}, "sequence:public.short"};
+  EXPECT_EQ(code_of(counters().create(std::span(&strided, 1))), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(adopt("row:public.t/k=one:last=i", {0, 9})), Code::kInvalidArgument);
+  EXPECT_TRUE(adopt("row:public.t/k=one:next=small", {1, 32'766}));
+  EXPECT_EQ(code_of(counters().can_extend(std::vector<std::string>{"c"}, 32'767)),
+            Code::kInvalidArgument);
+  const auto beyond = counters().extend("c", 32'767);
+  EXPECT_EQ(code_of(beyond), Code::kInvalidArgument);
+  EXPECT_THAT(fakes::why(beyond), HasSubstr("it counts up to 32766"));
+  EXPECT_EQ(counters().peek("c")->bounds.last, 32'766);
+  ASSERT_EQ(counters().raise("c", 32'766), 32'766);
+  EXPECT_EQ(take(), (Range{32'766, 1, 1})) << "its last value";
+  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
+}
+
+TEST_F(Adoption, ARowThatIsDeletedIsNotMadeAgain) {
+  run("CREATE TABLE counters (name text, n bigint); INSERT INTO counters VALUES ('a', 1)");
+  ASSERT_TRUE(adopt("row:public.counters/name=a:next=n"));
+  ASSERT_TRUE(take());
+  run("DELETE FROM counters");
+  EXPECT_EQ(code_of(take()), Code::kDataLoss);
+  EXPECT_EQ(code_of(counters().peek("c")), Code::kDataLoss);
+  EXPECT_EQ(code_of(counters().raise("c", 50)), Code::kDataLoss);
+  EXPECT_EQ(run("SELECT count(*) FROM counters"), "0");
+  run("INSERT INTO counters VALUES ('a', 7), ('a', 9)");
+  EXPECT_EQ(code_of(take()), Code::kDataLoss) << "which of the two?";
+  run("DELETE FROM counters WHERE n < 9; ALTER TABLE counters SET UNLOGGED");
+  EXPECT_EQ(code_of(take()), Code::kDataLoss) << "a crash empties it";
+  run("ALTER TABLE counters SET LOGGED");
+  const auto again = take();
+  EXPECT_EQ(again, (Range{10, 1, 1})) << fakes::why(again);
+  run("DROP TABLE counters");
+  EXPECT_EQ(code_of(open()->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
+  EXPECT_TRUE(counters().close("c"));
+}
+
+// What becomes of a sequence after it was adopted.
+TEST_F(Adoption, ASequenceThatWouldRepeatGivesNothing) {
+  run("CREATE SEQUENCE s");
+  ASSERT_TRUE(adopt("sequence:public.s", {1, 99}));
+  ASSERT_TRUE(take());
+  for (const std::string change : {"CYCLE", "CACHE 20", "INCREMENT BY -1", "SET UNLOGGED"}) {
+    run("ALTER SEQUENCE s " + change);
+    const auto refused = take(1, Take::kTail);
+    EXPECT_EQ(code_of(refused), Code::kDataLoss) << change;
+    run("ALTER SEQUENCE s NO CYCLE CACHE 1 INCREMENT BY 1; ALTER SEQUENCE s SET LOGGED");
+    EXPECT_TRUE(take()) << change;
+  }
+  EXPECT_EQ(counters().peek("c")->next, 6);
+}
+
+TEST_F(Adoption, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
+  run("CREATE TABLE t (k text, n bigint); INSERT INTO t VALUES ('a', 1), ('b', 1)");
+  ASSERT_TRUE(adopt("row:public.t/k=a:next=n"));
+  const auto other = adopt("row:public.t/k=a:last=n", {1, 99}, "d");
+  EXPECT_EQ(code_of(other), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(other),
+              HasSubstr("counter \"c\" was adopted from row:public.t/k=a:next=n"));
+  EXPECT_TRUE(adopt("row:public.t/k=b:last=n", {1, 99}, "d"));
+  EXPECT_EQ(code_of(adopt("row:public.t/k=a:next=n", {1, 99}, "d")), Code::kAlreadyExists);
+  EXPECT_EQ(code_of(adopt("", {1, 99}, "d")), Code::kAlreadyExists);
+  EXPECT_EQ(code_of(adopt("row:public.t/k=a:next=n", {1, 99})), Code::kAlreadyExists);
+}
+
+// ---- who may
+
+TEST_F(Adoption, WhoMintsNeedsSelectAndUpdateAndWhoRaisesASequenceIsItsOwner) {
+  run("CREATE TABLE counters (n bigint); INSERT INTO counters VALUES (1); CREATE SEQUENCE s");
+  ASSERT_TRUE(adopt("row:public.counters:next=n"));
+  ASSERT_TRUE(adopt("sequence:public.s", {1, 99}, "d"));
+  run("DROP ROLE IF EXISTS taker; CREATE ROLE taker LOGIN; GRANT USAGE ON SCHEMA idmint TO taker;"
+      "GRANT SELECT ON ALL TABLES IN SCHEMA idmint TO taker;"
+      "GRANT UPDATE ON idmint.counters TO taker");
+  const auto store =
+      Store::open(server_.url(name_, "taker"), {.deadline = std::chrono::minutes{1}});
+  ASSERT_TRUE(store) << fakes::why(store);
+  CounterStore& counters = *(*store)->counters();
+  EXPECT_EQ(code_of(counters.advance("c", 1, Take::kAll)), Code::kPermissionDenied);
+  const auto refused = counters.advance("d", 1, Take::kAll);
+  EXPECT_EQ(code_of(refused), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("permission denied for sequence s"));
+  run("GRANT SELECT, UPDATE ON counters, s TO taker");
+  EXPECT_EQ(counters.advance("c", 1, Take::kAll), (Range{1, 1, 1}));
+  EXPECT_EQ(counters.advance("d", 2, Take::kAll), (Range{1, 1, 2}));
+  EXPECT_EQ(counters.raise("c", 9), 9);
+  const auto not_owner = counters.raise("d", 9);
+  EXPECT_EQ(code_of(not_owner), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(not_owner), HasSubstr("must be owner of sequence s"));
+  run("DROP OWNED BY taker; DROP ROLE taker");
+}
+
+// ---- sequences of idmint over them
+
+TEST_F(Adoption, StripesHaveARowEach) {
+  run("CREATE TABLE blocks (block integer PRIMARY KEY, n bigint NOT NULL);"
+      "INSERT INTO blocks SELECT k, k * 100 FROM generate_series(0, 7) k");
+  const SequenceDefinition definition{.name = "accounts",
+                                      .strategy = Strategy::kStriped,
+                                      .first = 0,
+                                      .last = 799,
+                                      .stripes = 8,
+                                      .adopted = "row:public.blocks/block={k}:next=n"};
+  const auto made = create_sequence(*store_, definition);
+  ASSERT_TRUE(made) << fakes::why(made);
+  const auto sequence = Sequence::open(*store_, "accounts");
+  ASSERT_TRUE(sequence) << fakes::why(sequence);
+  std::vector<std::int64_t> values;
+  for (int i = 0; i < 100; ++i) {
+    const auto value = (*sequence)->next();
+    ASSERT_TRUE(value) << fakes::why(value);
+    values.push_back(*value);
+  }
+  expect_no_repeat(values);
+  EXPECT_EQ(run("SELECT sum(n - block * 100) FROM blocks"), "100");
+}
+
+// Callers are combined, and others take values in between.
+TEST_F(Adoption, ACounterOverASequenceServesAllWhoWait) {
+  run("CREATE SEQUENCE s");
+  ASSERT_TRUE(create_sequence(*store_, {.name = "orders", .adopted = "sequence:public.s"}));
+  const auto sequence = Sequence::open(*store_, "orders");
+  ASSERT_TRUE(sequence) << fakes::why(sequence);
+  PlainClients plain_clients(4, [&] { return plain("SELECT nextval('s')"); });
+  std::vector<std::int64_t> values;
+  std::mutex mutex;
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 32; ++thread)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 30; ++i) {
+        const auto value = (*sequence)->next();
+        ASSERT_TRUE(value) << fakes::why(value);
+        const std::lock_guard lock(mutex);
+        values.push_back(*value);
+      }
+    });
+  threads.clear();
+  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
+  expect_no_repeat(values);
+}
+
+// ---- values in use
+
+TEST_F(Adoption, TheLargestValueOfAColumnIsFound) {
+  run("CREATE SCHEMA shop; CREATE TABLE shop.orders (id integer, big bigint, n numeric, code text,"
+      " kind boolean); INSERT INTO shop.orders VALUES (7, 12, 1.5, '0007', true),"
+      " (5000, 9223372036854775807, 88.5, 'x', true), (-3, NULL, NULL, '0042', false);"
+      "CREATE TABLE empty (id bigint)");
+  const auto largest = [&](const std::string& table, const std::string& column,
+                           const ExistingForm& form = {}, std::int64_t from = 0,
+                           std::int64_t to = 9999) -> Result<std::optional<std::int64_t>> {
+    const auto values = ExistingValues::open(url_, table, column, form);
+    if (!values) return std::unexpected(values.error());
+    return (*values)->largest(from, to);
+  };
+  EXPECT_EQ(largest("shop.orders", "id"), 5000);
+  EXPECT_EQ(largest("shop.orders", "id", {}, 0, 4999), 7);
+  EXPECT_EQ(largest("shop.orders", "id", {}, 8, 4999), std::nullopt);
+  EXPECT_EQ(largest("shop.orders", "big"), 12);
+  EXPECT_EQ(largest("shop.orders", "n"), 88);
+  EXPECT_EQ(largest("empty", "id"), std::nullopt);
+  const ExistingForm digits{.form = {.digits = 4}, .first = 0, .last = 9999};
+  EXPECT_EQ(largest("shop.orders", "code", digits), 42);
+  EXPECT_EQ(largest("shop.orders", "code", digits, 0, 41), 7);
+  const auto any_width = largest("shop.orders", "code", {.last = 9999});
+  EXPECT_EQ(code_of(any_width), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(any_width), HasSubstr("different widths"));
+  EXPECT_THAT(fakes::why(largest("shop.orders", "kind")), HasSubstr("is of type boolean"));
+  EXPECT_EQ(code_of(largest("shop.orders", "missing")), Code::kNotFound);
+  EXPECT_EQ(code_of(largest("orders", "id")), Code::kNotFound) << "it is in another schema";
+  EXPECT_EQ(code_of(largest("orders;", "id")), Code::kInvalidArgument);
+}
+
+// ---- crashes
+
+// A value is in the log on the disk when it is handed out, although the record that has it may be
+// another transaction's.
+TEST(AdoptionCrash, AValueOfASequenceThatWasHandedOutDoesNotComeAgain) {
+  PostgresqlServer server({"wal_writer_delay = 10s"});
+  const std::string url = server.database("ids");
+  server.run("CREATE SEQUENCE s; SELECT nextval('s')", "ids");
+  std::int64_t largest = 0;
+  for (int round = 0; round < 2; ++round) {
+    {
+      const auto store = Store::open(url, {.deadline = std::chrono::minutes{1}}).value();
+      const NewCounter one{"c", {1, 1'000'000}, "sequence:public.s"};
+      ASSERT_TRUE(store->counters()->create(std::span(&one, 1)));
+      server.run("CHECKPOINT");
+      // The first value after a checkpoint is logged, here by one who does not commit.
+      const servers::Asking holder = servers::connected_postgresql(url);
+      holder("BEGIN");
+      holder("SELECT nextval('s')");
+      const auto taken = store->counters()->advance("c", 1, Take::kAll);
+      ASSERT_TRUE(taken) << fakes::why(taken);
+      EXPECT_GT(taken->first, largest) << "it came again";
+      largest = std::max(largest, taken->last());
+      server.kill();
+    }
+    server.restart();
+    const std::int64_t next = std::stoll(server.run("SELECT nextval('s')", "ids"));
+    EXPECT_GT(next, largest) << "it came again";
+    largest = std::max(largest, next);
+  }
+}
+
+}  // namespace
+}  // namespace idmint

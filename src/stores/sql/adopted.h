@@ -1,0 +1,226 @@
+// AdoptedCounters: the counters of an SQL server that are in records of other programs.
+//
+// idmint's own table has the bounds of each, whether it is closed, and the text of its record.
+// Only the record has its value. The other programs go on taking from it, and obey neither the
+// bounds nor the closing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stores/backend.h"
+#include "stores/spi/counter_store.h"
+#include "stores/sql/adopted_record.h"
+#include "stores/sql/database.h"
+
+namespace idmint::stores::sql {
+
+template <class Engine>
+class AdoptedCounters {
+ public:
+  // What is known of one for ever, but that its last value may be moved up.
+  struct Known {
+    AdoptedRecord record{};
+    std::shared_ptr<const AdoptedStatements> statements{};
+    std::int64_t last = 0;
+  };
+
+  // The database must outlive it.
+  explicit AdoptedCounters(Database<Engine>& database) : database_(database) {}
+
+  // Null: not known, or it is idmint's own. Any thread may call any method at any time.
+  [[nodiscard]] std::shared_ptr<const Known> known(std::string_view counter) {
+    const std::lock_guard lock(mutex_);
+    const auto at = known_.find(counter);
+    return at != known_.end() ? at->second : nullptr;
+  }
+
+  // Fills in the value of a counter, of which idmint's own row says the rest and `adopted`.
+  // kDataLoss: the record cannot be counted in, as `problem` says.
+  Result<CounterState> filled(CounterState state, std::string_view adopted, SteadyTime until) {
+    const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, adopted);
+    if (!record)
+      return database_.damaged("counter " + shown(state.name) + ": " + record.error().message);
+    const Result<Reading> reading = look(*record, until);
+    if (!reading) return std::unexpected(reading.error());
+    const std::string wrong = problem(*reading, state.bounds);
+    if (!wrong.empty())
+      return database_.damaged(place_of(*record) + ", which counter " + shown(state.name) +
+                               " was adopted from, cannot be counted in: " + wrong);
+    state.next = std::min(reading->next, state.bounds.last + 1);
+    const std::lock_guard lock(mutex_);
+    known_.insert_or_assign(state.name, std::make_shared<const Known>(Known{
+                                            *record, statements_of(*record), state.bounds.last}));
+    return state;
+  }
+
+  // kFailedPrecondition: there is nothing to go on from.
+  Result<void> check(const AdoptedRecord& record, const CounterBounds& bounds, SteadyTime until) {
+    const Result<Reading> reading = look(record, until);
+    std::string wrong;
+    if (reading)
+      wrong = problem(*reading, bounds);
+    else if (reading.error().code == Code::kDataLoss)
+      wrong = reading.error().message;  // no such table or column, or not of such a type
+    else
+      return std::unexpected(reading.error());
+    if (wrong.empty()) return {};
+    return std::unexpected(Error{Code::kFailedPrecondition, database_.url() + ": cannot adopt " +
+                                                                place_of(record) + ": " + wrong +
+                                                                "; it was left as it is"});
+  }
+
+  // Nothing: it is closed, there is too little left, or the store is not trusted. May be fewer than
+  // `count` and at least `least` if other programs take values at the same time. kUnavailable: they
+  // took values in between, again and again.
+  Result<std::optional<Range>> take(std::string_view counter, const Known& known,
+                                    std::int64_t count, std::int64_t least, SteadyTime until) {
+    const AdoptedRecord& record = known.record;
+    if (record.kind->answer == Answer::kList && least > kMostListed)
+      return std::unexpected(
+          Error{Code::kInvalidArgument, "cannot take " + std::to_string(least) + " values from " +
+                                            place_of(record) + " at once: ask for " +
+                                            std::to_string(kMostListed) + " or fewer"});
+    auto values = values_of<Engine>(Name{counter}, count, least);
+    values.push_back(Engine::text(record.value));
+    values.push_back(Engine::value(known.last));
+    const auto rows = database_.run(known.statements->advance(count, count == least), values, until,
+                                    "take values from");
+    if (!rows && rows.error().code == Code::kOutOfRange) return std::nullopt;
+    if (!rows) return std::unexpected(rows.error());
+    switch (record.kind->answer) {
+      case Answer::kRange:
+        return range_in(*rows, record);
+      case Answer::kFirst:
+        return from_first(*rows, known, count);
+      case Answer::kList:
+        break;
+    }
+    return run_in(*rows, known, count, least);
+  }
+
+  // One atomic max of the next value.
+  Result<void> raise(const AdoptedRecord& record, std::int64_t target, SteadyTime until) {
+    return database_.execute(raise_to(Engine::kAdoptionRules, record, target), until,
+                             "raise " + place_of(record) + " in");
+  }
+
+ private:
+  using Rows = typename Engine::Rows;
+  using Taken = Result<std::optional<Range>>;
+
+  struct Reading {
+    std::int64_t rows = 0;
+    std::int64_t next = 0;
+    std::int64_t end = 0;
+    std::string wrong{};
+  };
+
+  Result<Reading> look(const AdoptedRecord& record, SteadyTime until) {
+    const auto statements = [&] {
+      const std::lock_guard lock(mutex_);
+      return statements_of(record);
+    }();
+    const Result<Rows> rows =
+        database_.run(statements->look(), {Engine::text(record.value)}, until, "read");
+    if (!rows) return std::unexpected(rows.error());
+    Reading reading{.rows = rows->size()};
+    if (rows->empty()) return reading;
+    reading.next = (*rows)[0].integer(0);
+    reading.end = (*rows)[0].integer(1);
+    reading.wrong = (*rows)[0].bytes(2);
+    return reading;
+  }
+
+  static std::string problem(const Reading& reading, const CounterBounds& bounds) {
+    if (reading.rows == 0) return "it is not there";
+    if (reading.rows > 1) return "there is more than one such row";
+    if (!reading.wrong.empty()) return reading.wrong;
+    if (reading.next < bounds.first)
+      return "the next value is " + std::to_string(reading.next) +
+             ", below the first one of the sequence, " + std::to_string(bounds.first);
+    if (reading.end < bounds.last)
+      return "it counts up to " + std::to_string(reading.end) +
+             ", and the last value of the sequence is " + std::to_string(bounds.last) +
+             ": end there, or widen it";
+    return "";
+  }
+
+  // REQUIRES: the lock is held.
+  std::shared_ptr<const AdoptedStatements> statements_of(const AdoptedRecord& record) {
+    AdoptedRecord alike = record;
+    if (!alike.value.empty()) alike.value = "?";
+    std::shared_ptr<const AdoptedStatements>& statements = statements_[to_text(alike)];
+    if (statements == nullptr)
+      statements = std::make_shared<const AdoptedStatements>(Engine::kAdoptionRules, record,
+                                                             static_cast<int>(statements_.size()));
+    return statements;
+  }
+
+  Error many(const AdoptedRecord& record) const {
+    return database_
+        .damaged(place_of(record) + " is there more than once: which one counts is not known")
+        .error();
+  }
+
+  // The record had values, and other programs others in between.
+  static Error busy(const AdoptedRecord& record) {
+    return {Code::kUnavailable, "other programs take values from " + place_of(record) +
+                                    " so fast that there were always some of theirs between ours; "
+                                    "nothing was handed out; take fewer at once"};
+  }
+
+  Taken range_in(const Rows& rows, const AdoptedRecord& record) const {
+    if (rows.empty()) return std::nullopt;
+    if (rows.size() > 1) return std::unexpected(many(record));
+    const auto row = rows[0];
+    if (row.integer(3) == 0) return std::unexpected(busy(record));
+    return Range{row.integer(0), row.integer(1), row.integer(2)};
+  }
+
+  // The statement took as many as there were, up to `count`.
+  Taken from_first(const Rows& rows, const Known& known, std::int64_t count) const {
+    if (rows.found() == 0) return std::nullopt;
+    if (rows.found() > 1) return std::unexpected(many(known.record));
+    const std::int64_t first = Engine::inserted(rows);
+    return Range{first, 1, std::min(count, known.last - first + 1)};
+  }
+
+  // The first run of values without any of others between them that is long enough.
+  Taken run_in(const Rows& rows, const Known& known, std::int64_t count, std::int64_t least) const {
+    std::vector<std::int64_t> values;
+    for (int i = 0; i < rows.size(); ++i)
+      if (const std::int64_t value = rows[i].integer(0); value <= known.last)
+        values.push_back(value);
+    std::ranges::sort(values);
+    Range run;
+    for (const std::int64_t value : values) {
+      if (run.count > 0 && value == run.last() + 1) {
+        ++run.count;
+      } else {
+        if (run.count >= least) break;
+        run = {value, 1, 1};
+      }
+      if (run.count == count) break;
+    }
+    if (run.count >= least) return run;
+    // Those past the end tell the caller, who looks again, that there are too few.
+    if (std::cmp_less(values.size(), least)) return std::nullopt;
+    return std::unexpected(busy(known.record));
+  }
+
+  Database<Engine>& database_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Known>, std::less<>> known_;
+  std::map<std::string, std::shared_ptr<const AdoptedStatements>, std::less<>> statements_;
+};
+
+}  // namespace idmint::stores::sql

@@ -1,0 +1,143 @@
+// The records of other programs that counters of an SQL server adopt, the texts that name them, and
+// the statements for each.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/definition.h"
+#include "idmint/result.h"
+#include "stores/spi/adoption.h"
+#include "stores/sql/query.h"
+
+namespace idmint::stores::sql {
+
+// How the answer to a take says which values it has.
+enum class Answer : std::uint8_t {
+  kRange,  // a row as of CounterStatements::advance
+  kFirst,  // Rows::inserted(): the first of them, if the statement found a row
+  kList,   // a row for each of {rows} values; {more} are the values of all rows but the first
+};
+
+// What a text says of the column that counts.
+enum class Counting : std::uint8_t {
+  kEither,  // next=COLUMN or last=COLUMN
+  kLast,    // last=COLUMN
+  kNone,    // nothing
+};
+
+// A way of counting in SQL. In its statements {table}, {key} and {column} stand for these names,
+// {name}, {key_field} and {field} for the same as texts, and {ahead} for the distance from the
+// column to the next value. {one} is a condition that table r has the row of the record, whose key
+// has the value {value}.
+struct AdoptedKind {
+  std::string_view name;
+  std::string_view form;  // of its text, for messages
+  bool of_row;            // it has KEY=VALUE, which one that counts in either way can leave out
+  Counting counting;
+  Answer answer;
+  // value of the key 1 -> the next value, the largest last value, and what is wrong, or an empty
+  // text; a row for each that there is, two at most
+  std::string_view look;
+  // counter 1, count 2, least 3, value of the key 4, the last value as the caller knows it 5
+  // -> as `answer` says; nothing, or kOutOfRange, where the counter is closed or not trusted, or
+  // too little is left. Locks idmint's row of the counter, so that none is under way when it is
+  // closed.
+  std::string_view advance;
+  // One atomic max, without values: {target} is what the next value is to be at least.
+  std::string_view raise;
+};
+
+// What an engine has of them.
+struct AdoptionRules {
+  std::span<const AdoptedKind> kinds;
+  std::span<const std::string_view> recipes;  // "NAME TEXT": the text that a name stands for
+  std::string_view schema;  // where a table without a schema is; empty: tables have none
+  char quote;               // around a name
+  std::string_view one;     // {one} of a record with a key, with {key} and {value}
+  std::string_view no_key;  // {one} of a record without, with {value}, an empty text
+};
+
+struct AdoptedRecord {
+  const AdoptedKind* kind = nullptr;
+  std::string table{};   // with its schema, if tables have one
+  std::string key{};     // the column that tells its row from others; empty: the table has one row
+  std::string value{};   // of the key; {k}: the stripe
+  std::string column{};  // empty: the kind needs none
+  bool holds_last = false;  // the column has the latest value; otherwise the next one
+
+  friend bool operator==(const AdoptedRecord&, const AdoptedRecord&) = default;
+};
+
+// KIND:TABLE, then /KEY=VALUE, then :next=COLUMN or :last=COLUMN, as far as the kind has them; and
+// the inverse. kInvalidArgument: another text, or a name in it that cannot be adopted.
+[[nodiscard]] std::string to_text(const AdoptedRecord& record);
+[[nodiscard]] Result<AdoptedRecord> record_from_text(const AdoptionRules& rules,
+                                                     std::string_view text);
+
+// A column of a table of another program.
+struct ColumnName {
+  std::string table{};         // with its schema, if tables have one
+  std::string quoted_table{};  // as statements have it
+  std::string quoted_column{};
+};
+// kInvalidArgument: not such names.
+[[nodiscard]] Result<ColumnName> column_named(const AdoptionRules& rules, std::string_view table,
+                                              std::string_view column);
+
+// Whether each stripe has its own row: the value of the key has {k}.
+[[nodiscard]] bool has_stripes(const AdoptedRecord& record);
+// The row of a stripe, or the record itself if there are no stripes.
+[[nodiscard]] AdoptedRecord of_stripe(AdoptedRecord record, std::int64_t stripe);
+// "the row name = 'orders' of public.counters", for messages.
+[[nodiscard]] std::string place_of(const AdoptedRecord& record);
+// The text of the same record read the other way, next for last; empty: there is no other way.
+[[nodiscard]] std::string opposite_of(AdoptedRecord record);
+
+// The statements of records that differ in the value of the key only.
+class AdoptedStatements {
+ public:
+  // `number`: no other statements of the store have it.
+  AdoptedStatements(const AdoptionRules& rules, const AdoptedRecord& record, int number);
+  AdoptedStatements(const AdoptedStatements&) = delete;
+  AdoptedStatements& operator=(const AdoptedStatements&) = delete;
+
+  [[nodiscard]] Query look() const { return {look_name_.c_str(), look_.c_str(), Kind::kRead}; }
+  // Of a kList, that for the next number of values above `count` that there is a statement for, or
+  // if not `all`, below.
+  [[nodiscard]] Query advance(std::int64_t count, bool all) const;
+
+ private:
+  struct Advance {
+    std::int64_t count;
+    std::string name;
+    std::string sql;
+  };
+
+  std::string look_name_;
+  std::string look_;
+  std::vector<Advance> advances_;  // sorted by count; one that is not a kList
+};
+// The most values of a kList that one statement takes.
+inline constexpr std::int64_t kMostListed = 4096;
+[[nodiscard]] std::string raise_to(const AdoptionRules& rules, const AdoptedRecord& record,
+                                   std::int64_t target);
+
+// Adoption in an SQL server.
+class RecordAdoption final : public Adoption {
+ public:
+  explicit constexpr RecordAdoption(const AdoptionRules& rules) : rules_(rules) {}
+  // The name of a recipe, or the text of a record.
+  Result<Adoptable> read(std::string_view text, bool guarded) const override;
+  Result<void> check(const SequenceDefinition& definition) const override;
+  // The table.
+  std::string place_of(std::string_view record) const override;
+
+ private:
+  const AdoptionRules& rules_;
+};
+
+}  // namespace idmint::stores::sql
