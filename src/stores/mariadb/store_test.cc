@@ -21,33 +21,21 @@
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/opened_store.h"
 #include "tests/servers/mariadb.h"
 
 namespace idmint {
 namespace {
 
 using fakes::code_of;
+using fakes::kPatient;
+using fakes::take;
+using fakes::with_counter;
 using servers::MariadbServer;
 using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr milliseconds kPatient = std::chrono::minutes{1};
-
-// With a counter "c" that begins with 1.
-std::unique_ptr<Store> with_counter(const std::string& url, milliseconds deadline = kPatient) {
-  Result<std::unique_ptr<Store>> store = Store::open(url, {.deadline = deadline});
-  if (!store) {
-    ADD_FAILURE() << store.error().message;
-    std::abort();
-  }
-  const Result<void> made = (*store)->counters()->create("c", {1, kLargestValue});
-  EXPECT_TRUE(made) << fakes::why(made);
-  return *std::move(store);
-}
-
-Result<Range> take(Store& store) { return store.counters()->advance("c", 1, Take::kAll); }
 
 struct Setting {
   std::string name;

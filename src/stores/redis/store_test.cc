@@ -26,6 +26,7 @@
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/certificate.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/opened_store.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/loopback.h"
 #include "tests/servers/redis.h"
@@ -34,6 +35,11 @@ namespace idmint {
 namespace {
 
 using fakes::code_of;
+using fakes::eventually;
+using fakes::kPatient;
+using fakes::opened;
+using fakes::take;
+using fakes::with_counter;
 using servers::redis_server;
 using servers::RedisServer;
 using std::chrono::milliseconds;
@@ -42,35 +48,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr milliseconds kPatient = std::chrono::minutes{1};
 const std::string kStore = "{idmint}:store";
-
-std::unique_ptr<Store> opened(const std::string& url, milliseconds deadline = kPatient) {
-  Result<std::unique_ptr<Store>> store = Store::open(url, {.deadline = deadline});
-  if (!store) {
-    ADD_FAILURE() << store.error().message;
-    std::abort();
-  }
-  return *std::move(store);
-}
-
-// With a counter "c" that begins with 1.
-std::unique_ptr<Store> with_counter(const std::string& url, milliseconds deadline = kPatient) {
-  std::unique_ptr<Store> store = opened(url, deadline);
-  const Result<void> made = store->counters()->create("c", {1, kLargestValue});
-  EXPECT_TRUE(made) << made.error().message;
-  return store;
-}
-
-Result<Range> take(Store& store) { return store.counters()->advance("c", 1, Take::kAll); }
-
-bool eventually(const std::function<bool()>& condition) {
-  for (const auto until = steady_clock::now() + kPatient; steady_clock::now() < until;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds{5});
-  }
-  return false;
-}
 
 // Of the database in the URL.
 std::string ask(const std::string& url, const std::vector<std::string>& words) {
