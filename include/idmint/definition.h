@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -74,6 +75,21 @@ enum class Guarantee : std::uint8_t {
 // "all", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
 
+// The move of a sequence from one store to another (move_sequence()), as the definition in either
+// of them has it. A definition that arrived has none.
+struct Move {
+  enum class Stage : std::uint8_t {
+    kLeaving,   // in the source: values come until the counters are closed, and then no more
+    kGone,      // in the source: it is moved, and retired here
+    kArriving,  // in the target: the name is taken, and no value comes yet
+  };
+  Stage stage = Stage::kLeaving;
+  Uuid store{};       // the id of the other store
+  std::string url{};  // the URL of the other store, without secrets
+
+  friend bool operator==(const Move&, const Move&) = default;
+};
+
 // One store of a sequence over several.
 struct StoreOfStripe {
   Uuid id{};          // Store::id()
@@ -108,6 +124,7 @@ struct SequenceDefinition {
   // all stripes. create_sequence() of several stores sets both.
   std::vector<StoreOfStripe> over{};
   std::int64_t stripe = 0;
+  std::optional<Move> move{};  // written by move_sequence() alone
 
   static constexpr std::int64_t kMaxStripes = 100'000;
   static constexpr std::size_t kMaxStores = 16;
@@ -174,7 +191,9 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 // - the form is valid for integers and has room for `last`;
 // - `over` names 2 to kMaxStores different stores, one for each stripe, with URLs of 2500 bytes in
 //   all at most, and `stripe` is the index of one; only strategy kInterleaved has them;
-// - `adopted` is printable and has at most 1000 bytes; the store parses it at creation.
+// - `adopted` is printable and has at most 1000 bytes; the store parses it at creation;
+// - `move` names a store by its id and a URL of at most 1000 printable bytes; if and only if it is
+//   kGone the sequence is retired; a sequence over several stores has none.
 // For a pool:
 // - the layout has room for its worker ids, at most kMaxWorkers;
 // - the form is valid for Snowflake ids.

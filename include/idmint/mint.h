@@ -95,6 +95,12 @@ struct MintOptions {
   // the definition and opens the sequence under one deadline. A format waits this long at most for
   // the lock of its state file.
   StoreOptions store_options{};
+  // The URLs of stores to which sequences may be moved (move_sequence()). All calls for a sequence
+  // that was moved to one of them go there; list() is of `store` alone. next() of an open source
+  // goes on there, and during the move tries again until its deadline. Without the URL the error
+  // says where the sequence is (Remedy::kFollowMove). A sequence that is used with
+  // Source::sequence() stays where it is: open the source again.
+  std::vector<std::string> also{};
   // For sequences over several stores (SpreadOptions::over). source() also looks for such a
   // sequence in these if `store` does not answer.
   std::vector<std::string> over{};

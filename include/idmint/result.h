@@ -61,6 +61,10 @@ enum class Remedy : std::uint8_t {
   kInsertDocuments,  // GaplessInserter::insert(); subject: the sequence
   kMendDocument,     // subject: the number of a document among those of the call, from 1
   kCompare,          // peek_sequence() in both stores; subject: the sequence
+  kFollowMove,       // ask the store to which it was moved (MintOptions::also); subject: the
+                     // sequence; values: the URL of that store, without passwords
+  kFinishMove,       // move_sequence(), which completes it; subject: the sequence; values: the URLs
+                     // of the source and the target
   kListWorkers,      // list_workers(); subject: the pool
   kPlanPool,         // a pool that never repeats this one's ids; subject: the pool
   kListSources,      // Mint::formats() and Catalog::list()

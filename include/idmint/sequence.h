@@ -190,6 +190,42 @@ struct StripeStatus {
   std::optional<Error> error{};        // why `next` is not known, or why the stripe gives nothing
 };
 
+// The move of a sequence to another store.
+struct Moved {
+  SequenceDefinition definition{};     // as in the target (kPreview: as it will be)
+  std::int64_t counters = 0;           // the number of its counters
+  std::int64_t left = 0;               // values that nobody has taken
+  std::optional<std::int64_t> next{};  // with a single counter: its next value (kPermuted: index)
+  bool was_begun = false;              // an earlier call had begun the move
+  bool was_done = false;               // an earlier call had completed it
+};
+
+// kPreview changes nothing: the result says what the move would take over, and the errors are those
+// of beginning it.
+enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
+
+// Moves a sequence from one store to another while processes take from it: closes it in `from`,
+// raises the counters in `to` to the values that come next, and opens it there. No value comes
+// twice, and none is skipped; a process that holds a cached range hands out the rest of it. Between
+// the two, nobody gets a value (kUnavailable). Afterwards `from` answers kFailedPrecondition with
+// the URL of `to`; a Mint with MintOptions::also goes on there.
+//
+// A call that was interrupted, in any place and by any means, is completed by the same call again.
+// Until then it cannot be moved elsewhere, raised, extended or retired. `progress` is called now
+// and then with the number of counters of which the next value was taken over. Errors, besides
+// those of the stores:
+// - kUnimplemented: a pool, a random or a gapless sequence, one over several stores, or one that
+//   counts in an adopted record; the message says what to do instead. Or `to` has no sequences of
+//   this strategy.
+// - kFailedPrecondition: the sequence is retired, or was moved to another store; a retirement of it
+//   was interrupted; or `to` has or had a sequence of the name.
+// - kUnavailable: another move of it is under way.
+// - kDataLoss, kFailedPrecondition: one of the stores is in doubt (Store::doubt()).
+// - kInvalidArgument: both are one store.
+[[nodiscard]] IDMINT_EXPORT Result<Moved> move_sequence(
+    Store& from, Store& to, std::string_view name, MoveMode mode = MoveMode::kCarryOut,
+    const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
+
 // The state of a sequence or a pool in its store, for operators and monitoring.
 struct SequenceStatus {
   Definition definition;

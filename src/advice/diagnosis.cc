@@ -75,7 +75,8 @@ namespace {
 Finding begin(std::string_view kind, const SequenceStatus& status) {
   Finding finding{.kind = std::string(kind), .subject = name(status.definition)};
   if (is_retired(status.definition)) {
-    finding.text = "retired";
+    const Move* const move = move_of(status.definition);
+    finding.text = move != nullptr ? "moved to " + move->url : "retired";
   } else if (status.error) {
     finding.health = Health::kFail;
     finding.text = without_subject(status.error->message, status.definition);

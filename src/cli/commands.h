@@ -18,6 +18,7 @@ extern const Command kFormats;
 extern const Command kInsert;
 extern const Command kInspect;
 extern const Command kList;
+extern const Command kMove;
 extern const Command kName;
 extern const Command kNext;
 extern const Command kPeek;

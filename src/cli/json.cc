@@ -56,6 +56,8 @@ Json sequence(const SequenceStatus& status) {
   }
   if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
     json["adopted"] = adopted;
+  if (const Move* const move = move_of(definition))
+    json[move->stage == Move::Stage::kArriving ? "moved_from" : "moved_to"] = move->url;
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
     json["layout"] = to_string(pool->layout);
     json["workers"] = pool->workers;
@@ -135,6 +137,22 @@ std::string json_raised(const SequenceStatus& status, std::string_view store, co
   json["dry_run"] = dry_run;
   json["store"] = store;
   return line(json);
+}
+
+std::string json_moved(const Moved& moved, std::string_view from, std::string_view to,
+                       bool dry_run) {
+  const SequenceDefinition& definition = moved.definition;
+  const bool by_index = definition.strategy == Strategy::kPermuted;
+  return line({{"name", definition.name},
+               {"strategy", name(definition.strategy)},
+               {"from", from},
+               {"to", to},
+               {"counters", integer(moved.counters)},
+               {by_index ? "index" : "next", integer(moved.next)},
+               {"left", integer(moved.left)},
+               {"was_begun", moved.was_begun},
+               {"was_done", moved.was_done},
+               {"dry_run", dry_run}});
 }
 
 std::string json_raised_all(std::span<const RaisedSource> sources, std::string_view store,

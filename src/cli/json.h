@@ -26,6 +26,8 @@ namespace idmint::cli {
 [[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store);
 [[nodiscard]] std::string json_raised(const SequenceStatus& status, std::string_view store,
                                       const Raised& raised, bool dry_run);
+[[nodiscard]] std::string json_moved(const Moved& moved, std::string_view from, std::string_view to,
+                                     bool dry_run);
 // `settled`: the store hands out values again.
 [[nodiscard]] std::string json_raised_all(std::span<const RaisedSource> sources,
                                           std::string_view store, bool settled, bool dry_run);

@@ -184,6 +184,8 @@ Result<void> run_peek(Context& context) {
   }
   if (!status->stripes.empty()) rows.push_back({"skew", std::to_string(status->skew())});
   rows.push_back({"state", std::string(state_name(*status))});
+  if (const Move* const move = move_of(definition))
+    rows.push_back({move->stage == Move::Stage::kArriving ? "from" : "to", move->url});
   if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
     rows.push_back({"adopted", std::string(adopted)});
   rows.push_back({"store", *store});

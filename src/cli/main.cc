@@ -17,9 +17,9 @@ namespace idmint::cli {
 namespace {
 
 constexpr std::array kCommands = {
-    &kNext,    &kCreate, &kRaise,      &kAlter, &kRetire,  &kList,       &kPeek,   &kWorkers,
-    &kInspect, &kPlan,   &kPlanChange, &kBench, &kBounds,  &kConvert,    &kCheck,  &kName,
-    &kDoctor,  &kApply,  &kInsert,     &kSweep, &kFormats, &kCompletion, &kVersion};
+    &kNext,    &kCreate,  &kRaise, &kAlter,      &kRetire, &kMove,    &kList,       &kPeek,
+    &kWorkers, &kInspect, &kPlan,  &kPlanChange, &kBench,  &kBounds,  &kConvert,    &kCheck,
+    &kName,    &kDoctor,  &kApply, &kInsert,     &kSweep,  &kFormats, &kCompletion, &kVersion};
 
 // What users of other programs type, and what does it here.
 struct Instead {
@@ -59,6 +59,7 @@ constexpr Program kProgram = {
     .commands = kCommands,
     .environment = R"(Environment:
   IDMINT_STORE   as --store
+  IDMINT_ALSO    as --also; several are separated by blanks
   IDMINT_WORKER  as --worker
   NO_COLOR       when it is not empty: no colour on a terminal
 )",

@@ -68,6 +68,7 @@ void add_next(CLI::App& command) {
   add_numbers(command);
   add_over(command);
   add_store(command, Stays::kNo);
+  add_also(command);
 }
 
 // The batch of a local generator: small enough for the processor's cache.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/errors.h"
 #include "base/shell.h"
@@ -22,7 +23,31 @@ struct StoreOption {
   bool from_environment = false;
   Stays stays = Stays::kYes;
   std::vector<std::string> over{};
+  std::vector<std::string> also{};
 } store_option;
+
+// The elements of a list that is separated by blanks, which no URL has.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \t\n"), text.size());
+    if (end != 0) words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+Result<void> settle_also(const CLI::App& command) {
+  const CLI::Option* const given = command.get_option_no_throw("--also");
+  if (given == nullptr || !given->empty()) return {};
+  const char* const value = std::getenv("IDMINT_ALSO");
+  for (const std::string& each : words_of(value != nullptr ? value : "")) {
+    Result<std::string> url = url_given("IDMINT_ALSO", each);
+    if (!url) return std::unexpected(std::move(url.error()));
+    store_option.also.push_back(*std::move(url));
+  }
+  return {};
+}
 
 // Rejects a URL in the place of a source's name, which would be printed.
 Result<void> refuse_url_as_name(const CLI::App& command) {
@@ -54,6 +79,14 @@ void add_store(CLI::App& command, Stays stays) {
       ->type_name("URL");
 }
 
+void add_also(CLI::App& command) {
+  command
+      .add_option("--also", store_option.also,
+                  "A store where a sequence goes on that was moved (idmint move); again for more")
+      ->type_name("URL")
+      ->allow_extra_args(false);
+}
+
 void add_over(CLI::App& command) {
   command
       .add_option("--over", store_option.over,
@@ -72,7 +105,7 @@ bool has_store_option() noexcept {
 Result<void> settle_store(CLI::App& command) {
   const CLI::Option* const given = command.get_option_no_throw("--store");
   if (given == nullptr) return {};
-  auto& [url, typed, from_environment, stays, over] = store_option;
+  auto& [url, typed, from_environment, stays, over, also] = store_option;
   if (given->empty()) {
     const char* const value = std::getenv("IDMINT_STORE");
     url = value != nullptr ? value : "";
@@ -87,6 +120,7 @@ Result<void> settle_store(CLI::App& command) {
     if (option == given || option->get_type_name() != "URL") continue;
     if (Result<void> read = read_url(*option); !read) return read;
   }
+  if (Result<void> settled = settle_also(command); !settled) return settled;
   Result<std::string> whole = url_given(from_environment ? "IDMINT_STORE" : "--store", url);
   if (!whole) return std::unexpected(std::move(whole.error()));
   url = *std::move(whole);
@@ -143,6 +177,7 @@ MintOptions mint_options(const Context& context, Access access) {
   MintOptions options;
   options.store = store_option.url;
   options.over = store_option.over;
+  options.also = store_option.also;
   options.store_options.access = access;
   options.notice = [json = context.json](std::string_view text) { report_notice(text, json); };
   return options;

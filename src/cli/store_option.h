@@ -20,11 +20,13 @@ void add_store(CLI::App& command, Stays stays = Stays::kYes);
 // --over: further stores of a sequence over several.
 void add_over(CLI::App& command);
 [[nodiscard]] const std::vector<std::string>& over_given() noexcept;
+// --also: the stores to which a sequence may have been moved.
+void add_also(CLI::App& command);
 // Whether --store is on the command line.
 [[nodiscard]] bool has_store_option() noexcept;
 
-// Reads --store, or else IDMINT_STORE, and every other option that takes a URL. Called once, after
-// parsing; does nothing for a command without --store.
+// Reads --store, or else IDMINT_STORE, --also, or else IDMINT_ALSO, and every other option that
+// takes a URL. Called once, after parsing; does nothing for a command without --store.
 [[nodiscard]] Result<void> settle_store(CLI::App& command);
 
 // As given; empty: the default.

@@ -1,8 +1,6 @@
 #include "idmint/mint.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <mutex>
 #include <utility>
 
@@ -15,6 +13,7 @@
 #include "mint/data_folder.h"
 #include "mint/formats.h"
 #include "mint/pool_source.h"
+#include "mint/sequence_source.h"
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
@@ -22,64 +21,6 @@
 namespace idmint {
 
 namespace {
-
-// ---- sequences
-
-std::string steps_of(const SequenceDefinition& definition) {
-  return definition.stride == 1 ? "" : " in steps of " + std::to_string(definition.stride);
-}
-
-std::string places_of(const SequenceDefinition& definition, const Store& store) {
-  if (!definition.is_spread()) return std::string(store.url());
-  std::string all;
-  for (const StoreOfStripe& each : definition.over) all += (all.empty() ? "" : ", ") + each.url;
-  return all;
-}
-
-class SequenceSource final : public Source {
- public:
-  SequenceSource(std::shared_ptr<Store> store, std::unique_ptr<Sequence> sequence)
-      : store_(std::move(store)),
-        sequence_(std::move(sequence)),
-        declaration_{sequence_->definition().name,
-                     "integer",
-                     guarantee(sequence_->definition().strategy),
-                     std::string(order(sequence_->definition().strategy)),
-                     std::to_string(sequence_->definition().first) + " to " +
-                         std::to_string(sequence_->definition().last) +
-                         steps_of(sequence_->definition()) + ", kept in " +
-                         places_of(sequence_->definition(), *store_),
-                     sequence_->definition().form,
-                     sequence_->definition().largest_count} {}
-
-  const Declaration& declaration() const noexcept override { return declaration_; }
-
-  Result<void> next(std::span<Id> out) override { return next(out, SteadyTime::max()); }
-
-  Result<void> next(std::span<Id> out, SteadyTime until) override {
-    if (out.size() == 1) {  // a buffer for several values costs more than a value of a cached range
-      std::int64_t value = 0;
-      if (Result<void> filled = sequence_->next({&value, 1}, until); !filled) return filled;
-      out.front() = value;
-      return {};
-    }
-    // All in one call, because the promise of order holds for each call.
-    std::array<std::int64_t, 64> few{};
-    std::vector<std::int64_t> many(out.size() > few.size() ? out.size() : 0);
-    const std::span<std::int64_t> values = many.empty() ? std::span(few).first(out.size()) : many;
-    if (Result<void> filled = sequence_->next(values, until); !filled) return filled;
-    std::ranges::copy(values, out.begin());
-    return {};
-  }
-
-  Sequence* sequence() noexcept override { return sequence_.get(); }
-  bool waits() const noexcept override { return true; }
-
- private:
-  const std::shared_ptr<Store> store_;  // outlives the sequence
-  const std::unique_ptr<Sequence> sequence_;
-  const Declaration declaration_;
-};
 
 // In quotes, truncated if it is long.
 std::string quoted_start(std::string_view text) {
@@ -92,16 +33,20 @@ std::string quoted_start(std::string_view text) {
 
 struct Mint::State {
   State(MintOptions its_options, Clock& its_clock, Entropy& its_entropy)
-      : options(std::move(its_options)), clock(its_clock), entropy(its_entropy) {}
+      : options(std::move(its_options)),
+        clock(its_clock),
+        entropy(its_entropy),
+        others(options.also, [this](const std::string& where, SteadyTime until) {
+          return open_at(where, false, {}, until);
+        }) {}
 
   const MintOptions options;
   Clock& clock;
   Entropy& entropy;
   BoundedMutex mutex;
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
-  // The other stores of sequences over several, by URL.
-  std::mutex others_mutex;
-  std::map<std::string, std::shared_ptr<Store>> others;  // guarded by others_mutex
+  // Those besides `store`: of sequences over several, and of sequences that were moved.
+  OtherStores others;
 
   [[nodiscard]] MadeWith made_with() const { return {options, clock, entropy}; }
 
@@ -161,31 +106,30 @@ struct Mint::State {
     return std::shared_ptr<Store>(*std::move(opened));
   }
 
-  // A store besides `store`, opened once. Threads that open one at the same time share the first.
-  [[nodiscard]] Result<std::shared_ptr<Store>> other(const std::string& where, SteadyTime until) {
-    {
-      const std::lock_guard lock(others_mutex);
-      if (const auto there = others.find(where); there != others.end()) return there->second;
-    }
-    Result<std::shared_ptr<Store>> opened = open_at(where, false, {}, until);
-    if (!opened) return opened;
-    const std::lock_guard lock(others_mutex);
-    return others.try_emplace(where, *std::move(opened)).first->second;
-  }
-
   // For a sequence that may outlive the mint.
   [[nodiscard]] static SpreadOptions spread(const std::shared_ptr<State>& state) {
     return {.over = state->options.over,
             .open = [state](const std::string& where, SteadyTime until) {
-              return state->other(where, until);
+              return state->others.at(where, until);
             }};
+  }
+
+  // The sequence at its place. The executor and the deadline are those of the options.
+  [[nodiscard]] static Result<PlacedSequence> open_placed(const std::shared_ptr<State>& state,
+                                                          PlacedDefinition at, SteadyTime until) {
+    const SequenceOptions sequence_options{
+        .until = until, .executor = state->options.executor, .spread = spread(state)};
+    Result<std::unique_ptr<Sequence>> sequence = open_defined(
+        *at.store, std::move(at.found), sequence_options, state->clock, state->entropy);
+    if (!sequence) return std::unexpected(std::move(sequence.error()));
+    return PlacedSequence{.store = std::move(at.store), .sequence = *std::move(sequence)};
   }
 
   // The store that has the sequence over several, if the usual one does not answer.
   [[nodiscard]] Result<std::shared_ptr<Store>> open_another(std::string_view name, Error unanswered,
                                                             SteadyTime until) {
     for (const std::string& each : options.over) {
-      const Result<std::shared_ptr<Store>> opened = other(each, until);
+      const Result<std::shared_ptr<Store>> opened = others.at(each, until);
       if (!opened || (*opened)->catalog() == nullptr) continue;
       const Result<Definition> found = (*opened)->catalog()->find(name, until);
       const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
@@ -279,35 +223,40 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   const StoreOptions& of_store = state_->options.store_options;
   const SteadyTime until =
       std::min(of_store.until, std::chrono::steady_clock::now() + of_store.deadline);
-  const bool others = !state_->options.over.empty();
+  const bool is_over = !state_->options.over.empty();
   Result<std::shared_ptr<Store>> store =
-      state_->open(false, name, others ? share_of(until, 2) : until);
-  if (!store && others && !must_be_mended(store.error().code) &&
+      state_->open(false, name, is_over ? share_of(until, 2) : until);
+  if (!store && is_over && !must_be_mended(store.error().code) &&
       store.error().code != Code::kNotFound)
     store = state_->open_another(name, std::move(store.error()), until);
   if (!store) {
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  const SequenceOptions sequence_options{
-      .until = until, .executor = state_->options.executor, .spread = State::spread(state_)};
-  Result<Definition> definition = find_definition(**store, name, until);
+  PlacedDefinition at{.store = *store, .found = find_definition(**store, name, until)};
+  at = state_->others.follow(std::move(at), until);
+  const Result<Definition>& definition = at.found;
   if (definition) {
     if (Result<void> taken = check_made(*definition, options); !taken)
       return std::unexpected(std::move(taken.error()));
   }
-  auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
+  const auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
   if (pool != nullptr && !pool->retired)
-    return make_pool_source(*std::move(store), std::move(*pool), options.window,
-                            state_->made_with());
-  Result<std::unique_ptr<Sequence>> sequence = open_defined(
-      **store, std::move(definition), sequence_options, state_->clock, state_->entropy);
-  if (!sequence) {
-    if (sequence.error().code == Code::kNotFound)
-      return std::unexpected(state_->unknown(name, true));
-    return std::unexpected(std::move(sequence.error()));
+    return make_pool_source(*std::move(store), *pool, options.window, state_->made_with());
+  Result<PlacedSequence> opened = State::open_placed(state_, std::move(at), until);
+  if (!opened) {
+    if (opened.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
+    return std::unexpected(std::move(opened.error()));
   }
-  return std::make_unique<SequenceSource>(*std::move(store), *std::move(sequence));
+  Reopen reopen;
+  if (state_->others.can_follow())
+    reopen = [state = state_, first = *std::move(store),
+              name = std::string(name)](SteadyTime by) -> Result<PlacedSequence> {
+      PlacedDefinition now{.store = first, .found = find_definition(*first, name, by)};
+      return State::open_placed(state, state->others.follow(std::move(now), by), by);
+    };
+  return make_sequence_source(*std::move(opened), std::move(reopen), of_store.deadline,
+                              state_->clock);
 }
 
 Result<void> Mint::create(const Definition& definition,
@@ -346,7 +295,7 @@ Result<void> Mint::create_over(const SequenceDefinition& sequence,
   return create_sequence(stores, sequence);
 }
 
-// Runs `act` with the store of the sequence `name`.
+// Runs `act` with the store of the sequence `name`, or with the one to which it was moved.
 template <class Act>
 auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     -> decltype(act(std::declval<Store&>())) {
@@ -362,7 +311,10 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
     return std::unexpected(opened.error());
   }
-  auto done = act(**opened);
+  std::shared_ptr<Store> its = *opened;
+  if (others.can_follow())
+    its = others.follow({its, find_definition(*its, name, until)}, until).store;
+  auto done = act(*its);
   if (!done && done.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
   return done;
 }

@@ -55,8 +55,16 @@ struct Ends {
   return has_strategy(status.definition, Strategy::kPermuted) ? status.next : std::nullopt;
 }
 
+// Null: it does not move, and was not moved.
+[[nodiscard]] inline const Move* move_of(const Definition& definition) noexcept {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr && sequence->move ? &*sequence->move : nullptr;
+}
+
 [[nodiscard]] inline std::string_view state_name(const SequenceStatus& status) noexcept {
-  if (is_retired(status.definition)) return "retired";
+  const bool moves = move_of(status.definition) != nullptr;
+  if (is_retired(status.definition)) return moves ? "moved" : "retired";
+  if (moves && status.error) return "moving";
   if (status.error && status.error->code == Code::kFailedPrecondition) return "closed";
   if (status.error && status.error->code != Code::kUnavailable) return "damaged";
   if (status.left != 0) return "open";

@@ -64,7 +64,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
 
   State(Store& its_store, SequenceDefinition its_definition, const SequenceOptions& options,
         Clock& its_clock, Entropy& its_entropy)
-      : store(*its_store.counters()),
+      : store(its_store),
         definition(std::move(its_definition)),
         clock(its_clock),
         coarse(&clock == &system_clock() ? coarse_clock() : clock),
@@ -153,7 +153,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   // Fills the requests in order, first with the values at hand; leaves the remaining values there.
   void fill(std::span<Request> batch, std::vector<Range>& at_hand);
 
-  CounterStore& store;
+  Store& store;
   const SequenceDefinition definition;
   Clock& clock;
   Clock& coarse;  // read for each claim

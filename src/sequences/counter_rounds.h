@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "idmint/definition.h"
+#include "idmint/store.h"
 #include "sequences/rounds.h"
 #include "stores/spi/counter_store.h"
 
@@ -17,7 +18,7 @@ class CounterRounds final : public Rounds {
  public:
   // The store must outlive it. The counter has the name of the sequence; `bounds` are the
   // counter's.
-  CounterRounds(CounterStore& store, SequenceDefinition definition, const CounterBounds& bounds)
+  CounterRounds(Store& store, SequenceDefinition definition, const CounterBounds& bounds)
       : store_(store), definition_(std::move(definition)), known_{bounds} {}
 
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
@@ -46,7 +47,7 @@ class CounterRounds final : public Rounds {
   }
 
  private:
-  CounterStore& store_;
+  Store& store_;
   const SequenceDefinition definition_;
   KnownCounter known_;
   std::unique_ptr<const Error> lost_;  // not null: the answer to every call from now on

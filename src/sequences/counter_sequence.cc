@@ -11,7 +11,7 @@ namespace idmint {
 struct CounterSequence::State {
   State(Store& store, SequenceDefinition its_definition, const SequenceOptions& options)
       : definition(std::move(its_definition)),
-        rounds(*store.counters(), definition, counter_of(definition, 0).bounds),
+        rounds(store, definition, counter_of(definition, 0).bounds),
         combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
                  executor_of(options)) {}
 

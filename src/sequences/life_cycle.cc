@@ -22,7 +22,36 @@
 
 namespace idmint {
 
+Error refuse_moved(const Store& store, const SequenceDefinition& moving, const Move& move) {
+  const std::string here(store.url());
+  const auto under_way = [&](const std::string& what, const std::string& from,
+                             const std::string& to) {
+    return error_at(store, Code::kUnavailable, moving,
+                    what + "; ask again when that is done, and if it was cut off finish it",
+                    {Remedy::kFinishMove, moving.name, {from, to}});
+  };
+  switch (move.stage) {
+    case Move::Stage::kLeaving:
+      return under_way("it is being moved to " + move.url, here, move.url);
+    case Move::Stage::kArriving:
+      return under_way("it is being moved here from " + move.url, move.url, here);
+    case Move::Stage::kGone:
+      break;
+  }
+  return error_at(store, Code::kFailedPrecondition, moving,
+                  "it was moved to " + move.url +
+                      "; ask that store, or give it to the program as one where it may go on",
+                  {Remedy::kFollowMove, moving.name, {move.url}});
+}
+
+std::optional<Error> moved_away(const Store& store, const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  if (sequence == nullptr || !sequence->move) return std::nullopt;
+  return refuse_moved(store, *sequence, *sequence->move);
+}
+
 Error refuse_retired(const Store& store, const Definition& retired, std::string_view so) {
+  if (std::optional<Error> moved = moved_away(store, retired)) return *std::move(moved);
   return error_at(store, Code::kFailedPrecondition, retired, "it is retired, " + std::string(so));
 }
 
@@ -178,6 +207,7 @@ Error defined_otherwise(const Store& store, const Definition& there, const Defin
 }  // namespace
 
 Result<void> must_agree(const Store& store, const Definition& there, Definition here) {
+  if (std::optional<Error> moved = moved_away(store, there)) return std::unexpected(*moved);
   if (is_retired(there) && !is_retired(here)) {
     return std::unexpected(
         refuse_retired(store, there, "and its name is not given again; use another"));
@@ -251,6 +281,9 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
   };
   if (definition.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
+  if (definition.move)
+    return refuse(Code::kInvalidArgument,
+                  "it cannot be made while it moves: create it, then move it");
   if (auto offered = offers(store, definition); !offered) return offered;
   if (definition.is_spread() &&
       store.id() != definition.over[static_cast<std::size_t>(definition.stripe)].id)
@@ -318,6 +351,7 @@ Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std:
           store, *there,
           "so no value comes from it any more, wherever it ends; go on with a new sequence"));
     }
+    if (std::optional<Error> moved = moved_away(store, *there)) return std::unexpected(*moved);
     const auto* const found = std::get_if<SequenceDefinition>(&*there);
     if (found == nullptr)
       return refuse(Code::kInvalidArgument,
@@ -413,6 +447,7 @@ Result<void> retire_here(Store& store, const Definition& read) {
     const Result<Definition> found = attempt == 0 ? read : find_definition(store, name);
     if (!found) return std::unexpected(found.error());
     if (is_retired(*found)) return {};
+    if (std::optional<Error> moved = moved_away(store, *found)) return std::unexpected(*moved);
     if (auto offered = offers(store, *found); !offered) return offered;
     // Whoever may not write the definition closes nothing: a retire cannot be undone, and would
     // stop half way.
@@ -471,11 +506,14 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
                    "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
                        " yet: an extension was cut off; finish it",
                    {Remedy::kAlterSequence, its.name, {std::to_string(its.last)}});
-    if (counter.closed && !status.error)
+    if (counter.closed && !status.error && its.move) {
+      status.error = refuse_moved(store, its, *its.move);
+    } else if (counter.closed && !status.error) {
       status.error = error_at(store, Code::kFailedPrecondition, its.name,
                               "counter " + counter.name +
                                   " is closed, by a retire that was cut off or by hand; retire the "
                                   "sequence, and go on with another");
+    }
   }
   if (counters->size() == 1) status.next = counters->front().next;
   if (its.strategy == Strategy::kPermuted && counters->front().left() > 0)
@@ -506,6 +544,12 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition, Stead
       status.adopted_from = adoption->place_of(sequence->adopted);
   Result<void> done = offers(store, its);
   const auto read = [&](const auto& kind) { return read_status(store, kind, until, status); };
+  const auto* const moving = std::get_if<SequenceDefinition>(&its);
+  if (moving != nullptr && moving->move && moving->move->stage == Move::Stage::kArriving) {
+    status.error =
+        refuse_moved(store, *moving, *moving->move);  // its counters may not be there yet
+    return status;
+  }
   if (done) done = std::visit(read, its);
   if (done) return status;
   if (concerns_all(done.error().code)) return std::unexpected(done.error());

@@ -90,9 +90,18 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 [[nodiscard]] Result<Raised> raise_here(Store& store, const SequenceDefinition& definition,
                                         std::int64_t past, RaiseMode mode, SteadyTime until);
 
-// kFailedPrecondition: "it is retired, SO". `so` is the consequence for the caller.
+// kFailedPrecondition: "it is retired, SO". `so` is the consequence for the caller. Of one that was
+// moved: refuse_moved().
 [[nodiscard]] Error refuse_retired(const Store& store, const Definition& retired,
                                    std::string_view so);
+
+// The error of a call for values, or for a change, of a sequence that is moved. kGone:
+// kFailedPrecondition, Remedy::kFollowMove. kLeaving, kArriving: kUnavailable, Remedy::kFinishMove,
+// since the call can succeed when the move is done. `move` is that of the sequence.
+[[nodiscard]] Error refuse_moved(const Store& store, const SequenceDefinition& moving,
+                                 const Move& move);
+// Nothing: the definition is not one that is being moved, or was moved.
+[[nodiscard]] std::optional<Error> moved_away(const Store& store, const Definition& definition);
 
 // Compares the definitions after filling the gaps of `here` from `there`: a key, a width, a number
 // of worker ids. kFailedPrecondition: they differ (the message names each difference), or it is

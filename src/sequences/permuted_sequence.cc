@@ -54,7 +54,7 @@ class PermutedSequence final : public Sequence {
           const SequenceOptions& options)
         : definition(std::move(its_definition)),
           permutation(its_permutation),
-          rounds(*store.counters(), definition, counter_of(definition, 0).bounds),
+          rounds(store, definition, counter_of(definition, 0).bounds),
           combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
                    executor_of(options)) {}
 

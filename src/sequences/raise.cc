@@ -48,8 +48,10 @@ Result<Floors> floors_of(Store& store, const SequenceDefinition& definition, Rai
   return floors;
 }
 
-Result<Raised> raise_to(Store& store, Floors floors, RaiseMode mode,
-                        SteadyTime until = SteadyTime::max()) {
+// kUnavailable, kFailedPrecondition also: meanwhile a move began, which may have read the counters
+// before this raise.
+Result<Raised> raise_to(Store& store, const SequenceDefinition& definition, Floors floors,
+                        RaiseMode mode, SteadyTime until = SteadyTime::max()) {
   Raised raised;
   std::map<std::int64_t, std::vector<CounterState*>> by_floor;
   for (std::size_t k = 0; k < floors.counters.size(); ++k) {
@@ -79,6 +81,11 @@ Result<Raised> raise_to(Store& store, Floors floors, RaiseMode mode,
     });
     if (!done) return std::unexpected(done.error());
   }
+  if (mode == RaiseMode::kCarryOut) {
+    const Result<Definition> now = store.catalog()->find(definition.name, until);
+    if (!now) return std::unexpected(now.error());
+    if (std::optional<Error> away = moved_away(store, *now)) return std::unexpected(*away);
+  }
   for (const CounterState& counter : floors.counters) {
     raised.next = std::max(raised.next, counter.bounds.last + 1);
   }
@@ -98,6 +105,7 @@ Result<void> check_raisable(const Store& store, const SequenceDefinition& defini
     return std::unexpected(error_at(store, code, definition, what));
   };
   if (definition.retired) return std::unexpected(nothing_to_raise(store, definition));
+  if (std::optional<Error> moved = moved_away(store, definition)) return std::unexpected(*moved);
   if (definition.strategy == Strategy::kRandom)
     return refuse(Code::kInvalidArgument,
                   "its values come in no order, so it cannot be raised past one; its claims keep "
@@ -133,7 +141,7 @@ Result<Raised> raise_here(Store& store, const SequenceDefinition& definition, st
   if (!floors) return std::unexpected(std::move(floors.error()));
   // The indices of the first `past` values are 0 to past - 1.
   std::ranges::fill(floors->floors, std::max<std::int64_t>(0, by_index ? past : past + 1));
-  return raise_to(store, *std::move(floors), mode, until);
+  return raise_to(store, definition, *std::move(floors), mode, until);
 }
 
 namespace {
@@ -172,7 +180,7 @@ Result<Raised> raise_each(Store& store, const SequenceDefinition& definition,
     std::int64_t& floor = floors->floors[counter_with(definition, floors->counters, value)];
     floor = std::max(floor, value + 1);
   }
-  return raise_to(store, *std::move(floors), mode);
+  return raise_to(store, definition, *std::move(floors), mode);
 }
 
 // Raises each block past the largest value in it; blocks without one are not queried.
@@ -189,7 +197,7 @@ Result<Raised> raise_blocks(Store& store, const SequenceDefinition& definition,
     floors->floors[block] = *found + 1;
     to = floors->counters[block].bounds.first - 1;
   }
-  return raise_to(store, *std::move(floors), mode);
+  return raise_to(store, definition, *std::move(floors), mode);
 }
 
 // In this store, or in all stores of the sequence.
@@ -231,8 +239,10 @@ Result<Kind> same_in(Store& store, const Kind& definition, Store& from) {
   if (const auto* const there = std::get_if<Kind>(&*found)) {
     Kind compared = *there;
     compared.retired = definition.retired;
-    if constexpr (std::same_as<Kind, SequenceDefinition>)
+    if constexpr (std::same_as<Kind, SequenceDefinition>) {
+      compared.move = definition.move;
       if (has_movable_end(definition)) compared.last = definition.last;
+    }
     if (compared == definition) return *there;
   }
   return refuse("it is defined otherwise in " + where + "; compare the two",
@@ -318,7 +328,7 @@ Result<Raised> raise_past_counters(Store& store, const SequenceDefinition& defin
   }
   if (auto reached = check_reached(store, definition, *floors, given); !reached)
     return std::unexpected(std::move(reached.error()));
-  return raise_to(store, *std::move(floors), mode);
+  return raise_to(store, definition, *std::move(floors), mode);
 }
 
 // Runs `raise` for the sequence of this name with its present definition.
@@ -415,7 +425,7 @@ Result<Raised> raise_past_number(Store& store, const SequenceDefinition& definit
   }
   if (auto reached = check_reached(store, definition, *floors, given); !reached)
     return std::unexpected(std::move(reached.error()));
-  return raise_to(store, *std::move(floors), mode);
+  return raise_to(store, definition, *std::move(floors), mode);
 }
 
 // The facts behind raise_all(), besides the store.
@@ -547,6 +557,9 @@ Result<void> raise_row(Store& store, const PoolDefinition& pool, const Known& kn
 
 Result<void> raise_or_retire(Store& store, const Definition& definition, const Known& known,
                              RaiseMode mode, const RaiseCounters& raise, RaisedSource& row) {
+  if (const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+      sequence != nullptr && sequence->move && sequence->move->stage == Move::Stage::kArriving)
+    return {};  // no value has come from it here; the move itself raises it
   const Result<bool> retired = is_retired_in(store, definition, known.newer);
   if (!retired) return std::unexpected(retired.error());
   if (*retired) {

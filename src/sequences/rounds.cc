@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
+#include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 
 namespace idmint {
@@ -24,6 +26,15 @@ bool can_give(const CounterBounds& bounds, std::int64_t floor, const Range& valu
 Error at(std::string_view sequence, const std::string& name, const std::string& what) {
   return {Code::kDataLoss, "sequence " + std::string(sequence) + ": " +
                                (name == sequence ? "" : "counter " + name + ": ") + what};
+}
+
+// The error of an advance of a closed counter, or of a handle that was inherited through fork():
+// the move of its sequence, if there is one.
+Error why_closed(Store& store, std::string_view sequence, Error error, SteadyTime until) {
+  if (store.catalog() == nullptr) return error;
+  const Result<Definition> now = store.catalog()->find(sequence, until);
+  if (!now) return error;
+  return moved_away(store, *now).value_or(std::move(error));
 }
 
 }  // namespace
@@ -78,18 +89,20 @@ Error used_up(const SequenceDefinition& definition, std::uint64_t count, std::in
       std::move(onward.advice)};
 }
 
-Result<Range> believed_advance(CounterStore& store, const std::string& name, KnownCounter& known,
+Result<Range> believed_advance(Store& store, const std::string& name, KnownCounter& known,
                                std::int64_t count, Take take, SteadyTime until,
                                std::string_view sequence, Tally& tally) {
   const auto ended = [] { return Error{Code::kOutOfRange, "extended since"}; };
   if (known.ended) return std::unexpected(ended());
-  Result<Range> values = store.advance(name, count, take, until);
+  Result<Range> values = store.counters()->advance(name, count, take, until);
   tally.count_round_trip();
   if (!values) {
     Error& error = values.error();
     if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded) {
       tally.add_waste(count);
     }
+    if (error.code == Code::kFailedPrecondition)
+      error = why_closed(store, sequence, std::move(error), until);
     if (error.code == Code::kNotFound) {
       error = at(sequence, name,
                  "it is defined, but its counter is gone; restore the store, then go on with a "

@@ -12,6 +12,7 @@
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/result.h"
+#include "idmint/store.h"
 #include "stores/spi/counter_store.h"
 
 namespace idmint {
@@ -135,7 +136,9 @@ struct KnownCounter {
 // An advance of the store with a verified answer; moves the floor past it. `name` is the counter's,
 // `sequence` the name in messages. kDataLoss also: the counter is gone or gave impossible values,
 // in particular below the floor: the store has gone back.
-[[nodiscard]] Result<Range> believed_advance(CounterStore& store, const std::string& name,
+// If the counter is closed because the sequence is moved, the error says where to (life_cycle.h).
+// REQUIRES: the store has counters.
+[[nodiscard]] Result<Range> believed_advance(Store& store, const std::string& name,
                                              KnownCounter& known, std::int64_t count, Take take,
                                              SteadyTime until, std::string_view sequence,
                                              Tally& tally);

@@ -136,8 +136,8 @@ Result<void> SpreadRounds::ask(std::size_t k, std::int64_t count, Take take, Ste
   const std::int64_t possible = std::min(count, left_from(stripe.known.bounds, stripe.known.floor));
   if (take == Take::kAll && possible < count) return std::unexpected(too_few_there());
   const std::string& name = stores.definition().name;
-  const Result<Range> values = believed_advance(*(*member)->store->counters(), name, stripe.known,
-                                                possible, take, until, name, tally_);
+  const Result<Range> values =
+      believed_advance(*(*member)->store, name, stripe.known, possible, take, until, name, tally_);
   if (values) {
     kept_.add(*values);
     tally_.add_waste(values->count);

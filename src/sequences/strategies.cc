@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "idmint/form.h"
+#include "sequences/life_cycle.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/gapless_store.h"
@@ -274,6 +275,8 @@ Opened open_defined(Store& store, Result<Definition> found, const SequenceOption
           "it is a pool of worker ids, and its ids are minted under a lease of one: open it with "
           "SnowflakeGenerator::open() (idmint/snowflake.h)"));
     const auto& sequence = std::get<SequenceDefinition>(*found);
+    if (sequence.move && sequence.move->stage != Move::Stage::kLeaving)
+      return std::unexpected(refuse_moved(store, sequence, *sequence.move));
     if (sequence.retired)
       return std::unexpected(error_at(store, Code::kFailedPrecondition, sequence,
                                       "it is retired: nothing comes from it any more"));

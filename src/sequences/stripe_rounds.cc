@@ -22,7 +22,7 @@ Error too_few() { return {Code::kOutOfRange, "too few are left"}; }
 
 }  // namespace
 
-StripeRounds::StripeRounds(CounterStore& store, const SequenceDefinition& definition,
+StripeRounds::StripeRounds(Store& store, const SequenceDefinition& definition,
                            std::span<const CounterState> stripes, Clock& clock, Entropy& entropy)
     : store_(store), definition_(definition), clock_(clock), entropy_(entropy) {
   for (const CounterState& stripe : stripes) {
@@ -141,7 +141,8 @@ bool StripeRounds::has_another() const {
 // kOutOfRange: all stripes together have fewer values, as the store says now. Forgets stripes that
 // have none.
 Result<void> StripeRounds::must_have(std::int64_t count, SteadyTime until) {
-  const Result<std::vector<CounterState>> now = store_.list(definition_.name + "/", until);
+  const Result<std::vector<CounterState>> now =
+      store_.counters()->list(definition_.name + "/", until);
   tally_.count_round_trip();
   if (!now) return std::unexpected(now.error());
   const auto is_used_up = [&](std::size_t k) {

@@ -33,7 +33,7 @@ class StripeRounds final : public Rounds {
   static constexpr int kMostUnavailable = 3;
 
   // `stripes` are the counters of the definition, as read. All references must outlive it.
-  StripeRounds(CounterStore& store, const SequenceDefinition& definition,
+  StripeRounds(Store& store, const SequenceDefinition& definition,
                std::span<const CounterState> stripes, Clock& clock, Entropy& entropy);
 
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
@@ -56,7 +56,7 @@ class StripeRounds final : public Rounds {
   [[nodiscard]] Result<void> must_have(std::int64_t count, SteadyTime until);
   void forget(std::size_t place);
 
-  CounterStore& store_;
+  Store& store_;
   const SequenceDefinition& definition_;
   Clock& clock_;
   Entropy& entropy_;

@@ -15,7 +15,7 @@ Opened open_striped(Store& store, SequenceDefinition definition, const SequenceO
   return std::make_unique<CombinedSequence>(
       std::move(definition), options, deadline_of(store, options),
       [&](const SequenceDefinition& its) {
-        return std::make_unique<StripeRounds>(*store.counters(), its, *stripes, clock, entropy);
+        return std::make_unique<StripeRounds>(store, its, *stripes, clock, entropy);
       });
 }
 

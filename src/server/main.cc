@@ -66,6 +66,7 @@ struct CommandLine {
   std::string config{};
   bool check = false;
   std::vector<std::string> stores{};
+  std::vector<std::string> also{};
   std::vector<std::string> redis{};
   std::vector<std::string> http{};
 };
@@ -104,6 +105,7 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
           {.name = std::move(named->first), .url = std::move(named->second), .origin = "--store"});
     }
   }
+  if (!line.also.empty()) settings.also = {.urls = line.also, .origin = "--also"};
   if (!line.redis.empty() || !line.http.empty()) {
     settings.redis = line.redis;
     settings.http = line.http;
@@ -164,6 +166,13 @@ Result<ServerOptions> options_of(const Settings& settings, const std::vector<Lis
     if (!store) return std::unexpected(std::move(store.error()));
     options.stores.push_back(*std::move(store));
   }
+  for (const std::string& given : settings.also.urls) {
+    const Result<std::string> url = url_given(settings.also.origin, given);
+    if (!url) return std::unexpected(url.error());
+    if (store_kind(*url) == nullptr)
+      return refuse(settings.also.origin + ": " + redacted(*url) + " is not the URL of a store");
+    for (ServedStore& store : options.stores) store.mint.also.push_back(*url);
+  }
   for (const std::string& at : settings.redis) options.listen.push_back({Protocol::kRedis, at});
   for (const std::string& at : settings.http) options.listen.push_back({Protocol::kHttp, at});
   options.listen.insert(options.listen.end(), sockets.begin(), sockets.end());
@@ -196,6 +205,7 @@ std::string keys_to_restart_for(const Settings& now, const Settings& then) {
   const std::array keys = {
       Key{"store", now.store != then.store},
       Key{"[stores]", now.stores != then.stores},
+      Key{"also", now.also != then.also},
       Key{"redis", now.redis != then.redis},
       Key{"http", now.http != then.http},
       Key{"max_connections", now.max_connections != then.max_connections},
@@ -340,6 +350,11 @@ int run(std::span<const char* const> words) {
          "etcd://HOST,.../PREFIX, env:NAME, file:PATH; or "
          "IDMINT_STORE (the default store of idmint). As NAME=URL a further one, whose sources are "
          "NAME/SOURCE; again for more")
+      ->type_name("URL")
+      ->allow_extra_args(false);
+  app.add_option("--also", line.also,
+                 "A store where sequences of the others go on that were moved there (idmint move); "
+                 "or IDMINT_ALSO; again for more")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--redis", line.redis,

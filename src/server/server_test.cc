@@ -639,6 +639,30 @@ TEST(Server, ListensWhereNobodyElseComesIn) {
   EXPECT_EQ(listening_on("127.0.0.1:0"), Code{0});
 }
 
+// One call fails when it meets the closed counter; the next one opens the sequence where it is.
+TEST_F(ServerTest, ASequenceThatWasMovedIsServedFromTheOtherStore) {
+  const std::string other = "sqlite:" + folder_.path("new.db");
+  ServerOptions following = options();
+  following.stores.front().mint.also = {other};
+  const Running server(std::move(following));
+  const Running told(options());
+  Client client(server);
+  Client client_told(told);
+  EXPECT_EQ(client.ask("INCR orders"), ":1");
+  EXPECT_EQ(client_told.ask("INCR orders"), ":2");
+  const auto from = Store::open(url());
+  const auto to = Store::open(other);
+  ASSERT_TRUE(from && to);
+  const Result<Moved> moved = move_sequence(**from, **to, "orders");
+  ASSERT_TRUE(moved) << moved.error().message;
+  EXPECT_THAT(client.ask("INCR orders"), HasSubstr("it was moved to "));
+  EXPECT_EQ(client.ask("INCR orders"), ":3");
+  EXPECT_EQ(client.ask("INCRBY orders 10"), ":13");
+  EXPECT_EQ(client.ask_text("GET orders"), "13");
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(client_told.ask("INCR orders"), HasSubstr("it was moved to "));
+}
+
 TEST(Server, SaysThatAnAddressIsInUse) {
   ServerOptions options;
   options.listen = {{Protocol::kRedis, "127.0.0.1:0"}};

@@ -50,7 +50,8 @@ std::optional<std::string> without_place(std::string_view message, std::string_v
 
 // Such advice names the store.
 bool is_about_store(const Advice& advice) {
-  return advice.remedy == Remedy::kRaiseStore || advice.remedy == Remedy::kCreateStore;
+  return advice.remedy == Remedy::kRaiseStore || advice.remedy == Remedy::kCreateStore ||
+         advice.remedy == Remedy::kFollowMove || advice.remedy == Remedy::kFinishMove;
 }
 
 }  // namespace

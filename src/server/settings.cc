@@ -25,8 +25,9 @@ struct Key {
   Into into;
 };
 
-std::array<Key, 10> keys_of(Settings& s) {
+std::array<Key, 11> keys_of(Settings& s) {
   return {Key{"store", &s.store.url},
+          Key{"also", &s.also.urls},
           Key{"redis", &s.redis},
           Key{"http", &s.http},
           Key{"max_connections", &s.max_connections},
@@ -42,9 +43,11 @@ std::array<Key, 10> keys_of(Settings& s) {
 struct Variable {
   const char* name;
   std::string_view key;
+  char between = ',';  // the elements of a list
 };
 constexpr std::array kVariables{
     Variable{"IDMINT_STORE", "store"},
+    Variable{"IDMINT_ALSO", "also", ' '},
     Variable{"IDMINTD_REDIS", "redis"},
     Variable{"IDMINTD_HTTP", "http"},
     Variable{"IDMINTD_MAX_CONNECTIONS", "max_connections"},
@@ -180,6 +183,7 @@ class Reader {
     }
     if (!done) fault(node.source(), std::move(done.error().message));
     if (name == "store") settings_.store.origin = in_file(key.source(), name);
+    if (name == "also") settings_.also.origin = in_file(key.source(), name);
   }
 
   void read_store(const toml::key& name, const toml::node& node) {
@@ -272,7 +276,7 @@ class Reader {
 
   const std::string path_;
   Settings& settings_;
-  const std::array<Key, 10> keys_;
+  const std::array<Key, 11> keys_;
   std::vector<Fault> faults_;
 };
 
@@ -304,7 +308,7 @@ std::vector<Error> read_environment(const std::function<const char*(const char* 
     if (std::holds_alternative<Texts*>(found->into)) {
       Texts texts;
       for (std::size_t begin = 0; begin <= text.size();) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
+        const std::size_t end = std::min(text.find(variable.between, begin), text.size());
         if (end > begin) texts.emplace_back(text.substr(begin, end - begin));
         begin = end + 1;
       }
@@ -319,6 +323,7 @@ std::vector<Error> read_environment(const std::function<const char*(const char* 
       done = set(*found, text);
     }
     if (variable.key == "store") settings.store.origin = variable.name;
+    if (variable.key == "also") settings.also.origin = variable.name;
     if (!done)
       faults.push_back({Code::kInvalidArgument,
                         std::string(variable.name) + ": " + std::move(done.error().message)});

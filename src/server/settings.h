@@ -1,6 +1,7 @@
 // Settings: what the daemon is told, by a file of TOML and by variables of the environment.
 //
 //   store = "sqlite:/var/lib/idmint/ids.db"         # or env:NAME, file:PATH
+//   also = ["postgresql://db/ids"]                  # where sequences go on that are moved
 //   redis = ["127.0.0.1:7379", "tls:0.0.0.0:7389"]  # or unix:PATH
 //   http = ["127.0.0.1:7380"]
 //   max_connections = 20000
@@ -52,9 +53,18 @@ struct StoreSetting {
   }
 };
 
+// The stores to which sequences of the others may be moved.
+struct AlsoSetting {
+  std::vector<std::string> urls{};  // as given
+  std::string origin{};             // as in StoreSetting
+
+  friend bool operator==(const AlsoSetting& a, const AlsoSetting& b) { return a.urls == b.urls; }
+};
+
 struct Settings {
   StoreSetting store{};
   std::vector<StoreSetting> stores{};  // further ones
+  AlsoSetting also{};
   std::vector<std::string> redis{};
   std::vector<std::string> http{};
   std::optional<std::int64_t> max_connections{};
@@ -72,7 +82,8 @@ inline constexpr std::size_t kLongestSettings = std::size_t{1} << 20;
                                            Settings& settings);
 
 // Applies the variables that override the file. `value_of` returns null for an unset one. Commas
-// separate the elements of lists. Returns the errors likewise.
+// separate the elements of lists, and blanks those of IDMINT_ALSO, as a URL may have commas.
+// Returns the errors likewise.
 [[nodiscard]] std::vector<Error> read_environment(
     const std::function<const char*(const char* name)>& value_of, Settings& settings);
 

@@ -33,6 +33,7 @@ TEST(SettingsToml, HasAllOfTheSettings) {
   EXPECT_THAT(read_toml("t",
                         R"(
 store = "sqlite:/ids.db"
+also = ["sqlite:/new.db"]
 redis = ["127.0.0.1:1", "tls:0.0.0.0:2"]
 http = []
 max_connections = 5
@@ -58,8 +59,10 @@ largest_count = 3
               IsEmpty());
   EXPECT_EQ(settings.store.url, "sqlite:/ids.db");
   EXPECT_EQ(settings.store.origin, "t: line 2: store");
+  EXPECT_THAT(settings.also.urls, ElementsAre("sqlite:/new.db"));
+  EXPECT_EQ(settings.also.origin, "t: line 3: also");
   EXPECT_THAT(settings.stores, ElementsAre(StoreSetting{"eu", "mongodb://eu/ids"}));
-  EXPECT_EQ(settings.stores.front().origin, "t: line 8: stores.eu");
+  EXPECT_EQ(settings.stores.front().origin, "t: line 9: stores.eu");
   EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "tls:0.0.0.0:2"));
   EXPECT_THAT(settings.http, IsEmpty());
   EXPECT_EQ(settings.max_connections, 5);
@@ -211,6 +214,7 @@ TEST(SettingsEnvironment, OverridesTheFile) {
   ASSERT_THAT(read_toml("t", "redis = [\"a\"]\nmax_connections = 5\nstore = \"x\"", settings),
               IsEmpty());
   const std::map<std::string, std::string> set{{"IDMINTD_REDIS", "127.0.0.1:1,unix:/r"},
+                                               {"IDMINT_ALSO", "mongodb://a,b/ids  sqlite:x"},
                                                {"IDMINTD_MAX_CONNECTIONS", "6"},
                                                {"IDMINTD_LOG_LEVEL", "info"},
                                                {"IDMINT_STORE", ""}};
@@ -220,6 +224,8 @@ TEST(SettingsEnvironment, OverridesTheFile) {
   };
   EXPECT_THAT(read_environment(value_of, settings), IsEmpty());
   EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "unix:/r"));
+  EXPECT_THAT(settings.also.urls, ElementsAre("mongodb://a,b/ids", "sqlite:x"));
+  EXPECT_EQ(settings.also.origin, "IDMINT_ALSO");
   EXPECT_EQ(settings.max_connections, 6);
   EXPECT_EQ(settings.log.level, LogSettings::Level::kInfo);
   EXPECT_EQ(settings.store.url, "x") << "an empty variable is none";

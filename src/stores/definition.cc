@@ -49,10 +49,18 @@ const Row& row_of(Strategy strategy) noexcept {
   return row != kStrategies.end() ? *row : kNone;
 }
 
-constexpr std::array<std::string_view, 19> kFields = {
-    "name",          "strategy", "first",    "last",  "stripes", "step",  "key",
-    "largest_count", "prefix",   "encoding", "check", "digits",  "width", "retired",
-    "adopted",       "layout",   "stride",   "over",  "stripe"};
+constexpr std::array<std::string_view, 22> kFields = {
+    "name",   "strategy", "first",  "last",   "stripes",    "step",    "key",     "largest_count",
+    "prefix", "encoding", "check",  "digits", "width",      "retired", "adopted", "layout",
+    "stride", "over",     "stripe", "move",   "move_store", "move_url"};
+
+struct StageName {
+  Move::Stage stage;
+  std::string_view name;
+};
+constexpr std::array kStages = {StageName{Move::Stage::kLeaving, "leaving"},
+                                StageName{Move::Stage::kGone, "gone"},
+                                StageName{Move::Stage::kArriving, "arriving"}};
 
 std::unexpected<Error> damaged(std::string why) {
   return std::unexpected(stores::damaged_definition(std::move(why)));
@@ -232,6 +240,26 @@ Result<void> validate_adopted(const SequenceDefinition& definition) {
   return {};
 }
 
+// The URL goes into messages and commands.
+Result<void> validate_move(const SequenceDefinition& definition) {
+  constexpr std::size_t kLongest = 1000;
+  if (!definition.move) return {};
+  const Move& move = *definition.move;
+  const std::string sequence = titled(definition);
+  if (definition.is_spread())
+    return refuse(sequence + " is over several stores, and such a sequence is not moved");
+  if (move.url.empty() || move.url.size() > kLongest || escaped(move.url) != move.url)
+    return refuse(sequence + " cannot move to or from " + stores::shown(move.url) +
+                  ": the URL of a store has 1 to 1000 bytes of UTF-8, all of which can be seen");
+  if (move.store == Uuid{})
+    return refuse(sequence + " moves to or from a store without an id: give one that has an id");
+  if ((move.stage == Move::Stage::kGone) != definition.retired)
+    return refuse(sequence +
+                  " is retired, or moved to another store, but not both: a sequence that was "
+                  "moved is retired where it was");
+  return {};
+}
+
 Result<void> validate_over(const SequenceDefinition& definition) {
   constexpr std::size_t kMostBytes = 2500;  // of the URLs, so that the definition stays short
   const std::vector<StoreOfStripe>& over = definition.over;
@@ -386,6 +414,7 @@ Result<void> validate(const SequenceDefinition& sequence) {
   if (Result<void> ok = validate_values(sequence); !ok) return ok;
   if (Result<void> ok = validate_adopted(sequence); !ok) return ok;
   if (Result<void> ok = validate_over(sequence); !ok) return ok;
+  if (Result<void> ok = validate_move(sequence); !ok) return ok;
   return validate_form(sequence);
 }
 
@@ -440,6 +469,11 @@ Json json_of(const SequenceDefinition& sequence) {
       over.push_back({{"id", each.id.to_string()}, {"url", each.url}});
     json["stripe"] = sequence.stripe;
   }
+  if (sequence.move) {
+    json["move"] = std::ranges::find(kStages, sequence.move->stage, &StageName::stage)->name;
+    json["move_store"] = sequence.move->store.to_string();
+    json["move_url"] = sequence.move->url;
+  }
   return json;
 }
 
@@ -479,6 +513,27 @@ Result<Form> form_from(const Json& object) {
   return form;
 }
 
+// All three fields, or none.
+Result<std::optional<Move>> move_from(const Json& object) {
+  constexpr std::array<std::string_view, 3> kOfMove = {"move", "move_store", "move_url"};
+  const auto there = std::ranges::count_if(
+      kOfMove, [&](std::string_view field) { return object.contains(field); });
+  if (there == 0) return std::nullopt;
+  std::string stage;
+  std::string store;
+  Move move;
+  if (there != std::ssize(kOfMove) || !read(object, "move", stage) ||
+      !read(object, "move_store", store) || !read(object, "move_url", move.url))
+    return wrong_type(object);
+  const auto* const row = std::ranges::find(kStages, stage, &StageName::name);
+  if (row == kStages.end()) return newer("the stage of a move " + stores::shown(stage));
+  move.stage = row->stage;
+  const Result<Uuid> id = Uuid::parse(store);
+  if (!id) return damaged("it moves to or from a store with the id " + stores::shown(store));
+  move.store = *id;
+  return move;
+}
+
 // False: `over` has another type.
 bool read_over(const Json& object, std::vector<StoreOfStripe>& out) {
   const auto at = object.find("over");
@@ -514,6 +569,9 @@ Result<Definition> sequence_from(const Json& object, std::string_view strategy) 
   if (object.contains("adopted") && sequence.adopted.empty())
     return damaged("the record that it adopts has no name");
   if (object.contains("layout")) return damaged("it is a sequence with a layout");
+  Result<std::optional<Move>> move = move_from(object);
+  if (!move) return std::unexpected(std::move(move.error()));
+  sequence.move = *std::move(move);
   return sequence;
 }
 
@@ -526,8 +584,8 @@ Result<Definition> pool_from(const Json& object) {
       !read(object, "last", last) || !read(object, "largest_count", pool.largest_count) ||
       !read(object, "retired", pool.retired) || !read(object, "layout", layout))
     return wrong_type(object);
-  for (const std::string_view field :
-       {"stripes", "step", "key", "adopted", "stride", "over", "stripe"})
+  for (const std::string_view field : {"stripes", "step", "key", "adopted", "stride", "over",
+                                       "stripe", "move", "move_store", "move_url"})
     if (object.contains(field)) return damaged("it is a pool with the field " + std::string(field));
   const Result<SnowflakeLayout> fields = parse_snowflake_layout(layout);
   if (!fields) return damaged(fields.error().message);

@@ -117,6 +117,32 @@ TEST(DefinitionTest, WhatIsAdoptedIsStoredAsItIs) {
                                      "validator"}));
 }
 
+TEST(DefinitionTest, AMoveIsStoredAsItIs) {
+  const std::string id = "00000000-0000-4000-8000-000000000001";
+  SequenceDefinition orders{.name = "o", .last = 9};
+  orders.move = {Move::Stage::kLeaving, Uuid::parse(id).value(), "sqlite:/b.db"};
+  const std::string start = R"({"name":"o","strategy":"counter","first":1,"last":9)";
+  const std::string other = R"("move_store":")" + id + R"(","move_url":"sqlite:/b.db"})";
+  EXPECT_EQ(to_json(orders), start + R"(,"move":"leaving",)" + other);
+  EXPECT_EQ(definition_from_json(to_json(orders)), Definition(orders));
+  orders.move->stage = Move::Stage::kArriving;
+  EXPECT_EQ(definition_from_json(to_json(orders)), Definition(orders));
+  EXPECT_EQ(code_of(definition_from_json(start + R"(,"retired":true,"move":"leaving",)" + other)),
+            Code::kDataLoss);
+  EXPECT_EQ(code_of(definition_from_json(start + R"(,"move":"gone",)" + other)), Code::kDataLoss);
+  orders.move->stage = Move::Stage::kGone;
+  orders.retired = true;
+  EXPECT_EQ(definition_from_json(to_json(orders)), Definition(orders));
+  EXPECT_EQ(code_of(definition_from_json(start + R"(,"move":"later",)" + other)),
+            Code::kUnimplemented);
+  EXPECT_EQ(code_of(definition_from_json(start + "," + other)), Code::kDataLoss);
+  orders.move->url = "sqlite:a\nb";
+  EXPECT_EQ(code_of(validate(orders)), Code::kInvalidArgument);
+  orders.move->url = "sqlite:b.db";
+  orders.move->store = {};
+  EXPECT_EQ(code_of(validate(orders)), Code::kInvalidArgument);
+}
+
 // Each kind of store has its own words.
 TEST(DefinitionTest, OnlyTheStoreReadsWhatIsAdopted) {
   const auto adopting = [](std::string adopted) {
@@ -279,6 +305,8 @@ TEST(DefinitionTest, OfASequenceOverSeveralStoresAllAreNamed) {
   EXPECT_EQ(code_of(validate(many)), Code::kInvalidArgument);
   many.over[0].url.resize(2400);
   EXPECT_EQ(definition_from_json(to_json(many)), Definition(many));
+  many.move = {Move::Stage::kLeaving, many.over[0].id, "sqlite:/b.db"};
+  EXPECT_EQ(code_of(validate(many)), Code::kInvalidArgument) << "it is not moved";
 }
 
 // What the types cannot say, and a damaged store can.
@@ -287,6 +315,7 @@ TEST(DefinitionTest, APoolHasNoFieldOfASequenceNorASequenceOneOfAPool) {
   for (const std::string of_a_pool :
        {R"("first":0,"last":15,"stripes":2,)", R"("first":0,"last":15,"step":2,)",
         R"("first":0,"last":15,"key":"0123456789abcdef0123456789abcdef",)",
+        R"("first":0,"last":15,"move":"leaving",)",
         R"("first":0,"last":15,"adopted":"c/i:next=f",)", R"("first":0,"last":15,"stride":2,)",
         R"("first":0,"last":15,"stripe":1,)", R"("first":1,"last":15,)", R"("first":0,"last":-1,)",
         R"("first":0,"last":16,)"})

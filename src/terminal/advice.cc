@@ -78,6 +78,10 @@ std::string in_words(const Advice& advice, std::string_view store) {
       return ": idmint insert COLLECTION --from " + name + there;
     case Remedy::kCompare:
       return ": idmint peek " + name + there;
+    case Remedy::kFollowMove:
+      return ": --also " + value(0, "URL");
+    case Remedy::kFinishMove:
+      return ": idmint move " + name + " --from " + value(0, "URL") + " --to " + value(1, "URL");
     case Remedy::kListWorkers:
       return ": idmint workers list " + name + there;
     case Remedy::kPlanPool:

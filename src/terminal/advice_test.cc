@@ -37,6 +37,9 @@ TEST(Advice, IsTheCommandThatDoesIt) {
   EXPECT_EQ(words({Remedy::kRaiseStore, "sqlite:a.db", {"moved"}}),
             "no: idmint raise --all --store sqlite:a.db --past N (or --past-from URL); if nothing "
             "was handed out since it was moved: idmint raise --all --store sqlite:a.db --moved");
+  EXPECT_EQ(words({Remedy::kFollowMove, "orders", {"sqlite:b.db"}}), "no: --also sqlite:b.db");
+  EXPECT_EQ(words({Remedy::kFinishMove, "orders", {"sqlite:a.db", "sqlite:b.db"}}),
+            "no: idmint move orders --from sqlite:a.db --to sqlite:b.db");
   EXPECT_EQ(words({Remedy::kInsertDocuments, "bills"}),
             "no: idmint insert COLLECTION --from bills");
   EXPECT_EQ(words({Remedy::kCompare, "orders"}), "no: idmint peek orders");

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/shell.h"
 #include "base/text.h"

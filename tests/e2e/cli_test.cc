@@ -418,9 +418,10 @@ TEST_F(Cli, WrongUsage) {
       run("idmint list --wait").err,
       "idmint: there is no option \"--wait\" of list: it is an option of next: see idmint next "
       "--help\n");
-  EXPECT_EQ(run("idmint peek orders --dry-run=1").err,
-            "idmint: there is no option \"--dry-run\" of peek: it is an option of raise and apply: "
-            "see idmint peek --help\n");
+  EXPECT_EQ(
+      run("idmint peek orders --dry-run=1").err,
+      "idmint: there is no option \"--dry-run\" of peek: it is an option of raise, move and apply: "
+      "see idmint peek --help\n");
   const std::vector<std::pair<std::string, std::string>> meant = {
       {"create orders --from 5",
        "no option \"--from\": did you mean --start? See idmint create --help\n"},
@@ -1147,8 +1148,8 @@ bool quiet(const std::string& line) {
 TEST_F(Cli, EveryExampleOfTheHelpWorks) {
   int examples = 0;
   for (const std::string command :
-       {"", "next", "create", "raise", "alter", "retire", "list", "peek", "workers", "inspect",
-        "bounds", "convert", "check", "name", "formats", "completion", "version"}) {
+       {"", "next", "create", "raise", "alter", "retire", "move", "list", "peek", "workers",
+        "inspect", "bounds", "convert", "check", "name", "formats", "completion", "version"}) {
     const std::string help = output("idmint " + command + " --help");
     EXPECT_THAT(help, HasSubstr("Examples:\n")) << command;
     for (const std::string& line : lines_of(help)) {
@@ -1165,10 +1166,10 @@ TEST_F(Cli, EveryExampleOfTheHelpWorks) {
 // But for examples, which are copied in one piece.
 TEST_F(Cli, TheHelpFitsEightyColumns) {
   for (const std::string command :
-       {"",      "next",    "create",  "raise",      "alter",   "retire",
-        "list",  "peek",    "inspect", "bounds",     "convert", "check",
-        "name",  "plan",    "bench",   "doctor",     "apply",   "insert",
-        "sweep", "workers", "formats", "completion", "version", "plan-change"}) {
+       {"",        "next",       "create",  "raise",      "alter",   "retire", "move",
+        "list",    "peek",       "inspect", "bounds",     "convert", "check",  "name",
+        "plan",    "bench",      "doctor",  "apply",      "insert",  "sweep",  "workers",
+        "formats", "completion", "version", "plan-change"}) {
     for (const std::string& line : lines_of(output("idmint " + command + " --help"))) {
       EXPECT_TRUE(line.size() <= 80 || line.starts_with("  $ ")) << command << ": " << line;
     }

@@ -42,6 +42,8 @@ TEST_F(DaemonCli, AStoreThatIsRefusedIsNamedWhereItStands) {
               StartsWith("idmintd: IDMINT_STORE: the variable NOPE "));
   EXPECT_THAT(run("idmintd --check --store eu=env:NOPE").err,
               StartsWith("idmintd: --store: the variable NOPE "));
+  EXPECT_THAT(run("IDMINT_ALSO=frob:x idmintd --check --store memory:").err,
+              StartsWith("idmintd: IDMINT_ALSO: frob:x is not the URL of a store"));
 }
 
 TEST_F(DaemonCli, WrongUsage) {

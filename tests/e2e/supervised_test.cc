@@ -106,8 +106,8 @@ TEST(Supervised, AnswersOnSocketsThatCameWithItAndTellsHowItGoes) {
   service.send(SIGHUP);
   EXPECT_THAT(heard.next_news(), StartsWith("RELOADING=1\n"));
   EXPECT_EQ(heard.next_news(), ready + "; the settings have a fault, and stay as they were");
-  std::ofstream(settings)
-      << "drain_seconds = 3\n[stores]\neu = \"memory:\"\n[log]\nlevel = \"info\"\n";
+  std::ofstream(settings) << "drain_seconds = 3\nalso = [\"memory:\"]\n[stores]\neu = "
+                             "\"memory:\"\n[log]\nlevel = \"info\"\n";
   service.send(SIGHUP);
   EXPECT_THAT(heard.next_news(), StartsWith("RELOADING=1\n"));
   EXPECT_EQ(heard.next_news(), ready);
@@ -118,10 +118,10 @@ TEST(Supervised, AnswersOnSocketsThatCameWithItAndTellsHowItGoes) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, ContainsRegex("error settings_refused message=\".*idmintd.toml: line 1: there "
                                   "is no key .*; the settings stay as they were\"\n"));
-  EXPECT_THAT(
-      said,
-      HasSubstr("warning restart_needed keys=\"store, [stores], drain_seconds\" message=\"these "
-                "settings have changed, and stay as they were until idmintd is started again\"\n"));
+  EXPECT_THAT(said,
+              HasSubstr("warning restart_needed keys=\"store, [stores], also, drain_seconds\" "
+                        "message=\"these settings have changed, and stay as they were until "
+                        "idmintd is started again\"\n"));
   // The path belongs to the service manager.
   EXPECT_EQ(::access(path.c_str(), F_OK), 0);
 }

@@ -87,6 +87,17 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
       change_ = std::move(change);
     });
   }
+  // Before the n-th call, counted as above: what another process does, to this store too.
+  void before(std::size_t n, std::function<void()> act) {
+    set([&] {
+      act_at_ = calls_ + n;
+      act_ = std::move(act);
+    });
+  }
+  // It may hold less than it handed out (Store::doubt()).
+  void be_doubted(Error doubt) {
+    set([&] { doubt_ = std::move(doubt); });
+  }
   // Every advance of this counter, until it is mended (nullopt).
   void fail_counter(const std::string& counter, const std::optional<Error>& error) {
     set([&] {
@@ -156,6 +167,10 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] LeaseTable* leases() noexcept override { return nullptr; }
 
+  [[nodiscard]] std::optional<Error> doubt() override {
+    const std::lock_guard lock(mutex_);
+    return doubt_;
+  }
   [[nodiscard]] Result<std::optional<Instant>> time(SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     if (away_) return std::unexpected(*away_);
@@ -339,7 +354,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   static Error no_such(const std::string& what) { return {Code::kNotFound, "no such " + what}; }
   static Error closed() { return {Code::kFailedPrecondition, "closed"}; }
 
-  void pass_gate(std::unique_lock<std::mutex>& lock) {
+  void pass_gate(std::unique_lock<std::recursive_mutex>& lock) {
     most_in_flight_ = std::max(most_in_flight_, ++in_flight_);
     changed_.notify_all();
     changed_.wait(lock, [this] { return !shut_ || passes_ > 0; });
@@ -357,6 +372,10 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   // Applies the change unless a fault says otherwise.
   template <class T, class Change>
   Result<T> call(std::optional<Fault> fault, const Change& change) {
+    if (calls_ + 1 == act_at_) {
+      act_at_ = 0;
+      act_();
+    }
     if (++calls_ == fail_at_) fault = fault_at_;
     if (calls_ == change_at_) change_(defined_);
     if (fault && !fault->applied) return std::unexpected(fault->error);
@@ -395,9 +414,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   const Uuid id_{};
   const std::string url_ = "gated:";
   bool offers_ = true;
-  bool cut_off_ = false;  // the call under way, by a fault
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  bool cut_off_ = false;                // the call under way, by a fault
+  mutable std::recursive_mutex mutex_;  // before() may call the store again
+  std::condition_variable_any changed_;
   bool shut_ = false;
   int passes_ = 0;
   std::size_t in_flight_ = 0;
@@ -412,6 +431,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   std::size_t fail_at_ = 0;
   Fault fault_at_;
   std::optional<Error> away_;
+  std::optional<Error> doubt_;
+  std::size_t act_at_ = 0;
+  std::function<void()> act_;
   std::size_t change_at_ = 0;
   std::function<void(Definitions&)> change_;
   std::map<std::string, CounterState, std::less<>> counters_;

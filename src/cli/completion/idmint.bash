@@ -19,7 +19,9 @@ _idmint() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local command=${COMP_WORDS[1]} words=""
   if [[ $COMP_CWORD -eq 1 ]]; then
-    words="next create raise alter retire list peek workers inspect bounds convert check name plan plan-change bench doctor apply insert sweep formats completion version --help --version"
+    words="next create raise alter retire move list peek workers inspect bounds convert check name plan plan-change bench doctor apply insert sweep formats completion version --help --version"
+  elif [[ $command/$previous == move/--from || $command/$previous == move/--to || $previous == --also || $previous == --over ]]; then
+    words="sqlite: mongodb: postgresql: mysql: redis: etcd: env: file:"
   elif [[ $previous == --store || $command/$previous == raise/--uri || $command/$previous == raise/--past-from ]]; then
     words="sqlite: mongodb: postgresql: mysql: redis: etcd: memory: env: file:"
   elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --workers || $previous == --from-collection || $previous == --from-table ]]; then
@@ -64,11 +66,12 @@ _idmint() {
   elif [[ $current == -* ]]; then
     words="--help --json"
     case $command in
-      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --numbers --over --store" ;;
+      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --numbers --over --store --also" ;;
       create) words+=" --kind --layout --workers --strategy --start --max --stride --offset --over --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --numbers --store" ;;
       raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --from-table --uri --dry-run --yes --numbers --over --store" ;;
       alter) words+=" --max --numbers --over --store" ;;
       retire) words+=" --yes --numbers --over --store" ;;
+      move) words+=" --from --to --dry-run --yes --numbers" ;;
       formats) words+=" --layouts" ;;
       inspect) words+=" --layout" ;;
       bounds) words+=" --at --until --layout" ;;
@@ -93,7 +96,7 @@ _idmint() {
         return
         ;;
       next | bench) words="$(_idmint_first_column idmint formats) $(_idmint_first_column idmint list)" ;;
-      peek | raise | alter | retire) words="$(_idmint_first_column idmint list)" ;;
+      peek | raise | alter | retire | move) words="$(_idmint_first_column idmint list)" ;;
       workers)
         if [[ $COMP_CWORD -eq 2 ]]; then
           words="list release raise"

@@ -79,6 +79,7 @@ bool is_same_source(const Definition& one, const Definition& other) {
   SequenceDefinition compared = std::get<SequenceDefinition>(other);
   compared.retired = sequence.retired;
   compared.largest_count = sequence.largest_count;
+  compared.move = sequence.move;
   // The end never moves if the values depend on it.
   if (sequence.strategy != Strategy::kPermuted && sequence.strategy != Strategy::kStriped)
     compared.last = sequence.last;

@@ -224,6 +224,9 @@ Result<void> SourceFence::plan_source(const std::string& database, const std::st
   planned.make = restored == nullptr;
   planned.retire = is_retired(planned.wanted) && !options_.reopen;
   std::visit([](auto& definition) { definition.retired = false; }, planned.wanted);
+  if (auto* const gone = std::get_if<SequenceDefinition>(&planned.wanted);
+      gone != nullptr && gone->move && gone->move->stage == Move::Stage::kGone)
+    gone->move.reset();
   if (planned.make) row.outcome = FenceOutcome::kMade;
   if (planned.retire) {
     row.outcome = FenceOutcome::kRetired;

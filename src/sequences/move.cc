@@ -1,0 +1,392 @@
+// Moves a sequence to another store. docs/design/010-move.md has the steps, and why each can be
+// repeated by any number of processes at any time:
+//   1. the name is reserved in the target (kArriving), and the counters are created there, by
+//      whoever may also raise and open them there;
+//   2. the source is marked (kLeaving): from here on the move can only go on;
+//   3. the counters of the source are closed, and read;
+//   4. those of the target are raised to what was read, and the sequence is opened there;
+//   5. the source is retired (kGone).
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/url.h"
+#include "idmint/sequence.h"
+#include "sequences/life_cycle.h"
+#include "sequences/strategies.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+
+namespace idmint {
+namespace {
+
+using MoveProgress = std::function<void(std::int64_t done, std::int64_t of)>;
+
+// The two stores of a move, and its sequence.
+struct Ways {
+  Store& from;
+  Store& to;
+  std::string name;
+
+  [[nodiscard]] Move leaving() const {
+    return {Move::Stage::kLeaving, to.id(), without_secrets(to.url())};
+  }
+  [[nodiscard]] Move gone() const {
+    return {Move::Stage::kGone, to.id(), without_secrets(to.url())};
+  }
+  [[nodiscard]] Move arriving() const {
+    return {Move::Stage::kArriving, from.id(), without_secrets(from.url())};
+  }
+};
+
+// The same sequence without its move: as it is in the target at the end.
+SequenceDefinition unmoved(SequenceDefinition definition) {
+  definition.move.reset();
+  definition.retired = false;
+  return definition;
+}
+
+SequenceDefinition with(SequenceDefinition definition, Move move) {
+  definition.retired = move.stage == Move::Stage::kGone;
+  definition.move = std::move(move);
+  return definition;
+}
+
+bool is_at(const SequenceDefinition& definition, Move::Stage stage, const Uuid& other) {
+  return definition.move && definition.move->stage == stage && definition.move->store == other;
+}
+
+bool is_arriving(const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr && sequence->move && sequence->move->stage == Move::Stage::kArriving;
+}
+
+Error cannot_move(const Store& store, const Definition& definition, const std::string& why,
+                  Advice advice = {}) {
+  return error_at(store, Code::kUnimplemented, definition, "it cannot be moved: " + why,
+                  std::move(advice));
+}
+
+// What is in the store is all that was handed out.
+Result<void> must_be_trusted(Store& store) {
+  if (std::optional<Error> doubt = store.doubt()) return std::unexpected(*std::move(doubt));
+  return {};
+}
+
+// The sequence in the source, which can be moved or is on its way to this target, or was moved
+// there.
+Result<SequenceDefinition> find_in_source(const Ways& ways) {
+  Result<Definition> found = find_definition(ways.from, ways.name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  const auto refuse = [&](const std::string& why, Advice advice = {}) {
+    return std::unexpected(cannot_move(ways.from, *found, why, std::move(advice)));
+  };
+  const auto* const sequence = std::get_if<SequenceDefinition>(&*found);
+  if (sequence == nullptr)
+    return refuse(
+        "no store can stop the leases of a pool and keep their bounds in one step; create a pool "
+        "of another name there, with a layout or an epoch whose ids never repeat these",
+        {Remedy::kPlanPool, ways.name});
+  if (is_at(*sequence, Move::Stage::kLeaving, ways.to.id()) ||
+      is_at(*sequence, Move::Stage::kGone, ways.to.id()))
+    return *sequence;
+  if (std::optional<Error> moved = moved_away(ways.from, *found)) return std::unexpected(*moved);
+  if (sequence->retired)
+    return std::unexpected(
+        refuse_retired(ways.from, *found, "and so there is nothing of it to be moved"));
+  if (sequence->strategy == Strategy::kRandom)
+    return refuse(
+        "it is random, and a claim that began before its space was closed may end after it, and so "
+        "be missing in a copy; create one there whose values are not in use");
+  if (sequence->strategy == Strategy::kGapless)
+    return refuse(
+        "it is gapless, and its number and the documents are of one database; create one beside "
+        "the documents there that begins above it");
+  if (sequence->is_spread())
+    return refuse(
+        "it is over several stores, and its definition in each of them names the others; create "
+        "one over the new stores that begins above it");
+  if (!sequence->adopted.empty())
+    return refuse(
+        "other programs count in the record that it adopted, and would not go along; when they "
+        "have stopped, create one there that begins above it");
+  return *sequence;
+}
+
+// The sequence in the target. kNotFound: it is not there.
+Result<SequenceDefinition> find_in_target(const Ways& ways) {
+  Result<Definition> found = ways.to.catalog()->find(ways.name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  if (auto* const sequence = std::get_if<SequenceDefinition>(&*found)) return std::move(*sequence);
+  return std::unexpected(error_at(ways.to, Code::kFailedPrecondition, *found,
+                                  "it has the name of the sequence that is to be moved here"));
+}
+
+bool is_missing(const Result<SequenceDefinition>& found) {
+  return !found && found.error().code == Code::kNotFound;
+}
+
+// kFailedPrecondition: the name is taken in the target, by another one than this move's.
+Result<void> must_be_free(const Ways& ways, const SequenceDefinition& there) {
+  if (is_at(there, Move::Stage::kArriving, ways.from.id())) return {};
+  if (there.move) return std::unexpected(refuse_moved(ways.to, there, *there.move));
+  return std::unexpected(error_at(
+      ways.to, Code::kFailedPrecondition, there,
+      std::string(there.retired ? "a retired sequence has" : "another sequence has") +
+          " the name of the one that is to be moved here, and no name is given again; move it to "
+          "another store"));
+}
+
+// Creates the counters, or extends those of an earlier call, after which the source was extended.
+Result<void> make_there(Store& to, const SequenceDefinition& definition) {
+  const Result<void> made = make_counters(to, definition);
+  if (made || made.error().code != Code::kAlreadyExists) return made;
+  Result<std::vector<CounterState>> counters = read_counters(to, definition);
+  if (counters) return extend_counters(to, definition, *counters);
+  if (counters.error().code != Code::kDataLoss) return std::unexpected(counters.error());
+  return std::unexpected(
+      error_at(to, Code::kFailedPrecondition, definition,
+               "there is a counter of that name with other bounds and no definition, left by a "
+               "create that was cut off (" +
+                   made.error().message + "); move it to another store"));
+}
+
+// Whoever may not raise the counters and write the definition in the target marks and closes
+// nothing in the source, as nobody would get a value then. Both calls change nothing. False: the
+// target changed meanwhile.
+Result<bool> may_open(const Ways& ways, const SequenceDefinition& reserved) {
+  const NewCounter counter = counter_of(reserved, 0);
+  const Result<std::int64_t> next = ways.to.counters()->raise(counter.name, counter.bounds.first);
+  if (!next) return std::unexpected(next.error());
+  const Result<Definition> now = ways.to.catalog()->replace(reserved, reserved);
+  if (!now) return std::unexpected(now.error());
+  return *now == Definition(reserved);
+}
+
+// Step 1. The reservation may be an earlier one of this move, of a smaller last value. False: the
+// target changed meanwhile.
+Result<bool> reserve(const Ways& ways, const SequenceDefinition& definition) {
+  const SequenceDefinition arriving = with(definition, ways.arriving());
+  const Definition wanted = arriving;
+  Result<Definition> now = ways.to.catalog()->define(wanted);
+  if (!now) return std::unexpected(std::move(now.error()));
+  if (*now != wanted) {
+    const auto* const there = std::get_if<SequenceDefinition>(&*now);
+    if (there == nullptr || !is_at(*there, Move::Stage::kArriving, ways.from.id())) return false;
+    now = ways.to.catalog()->replace(*now, wanted);
+    if (!now) return std::unexpected(std::move(now.error()));
+    if (*now != wanted) return false;
+  }
+  if (Result<void> made = make_there(ways.to, definition); !made)
+    return std::unexpected(std::move(made.error()));
+  return may_open(ways, arriving);
+}
+
+std::vector<std::string> names_of(const SequenceDefinition& definition) {
+  std::vector<std::string> names;
+  for (std::int64_t k = 0; k < counter_count(definition); ++k)
+    names.push_back(counter_of(definition, k).name);
+  return names;
+}
+
+// Step 3. A record that was read as closed has its last next value: both are in one record, so this
+// holds for a reading of any age, too.
+Result<std::vector<CounterState>> close_and_read(Store& from,
+                                                 const SequenceDefinition& definition) {
+  const std::vector<std::string> names = names_of(definition);
+  const Result<void> closed = in_batches(
+      names, [&](std::span<const std::string> batch) { return from.counters()->close(batch); });
+  if (!closed && closed.error().code != Code::kNotFound) return std::unexpected(closed.error());
+  Result<std::vector<CounterState>> counters = read_counters(from, definition);
+  if (!counters) return counters;
+  for (const CounterState& counter : *counters)
+    if (!counter.closed)
+      return std::unexpected(error_at(from, Code::kUnavailable, definition,
+                                      "counter " + counter.name +
+                                          " was closed, and is read as "
+                                          "open; move it again"));
+  // A fail-over that lost values may have come before the reading.
+  if (Result<void> trusted = must_be_trusted(from); !trusted)
+    return std::unexpected(std::move(trusted.error()));
+  return counters;
+}
+
+// Step 4, without the definition. The bounds are the same, so each next value is taken over as it
+// is.
+Result<void> raise_there(Store& to, const SequenceDefinition& definition,
+                         std::span<const CounterState> source, const MoveProgress& progress) {
+  const Result<std::vector<CounterState>> before = read_counters(to, definition);
+  if (!before) return std::unexpected(before.error());
+  std::map<std::int64_t, std::vector<std::string>> by_floor;
+  const std::int64_t count = std::ssize(source);
+  std::int64_t done = 0;
+  for (std::size_t k = 0; k < source.size(); ++k) {
+    if ((*before)[k].next < source[k].next) {
+      by_floor[source[k].next].push_back((*before)[k].name);
+    } else {
+      ++done;
+    }
+  }
+  for (const auto& [floor, names] : by_floor) {
+    const Result<void> raised =
+        in_batches(names, [&](std::span<const std::string> batch) -> Result<void> {
+          const auto next = to.counters()->raise(batch, floor);
+          if (!next) return std::unexpected(next.error());
+          done += std::ssize(batch);
+          if (progress) progress(done, count);
+          return {};
+        });
+    if (!raised) return raised;
+  }
+  const Result<std::vector<CounterState>> after = read_counters(to, definition);
+  if (!after) return std::unexpected(after.error());
+  for (std::size_t k = 0; k < source.size(); ++k) {
+    const CounterState& counter = (*after)[k];
+    if (counter.next >= source[k].next && !counter.closed) continue;
+    return std::unexpected(error_at(
+        to, Code::kDataLoss, definition,
+        "counter " + counter.name +
+            (counter.closed ? " is closed" : " does not go on where the other store ended") +
+            ": it was changed by hand, and the sequence stays closed in both stores"));
+  }
+  return {};
+}
+
+Moved told_of(const SequenceDefinition& definition, std::span<const CounterState> counters) {
+  Moved moved{.definition = unmoved(definition), .counters = std::ssize(counters)};
+  for (const CounterState& counter : counters) moved.left += counter.left();
+  if (counters.size() == 1) moved.next = counters.front().next;
+  return moved;
+}
+
+// The result where the target hands out values already; it may have been altered, retired or moved
+// on since.
+Moved told_of_target(const Ways& ways, const SequenceDefinition& source) {
+  const Result<SequenceDefinition> there = find_in_target(ways);
+  if (there && !there->move) {
+    if (const auto counters = read_counters(ways.to, *there)) return told_of(*there, *counters);
+  }
+  return {.definition = unmoved(source), .counters = counter_count(source)};
+}
+
+// Steps 3 to 5 of a marked source. False: a definition changed meanwhile.
+Result<bool> finish(const Ways& ways, const SequenceDefinition& leaving,
+                    const MoveProgress& progress, Moved& moved) {
+  const Result<SequenceDefinition> reserved = find_in_target(ways);
+  // The name was reserved before the source was marked. Values may have come from it there.
+  if (is_missing(reserved))
+    return std::unexpected(error_at(
+        ways.to, Code::kDataLoss, leaving,
+        "it was on its way here, and nothing of it is left: the store has gone back; create one "
+        "of another name that begins past every value in use"));
+  if (!reserved) return std::unexpected(reserved.error());
+  // Only step 4 lifts the reservation.
+  if (is_arriving(*reserved)) {
+    if (Result<void> ours = must_be_free(ways, *reserved); !ours)
+      return std::unexpected(std::move(ours.error()));
+    const SequenceDefinition opened = unmoved(leaving);
+    if (unmoved(*reserved) != opened) {
+      const Result<bool> again = reserve(ways, opened);
+      if (!again) return again;
+      return false;
+    }
+    const Result<std::vector<CounterState>> source = close_and_read(ways.from, leaving);
+    if (!source) return std::unexpected(source.error());
+    if (Result<void> raised = raise_there(ways.to, opened, *source, progress); !raised)
+      return std::unexpected(std::move(raised.error()));
+    const Result<Definition> now = ways.to.catalog()->replace(*reserved, opened);
+    if (!now) return std::unexpected(now.error());
+    if (is_arriving(*now)) return false;
+    moved = told_of(opened, *source);
+  } else {
+    moved = told_of_target(ways, leaving);
+  }
+  const Result<Definition> now =
+      ways.from.catalog()->replace(leaving, with(unmoved(leaving), ways.gone()));
+  if (!now) return std::unexpected(now.error());
+  return is_retired(*now);
+}
+
+// Looks at both stores; the counters of a source that is not marked yet must be open.
+Result<Moved> look(const Ways& ways, const SequenceDefinition& source) {
+  const bool marked = source.move.has_value();
+  if (!marked) {
+    const Result<SequenceDefinition> there = find_in_target(ways);
+    if (!there && !is_missing(there)) return std::unexpected(there.error());
+    if (there)
+      if (Result<void> free = must_be_free(ways, *there); !free)
+        return std::unexpected(std::move(free.error()));
+  }
+  const Result<std::vector<CounterState>> counters = read_counters(ways.from, source);
+  if (!counters) return std::unexpected(counters.error());
+  if (!marked && std::ranges::any_of(*counters, &CounterState::closed))
+    return std::unexpected(error_at(ways.from, Code::kFailedPrecondition, source,
+                                    "a retirement of it was cut off; retire it, and go on with "
+                                    "another",
+                                    {Remedy::kRetireSequence, ways.name}));
+  Moved moved = told_of(source, *counters);
+  moved.was_begun = marked;
+  return moved;
+}
+
+}  // namespace
+
+Result<Moved> move_sequence(Store& from, Store& to, std::string_view name, MoveMode mode,
+                            const MoveProgress& progress) {
+  const Ways ways{.from = from, .to = to, .name = std::string(name)};
+  if (from.id() == to.id())
+    return std::unexpected(error_at(from, Code::kInvalidArgument, name,
+                                    "it cannot be moved to the store that it is in; name another"));
+  bool was_begun = false;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    Result<SequenceDefinition> found = find_in_source(ways);
+    if (!found) return std::unexpected(std::move(found.error()));
+    const SequenceDefinition source = *std::move(found);
+    if (source.move && source.move->stage == Move::Stage::kGone) {
+      Moved moved = told_of_target(ways, source);
+      moved.was_begun = true;
+      moved.was_done = true;
+      return moved;
+    }
+    for (Store* const store : {&from, &to}) {
+      if (Result<void> offered = offers(*store, source); !offered)
+        return std::unexpected(std::move(offered.error()));
+      if (Result<void> trusted = must_be_trusted(*store); !trusted)
+        return std::unexpected(std::move(trusted.error()));
+    }
+    SequenceDefinition leaving = source;
+    if (!source.move || mode == MoveMode::kPreview) {
+      Result<Moved> seen = look(ways, source);
+      if (!seen) {
+        // What is in the way may be another call of this move.
+        const Result<Definition> now = from.catalog()->find(name);
+        if (now && *now != Definition(source)) continue;
+      }
+      if (!seen || mode == MoveMode::kPreview) return seen;
+      const Result<bool> reserved = reserve(ways, source);
+      if (!reserved) return std::unexpected(reserved.error());
+      if (!*reserved) continue;
+      leaving = with(source, ways.leaving());
+      const Result<Definition> now = from.catalog()->replace(source, leaving);
+      if (!now) return std::unexpected(now.error());
+      if (*now != Definition(leaving)) continue;
+    } else {
+      was_begun = was_begun || attempt == 0;
+    }
+    Moved moved;
+    const Result<bool> finished = finish(ways, leaving, progress, moved);
+    if (!finished) return std::unexpected(finished.error());
+    if (!*finished) continue;
+    moved.was_begun = was_begun;
+    return moved;
+  }
+  return std::unexpected(
+      error_at(from, Code::kUnavailable, name, "others keep changing its definition; try again"));
+}
+
+}  // namespace idmint
