@@ -206,14 +206,15 @@ enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 
 // Moves a sequence from one store to another while processes take from it: closes it in `from`,
 // raises the counters in `to` to the values that come next, and opens it there. No value comes
-// twice, and none is skipped; a process that holds a cached range hands out the rest of it. Between
-// the two, nobody gets a value (kUnavailable). Afterwards `from` answers kFailedPrecondition with
-// the URL of `to`; a Mint with MintOptions::also goes on there.
+// twice, and none that is in the store is skipped. A process that holds a cached range hands it out
+// until it goes on in `to`, and skips the rest. Between the two, nobody gets a value
+// (kUnavailable). Afterwards `from` answers kFailedPrecondition with the URL of `to`; a Mint with
+// MintOptions::also goes on there.
 //
 // A call that was interrupted, in any place and by any means, is completed by the same call again.
-// Until then it cannot be moved elsewhere, raised, extended or retired. `progress` is called now
-// and then with the number of counters of which the next value was taken over. Errors, besides
-// those of the stores:
+// Until then it cannot be moved elsewhere, raised or extended; retiring it in `to` ends it in both
+// stores. `progress` is called now and then with the number of counters of which the next value was
+// taken over. Errors, besides those of the stores:
 // - kUnimplemented: a pool, a random or a gapless sequence, one over several stores, or one that
 //   counts in an adopted record; the message says what to do instead. Or `to` has no sequences of
 //   this strategy.
@@ -221,6 +222,7 @@ enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 //   was interrupted; or `to` has or had a sequence of the name.
 // - kUnavailable: another move of it is under way.
 // - kDataLoss, kFailedPrecondition: one of the stores is in doubt (Store::doubt()).
+// - kDataLoss: `to` is not the store any more that the sequence went to, or has nothing of it.
 // - kInvalidArgument: both are one store.
 [[nodiscard]] IDMINT_EXPORT Result<Moved> move_sequence(
     Store& from, Store& to, std::string_view name, MoveMode mode = MoveMode::kCarryOut,

@@ -21,12 +21,13 @@ struct StoreOption {
   std::string url;
   std::string typed;  // the argument of --store; empty: it was not given
   bool from_environment = false;
+  bool follows = false;  // the command has --also
   Stays stays = Stays::kYes;
   std::vector<std::string> over{};
   std::vector<std::string> also{};
 } store_option;
 
-// The elements of a list that is separated by blanks, which no URL has.
+// The elements of a list that is separated by blanks. In a URL a blank is %20.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   while (!text.empty()) {
@@ -39,6 +40,7 @@ std::vector<std::string> words_of(std::string_view text) {
 
 Result<void> settle_also(const CLI::App& command) {
   const CLI::Option* const given = command.get_option_no_throw("--also");
+  store_option.follows = given != nullptr;
   if (given == nullptr || !given->empty()) return {};
   const char* const value = std::getenv("IDMINT_ALSO");
   for (const std::string& each : words_of(value != nullptr ? value : "")) {
@@ -104,8 +106,13 @@ bool has_store_option() noexcept {
 
 Result<void> settle_store(CLI::App& command) {
   const CLI::Option* const given = command.get_option_no_throw("--store");
+  const bool takes_url = std::ranges::any_of(command.get_options(), [](const CLI::Option* option) {
+    return option->get_type_name() == "URL";
+  });
+  if (takes_url)
+    if (Result<void> named = refuse_url_as_name(command); !named) return named;
   if (given == nullptr) return {};
-  auto& [url, typed, from_environment, stays, over, also] = store_option;
+  auto& [url, typed, from_environment, follows, stays, over, also] = store_option;
   if (given->empty()) {
     const char* const value = std::getenv("IDMINT_STORE");
     url = value != nullptr ? value : "";
@@ -115,7 +122,6 @@ Result<void> settle_store(CLI::App& command) {
   } else {
     typed = url;
   }
-  if (Result<void> named = refuse_url_as_name(command); !named) return named;
   for (CLI::Option* const option : command.get_options()) {
     if (option == given || option->get_type_name() != "URL") continue;
     if (Result<void> read = read_url(*option); !read) return read;
@@ -160,6 +166,8 @@ std::string in_words(Advice advice) {
   // The store of this command is named as it was given.
   const Result<std::string> own = Mint({.store = store_option.url}).store_url();
   if (own && advice.subject == redacted(*own)) advice.subject.clear();
+  if (advice.remedy == Remedy::kFollowMove && !store_option.follows && !advice.values.empty())
+    return ": --store " + shell_word(advice.values.front());
   return idmint::in_words(advice, store_in_hints(store_option.typed, store_option.url));
 }
 

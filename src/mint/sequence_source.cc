@@ -13,6 +13,7 @@
 #include "base/bounded_mutex.h"
 #include "base/url.h"
 #include "sequences/life_cycle.h"
+#include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 
@@ -33,11 +34,12 @@ Result<std::shared_ptr<Store>> OtherStores::at(const std::string& url, SteadyTim
 
 Result<std::shared_ptr<Store>> OtherStores::with_id(const Move& move, SteadyTime until) {
   std::optional<Error> failed;
+  std::size_t left = moved_to_.size();
   // First the one with this URL: another one need not answer then.
   for (const bool same_place : {true, false}) {
     for (const std::string& url : moved_to_) {
       if ((place_of(url) == place_of(move.url)) != same_place) continue;
-      Result<std::shared_ptr<Store>> opened = at(url, until);
+      Result<std::shared_ptr<Store>> opened = at(url, share_of(until, left--));
       if (opened && (*opened)->id() == move.store) return opened;
       // One that does not exist is not the one.
       if (!opened && !failed && opened.error().code != Code::kNotFound)
@@ -190,7 +192,7 @@ class SequenceSource final : public Source {
   Clock& clock_;
   Declaration declaration_;
   BoundedMutex mutex_;
-  // Those before the last stay for calls of other threads; they hand out what they still hold.
+  // Those before the last stay for the calls of other threads that use them.
   std::vector<PlacedSequence> places_;  // guarded by mutex_
   std::atomic<Sequence*> now_{nullptr};
 };

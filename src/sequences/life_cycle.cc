@@ -34,7 +34,9 @@ Error refuse_moved(const Store& store, const SequenceDefinition& moving, const M
     case Move::Stage::kLeaving:
       return under_way("it is being moved to " + move.url, here, move.url);
     case Move::Stage::kArriving:
-      return under_way("it is being moved here from " + move.url, move.url, here);
+      return under_way("it is being moved here from " + move.url +
+                           " (or was to be: to give that up, retire it here)",
+                       move.url, here);
     case Move::Stage::kGone:
       break;
   }
@@ -42,6 +44,11 @@ Error refuse_moved(const Store& store, const SequenceDefinition& moving, const M
                   "it was moved to " + move.url +
                       "; ask that store, or give it to the program as one where it may go on",
                   {Remedy::kFollowMove, moving.name, {move.url}});
+}
+
+bool is_arriving(const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr && sequence->move && sequence->move->stage == Move::Stage::kArriving;
 }
 
 std::optional<Error> moved_away(const Store& store, const Definition& definition) {
@@ -418,13 +425,13 @@ Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std:
 
 namespace {
 
-// A missing counter or space hands out nothing either.
 Result<void> unless_gone(Result<void> closed) {
   if (!closed && closed.error().code == Code::kNotFound) return {};
   return closed;
 }
 
-// Closes the counters or the space of the sequence.
+}  // namespace
+
 Result<void> close_values(Store& store, const SequenceDefinition& definition) {
   if (definition.strategy == Strategy::kRandom)
     return unless_gone(store.unique_index()->close_space(definition.name));
@@ -435,6 +442,9 @@ Result<void> close_values(Store& store, const SequenceDefinition& definition) {
     return unless_gone(store.counters()->close(batch));
   });
 }
+
+namespace {
+
 Result<void> close_values(Store& store, const PoolDefinition& pool) {
   return unless_gone(close_pool(store, pool));
 }
@@ -446,8 +456,10 @@ Result<void> retire_here(Store& store, const Definition& read) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const Result<Definition> found = attempt == 0 ? read : find_definition(store, name);
     if (!found) return std::unexpected(found.error());
+    // One that is to arrive can be ended: its reservation may be all that is left of a move.
+    if (!is_arriving(*found))
+      if (std::optional<Error> moved = moved_away(store, *found)) return std::unexpected(*moved);
     if (is_retired(*found)) return {};
-    if (std::optional<Error> moved = moved_away(store, *found)) return std::unexpected(*moved);
     if (auto offered = offers(store, *found); !offered) return offered;
     // Whoever may not write the definition closes nothing: a retire cannot be undone, and would
     // stop half way.
@@ -459,6 +471,7 @@ Result<void> retire_here(Store& store, const Definition& read) {
     if (auto closed = std::visit(close, *found); !closed) return closed;
     Definition tombstone = *found;
     std::visit([](auto& its) { its.retired = true; }, tombstone);
+    if (auto* const sequence = std::get_if<SequenceDefinition>(&tombstone)) sequence->move.reset();
     const Result<Definition> now = store.catalog()->replace(*found, tombstone);
     if (!now) return std::unexpected(now.error());
     if (is_retired(*now)) return {};
@@ -544,10 +557,8 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition, Stead
       status.adopted_from = adoption->place_of(sequence->adopted);
   Result<void> done = offers(store, its);
   const auto read = [&](const auto& kind) { return read_status(store, kind, until, status); };
-  const auto* const moving = std::get_if<SequenceDefinition>(&its);
-  if (moving != nullptr && moving->move && moving->move->stage == Move::Stage::kArriving) {
-    status.error =
-        refuse_moved(store, *moving, *moving->move);  // its counters may not be there yet
+  if (is_arriving(its)) {
+    status.error = moved_away(store, its);  // its counters may not be there yet
     return status;
   }
   if (done) done = std::visit(read, its);

@@ -54,6 +54,9 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
     std::span<const std::string> names,
     const std::function<Result<void>(std::span<const std::string>)>& change);
 
+// Closes the counters of the sequence, or its space. A missing one hands out nothing either.
+[[nodiscard]] Result<void> close_values(Store& store, const SequenceDefinition& definition);
+
 // Moves the ends that are below the definition's, in the store and in `counters`, the result of
 // read_counters().
 [[nodiscard]] Result<void> extend_counters(Store& store, const SequenceDefinition& definition,
@@ -100,6 +103,8 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 // since the call can succeed when the move is done. `move` is that of the sequence.
 [[nodiscard]] Error refuse_moved(const Store& store, const SequenceDefinition& moving,
                                  const Move& move);
+// Whether a move from another store to this one is under way, or was cut off.
+[[nodiscard]] bool is_arriving(const Definition& definition);
 // Nothing: the definition is not one that is being moved, or was moved.
 [[nodiscard]] std::optional<Error> moved_away(const Store& store, const Definition& definition);
 

@@ -27,8 +27,8 @@ namespace {
 
 using MoveProgress = std::function<void(std::int64_t done, std::int64_t of)>;
 
-// The two stores of a move, and its sequence.
-struct Ways {
+// From where a sequence is moved to where.
+struct Route {
   Store& from;
   Store& to;
   std::string name;
@@ -61,11 +61,6 @@ bool is_at(const SequenceDefinition& definition, Move::Stage stage, const Uuid& 
   return definition.move && definition.move->stage == stage && definition.move->store == other;
 }
 
-bool is_arriving(const Definition& definition) {
-  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  return sequence != nullptr && sequence->move && sequence->move->stage == Move::Stage::kArriving;
-}
-
 Error cannot_move(const Store& store, const Definition& definition, const std::string& why,
                   Advice advice = {}) {
   return error_at(store, Code::kUnimplemented, definition, "it cannot be moved: " + why,
@@ -80,25 +75,32 @@ Result<void> must_be_trusted(Store& store) {
 
 // The sequence in the source, which can be moved or is on its way to this target, or was moved
 // there.
-Result<SequenceDefinition> find_in_source(const Ways& ways) {
-  Result<Definition> found = find_definition(ways.from, ways.name);
+Result<SequenceDefinition> find_in_source(const Route& route) {
+  Result<Definition> found = find_definition(route.from, route.name);
   if (!found) return std::unexpected(std::move(found.error()));
   const auto refuse = [&](const std::string& why, Advice advice = {}) {
-    return std::unexpected(cannot_move(ways.from, *found, why, std::move(advice)));
+    return std::unexpected(cannot_move(route.from, *found, why, std::move(advice)));
   };
   const auto* const sequence = std::get_if<SequenceDefinition>(&*found);
   if (sequence == nullptr)
     return refuse(
         "no store can stop the leases of a pool and keep their bounds in one step; create a pool "
         "of another name there, with a layout or an epoch whose ids never repeat these",
-        {Remedy::kPlanPool, ways.name});
-  if (is_at(*sequence, Move::Stage::kLeaving, ways.to.id()) ||
-      is_at(*sequence, Move::Stage::kGone, ways.to.id()))
+        {Remedy::kPlanPool, route.name});
+  if (is_at(*sequence, Move::Stage::kLeaving, route.to.id()) ||
+      is_at(*sequence, Move::Stage::kGone, route.to.id()))
     return *sequence;
-  if (std::optional<Error> moved = moved_away(ways.from, *found)) return std::unexpected(*moved);
+  if (sequence->move && !is_arriving(*found) &&
+      place_of(sequence->move->url) == place_of(route.to.url()))
+    return std::unexpected(error_at(
+        route.to, Code::kDataLoss, *sequence,
+        "it was on its way to the store " + sequence->move->store.to_string() +
+            " here, and another one is in its place; bring that one back, or create a sequence of "
+            "another name that begins past every value in use"));
+  if (std::optional<Error> moved = moved_away(route.from, *found)) return std::unexpected(*moved);
   if (sequence->retired)
     return std::unexpected(
-        refuse_retired(ways.from, *found, "and so there is nothing of it to be moved"));
+        refuse_retired(route.from, *found, "and so there is nothing of it to be moved"));
   if (sequence->strategy == Strategy::kRandom)
     return refuse(
         "it is random, and a claim that began before its space was closed may end after it, and so "
@@ -119,11 +121,11 @@ Result<SequenceDefinition> find_in_source(const Ways& ways) {
 }
 
 // The sequence in the target. kNotFound: it is not there.
-Result<SequenceDefinition> find_in_target(const Ways& ways) {
-  Result<Definition> found = ways.to.catalog()->find(ways.name);
+Result<SequenceDefinition> find_in_target(const Route& route) {
+  Result<Definition> found = route.to.catalog()->find(route.name);
   if (!found) return std::unexpected(std::move(found.error()));
   if (auto* const sequence = std::get_if<SequenceDefinition>(&*found)) return std::move(*sequence);
-  return std::unexpected(error_at(ways.to, Code::kFailedPrecondition, *found,
+  return std::unexpected(error_at(route.to, Code::kFailedPrecondition, *found,
                                   "it has the name of the sequence that is to be moved here"));
 }
 
@@ -132,11 +134,16 @@ bool is_missing(const Result<SequenceDefinition>& found) {
 }
 
 // kFailedPrecondition: the name is taken in the target, by another one than this move's.
-Result<void> must_be_free(const Ways& ways, const SequenceDefinition& there) {
-  if (is_at(there, Move::Stage::kArriving, ways.from.id())) return {};
-  if (there.move) return std::unexpected(refuse_moved(ways.to, there, *there.move));
+Result<void> must_be_free(const Route& route, const SequenceDefinition& there) {
+  if (is_at(there, Move::Stage::kArriving, route.from.id())) return {};
+  if (is_arriving(there)) return std::unexpected(refuse_moved(route.to, there, *there.move));
+  if (there.move)
+    return std::unexpected(
+        error_at(route.to, Code::kFailedPrecondition, there,
+                 "it was in this store before, and went to " + there.move->url +
+                     "; a store does not take a name twice, so move it to another store"));
   return std::unexpected(error_at(
-      ways.to, Code::kFailedPrecondition, there,
+      route.to, Code::kFailedPrecondition, there,
       std::string(there.retired ? "a retired sequence has" : "another sequence has") +
           " the name of the one that is to be moved here, and no name is given again; move it to "
           "another store"));
@@ -156,52 +163,61 @@ Result<void> make_there(Store& to, const SequenceDefinition& definition) {
                    made.error().message + "); move it to another store"));
 }
 
+// Whether the source can be marked. The call changes nothing. False: the source changed meanwhile.
+Result<bool> may_leave(const Route& route, const SequenceDefinition& source) {
+  for (const Move& move : {route.arriving(), route.leaving(), route.gone()})
+    if (Result<void> valid = check_stored(with(source, move)); !valid)
+      return std::unexpected(std::move(valid.error()));
+  const Result<Definition> now = route.from.catalog()->replace(source, source);
+  if (!now) return std::unexpected(now.error());
+  return *now == Definition(source);
+}
+
 // Whoever may not raise the counters and write the definition in the target marks and closes
 // nothing in the source, as nobody would get a value then. Both calls change nothing. False: the
 // target changed meanwhile.
-Result<bool> may_open(const Ways& ways, const SequenceDefinition& reserved) {
+Result<bool> may_open(const Route& route, const SequenceDefinition& reserved) {
   const NewCounter counter = counter_of(reserved, 0);
-  const Result<std::int64_t> next = ways.to.counters()->raise(counter.name, counter.bounds.first);
+  const Result<std::int64_t> next = route.to.counters()->raise(counter.name, counter.bounds.first);
   if (!next) return std::unexpected(next.error());
-  const Result<Definition> now = ways.to.catalog()->replace(reserved, reserved);
+  const Result<Definition> now = route.to.catalog()->replace(reserved, reserved);
   if (!now) return std::unexpected(now.error());
   return *now == Definition(reserved);
 }
 
+// The error of a call in `store`, which may come of another call of this move that went on
+// meanwhile. False: it did, `read` is no longer the definition there.
+Result<bool> unless_changed(Store& store, const Definition& read, Error error) {
+  const Result<Definition> now = store.catalog()->find(idmint::name(read));
+  if (now && *now != read) return false;
+  return std::unexpected(std::move(error));
+}
+
 // Step 1. The reservation may be an earlier one of this move, of a smaller last value. False: the
 // target changed meanwhile.
-Result<bool> reserve(const Ways& ways, const SequenceDefinition& definition) {
-  const SequenceDefinition arriving = with(definition, ways.arriving());
+Result<bool> reserve(const Route& route, const SequenceDefinition& definition) {
+  const SequenceDefinition arriving = with(definition, route.arriving());
   const Definition wanted = arriving;
-  Result<Definition> now = ways.to.catalog()->define(wanted);
+  Result<Definition> now = route.to.catalog()->define(wanted);
   if (!now) return std::unexpected(std::move(now.error()));
   if (*now != wanted) {
     const auto* const there = std::get_if<SequenceDefinition>(&*now);
-    if (there == nullptr || !is_at(*there, Move::Stage::kArriving, ways.from.id())) return false;
-    now = ways.to.catalog()->replace(*now, wanted);
+    if (there == nullptr || !is_at(*there, Move::Stage::kArriving, route.from.id())) return false;
+    now = route.to.catalog()->replace(*now, wanted);
     if (!now) return std::unexpected(std::move(now.error()));
     if (*now != wanted) return false;
   }
-  if (Result<void> made = make_there(ways.to, definition); !made)
-    return std::unexpected(std::move(made.error()));
-  return may_open(ways, arriving);
-}
-
-std::vector<std::string> names_of(const SequenceDefinition& definition) {
-  std::vector<std::string> names;
-  for (std::int64_t k = 0; k < counter_count(definition); ++k)
-    names.push_back(counter_of(definition, k).name);
-  return names;
+  if (Result<void> made = make_there(route.to, definition); !made)
+    return unless_changed(route.to, wanted, std::move(made.error()));
+  return may_open(route, arriving);
 }
 
 // Step 3. A record that was read as closed has its last next value: both are in one record, so this
 // holds for a reading of any age, too.
 Result<std::vector<CounterState>> close_and_read(Store& from,
                                                  const SequenceDefinition& definition) {
-  const std::vector<std::string> names = names_of(definition);
-  const Result<void> closed = in_batches(
-      names, [&](std::span<const std::string> batch) { return from.counters()->close(batch); });
-  if (!closed && closed.error().code != Code::kNotFound) return std::unexpected(closed.error());
+  if (const Result<void> closed = close_values(from, definition); !closed)
+    return std::unexpected(closed.error());
   Result<std::vector<CounterState>> counters = read_counters(from, definition);
   if (!counters) return counters;
   for (const CounterState& counter : *counters)
@@ -248,11 +264,14 @@ Result<void> raise_there(Store& to, const SequenceDefinition& definition,
   for (std::size_t k = 0; k < source.size(); ++k) {
     const CounterState& counter = (*after)[k];
     if (counter.next >= source[k].next && !counter.closed) continue;
+    if (counter.closed)
+      return std::unexpected(error_at(to, Code::kDataLoss, definition,
+                                      "counter " + counter.name +
+                                          " is closed: it was changed by hand, and the sequence "
+                                          "stays closed in both stores"));
     return std::unexpected(error_at(
-        to, Code::kDataLoss, definition,
-        "counter " + counter.name +
-            (counter.closed ? " is closed" : " does not go on where the other store ended") +
-            ": it was changed by hand, and the sequence stays closed in both stores"));
+        to, Code::kUnavailable, definition,
+        "counter " + counter.name + " was raised, and is read as it was before; move it again"));
   }
   return {};
 }
@@ -264,71 +283,72 @@ Moved told_of(const SequenceDefinition& definition, std::span<const CounterState
   return moved;
 }
 
-// The result where the target hands out values already; it may have been altered, retired or moved
-// on since.
-Moved told_of_target(const Ways& ways, const SequenceDefinition& source) {
-  const Result<SequenceDefinition> there = find_in_target(ways);
-  if (there && !there->move) {
-    if (const auto counters = read_counters(ways.to, *there)) return told_of(*there, *counters);
+// The result where the target has handed out values already. `there` may have been altered, retired
+// or moved on since.
+Moved told_of_target(const Route& route, const SequenceDefinition& there) {
+  if (!there.move) {
+    if (const auto counters = read_counters(route.to, there)) return told_of(there, *counters);
   }
-  return {.definition = unmoved(source), .counters = counter_count(source)};
+  return {.definition = unmoved(there), .counters = counter_count(there)};
 }
 
-// Steps 3 to 5 of a marked source. False: a definition changed meanwhile.
-Result<bool> finish(const Ways& ways, const SequenceDefinition& leaving,
+// Steps 3 to 5 of a source that is marked, or of one that went, if the target went back to before
+// step 4. False: a definition changed meanwhile.
+Result<bool> finish(const Route& route, const SequenceDefinition& leaving,
                     const MoveProgress& progress, Moved& moved) {
-  const Result<SequenceDefinition> reserved = find_in_target(ways);
+  const Result<SequenceDefinition> reserved = find_in_target(route);
   // The name was reserved before the source was marked. Values may have come from it there.
   if (is_missing(reserved))
     return std::unexpected(error_at(
-        ways.to, Code::kDataLoss, leaving,
+        route.to, Code::kDataLoss, leaving,
         "it was on its way here, and nothing of it is left: the store has gone back; create one "
         "of another name that begins past every value in use"));
   if (!reserved) return std::unexpected(reserved.error());
-  // Only step 4 lifts the reservation.
+  // Step 4 lifts the reservation. A target that went back has it again, and is in doubt until its
+  // counters were raised.
   if (is_arriving(*reserved)) {
-    if (Result<void> ours = must_be_free(ways, *reserved); !ours)
+    if (Result<void> ours = must_be_free(route, *reserved); !ours)
       return std::unexpected(std::move(ours.error()));
     const SequenceDefinition opened = unmoved(leaving);
     if (unmoved(*reserved) != opened) {
-      const Result<bool> again = reserve(ways, opened);
+      const Result<bool> again = reserve(route, opened);
       if (!again) return again;
       return false;
     }
-    const Result<std::vector<CounterState>> source = close_and_read(ways.from, leaving);
+    const Result<std::vector<CounterState>> source = close_and_read(route.from, leaving);
     if (!source) return std::unexpected(source.error());
-    if (Result<void> raised = raise_there(ways.to, opened, *source, progress); !raised)
-      return std::unexpected(std::move(raised.error()));
-    const Result<Definition> now = ways.to.catalog()->replace(*reserved, opened);
+    if (Result<void> raised = raise_there(route.to, opened, *source, progress); !raised)
+      return unless_changed(route.to, *reserved, std::move(raised.error()));
+    const Result<Definition> now = route.to.catalog()->replace(*reserved, opened);
     if (!now) return std::unexpected(now.error());
     if (is_arriving(*now)) return false;
-    moved = told_of(opened, *source);
+    moved = told_of_target(route, opened);
   } else {
-    moved = told_of_target(ways, leaving);
+    moved = told_of_target(route, *reserved);
   }
   const Result<Definition> now =
-      ways.from.catalog()->replace(leaving, with(unmoved(leaving), ways.gone()));
+      route.from.catalog()->replace(leaving, with(unmoved(leaving), route.gone()));
   if (!now) return std::unexpected(now.error());
   return is_retired(*now);
 }
 
 // Looks at both stores; the counters of a source that is not marked yet must be open.
-Result<Moved> look(const Ways& ways, const SequenceDefinition& source) {
+Result<Moved> look(const Route& route, const SequenceDefinition& source) {
   const bool marked = source.move.has_value();
   if (!marked) {
-    const Result<SequenceDefinition> there = find_in_target(ways);
+    const Result<SequenceDefinition> there = find_in_target(route);
     if (!there && !is_missing(there)) return std::unexpected(there.error());
     if (there)
-      if (Result<void> free = must_be_free(ways, *there); !free)
+      if (Result<void> free = must_be_free(route, *there); !free)
         return std::unexpected(std::move(free.error()));
   }
-  const Result<std::vector<CounterState>> counters = read_counters(ways.from, source);
+  const Result<std::vector<CounterState>> counters = read_counters(route.from, source);
   if (!counters) return std::unexpected(counters.error());
   if (!marked && std::ranges::any_of(*counters, &CounterState::closed))
-    return std::unexpected(error_at(ways.from, Code::kFailedPrecondition, source,
+    return std::unexpected(error_at(route.from, Code::kFailedPrecondition, source,
                                     "a retirement of it was cut off; retire it, and go on with "
                                     "another",
-                                    {Remedy::kRetireSequence, ways.name}));
+                                    {Remedy::kRetireSequence, route.name}));
   Moved moved = told_of(source, *counters);
   moved.was_begun = marked;
   return moved;
@@ -338,20 +358,25 @@ Result<Moved> look(const Ways& ways, const SequenceDefinition& source) {
 
 Result<Moved> move_sequence(Store& from, Store& to, std::string_view name, MoveMode mode,
                             const MoveProgress& progress) {
-  const Ways ways{.from = from, .to = to, .name = std::string(name)};
+  const Route route{.from = from, .to = to, .name = std::string(name)};
   if (from.id() == to.id())
     return std::unexpected(error_at(from, Code::kInvalidArgument, name,
                                     "it cannot be moved to the store that it is in; name another"));
   bool was_begun = false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    Result<SequenceDefinition> found = find_in_source(ways);
+    Result<SequenceDefinition> found = find_in_source(route);
     if (!found) return std::unexpected(std::move(found.error()));
     const SequenceDefinition source = *std::move(found);
-    if (source.move && source.move->stage == Move::Stage::kGone) {
-      Moved moved = told_of_target(ways, source);
-      moved.was_begun = true;
-      moved.was_done = true;
-      return moved;
+    const bool is_gone = source.move && source.move->stage == Move::Stage::kGone;
+    if (is_gone) {
+      const Result<SequenceDefinition> there = find_in_target(route);
+      if (!there && !is_missing(there)) return std::unexpected(there.error());
+      if (there && !is_arriving(*there)) {
+        Moved moved = told_of_target(route, *there);
+        moved.was_begun = true;
+        moved.was_done = true;
+        return moved;
+      }
     }
     for (Store* const store : {&from, &to}) {
       if (Result<void> offered = offers(*store, source); !offered)
@@ -361,17 +386,20 @@ Result<Moved> move_sequence(Store& from, Store& to, std::string_view name, MoveM
     }
     SequenceDefinition leaving = source;
     if (!source.move || mode == MoveMode::kPreview) {
-      Result<Moved> seen = look(ways, source);
+      Result<Moved> seen = look(route, source);
       if (!seen) {
         // What is in the way may be another call of this move.
         const Result<Definition> now = from.catalog()->find(name);
         if (now && *now != Definition(source)) continue;
       }
       if (!seen || mode == MoveMode::kPreview) return seen;
-      const Result<bool> reserved = reserve(ways, source);
+      const Result<bool> may = may_leave(route, source);
+      if (!may) return std::unexpected(may.error());
+      if (!*may) continue;
+      const Result<bool> reserved = reserve(route, source);
       if (!reserved) return std::unexpected(reserved.error());
       if (!*reserved) continue;
-      leaving = with(source, ways.leaving());
+      leaving = with(source, route.leaving());
       const Result<Definition> now = from.catalog()->replace(source, leaving);
       if (!now) return std::unexpected(now.error());
       if (*now != Definition(leaving)) continue;
@@ -379,7 +407,7 @@ Result<Moved> move_sequence(Store& from, Store& to, std::string_view name, MoveM
       was_begun = was_begun || attempt == 0;
     }
     Moved moved;
-    const Result<bool> finished = finish(ways, leaving, progress, moved);
+    const Result<bool> finished = finish(route, leaving, progress, moved);
     if (!finished) return std::unexpected(finished.error());
     if (!*finished) continue;
     moved.was_begun = was_begun;

@@ -52,8 +52,10 @@ SequenceDefinition movable(Strategy strategy) {
 constexpr std::array kMovable = {Strategy::kCounter, Strategy::kStriped, Strategy::kInterleaved,
                                  Strategy::kCached, Strategy::kPermuted};
 
-// The call of the source that closes a single counter: find, peek, replace, close.
-constexpr std::size_t kClose = 4;
+// The calls of the source that mark it and that close a single counter: find, peek, a replace that
+// changes nothing, replace, close.
+constexpr std::size_t kMark = 4;
+constexpr std::size_t kClose = 5;
 
 std::vector<std::int64_t> values_of(Store& store, std::size_t count,
                                     const std::string& name = "orders") {
@@ -172,7 +174,7 @@ TEST(Move, SaysThatItIsUnderWay) {
         outcome_of(raise_sequence(stores.to, "orders", 10)),
         outcome_of(alter_sequence(stores.from, "orders", 2000)),
         outcome_of(alter_sequence(stores.to, "orders", 2000)),
-        retire_sequence(stores.from, "orders"), retire_sequence(stores.to, "orders"),
+        retire_sequence(stores.from, "orders"),
         create_sequence(stores.to, movable(Strategy::kCounter))}) {
     ASSERT_EQ(code_of(told), Code::kUnavailable);
     EXPECT_EQ(told.error().advice, finish);
@@ -249,15 +251,133 @@ TEST(Move, IsOfTheDefinitionAsItIsWhenItBegins) {
   }
 }
 
-// ... or retires it, before the move has begun.
+// ... or retires it, before the move has begun. What is left of the move can be retired, too.
 TEST(Move, OfASequenceThatIsRetiredMeanwhileIsRefused) {
+  for (std::size_t call = 1; call <= kMark; ++call) {
+    Pair stores;
+    ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
+    stores.from.meanwhile(call, [](GatedStore::Definitions& definitions) {
+      std::get<SequenceDefinition>(definitions.at("orders")).retired = true;
+    });
+    EXPECT_EQ(code_of(move_sequence(stores.from, stores.to, "orders")), Code::kFailedPrecondition);
+    const bool is_reserved = call == kMark;
+    EXPECT_EQ(code_of(Sequence::open(stores.to, "orders")),
+              is_reserved ? Code::kUnavailable : Code::kNotFound);
+    if (!is_reserved) continue;
+    EXPECT_TRUE(retire_sequence(stores.to, "orders"));
+    EXPECT_EQ(code_of(Sequence::open(stores.to, "orders")), Code::kFailedPrecondition);
+  }
+}
+
+// The reservation is all that there is of a move: it can be given up, and the source goes on.
+TEST(Move, CanBeGivenUpBeforeTheSourceIsMarked) {
+  Pair stores;
+  GatedStore third{numbered(3), "gated:third"};
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
+  stores.from.fail_call(kMark, {{Code::kUnavailable, "away"}, false});
+  ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
+  EXPECT_EQ(values_of(stores.from, 1).front(), 1);
+  ASSERT_TRUE(retire_sequence(stores.to, "orders"));
+  EXPECT_THAT(move_sequence(stores.from, stores.to, "orders").error().message,
+              HasSubstr("a retired sequence has the name"));
+  ASSERT_TRUE(move_sequence(stores.from, third, "orders"));
+  EXPECT_EQ(values_of(third, 1).front(), 2);
+}
+
+// ---- stores that went back, as after a restore
+
+// Cut off between the opening of the target and the end of the move in the source.
+void leave_unfinished(Pair& stores) {
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
+  ASSERT_EQ(values_of(stores.from, 10).back(), 10);
+  stores.from.fail_call(kClose + 2, {{Code::kUnavailable, "away"}, false});
+  ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
+  ASSERT_EQ(values_of(stores.to, 10).back(), 20);
+}
+
+SequenceDefinition with(SequenceDefinition definition, Move::Stage stage, std::uint8_t store) {
+  definition.move = {stage, numbered(store), store == 1 ? "gated:from" : "gated:to"};
+  definition.retired = stage == Move::Stage::kGone;
+  return definition;
+}
+
+TEST(Move, ATargetThatWentBackToItsReservationIsRaisedToo) {
+  for (const bool finished : {false, true}) {
+    Pair stores;
+    leave_unfinished(stores);
+    if (finished) {
+      ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
+    }
+    stores.to.put(with(movable(Strategy::kCounter), Move::Stage::kArriving, 1));
+    stores.to.set_next("orders", 1);
+    stores.to.be_doubted(Error{Code::kDataLoss, "restored"});
+    EXPECT_EQ(code_of(move_sequence(stores.from, stores.to, "orders")), Code::kDataLoss);
+    const auto rows = raise_all(stores.to, 500);
+    ASSERT_TRUE(rows && rows->size() == 1);
+    ASSERT_FALSE(rows->front().error) << rows->front().error->message;
+    EXPECT_EQ(rows->front().raised.next, 501);
+    stores.to.be_doubted(std::nullopt);
+    const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
+    ASSERT_TRUE(moved) << moved.error().message;
+    EXPECT_EQ(moved->next, 501);
+    EXPECT_EQ(values_of(stores.to, 1).front(), 501);
+  }
+}
+
+TEST(Move, ATargetThatHasNothingOfItAnyMoreIsReported) {
+  Pair stores;
+  leave_unfinished(stores);
+  GatedStore emptied{numbered(2), "gated:to"};
+  EXPECT_EQ(code_of(move_sequence(stores.from, emptied, "orders")), Code::kDataLoss);
+  ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
+  EXPECT_EQ(code_of(move_sequence(stores.from, emptied, "orders")), Code::kDataLoss);
+  GatedStore another{numbered(4), "gated:to"};
+  const Result<Moved> replaced = move_sequence(stores.from, another, "orders");
+  EXPECT_EQ(code_of(replaced), Code::kDataLoss);
+  EXPECT_THAT(replaced.error().message, HasSubstr("another one is in its place"));
+}
+
+// The newer store had begun the move, or ended it: the restored one hands out nothing.
+TEST(Move, ASourceThatWentBackBeforeItStaysClosed) {
+  for (const bool finished : {false, true}) {
+    Pair stores;
+    leave_unfinished(stores);
+    if (finished) {
+      ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
+    }
+    GatedStore restored{numbered(1), "gated:restored"};
+    ASSERT_TRUE(create_sequence(restored, movable(Strategy::kCounter)));
+    restored.set_next("orders", 5);
+    const Result<Raised> by_name = raise_sequence(restored, "orders", stores.from);
+    ASSERT_EQ(code_of(by_name), Code::kFailedPrecondition);
+    EXPECT_THAT(by_name.error().message, HasSubstr("it went to gated:to"));
+    const auto rows = raise_all(restored, stores.from);
+    ASSERT_TRUE(rows && rows->size() == 1);
+    ASSERT_FALSE(rows->front().error) << rows->front().error->message;
+    EXPECT_EQ(rows->front().retired, finished);
+    EXPECT_TRUE(values_of(restored, 1).empty());
+    EXPECT_EQ(restored.counters()->peek("orders")->next, 11);
+    const Result<Moved> moved = move_sequence(restored, stores.to, "orders");
+    ASSERT_TRUE(moved) << moved.error().message;
+    EXPECT_EQ(moved->was_done, finished);
+    EXPECT_EQ(values_of(stores.to, 1).front(), 21);
+    EXPECT_EQ(code_of(retire_sequence(restored, "orders")), Code::kFailedPrecondition)
+        << "it goes on in the other store";
+  }
+}
+
+// The backup is of the time between the mark and the close.
+TEST(Move, ASourceThatWentBackToItsMarkIsRaisedAndClosed) {
   Pair stores;
   ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
-  stores.from.meanwhile(3, [](GatedStore::Definitions& definitions) {
-    std::get<SequenceDefinition>(definitions.at("orders")).retired = true;
-  });
-  EXPECT_EQ(code_of(move_sequence(stores.from, stores.to, "orders")), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(Sequence::open(stores.to, "orders")), Code::kUnavailable);
+  stores.from.fail_call(kClose, {{Code::kUnavailable, "away"}, false});
+  ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
+  const auto rows = raise_all(stores.from, 100);
+  ASSERT_TRUE(rows && rows->size() == 1);
+  ASSERT_FALSE(rows->front().error) << rows->front().error->message;
+  EXPECT_TRUE(stores.from.counters()->peek("orders")->closed);
+  ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
+  EXPECT_EQ(values_of(stores.to, 1).front(), 101);
 }
 
 // A raise that begins before the move and ends after it has read the counters would be lost.
@@ -293,6 +413,46 @@ TEST(Move, TwoAtATimeAreOne) {
   }
 }
 
+// The first one stands still while the second one completes the move, and the sequence lives on.
+TEST(Move, WhoeverWakesUpAfterItsEndFindsItDone) {
+  using Act = void (*)(Pair& stores, GatedStore& third);
+  const std::array<Act, 3> acts = {
+      [](Pair& stores, GatedStore&) { ASSERT_TRUE(alter_sequence(stores.to, "orders", 3000)); },
+      [](Pair& stores, GatedStore&) { ASSERT_TRUE(retire_sequence(stores.to, "orders")); },
+      [](Pair& stores, GatedStore& third) {
+        ASSERT_TRUE(move_sequence(stores.to, third, "orders"));
+      }};
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kInterleaved}) {
+    for (const Act act : acts) {
+      for (const bool in_target : {false, true}) {
+        for (std::size_t call = 1; call < 40; ++call) {
+          Pair stores;
+          GatedStore third{numbered(3), "gated:third"};
+          ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
+          std::vector<std::int64_t> values = values_of(stores.from, 10);
+          bool acted = false;
+          (in_target ? stores.to : stores.from).before(call, [&] {
+            acted = true;
+            ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
+            const auto some = values_of(stores.to, 10);
+            values.insert(values.end(), some.begin(), some.end());
+            act(stores, third);
+          });
+          const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
+          EXPECT_TRUE(moved) << name(strategy) << ", call " << call
+                             << (in_target ? " there: " : " here: ") << moved.error().message;
+          for (Store* const store : std::array<Store*, 3>{&stores.from, &stores.to, &third}) {
+            const auto later = values_of(*store, 10);
+            values.insert(values.end(), later.begin(), later.end());
+          }
+          EXPECT_TRUE(are_different(values)) << "call " << call;
+          if (!acted) break;
+        }
+      }
+    }
+  }
+}
+
 TEST(Move, CannotGoToTwoStores) {
   Pair stores;
   GatedStore third{numbered(3), "gated:third"};
@@ -305,7 +465,9 @@ TEST(Move, CannotGoToTwoStores) {
   ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
   EXPECT_EQ(code_of(move_sequence(stores.from, third, "orders")), Code::kFailedPrecondition);
   // Nor back, where its tombstone has the name; but on.
-  EXPECT_EQ(code_of(move_sequence(stores.to, stores.from, "orders")), Code::kFailedPrecondition);
+  const Result<Moved> back = move_sequence(stores.to, stores.from, "orders");
+  EXPECT_EQ(code_of(back), Code::kFailedPrecondition);
+  EXPECT_THAT(back.error().message, HasSubstr("does not take a name twice"));
   EXPECT_TRUE(move_sequence(stores.to, third, "orders"));
 }
 

@@ -81,7 +81,7 @@ Result<Raised> raise_to(Store& store, const SequenceDefinition& definition, Floo
     });
     if (!done) return std::unexpected(done.error());
   }
-  if (mode == RaiseMode::kCarryOut) {
+  if (mode == RaiseMode::kCarryOut && !definition.move) {
     const Result<Definition> now = store.catalog()->find(definition.name, until);
     if (!now) return std::unexpected(now.error());
     if (std::optional<Error> away = moved_away(store, *now)) return std::unexpected(*away);
@@ -105,7 +105,6 @@ Result<void> check_raisable(const Store& store, const SequenceDefinition& defini
     return std::unexpected(error_at(store, code, definition, what));
   };
   if (definition.retired) return std::unexpected(nothing_to_raise(store, definition));
-  if (std::optional<Error> moved = moved_away(store, definition)) return std::unexpected(*moved);
   if (definition.strategy == Strategy::kRandom)
     return refuse(Code::kInvalidArgument,
                   "its values come in no order, so it cannot be raised past one; its claims keep "
@@ -249,6 +248,23 @@ Result<Kind> same_in(Store& store, const Kind& definition, Store& from) {
                 {Remedy::kCompare, definition.name});
 }
 
+// What became of a source in the store that was written to meanwhile.
+struct Later {
+  bool retired = false;
+  std::optional<Move> away{};  // it is on its way to another store, or went there
+};
+Result<Later> later_in(Store& store, const Definition& definition, Store& newer) {
+  const auto later = [&](const auto& its) -> Result<Later> {
+    const auto there = same_in(store, its, newer);
+    if (!there) return std::unexpected(there.error());
+    Later found{.retired = there->retired};
+    if constexpr (std::same_as<std::remove_cvref_t<decltype(its)>, SequenceDefinition>)
+      if (!is_arriving(*there)) found.away = there->move;
+    return found;
+  };
+  return std::visit(later, definition);
+}
+
 // A value that raise_all() was told of for one source, and its position in the order of the source.
 struct Given {
   GivenValue value;
@@ -305,11 +321,6 @@ Result<Raised> raise_past_counters(Store& store, const SequenceDefinition& defin
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   const Result<SequenceDefinition> there = same_in(store, definition, from);
   if (!there) return std::unexpected(there.error());
-  if (there->retired)
-    return std::unexpected(
-        error_at(store, Code::kFailedPrecondition, definition,
-                 "it is retired in " + std::string(from.url()) + "; retire it here, too",
-                 {Remedy::kRetireSequence, definition.name}));
   const Result<std::vector<CounterState>> source = read_counters(from, *there);
   if (!source) return std::unexpected(source.error());
   Result<Floors> floors = floors_of(store, definition, mode);
@@ -337,8 +348,12 @@ Result<Raised> raise_named(Store& store, std::string_view name, RaiseDefined rai
                            SteadyTime until = SteadyTime::max()) {
   const Result<Definition> found = find_definition(store, name, until);
   if (!found) return std::unexpected(found.error());
+  const auto raise_unmoved = [&](const SequenceDefinition& definition) -> Result<Raised> {
+    if (std::optional<Error> moved = moved_away(store, definition)) return std::unexpected(*moved);
+    return raise(definition);
+  };
   if (const auto* const sequence = std::get_if<SequenceDefinition>(&*found))
-    return with_latest(store, *sequence, raise, until);
+    return with_latest(store, *sequence, raise_unmoved, until);
   if (is_retired(*found)) return std::unexpected(nothing_to_raise(store, *found));
   return std::unexpected(error_at(store, Code::kInvalidArgument, *found,
                                   "it is a pool of worker ids, which is raised past a time",
@@ -372,7 +387,15 @@ Result<Raised> raise_sequence(Store& store, std::string_view name,
 }
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, Store& from, RaiseMode mode) {
-  return raise_named(store, name, [&](const SequenceDefinition& definition) {
+  return raise_named(store, name, [&](const SequenceDefinition& definition) -> Result<Raised> {
+    const Result<Later> later = later_in(store, definition, from);
+    if (!later) return std::unexpected(later.error());
+    if (later->retired || later->away)
+      return std::unexpected(error_at(
+          store, Code::kFailedPrecondition, definition,
+          (later->away ? "it went to " + later->away->url + " from " : "it is retired in ") +
+              std::string(from.url()) + "; retire it here, too",
+          {Remedy::kRetireSequence, definition.name}));
     return raise_past_counters(store, definition, from, mode);
   });
 }
@@ -509,17 +532,6 @@ Result<std::string> unknown_given(Store& store, const SequenceDefinition& defini
   return unknown;
 }
 
-// Whether it is retired in the newer store.
-Result<bool> is_retired_in(Store& store, const Definition& definition, Store* newer) {
-  if (newer == nullptr) return false;
-  const auto retired = [&](const auto& its) -> Result<bool> {
-    const auto there = same_in(store, its, *newer);
-    if (!there) return std::unexpected(there.error());
-    return there->retired;
-  };
-  return std::visit(retired, definition);
-}
-
 using RaiseCounters = std::function<Result<Raised>(const SequenceDefinition&)>;
 
 // Each overload fills in the row of its source.
@@ -555,20 +567,79 @@ Result<void> raise_row(Store& store, const PoolDefinition& pool, const Known& kn
   return {};
 }
 
+// Closes the counters, which were raised, and says where the sequence went.
+Result<void> send_away(Store& store, const SequenceDefinition& read, const Move& move) {
+  if (Result<void> closed = close_values(store, read); !closed) return closed;
+  SequenceDefinition sent = read;
+  sent.move = move;
+  sent.retired = move.stage == Move::Stage::kGone;
+  const Result<Definition> now = store.catalog()->replace(read, sent);
+  if (!now) return std::unexpected(now.error());
+  if (*now == Definition(sent)) return {};
+  return std::unexpected(error_at(store, Code::kUnavailable, read,
+                                  "others changed its definition meanwhile; try again"));
+}
+
+// One that is on its way to another store, or went there since the backup. Its counters are raised
+// all the same, since the move may still read them, and closed, since the other store may hand out
+// values already.
+Result<void> raise_and_send_away(Store& store, const SequenceDefinition& definition,
+                                 const Move& move, RaiseMode mode, const RaiseCounters& raise,
+                                 RaisedSource& row) {
+  const Result<Raised> raised = with_latest(store, definition, raise);
+  if (!raised) return std::unexpected(raised.error());
+  row.raised = *raised;
+  if (move.stage == Move::Stage::kGone) {
+    row.retired = true;
+  } else {
+    row.remains = "it is being moved to " + move.url + ", and is closed here: finish the move";
+  }
+  if (mode == RaiseMode::kPreview) return {};
+  const Result<Definition> now = find_definition(store, definition.name);
+  if (!now) return std::unexpected(now.error());
+  const auto* const latest = std::get_if<SequenceDefinition>(&*now);
+  return send_away(store, latest != nullptr ? *latest : definition, move);
+}
+
+// One whose move to this store was cut off, or was, when the backup was made: values may have come
+// from it here since.
+Result<void> raise_arriving(Store& store, const SequenceDefinition& definition,
+                            const RaiseCounters& raise, RaisedSource& row) {
+  const Result<Raised> raised = with_latest(store, definition, raise);
+  if (raised) {
+    row.raised = *raised;
+    row.remains = "it is being moved here from " + definition.move->url + ": finish the move";
+    return {};
+  }
+  if (raised.error().code != Code::kDataLoss && raised.error().code != Code::kNotFound)
+    return std::unexpected(raised.error());
+  return std::unexpected(error_at(store, Code::kFailedPrecondition, definition,
+                                  "it was to be moved here, and not all of its counters are "
+                                  "there (" +
+                                      raised.error().message + "); retire it here",
+                                  {Remedy::kRetireSequence, definition.name}));
+}
+
 Result<void> raise_or_retire(Store& store, const Definition& definition, const Known& known,
                              RaiseMode mode, const RaiseCounters& raise, RaisedSource& row) {
-  if (const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-      sequence != nullptr && sequence->move && sequence->move->stage == Move::Stage::kArriving)
-    return {};  // no value has come from it here; the move itself raises it
-  const Result<bool> retired = is_retired_in(store, definition, known.newer);
-  if (!retired) return std::unexpected(retired.error());
-  if (*retired) {
+  if (auto offered = offers(store, definition); !offered) return offered;
+  Later later;
+  if (known.newer != nullptr) {
+    Result<Later> found = later_in(store, definition, *known.newer);
+    if (!found) return std::unexpected(std::move(found.error()));
+    later = *std::move(found);
+  }
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  if (sequence != nullptr && !later.away && !is_arriving(definition)) later.away = sequence->move;
+  if (sequence != nullptr && later.away)
+    return raise_and_send_away(store, *sequence, *later.away, mode, raise, row);
+  if (later.retired) {
     if (mode == RaiseMode::kCarryOut)
       if (auto done = retire_here(store, definition); !done) return done;
     row.retired = true;
     return {};
   }
-  if (auto offered = offers(store, definition); !offered) return offered;
+  if (sequence != nullptr && sequence->move) return raise_arriving(store, *sequence, raise, row);
   const auto each = [&](const auto& its) { return raise_row(store, its, known, mode, raise, row); };
   return std::visit(each, definition);
 }

@@ -374,7 +374,8 @@ void RedisSession::put_failure(const Reply& reply, std::string& out) {
   service_.count_error(*reply.source, code);
   // Who asked is still the caller: whatever changes that waits for this reply.
   if (!outcome_unknown(code)) caller_->refund(reply.wanted());
-  put_error(out, resp_prefix(code), service_.told(*reply.error, reply.source->name).message);
+  const Error told = service_.told(*reply.error, reply.source->name);
+  put_error(out, resp_prefix(told.code), told.message);
   if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
     service_.sources.forget(reply.source, *reply.error, reply.is_of_ones());
 }

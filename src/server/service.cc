@@ -57,6 +57,7 @@ bool is_about_store(const Advice& advice) {
 }  // namespace
 
 Error Service::told(Error error, std::string_view source) {
+  error = sources.followed(std::move(error), source);
   if (access.is_open()) return sources.told(std::move(error), source);
   if (std::ranges::find(kOfTheCall, error.code) != kOfTheCall.end() &&
       !is_about_store(error.advice)) {

@@ -34,10 +34,11 @@ Sources::Sources(Loop& loop, std::vector<ServedStore> stores)
   for (ServedStore& each : stores) {
     each.mint.executor = rounds_.get();
     std::string shown = redacted(each.mint.store);
+    std::vector<std::string> also = each.mint.also;
     auto mint = each.store != nullptr
                     ? std::make_unique<Mint>(std::move(each.store), std::move(each.mint))
                     : std::make_unique<Mint>(std::move(each.mint));
-    stores_.push_back({std::move(each.name), std::move(shown), std::move(mint)});
+    stores_.push_back({std::move(each.name), std::move(shown), std::move(also), std::move(mint)});
   }
 }
 
@@ -107,6 +108,16 @@ Result<std::vector<SequenceStatus>> Sources::list(std::span<const std::string> s
     for (SequenceStatus& status : *some) all.push_back(named(std::move(status), before));
   }
   return all;
+}
+
+Error Sources::followed(Error error, std::string_view source) const {
+  const Served* const found = served(source);
+  if (error.advice.remedy != Remedy::kFollowMove || error.advice.values.empty() || found == nullptr)
+    return error;
+  const std::string place = place_of(error.advice.values.front());
+  if (std::ranges::find(found->also, place, &place_of) == found->also.end()) return error;
+  return {Code::kUnavailable,
+          "sequence " + shown(source) + ": it was moved to another store; ask again"};
 }
 
 Error Sources::told(Error error, std::string_view source) const {

@@ -95,7 +95,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
   // It may hold less than it handed out (Store::doubt()).
-  void be_doubted(Error doubt) {
+  void be_doubted(std::optional<Error> doubt) {
     set([&] { doubt_ = std::move(doubt); });
   }
   // Every advance of this counter, until it is mended (nullopt).
