@@ -60,7 +60,7 @@ class ObjectId {
 [[nodiscard]] IDMINT_EXPORT Result<Bounds<ObjectId>> object_id_bounds(Instant at);
 
 // The counter starts at a random value and grows by one for each id. After every 2^24 ids the 40
-// random bits are drawn again. So one generator never repeats an id, whatever its clock and its
+// random bits are drawn again, so with the same bits no id comes twice, whatever the clock and the
 // rate. Ids are ordered by second only. Threads may share it; neither copied nor moved. A child of
 // fork() draws its own random value. Guarantee: practical. Two generators repeat an id only if they
 // draw the same 40 bits and reach the same counter in the same second.

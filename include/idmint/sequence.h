@@ -25,12 +25,16 @@ namespace idmint {
 class ExistingValues;  // mongodb.h
 
 // ---- what a sequence is: its life in the store
+//
+// On any error of the store, kUnavailable included, a call may have changed the definition and some
+// of the counters; the same call again does the rest. In a sequence over several stores, raising,
+// altering and retiring act on all stores that can be reached; the error names the others. The
+// errors below come on top.
 
-// Creates the counters first and writes the definition last, so a repeated call completes an
-// interrupted one. A repeated call with the same definition succeeds and leaves the values alone. A
-// permuted sequence without a key gets one from `entropy`, and a form that needs a width gets that
-// of `last`; an existing sequence keeps its own. `progress` is called now and then with the number
-// of counters created. Errors:
+// Creates the counters first and writes the definition last. A repeated call with the same
+// definition succeeds and leaves the values alone. A permuted sequence without a key gets one from
+// `entropy`, and a form that needs a width gets that of `last`; an existing sequence keeps its own.
+// `progress` is called now and then with the number of counters created. Errors:
 // - kFailedPrecondition: another definition is there (the message names the difference), or the
 //   name is retired.
 // - kUnimplemented: the store lacks what the strategy needs.
@@ -42,7 +46,7 @@ class ExistingValues;  // mongodb.h
 // Creates one interleaved sequence over several stores, one stripe in each: ids go on while a store
 // is down. Ignores `stripes`, `over` and `stripe` of the definition, which follow from the stores.
 // The stripes have the order of the stores, which is part of the definition. Creates all counters
-// before the definitions, so a repeated call completes an interrupted one. Errors as above, and:
+// before the definitions. Errors as above, and:
 // - kInvalidArgument: one store twice, fewer than 2 or more than kMaxStores, another strategy.
 // - kDataLoss: a store has the definition, but another one lacks its counter.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(std::span<Store* const> stores,
@@ -71,16 +75,12 @@ struct Raised {
 // kPreview changes nothing: the result says what the raise would do.
 enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 
-// Afterwards no process takes a value of `past` or below from the store. No store can prevent two
-// exceptions: ranges that cached sequences hold in memory, and round trips under way. A permuted
-// sequence is raised by index: past the first `past` of its values. Returns by `until`, but the
-// completion of an interrupted extension may take one more call of the store.
+// Afterwards no process takes a value of `past` or below from the store, except in round trips
+// under way; ranges that cached sequences hold in memory still come. A permuted sequence is raised
+// by index: past the first `past` of its values. Returns by `until`, but the completion of an
+// interrupted extension may take one more call of the store.
 //
-// In a sequence over several stores, raises the stripes of all stores that can be reached. With
-// kCarryOut the error names the others; kPreview leaves them out.
-//
-// On any error of the store, kUnavailable included, some of the counters may have been raised; the
-// same call again raises the rest. Other errors:
+// In a sequence over several stores kPreview leaves out those that cannot be reached. Errors:
 // - kInvalidArgument: strategy random, which has no order; or a pool, for which there is
 //   raise_pool().
 // - kFailedPrecondition: the sequence is retired, or is gapless and would get a gap.
@@ -140,8 +140,8 @@ struct GivenValue {
 };
 
 // Repairs a store that holds less than it handed out (Store::doubt()): raises everything in it and,
-// if that succeeded everywhere, settles it. Nobody may mint meanwhile. A repeated call completes an
-// interrupted one. Returns one row for each sequence or pool that is not retired, sorted by name.
+// if that succeeded everywhere, settles it. Nobody may mint meanwhile. Returns one row for each
+// sequence or pool that is not retired, sorted by name.
 //
 // Counters are raised past the value `past`, a permuted sequence past its first `past` values, and
 // each block of a striped one past its own first `past`. Pools are raised to one minute past the
@@ -164,22 +164,16 @@ struct GivenValue {
 
 // Moves the last value up; nothing else of a definition can be altered. Running processes keep to
 // the old end until they open the sequence again; a range that one of them takes beyond it is lost.
-// On any error of the store, kUnavailable included, the definition and some of the counters may
-// have been extended; the same call again completes it. Other errors:
+// Errors:
 // - kFailedPrecondition: `last` is smaller than the present last value; the sequence is retired; or
 //   the values of its strategy depend on the last one (striped, permuted).
 // - kInvalidArgument: the last value is not possible, or `name` is a pool.
-// In a sequence over several stores, acts on every store that can be reached; the error names the
-// others.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> alter_sequence(
     Store& store, std::string_view name, std::int64_t last, const SpreadOptions& spread = {});
 
 // Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Can be
-// repeated. On any error of the store, kUnavailable included, some of its counters may have been
-// closed, and hand out nothing more; the same call again completes it. Cached sequences still hand
-// out the ranges that they hold in memory, and pools the ids below the bounds that were granted. In
-// a sequence over several stores, acts on every store that can be reached; the error names the
-// others.
+// repeated. Cached sequences still hand out the ranges that they hold in memory, and pools the ids
+// below the bounds that were granted.
 [[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name,
                                                          const SpreadOptions& spread = {});
 
