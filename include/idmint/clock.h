@@ -22,9 +22,9 @@ class IDMINT_EXPORT Clock {
  public:
   [[nodiscard]] virtual Instant now() noexcept = 0;
 
-  // Returns when this clock shows `when` or later. May return earlier (a signal, a clock that was
-  // set meanwhile): check now() again. `at_most` is the distance to `when` at the caller's last
-  // reading. Sleeps at most about this long, even if the clock is set back meanwhile.
+  // Sleeps until this clock shows `when` or later. May return earlier (a signal, a clock that was
+  // set meanwhile): check now() again. Sleeps at most about `at_most`, the distance to `when` at
+  // the caller's last reading, even if the clock is set back meanwhile.
   virtual void sleep_until(Instant when, std::chrono::nanoseconds at_most) noexcept = 0;
 
  protected:

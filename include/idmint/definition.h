@@ -57,8 +57,8 @@ enum class Strategy : std::uint8_t {
 // kInvalidArgument: no such strategy; the message lists the names.
 [[nodiscard]] IDMINT_EXPORT Result<Strategy> strategy_named(std::string_view name);
 
-// The promise of a source for its ids. Each level includes the ones before it; kUniqueIfConfigured
-// and kUnique count as one level.
+// The promise of a source for its ids. Each level includes those before it; kUniqueIfConfigured is
+// kUnique under a condition.
 enum class Guarantee : std::uint8_t {
   kPractical,           // no coordination: the odds of a repeat are small, and stated
   kUniqueIfConfigured,  // no value twice, as long as no other generator has the same worker id
@@ -75,8 +75,8 @@ enum class Guarantee : std::uint8_t {
 // "all", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
 
-// The move of a sequence from one store to another (move_sequence()), as the definition in either
-// of them has it. A definition that arrived has none.
+// The move of a sequence from one store to another (move_sequence()), as recorded in the definition
+// in either store. In the target it is removed when the move is complete.
 struct Move {
   enum class Stage : std::uint8_t {
     kLeaving,   // in the source: values come until the counters are closed, and then no more
@@ -104,9 +104,9 @@ struct SequenceDefinition {
   Strategy strategy = Strategy::kCounter;
   std::int64_t first = 1;  // both ends inclusive; as integers, before the form is applied
   std::int64_t last = kLargestValue;
-  // The values are first, first + stride, ... up to `last`. Several stores with equal strides and
-  // different remainders of `first` hand out different values: see with_offset(). Not for kGapless
-  // and adopted records; 1 to kMaxStride.
+  // The values are first, first + stride, ... up to `last`. Stores with equal strides and different
+  // remainders of `first` hand out different values: see with_offset(). 1 to kMaxStride; 1 for
+  // kGapless and adopted records.
   std::int64_t stride = 1;
   std::int64_t stripes = 1;  // kStriped, kInterleaved: the number of counters, 2 to kMaxStripes
   std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
@@ -116,12 +116,13 @@ struct SequenceDefinition {
   // sets the width of `last`.
   Form form{};
   bool retired = false;  // a tombstone: it hands out nothing any more
-  // kCounter, kCached, kStriped: the record of another program that holds the next value, in a
-  // syntax of the store (docs/mongodb-adopt.md has MongoDB's). Empty: idmint keeps its own record.
+  // kCounter, kCached, kStriped: the record of another program that holds the next value, in the
+  // syntax of the store (docs/mongodb-adopt.md, docs/adopting.md). Empty: idmint keeps its own
+  // record.
   std::string adopted{};
   // kInterleaved over several stores: all of them, in the order of the stripes, `stripes` in all.
-  // Each keeps one stripe, and this definition with the index of its own. Empty: one store keeps
-  // all stripes. create_sequence() of several stores sets both.
+  // Each keeps one stripe, and this definition with the index of that stripe in `stripe`. Empty:
+  // one store keeps all stripes. create_sequence() of several stores sets both members.
   std::vector<StoreOfStripe> over{};
   std::int64_t stripe = 0;
   std::optional<Move> move{};  // written by move_sequence() alone
@@ -132,7 +133,7 @@ struct SequenceDefinition {
 
   // The number of values from `first` to `last`. REQUIRES: valid.
   [[nodiscard]] constexpr std::int64_t size() const noexcept { return (last - first) / stride + 1; }
-  // Whether it is over several stores.
+  // Whether the sequence is over several stores.
   [[nodiscard]] bool is_spread() const noexcept { return !over.empty(); }
   // The remainder of all values modulo `stride`, 1 to `stride`; `stride` stands for 0.
   [[nodiscard]] constexpr std::int64_t offset() const noexcept {
@@ -142,12 +143,12 @@ struct SequenceDefinition {
   friend bool operator==(const SequenceDefinition&, const SequenceDefinition&) = default;
 };
 
-// The sequence restricted to its values v with v modulo stride = offset modulo stride: `first`
-// moves up to the first of them, and `last` stays, but for the last few integers, which a counter
-// of this stride does not reach. So sequences of one `first`, `last` and stride, with the offsets 1
-// to stride, share out all values from `first` to `last`, none twice: the rule of MySQL's
+// The sequence restricted to its values v with v modulo stride = offset modulo stride. `first`
+// moves up to the first of them; `last` stays, unless it is among the few largest integers, which a
+// counter of this stride cannot reach. So sequences with the same `first`, `last` and stride and
+// the offsets 1 to stride share out all values from `first` to `last`, none twice, as with MySQL's
 // auto_increment_increment and auto_increment_offset. kInvalidArgument unless 1 <= offset <= stride
-// <= kMaxStride, the strategy takes a stride, and such a value is there.
+// <= kMaxStride, the strategy takes a stride, and such a value exists.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> with_offset(SequenceDefinition sequence,
                                                                    std::int64_t stride,
                                                                    std::int64_t offset);
@@ -175,8 +176,8 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 [[nodiscard]] IDMINT_EXPORT const std::string& name(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT const Form& form(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT bool is_retired(const Definition& definition) noexcept;
-// The strategy's name, or "pool"; the guarantee and the order as above. The ids of a pool are
-// unique, and increase "per process".
+// The strategy's name, or "pool"; the guarantee and the order as above. Those of a pool are kUnique
+// and "per process".
 [[nodiscard]] IDMINT_EXPORT std::string_view strategy_name(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT std::string_view order(const Definition& definition) noexcept;
@@ -192,8 +193,8 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 // - `over` names 2 to kMaxStores different stores, one for each stripe, with URLs of 2500 bytes in
 //   all at most, and `stripe` is the index of one; only strategy kInterleaved has them;
 // - `adopted` is printable and has at most 1000 bytes; the store parses it at creation;
-// - `move` names a store by its id and a URL of at most 1000 printable bytes; if and only if it is
-//   kGone the sequence is retired; a sequence over several stores has none.
+// - `move` names a store by its id and a URL of at most 1000 printable bytes; if its stage is
+//   kGone, the sequence is retired, and otherwise not; a sequence over several stores has none.
 // For a pool:
 // - the layout has room for its worker ids, at most kMaxWorkers;
 // - the form is valid for Snowflake ids.

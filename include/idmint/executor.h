@@ -16,9 +16,9 @@ class IDMINT_EXPORT Executor {
  public:
   virtual ~Executor() = default;
 
-  // Queues the task. Another thread runs it, or a later event of this thread. post() must neither
-  // run it nor call back into the caller, who may hold a lock. On an error the task never runs.
-  // Tasks do not throw. Any thread may call it.
+  // Queues the task, which runs in another thread or in a later event of this one. post() must
+  // neither run it nor call back into the caller, who may hold a lock. On an error the task never
+  // runs. Tasks do not throw. Any thread may call it.
   [[nodiscard]] virtual Result<void> post(std::move_only_function<void()> task) = 0;
 
   // How long a task keeps serving requests that arrive meanwhile. Then it posts a new task, so that

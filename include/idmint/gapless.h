@@ -44,7 +44,7 @@ struct GaplessStatistics {
 // processes may share the sequence. In a child of fork() every call fails with kFailedPrecondition.
 //
 // At every instant the collection has each number from the sequence's first one on exactly once and
-// without a gap, as long as nobody deletes or changes them there. The sequence belongs to the
+// without a gap, as long as nobody deletes or changes numbers there. The sequence belongs to the
 // collection and the field of its first number. Other gapless sequences may number the same field
 // if a unique index guards it, or if they cannot give a number that this one gives.
 class IDMINT_EXPORT GaplessInserter final {
@@ -71,8 +71,8 @@ class IDMINT_EXPORT GaplessInserter final {
   // Inserts the documents, each as BSON, all of them or none. They get the numbers of the range in
   // their order, as int64, or as text if the sequence has a form. The bytes are copied.
   //
-  // The first two errors concern this call only: other calls in its transaction are served without
-  // it, and no number is lost.
+  // The first two errors concern this call only: the other calls in its transaction succeed, and no
+  // number is lost.
   // - kInvalidArgument: a document is not BSON, is larger than 16 MB with its number, or has the
   //   field already; there are no documents, or more than kMaxDocuments or kMaxBytes; or the
   //   collection's validator rejects one.

@@ -44,9 +44,9 @@ struct ProcessIdentity {
 // The worker id of `bits` bits that the classic sequence generator, a Java program, has on this
 // host. It takes the hardware addresses of the interfaces with an IP address, in the order in which
 // Java lists them, as upper-case hexadecimal; joins them; and takes the low bits of Java's
-// String.hashCode. Without such an interface it is drawn from `entropy`. It changes when an
-// interface gets its first IP address or loses its last one: when a container starts, a VPN ends or
-// a cable is pulled. Among n hosts with one address each, odds_of_shared_worker(n, bits) are the
+// String.hashCode. Without such an interface the worker id is drawn from `entropy`. It changes when
+// an interface gets its first IP address or loses its last one: when a container starts, a VPN ends
+// or a cable is pulled. Among n hosts with one address each, odds_of_shared_worker(n, bits) are the
 // odds that at least two share a worker id. With up to eight consecutive addresses each, the odds
 // are at most those of (n, bits - 2). REQUIRES: 0 <= bits <= 31.
 [[nodiscard]] IDMINT_EXPORT std::uint32_t worker_from_hardware(int bits,
@@ -71,10 +71,10 @@ struct AddressWorker {
   std::string block{};    // "10.0.0.0/22": the block of addresses that `bits` bits tell apart
 };
 
-// The low bits of an IP address of `interface`. If it is empty, of the interface with the default
+// The low bits of an IP address of `interface`; if that is empty, of the interface with the default
 // route, or else of the only one. Takes the IPv4 address, or else the IPv6 address; ignores
-// loopback and link-local addresses. Unique among hosts within the block. The block must contain
-// the whole subnet of the host: a larger subnet is rejected, and so is an interface with several
+// loopback and link-local addresses. Unique among hosts within the block, which must contain the
+// whole subnet of the host: a larger subnet is rejected, and so is an interface with several
 // addresses.
 [[nodiscard]] IDMINT_EXPORT Result<AddressWorker> worker_from_address(
     int bits, std::string_view interface = {});

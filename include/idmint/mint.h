@@ -96,24 +96,24 @@ struct MintOptions {
   // the lock of its state file.
   StoreOptions store_options{};
   // The URLs of stores to which sequences may be moved (move_sequence()). All calls for a sequence
-  // that was moved to one of them go there; list() is of `store` alone. next() of an open source
+  // that was moved to one of them go there; list() covers `store` alone. next() of an open source
   // goes on there, and during the move tries again until its deadline. Without the URL the error
-  // says where the sequence is (Remedy::kFollowMove). A sequence that is used with
-  // Source::sequence() stays where it is: open the source again.
+  // says where the sequence is (Remedy::kFollowMove). A caller of Source::sequence() must open the
+  // source again.
   std::vector<std::string> also{};
-  // For sequences over several stores (SpreadOptions::over). source() also looks for such a
-  // sequence in these if `store` does not answer.
+  // For sequences over several stores (SpreadOptions::over). If `store` does not answer, source()
+  // also looks for such a sequence in these.
   std::vector<std::string> over{};
   // For sequences (SequenceOptions::executor); null: shared_executor().
   Executor* executor = nullptr;
   // The folder of the state files; empty: DATA.
   std::string state_directory{};
-  // Called a few times a second while a pool's source waits because all worker ids are owned.
-  // Returns false to end the wait. With this function the source waits until the first lease
+  // Called a few times a second while a pool's source waits because all worker ids are owned;
+  // returns false to end the wait. With this function the source waits until the first lease
   // expires, as known when the wait began, and at least until StoreOptions::deadline; `of` is that
   // total time. Without it the source waits until StoreOptions::deadline. Must not throw.
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
-  // Receives one-line notices that are no errors, such as a state file that was created. Called
+  // Receives one-line notices that are not errors, such as that a state file was created. Called
   // within source(); must not throw.
   std::function<void(std::string_view)> notice{};
 };
@@ -127,8 +127,8 @@ class IDMINT_EXPORT Mint final {
   // If `clock` is system_clock(), the formats that are ordered by second use seconds_clock().
   explicit Mint(MintOptions options = {}, Clock& clock = system_clock(),
                 Entropy& entropy = system_entropy());
-  // Uses an open store; of options.store and options.store_options it reads the deadline only. The
-  // mint and its sources share the store. REQUIRES: store is not null.
+  // Uses an open store, and ignores options.store and all of options.store_options but the
+  // deadline. The mint and its sources share the store. REQUIRES: store is not null.
   explicit Mint(std::shared_ptr<Store> store, MintOptions options = {},
                 Clock& clock = system_clock(), Entropy& entropy = system_entropy());
   ~Mint();
@@ -143,8 +143,8 @@ class IDMINT_EXPORT Mint final {
   // MintOptions::wait_on; then the call fails with kResourceExhausted, and the message says when
   // the first lease expires. Errors of source():
   // - kNotFound: no such name; the advice is to create it.
-  // - kInvalidArgument: an option does not apply. A sequence takes none, because its definition has
-  //   everything; a pool takes `window` only.
+  // - kInvalidArgument: an option does not apply. A sequence takes none; a pool takes `window`
+  //   only.
   [[nodiscard]] Result<std::unique_ptr<Source>> source(std::string_view name,
                                                        const FormatOptions& options = {});
 
@@ -157,8 +157,8 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<void> create(const SequenceDefinition& sequence) {
     return create(Definition(sequence));
   }
-  // As create_sequence() of several stores, which it opens at these URLs, and makes where they are
-  // missing. MintOptions::store plays no part. Errors also as for create().
+  // As create_sequence() of several stores, which it opens at these URLs, and creates if they are
+  // missing. Does not use MintOptions::store. Errors also as for create().
   [[nodiscard]] Result<void> create_over(const SequenceDefinition& sequence,
                                          std::span<const std::string> urls);
   // As raise_sequence(), alter_sequence(), retire_sequence() and peek_sequence().

@@ -1,6 +1,7 @@
-// Inserts documents into MongoDB with an id each. A unique index of the collection is the claim, so
-// no id is there twice whatever else writes to the collection. If a sharded collection cannot have
-// such an index, a proxy collection is the claim.
+// Inserts documents into MongoDB with an id each. A unique index of the collection keeps each id
+// from coming twice, whatever else writes there. If a sharded collection cannot have such an index,
+// ids are claimed in a proxy collection. Also finds the values that a collection or table has
+// already.
 //
 //   auto accounts = mongodb::Collection::open("mongodb://db1,db2/app?replicaSet=prod", "accounts");
 //   auto digits = mint.source("digits", {.digits = DigitsLayout{.digits = 12}});
@@ -30,8 +31,7 @@
 
 namespace idmint {
 
-// ---- values that are in use already, in a collection or a table: what a sequence is to be raised
-// past
+// ---- values in use, past which a sequence must be raised
 
 // The form and the range of a sequence's definition: texts of this form are read as its values.
 struct ExistingForm {
@@ -43,16 +43,15 @@ struct ExistingForm {
 // Any thread may call it at any time.
 class IDMINT_EXPORT ExistingValues {
  public:
-  // The field `field` of the documents in `collection` ("DATABASE.COLLECTION"), on the servers of
-  // `url`, whose path need not be a store. Values are int32, int64, doubles (truncated) and texts
-  // as `form` prints them; other types are ignored. Or the column `field` of the table
+  // MongoDB: the field `field` of the documents in `collection` ("DATABASE.COLLECTION"), on the
+  // servers of `url`, whose path need not be a store. Values are int32, int64, doubles (truncated)
+  // and texts as `form` prints them; other types are ignored. SQL: the column `field` of the table
   // `collection`, in the database that `url` names: in PostgreSQL "TABLE" (of the schema public) or
-  // "SCHEMA.TABLE", in MariaDB "TABLE". An index on it makes it fast; without one all of it is
-  // read. `deadline` limits each call. Errors, besides kUnavailable and kPermissionDenied as for
-  // largest():
+  // "SCHEMA.TABLE", in MariaDB "TABLE". Without an index on it all of it is read. `deadline` limits
+  // each call. Errors, besides kUnavailable and kPermissionDenied as for largest():
   // - kInvalidArgument: the URL or a name is not valid.
-  // - kNotFound: the collection does not exist, or it has documents but none with the field. An
-  //   empty collection is fine. There is no such table or column.
+  // - kNotFound: the collection does not exist, or it has documents but none with the field (an
+  //   empty one is fine); or there is no such table or column.
   // - kFailedPrecondition: a column of a type that holds neither numbers nor texts.
   [[nodiscard]] static Result<std::unique_ptr<ExistingValues>> open(
       std::string_view url, std::string_view collection, std::string_view field,
@@ -60,7 +59,7 @@ class IDMINT_EXPORT ExistingValues {
   virtual ~ExistingValues() = default;
 
   // The largest value from `from` to `to`, both inclusive, on the primary, including values that no
-  // majority has yet; nothing if there is none. Errors:
+  // majority has yet. Nothing: there is none. Errors:
   // - kFailedPrecondition: the field has entries that may be values: an array, or text if the form
   //   does not give all values one width.
   // - kUnavailable: no answer.
@@ -84,7 +83,7 @@ using Bytes = std::span<const std::byte>;
     std::string_view json);
 
 struct CollectionOptions {
-  // The longest that one command waits; an insert of many documents is several commands. The checks
+  // The longest that one command waits; an insert of many documents takes several. The checks
   // before the first one wait 5 s at most.
   std::chrono::milliseconds deadline = std::chrono::seconds{10};
 };
@@ -131,19 +130,19 @@ struct InsertOptions {
   int attempts = 10;
   // Create the index if it is missing: a unique one, or with a proxy a non-unique one.
   bool make_index = false;
-  // A collection of the same database that replaces the unique index. Each id is inserted into it
-  // before its document is, as {_id: ID, state: "claimed", at: TIME, owner: OWNER}; afterwards the
-  // state is "used". Every program that inserts must use the same proxy. The name does not include
-  // the database.
+  // A collection of the same database that replaces the unique index, named without the database.
+  // Each id is inserted into it before its document is, as {_id: ID, state: "claimed", at: TIME,
+  // owner: OWNER}; afterwards the state is "used". Every program that inserts must use the same
+  // proxy.
   std::optional<std::string> proxy{};
   std::string owner{};                  // for operators, at most 200 bytes; empty: "HOST:PID"
   std::string counted_as = "document";  // in messages: "document 1 of app.accounts"
-  // The numbers of the documents in messages, one for each, such as those of their lines in a file.
-  // Empty: from 1 on. They must outlive the call.
+  // The numbers of the documents in messages, such as those of their lines in a file. Empty: from 1
+  // on. They must outlive the call.
   std::span<const std::int64_t> numbers{};
   // Called if a source that never repeats a value gave one that is already in the collection: the
-  // source is behind the data. It must move the source past the data, as Mint::raise() does with
-  // ExistingValues::open(). The documents then get new ids.
+  // source is behind the data. It must raise the source past the data, as Mint::raise() does with
+  // ExistingValues. The documents then get new ids.
   std::function<Result<void>()> heal{};
 };
 
@@ -151,7 +150,7 @@ struct Inserted {
   std::vector<Id> ids;          // one for each document
   std::int64_t collisions = 0;  // ids that were taken already and were replaced
   // The source is ordered and never repeats a value, yet some of its values were in the collection
-  // already. It is behind the data and must be raised past it.
+  // already: it must be raised past the data.
   bool behind = false;
 };
 
@@ -178,9 +177,9 @@ struct NotInserted {
 // the field, only that document is sent again, with a new id. Each insert is one unordered command
 // of at most 10,000 documents and 16 MB, with write concern majority and journal. On a replica set
 // it is a retryable write: it is repeated until it is answered or the deadline has passed, and is
-// applied once. Every document is tried, whatever the result of the others, until an outcome is
-// unknown. Ids without an order are sorted before they are sent, which is faster for the index;
-// their assignment to the documents stays random.
+// applied once. A failed document does not stop the others; an unknown outcome does. Ids without an
+// order are sorted before they are sent, which is faster for the index; their assignment to the
+// documents stays random.
 //
 // Errors:
 // - kInvalidArgument: a document is not BSON, has the field already or exceeds 16 MB, or an option

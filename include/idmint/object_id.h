@@ -60,10 +60,10 @@ class ObjectId {
 [[nodiscard]] IDMINT_EXPORT Result<Bounds<ObjectId>> object_id_bounds(Instant at);
 
 // The counter starts at a random value and grows by one for each id. After every 2^24 ids the 40
-// random bits are drawn again. So a process never repeats a pair (random, counter), whatever its
-// clock and its rate. Ids are ordered by second only. Threads may share it; neither copied nor
-// moved. A child of fork() draws its own random value. Guarantee: practical. Two generators repeat
-// an id only if they draw the same 40 bits and reach the same counter in the same second.
+// random bits are drawn again, so with the same bits no id comes twice, whatever the clock and the
+// rate. Ids are ordered by second only. Threads may share it; neither copied nor moved. A child of
+// fork() draws its own random value. Guarantee: practical. Two generators repeat an id only if they
+// draw the same 40 bits and reach the same counter in the same second.
 class IDMINT_EXPORT ObjectIdGenerator final {
  public:
   explicit ObjectIdGenerator(Clock& clock = seconds_clock(), Entropy& entropy = system_entropy());
@@ -85,15 +85,8 @@ class IDMINT_EXPORT ObjectIdGenerator final {
 //
 //   seconds since 1970, unsigned 32 | machine 24 | process id 16 | counter 24
 //
-// The counter starts at a random value and grows by one for each id. All generators of a process
-// that use seconds_clock() and system_entropy(), of xids and of classic ObjectIds, share one
-// counter; others have their own. One counter never repeats an id, whatever the clock does: a
-// counter value that comes again after 2^24 ids has a later second than all before. So the limit
-// for all generators that share a counter is 2^24 ids a second, one in 60 ns; beyond it calls wait
-// for the next second. Ids are ordered by second only. Threads may share it; neither copied nor
-// moved. In a child of fork() every call fails with kFailedPrecondition, because the process id is
-// another; make a new generator. Guarantee: practical. Two processes repeat an id only if they have
-// the same machine and process id and reach the same counter in one second.
+// Rules, guarantee and the refusal in a child of fork() are those of XidGenerator (xid.h), with
+// which it shares its counter. Threads may share it; neither copied nor moved.
 class IDMINT_EXPORT ClassicObjectIdGenerator final {
  public:
   explicit ClassicObjectIdGenerator(const ProcessIdentity& identity = classic_object_id_identity(),

@@ -19,8 +19,8 @@ namespace idmint {
 
 // Each code tells the caller what to do. Names and numbers are those of google.rpc.Code.
 enum class Code : int {
-  kUnknown = 2,  // The call may have been applied. Treat it as applied; a repeated request costs at
-                 // most a gap.
+  kUnknown = 2,  // The call may have been applied. Treat its values as taken; a repeated request
+                 // costs at most a gap.
   kInvalidArgument = 3,    // The request is wrong in any state of the system: correct it.
   kDeadlineExceeded = 4,   // Out of time. The call may have been applied, as with kUnknown.
   kNotFound = 5,           // The source, sequence or counter does not exist: create it first.
@@ -42,8 +42,8 @@ enum class Code : int {
 // The google.rpc name, such as "OUT_OF_RANGE".
 [[nodiscard]] IDMINT_EXPORT std::string_view name(Code code) noexcept;
 
-// The next step after an error, if one call, option or command is enough. The arguments are in
-// `subject` and `values` of an Advice; the functions are those of this library.
+// The next step after an error, if one call, option or command is enough. Its arguments are in
+// `subject` and `values` of the Advice.
 enum class Remedy : std::uint8_t {
   kNone,
   kCreateSequence,   // create_sequence(); subject: its name; values: its strategy, if one is needed
@@ -59,22 +59,22 @@ enum class Remedy : std::uint8_t {
   kRaisePool,        // raise_pool(); subject: its name; values: the time to pass, if known
   kRaiseStore,       // raise_all(); subject: the URL; values: "moved" if settle(kMoved) will do
   kInsertDocuments,  // GaplessInserter::insert(); subject: the sequence
-  kMendDocument,     // subject: the number of a document among those of the call, from 1
+  kMendDocument,     // correct it; subject: the document's number within the call, from 1
   kCompare,          // peek_sequence() in both stores; subject: the sequence
   kFollowMove,       // ask the store to which it was moved (MintOptions::also); subject: the
                      // sequence; values: the URL of that store, without passwords
   kFinishMove,       // move_sequence(), which completes it; subject: the sequence; values: the URLs
                      // of the source and the target
   kListWorkers,      // list_workers(); subject: the pool
-  kPlanPool,         // a pool that never repeats this one's ids; subject: the pool
-  kListSources,      // Mint::formats() and Catalog::list()
-  kListSequences,    // Catalog::list()
+  kPlanPool,         // plan a pool that never repeats this one's ids; subject: the pool
+  kListSources,      // Mint::formats() and list_sequences()
+  kListSequences,    // list_sequences()
   kListFormats,      // Mint::formats()
   kNameUuid,         // Uuid::of_name(); values: the version
-  kMintSnowflake,    // a format; values: its layout
+  kMintSnowflake,    // take the format snowflake; values: its layout
   kInspect,          // inspect(); it also reads formats that idmint does not mint
   kSetOption,        // values: members of an options struct, one of which is to be set or cleared;
-                     // the subject: words before them, which say no more where none can be set
+                     // subject: words that introduce them in a message
 };
 
 struct Advice {
@@ -87,8 +87,7 @@ struct Advice {
 
 // `message` says what failed, where, and what to do in general terms: one line without a trailing
 // full stop or newline. `advice` is the same next step for a front end, which words it as its own
-// call: the command idmint as a command, a service as a request. No program needs to parse the
-// message.
+// call: the command idmint as a command, a service as a request.
 struct Error {
   Code code = Code::kUnknown;
   std::string message{};

@@ -25,12 +25,16 @@ namespace idmint {
 class ExistingValues;  // mongodb.h
 
 // ---- what a sequence is: its life in the store
+//
+// On any error of the store, kUnavailable included, a call may have changed the definition and some
+// of the counters; the same call again does the rest. In a sequence over several stores, raising,
+// altering and retiring act on all stores that can be reached; the error names the others. The
+// errors below come on top.
 
-// Creates the counters first and writes the definition last, so a repeated call completes an
-// interrupted one. A repeated call with the same definition succeeds and leaves the values alone. A
-// permuted sequence without a key gets one from `entropy`, and a form that needs a width gets that
-// of `last`; if the sequence exists, both are those that are there. `progress` is called now and
-// then with the number of counters created. Errors:
+// Creates the counters first and writes the definition last. A repeated call with the same
+// definition succeeds and leaves the values alone. A permuted sequence without a key gets one from
+// `entropy`, and a form that needs a width gets that of `last`; an existing sequence keeps its own.
+// `progress` is called now and then with the number of counters created. Errors:
 // - kFailedPrecondition: another definition is there (the message names the difference), or the
 //   name is retired.
 // - kUnimplemented: the store lacks what the strategy needs.
@@ -41,21 +45,21 @@ class ExistingValues;  // mongodb.h
 
 // Creates one interleaved sequence over several stores, one stripe in each: ids go on while a store
 // is down. Ignores `stripes`, `over` and `stripe` of the definition, which follow from the stores.
-// Their order is that of the stripes and is part of the definition. First creates all counters,
-// then all definitions, so a repeated call completes an interrupted one. Errors as above, and:
+// The stripes have the order of the stores, which is part of the definition. Creates all counters
+// before the definitions. Errors as above, and:
 // - kInvalidArgument: one store twice, fewer than 2 or more than kMaxStores, another strategy.
-// - kDataLoss: one store has the definition and another one, which must have a counter, has none.
+// - kDataLoss: a store has the definition, but another one lacks its counter.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(std::span<Store* const> stores,
                                                          const SequenceDefinition& definition);
 
-// How the other stores of a sequence over several are found. Each function below that has these
-// options needs one of the stores, and opens the others at the places in its definition. Each must
+// How to find the other stores of a sequence over several. Each function below that has these
+// options needs one of the stores, and opens the others at the URLs in its definition. Each must
 // have the id that the definition names, and the same definition apart from `last`. If one is
 // missing or differs, Sequence::open() fails with kFailedPrecondition, and the message has the
 // difference; the other functions act on the rest, and then fail with an error that names it.
 struct SpreadOptions {
-  // URLs that take the place of those in the definition, which have no passwords: a URL of the same
-  // servers and database, or of the place that a store has moved to, which must answer then.
+  // URLs that replace those in the definition, which have no passwords: a URL of the same servers
+  // and database, or of the new place of a store, which must then answer.
   std::vector<std::string> over{};
   // Opens the store at such a URL, by `until`. Nothing: Store::open(), without creating it.
   std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)> open{};
@@ -71,20 +75,16 @@ struct Raised {
 // kPreview changes nothing: the result says what the raise would do.
 enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 
-// Afterwards no process takes a value of `past` or below from the store. No store can prevent two
-// exceptions: ranges that cached sequences hold in memory, and round trips under way. A permuted
-// sequence is raised by index: past the first `past` of its values. Returns by `until`; to complete
-// an interrupted extension may take one more call of the store.
+// Afterwards no process takes a value of `past` or below from the store, except in round trips
+// under way; ranges that cached sequences hold in memory still come. A permuted sequence is raised
+// by index: past the first `past` of its values. Returns by `until`, but the completion of an
+// interrupted extension may take one more call of the store.
 //
-// Of a sequence over several stores each stripe is raised, in every store that can be reached. The
-// error names those that could not, with kCarryOut; kPreview leaves them out.
-//
-// On any error of the store, kUnavailable included, some of the counters may have been raised; the
-// same call again raises the rest. Other errors:
+// In a sequence over several stores kPreview leaves out those that cannot be reached. Errors:
 // - kInvalidArgument: strategy random, which has no order; or a pool, for which there is
 //   raise_pool().
 // - kFailedPrecondition: the sequence is retired, or is gapless and would get a gap.
-// - kOutOfRange: `past` is above the last value; the raise would not hold for later extensions.
+// - kOutOfRange: `past` is above the last value, so the raise would not hold after an extension.
 // - kNotFound: no such sequence.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::int64_t past,
@@ -92,18 +92,18 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
                                                           SteadyTime until = SteadyTime::max(),
                                                           const SpreadOptions& spread = {});
 
-// Raises each counter of a striped or interleaved sequence past the largest of `past` among the
-// counter's values; a counter without one stays where it is. Of a sequence over several stores only
-// the counter in this one. kInvalidArgument also: another strategy, or a value that is not one of
-// these counters.
+// Raises each counter of a striped or interleaved sequence past the largest of `past` that is a
+// value of that counter; a counter without one stays where it is. In a sequence over several
+// stores, raises only the counter in `store`. kInvalidArgument also: another strategy, or a value
+// of none of these counters.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::span<const std::int64_t> past,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
 
-// Raises past the largest value in use, within the values of the sequence. Each block of a striped
-// sequence is raised past the largest value in the block. Without values in use nothing changes.
-// Values that others write meanwhile may be missed, so raise after they have stopped. Errors also:
-// - kInvalidArgument: strategy permuted, whose values have another order.
+// Raises past the largest value of the sequence that is in use, and each block of a striped
+// sequence past the largest one in the block. Without values in use nothing changes. Values that
+// others write meanwhile may be missed, so raise after they have stopped. Errors also:
+// - kInvalidArgument: strategy permuted, whose values have no order.
 // - kFailedPrecondition and others: errors of ExistingValues.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           ExistingValues& values,
@@ -111,9 +111,9 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
                                                           const SpreadOptions& spread = {});
 
 // Raises each counter to the position of the same counter in `from`, a store that was written to
-// when `store` was not; of a sequence over several stores the counter in this one. Permuted
-// sequences are raised by index. kFailedPrecondition also: `from` has no such sequence or a
-// different one of that name, or a counter there is past its end here.
+// when `store` was not. In a sequence over several stores, raises only the counter in `store`.
+// Permuted sequences are raised by index. kFailedPrecondition also: `from` has no such sequence or
+// a different one of that name, or a counter there is past its end here.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           Store& from,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
@@ -140,13 +140,13 @@ struct GivenValue {
 };
 
 // Repairs a store that holds less than it handed out (Store::doubt()): raises everything in it and,
-// if that succeeded everywhere, settles it. Nobody may mint meanwhile. A repeated call completes an
-// interrupted one. Sorted by name, without retired ones.
+// if that succeeded everywhere, settles it. Nobody may mint meanwhile. Returns one row for each
+// sequence or pool that is not retired, sorted by name.
 //
 // Counters are raised past the value `past`, a permuted sequence past its first `past` values, and
 // each block of a striped one past its own first `past`. Pools are raised to one minute past the
-// clock, and past every known bound. Claims and gapless sequences stay as they are; `remains`
-// describes the consequences. A row has one of these errors, and its source is not raised, if:
+// clock, and past every known bound. Random and gapless sequences stay as they are; `remains`
+// describes the consequences. If a source is not raised, its row has one of these errors:
 // - kInvalidArgument: the source itself shows that `past` is too small for it.
 // - kOutOfRange: it ends before `past`.
 // - kFailedPrecondition: it would stay at or below one of the values in `given`. They prove that
@@ -155,31 +155,25 @@ struct GivenValue {
     Store& store, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
     std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
-// The same, to the position of each source in `from`. The errors are those of raise_sequence(),
-// each in its row. A source that is retired in `from` is retired here. A source that only `from`
-// has gets a row too. kInvalidArgument: `from` is `store` itself.
+// The same, to the position of each source in `from`. Each row has the error of raise_sequence(). A
+// source that is retired in `from` is retired here. A source that only `from` has gets a row too.
+// kInvalidArgument: `from` is `store` itself.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut,
     std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
-// Moves the last value up; nothing else of a definition can be altered. Running processes keep the
-// end that they know until they open the sequence again; a range beyond it that one of them takes
-// is lost. On any error of the store, kUnavailable included, the definition and some of the
-// counters may have been extended; the same call again completes it. Other errors:
+// Moves the last value up; nothing else of a definition can be altered. Running processes keep to
+// the old end until they open the sequence again; a range that one of them takes beyond it is lost.
+// Errors:
 // - kFailedPrecondition: `last` is smaller than the present last value; the sequence is retired; or
 //   the values of its strategy depend on the last one (striped, permuted).
-// - kInvalidArgument: such a last value is not possible, or it is a pool.
-// Of a sequence over several stores, in every store that can be reached; the error names the
-// others.
+// - kInvalidArgument: the last value is not possible, or `name` is a pool.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> alter_sequence(
     Store& store, std::string_view name, std::int64_t last, const SpreadOptions& spread = {});
 
 // Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Can be
-// repeated. On any error of the store, kUnavailable included, some of its counters may have been
-// closed, and hand out nothing more; the same call again completes it. Cached sequences still hand
-// out the ranges that they hold in memory, and pools their ids below the bounds that were granted.
-// Of a sequence over several stores, in every store that can be reached; the error names the
-// others.
+// repeated. Cached sequences still hand out the ranges that they hold in memory, and pools the ids
+// below the bounds that were granted.
 [[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name,
                                                          const SpreadOptions& spread = {});
 
@@ -205,15 +199,15 @@ struct Moved {
 enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 
 // Moves a sequence from one store to another while processes take from it: closes it in `from`,
-// raises the counters in `to` to the values that come next, and opens it there. No value comes
-// twice, and none that is in the store is skipped. A process that holds a cached range hands it out
-// until it goes on in `to`, and skips the rest. Between the two, nobody gets a value
-// (kUnavailable). Afterwards `from` answers kFailedPrecondition with the URL of `to`; a Mint with
-// MintOptions::also goes on there.
+// raises the counters in `to` to the next values, and opens it there. No value comes twice, and
+// none that is in the store is skipped; a process that holds a cached range hands it out until it
+// goes on in `to`, and skips the rest. While the sequence is closed in both, calls fail with
+// kUnavailable. Afterwards calls in `from` fail with kFailedPrecondition and the URL of `to`; a Mint
+// with MintOptions::also goes on there.
 //
-// A call that was interrupted, in any place and by any means, is completed by the same call again.
-// Until then it cannot be moved elsewhere, raised or extended; retiring it in `to` ends it in both
-// stores. `progress` is called now and then with the number of counters of which the next value was
+// The same call again completes an interrupted one, wherever and however it was interrupted. Until
+// then the sequence cannot be moved elsewhere, raised or extended; retiring it in `to` ends it in
+// both stores. `progress` is called now and then with the number of counters whose next value was
 // taken over. Errors, besides those of the stores:
 // - kUnimplemented: a pool, a random or a gapless sequence, one over several stores, or one that
 //   counts in an adopted record; the message says what to do instead. Or `to` has no sequences of
@@ -222,8 +216,8 @@ enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 //   was interrupted; or `to` has or had a sequence of the name.
 // - kUnavailable: another move of it is under way.
 // - kDataLoss, kFailedPrecondition: one of the stores is in doubt (Store::doubt()).
-// - kDataLoss: `to` is not the store any more that the sequence went to, or has nothing of it.
-// - kInvalidArgument: both are one store.
+// - kDataLoss: `to` is no longer the store that the sequence went to, or has nothing of it.
+// - kInvalidArgument: `from` and `to` are the same store.
 [[nodiscard]] IDMINT_EXPORT Result<Moved> move_sequence(
     Store& from, Store& to, std::string_view name, MoveMode mode = MoveMode::kCarryOut,
     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
@@ -235,24 +229,24 @@ struct SequenceStatus {
   std::optional<std::int64_t> next;
   // kPermuted: the value at that index, which comes next; nothing if none is left.
   std::optional<std::int64_t> permuted;
-  // The values not taken yet, of open counters. kRandom: values that will still be handed out; it
-  // stops before the last (Occupancy). Pools: worker ids without an owner, or whose lease has
-  // expired.
+  // The number of values not taken yet, of open counters. kRandom: of values that will still be
+  // handed out; it stops before the last (Occupancy). Pools: of worker ids without an owner, or
+  // whose lease has expired.
   std::int64_t left = 0;
   // The place of the adopted record (SequenceDefinition::adopted), such as the name of a
   // collection; empty: idmint's own record.
   std::string adopted_from{};
-  // Of a sequence over several stores: its stripes. `next` is then the smallest of theirs, and
+  // The stripes of a sequence over several stores. `next` is then the smallest of theirs, and
   // `left` the sum over those that could be reached.
   std::vector<StripeStatus> stripes{};
   // Why the rest is unknown or unusable:
   // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
   // - kFailedPrecondition: a retirement was interrupted.
-  // - kUnavailable: an extension was interrupted, or a store of several was not reached.
+  // - kUnavailable: an extension was interrupted, or one of several stores was not reached.
   std::optional<Error> error;
 
-  // The distance between the next values of two stripes in different stores, the largest one. Ids
-  // that come while it shrinks are from the stripes that are behind.
+  // The distance between the smallest and the largest next value of the stripes in different
+  // stores. While it shrinks, ids come from the stripes that are behind.
   [[nodiscard]] IDMINT_EXPORT std::int64_t skew() const noexcept;
 };
 
@@ -266,12 +260,12 @@ struct SequenceStatus {
     Store& store, SteadyTime until = SteadyTime::max(), const SpreadOptions& spread = {});
 
 // Whether the store knows that `value` was handed out: by its counters, its claims or, for an id of
-// a pool, its leases. False for a value that was handed out means: an older state of the store was
-// restored, and the value can come again. A value that was only skipped counts as handed out. A
-// value above a last value that can be extended does not, since the store lacks that extension.
-// Errors:
+// a pool, its leases. If it was handed out and the result is false, an older state of the store was
+// restored, and the value can come again. A skipped value counts as handed out. A value above the
+// last one counts as not handed out if the last value can be moved up: the store has lost that
+// extension. Errors:
 // - kNotFound: no such sequence.
-// - kInvalidArgument: not a value of the sequence, or that of a stripe in another store.
+// - kInvalidArgument: not a value of the sequence, or one of a stripe in another store.
 [[nodiscard]] IDMINT_EXPORT Result<bool> has_given(Store& store, std::string_view name,
                                                    std::int64_t value);
 
@@ -283,10 +277,10 @@ struct SequenceOptions {
   std::size_t max_outstanding = 1'000'000;
   // Cached: how long a range should last; the adaptive step is derived from it.
   std::chrono::milliseconds horizon = std::chrono::seconds{10};
-  // The longest that a call waits for values, for any reason: earlier calls, the store, its own
-  // attempts. Nothing: as long as a call of the store (StoreOptions::deadline).
+  // The longest that a call waits for values: for earlier calls, the store and its own retries.
+  // Nothing: as long as a call of the store (StoreOptions::deadline).
   std::optional<std::chrono::milliseconds> deadline{};
-  // open() also ends by then, and each of its reads within the store's deadline.
+  // open() also ends by then; each of its reads ends within the store's deadline.
   SteadyTime until = SteadyTime::max();
   // Runs the tasks of submit(), and fetches the ranges of cached sequences; null:
   // shared_executor().
@@ -312,10 +306,10 @@ class IDMINT_EXPORT Sequence {
   // - kFailedPrecondition: retired, gapless (gapless.h) or a pool (snowflake.h).
   // - kDataLoss: the definition is there, but a counter is gone.
   //
-  // A sequence over several stores (SpreadOptions) opens while stores do not answer, as long as
-  // `store` does or another one. Each round takes from the store whose next value is the smallest;
-  // one that fails is left out, for 1 to 30 s and until a task has read its counter again, so the
-  // others serve within one deadline. kUnavailable: none answers; the message names each.
+  // A sequence over several stores (SpreadOptions) opens as long as one of them answers. Each round
+  // takes from the store whose next value is the smallest; one that fails is left out for 1 to 30 s
+  // and until a task has read its counter again, so the others serve within one deadline.
+  // kUnavailable: none answers; the message names each.
   [[nodiscard]] static Result<std::unique_ptr<Sequence>> open(Store& store, std::string_view name,
                                                               const SequenceOptions& options = {},
                                                               Clock& clock = system_clock(),
@@ -349,8 +343,8 @@ class IDMINT_EXPORT Sequence {
   // The same without waiting. `done` is called once with the result of next(), never inside
   // submit(): from a task of SequenceOptions::executor, from a blocking call of another thread, or
   // from close(). It may call submit(); it must not block, throw or close the sequence. `out` must
-  // stay valid until then. If the sequence has an order, the values follow the order in which a
-  // thread submits.
+  // stay valid until then. If the sequence has an order, values come in the order in which a thread
+  // submits.
   //
   // If submit() itself fails, nothing was queued and `done` is never called:
   // - kInvalidArgument: as next().
@@ -361,12 +355,12 @@ class IDMINT_EXPORT Sequence {
                                             std::move_only_function<void(Result<void>)> done) = 0;
 
   // Fills all of `out` from values that this process holds already, as a cached sequence does, and
-  // returns true. Otherwise takes nothing and returns false; submit() is then the way to ask. Never
-  // waits for the store, another caller or a task, so the thread of an event loop may call it. The
-  // values of try_next() and submit() come in the order in which a thread asks, so it returns false
-  // while any request of submit() has no values yet. A thread that also calls next() gets those
-  // values in an order of their own. As with next(), nothing is handed out after close(), after the
-  // store has gone back, in a child of fork(), or when the sequence drops what it holds.
+  // returns true. Otherwise takes nothing and returns false; use submit() then. Never waits for the
+  // store, another caller or a task, so an event loop may call it. The values of try_next() and
+  // submit() come in the order in which a thread asks, so it returns false while any request of
+  // submit() has no values yet. The values of next() have no order among these. As with next(),
+  // nothing is handed out after close(), after the store has gone back, in a child of fork(), or
+  // when the sequence drops what it holds.
   [[nodiscard]] virtual bool try_next(std::span<std::int64_t> /*out*/) noexcept { return false; }
 
   // Fails all waiting requests with kUnavailable, waits for the call of the store that is under
@@ -388,8 +382,8 @@ class IDMINT_EXPORT Sequence {
 // Group commit: callers queue while a round trip to the store is under way, and the next one serves
 // them all, in the order of their calls.
 //
-// It detects a store that goes back: a value below one that was handed out before fails that call
-// and every later one with kDataLoss.
+// If the store goes back and returns a value below one that was handed out, this call and every
+// later one fail with kDataLoss.
 class IDMINT_EXPORT CounterSequence final : public Sequence {
  public:
   // As Sequence::open(); kFailedPrecondition also: another strategy.
@@ -414,15 +408,15 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   [[nodiscard]] Result<void> submit(std::int64_t count,
                                     std::move_only_function<void(Result<Range>)> done);
 
-  // The result for callers who wanted one value each: the first `callers` of them have theirs, and
-  // the others have the error.
+  // The result for callers who wanted one value each: the first `callers` of them have it, the
+  // others have the error.
   struct Served {
     std::size_t callers = 0;
     std::optional<Error> error{};  // nothing: there are no others
   };
-  // As submit() for one value, called for each value of `out` one after the other, at the cost of
-  // one call. If too few values are left, the first ones are filled. If max_outstanding has no room
-  // for all of them, none is queued. Errors of submit_each() itself as for submit().
+  // The same as one submit() for each value of `out`, at the cost of one call. If too few values
+  // are left, the first ones are filled. If max_outstanding has no room for all of them, none is
+  // queued. Errors of submit_each() itself as for submit().
   [[nodiscard]] Result<void> submit_each(std::span<std::int64_t> out,
                                          std::move_only_function<void(Served)> done);
 
@@ -453,13 +447,13 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
 // memory and faster than waking a thread.
 //
 // A failed fetch is repeated after 10 to 200 ms with jitter, as long as callers have values.
-// Callers without values wait for SequenceOptions::deadline and one more call of the store, at
-// most; then all of them get the error. After an unknown outcome the range is lost, and the next
-// one is requested.
+// Callers without values wait at most SequenceOptions::deadline and one more call of the store;
+// then all of them get the error. After an unknown outcome the range is lost, and the next one is
+// requested.
 //
 // A copy of the process (a VM snapshot, a container checkpoint) holds the same values and also
-// hands them out. So a range is dropped, and counted as waste, if nobody took from it for 10
-// minutes by the wall clock; the slices of threads stay.
+// hands them out. To limit that, a range is dropped, and counted as waste, if nobody took from it
+// for 10 minutes by the wall clock; the slices of threads stay.
 //
 // If the store goes back or its counter is gone, everything held is void, and every call fails with
 // kDataLoss from then on.
@@ -517,8 +511,8 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   struct State;
 
   // The values of one thread, next to end - 1, divided by the stride of the definition: value =
-  // next * stride_ + offset_. Only that thread moves `next`; the code that
-  // stops the sequence lowers `end`. fork() zeroes it: no values.
+  // next * stride_ + offset_. Only that thread moves `next`; the code that stops the sequence
+  // lowers `end`. fork() zeroes it: no values.
   struct alignas(64) Slice {
     std::atomic<std::int64_t> next;
     std::atomic<std::int64_t> end;
@@ -560,15 +554,15 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
 
 // ---- strategy random: how full the space of a sequence is, and its cost
 
-// A random value that is claimed already is drawn again. If a share p of the values is claimed, an
-// id costs 1 / (1 - p) draws: p / (1 - p) redraws and one that succeeds.
+// If a random value is claimed already, another one is drawn. If a share p of the values is
+// claimed, an id costs p / (1 - p) redraws on average.
 struct Occupancy {
   std::int64_t claimed = 0;     // 0 to size
   std::int64_t size = 1;        // the number of values
   double expected_redraws = 0;  // for the next id; infinity if none is left
 
-  // A random sequence is used up, and fails with kOutOfRange, if more redraws than this are
-  // expected: when 10 of 11 values, about 91 %, are claimed.
+  // If more redraws than this are expected, the sequence is used up and fails with kOutOfRange:
+  // when 10 of 11 values, about 91 %, are claimed.
   static constexpr int kMostRedraws = 10;
 };
 

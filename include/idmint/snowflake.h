@@ -62,7 +62,7 @@ struct SnowflakeParts {
   friend bool operator==(const SnowflakeParts&, const SnowflakeParts&) = default;
 };
 
-// The positions of the fields and the unit of the time. Worker ids only separate generators that
+// The fields, their positions and the unit of the time. Worker ids only separate generators that
 // use the same layout.
 struct SnowflakeLayout {
   enum class Order : std::uint8_t { kWorkerThenSequence, kSequenceThenWorker };
@@ -131,9 +131,9 @@ struct SnowflakePreset {
 // 2025-01-01T00:00:00Z unit 10ms". t is the time, w the worker, s the sequence; all three are
 // there, w and s in the order of the layout.
 [[nodiscard]] IDMINT_EXPORT std::string to_string(const SnowflakeLayout& layout);
-// The exact inverse of to_string(). Also accepts: a preset's name in place of the fields, which
-// then gives the default epoch and unit; epoch and unit in either order; an epoch as parse_time()
-// reads it, without blanks; units in ns, us, ms and s. One blank separates words. Errors:
+// The exact inverse of to_string(). Also accepts: a preset's name in place of the fields, with its
+// epoch and unit as defaults; epoch and unit in either order; an epoch as parse_time() reads it,
+// without blanks; units in ns, us, ms and s. One blank separates words. Errors:
 // - kNotFound: no such preset.
 // - kInvalidArgument: another fault of the text, or validate() fails.
 // - kOutOfRange: the epoch is outside Instant.
@@ -141,8 +141,8 @@ struct SnowflakePreset {
 
 struct SnowflakeOptions {
   SnowflakeLayout layout = kUsualSnowflakeLayout;
-  // Must belong to this generator alone, among all generators with this layout or with one that
-  // differs in time_bits only: both mint the same ids.
+  // Must belong to this generator alone, among all generators with this layout or one that differs
+  // in time_bits only, which mints the same ids.
   std::uint32_t worker = 0;
 
   // Keeps a high-water mark across restarts, and excludes a second generator on this host (see
@@ -158,13 +158,12 @@ struct SnowflakeOptions {
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
   // How far ahead of the clock ids may run when the sequence numbers of a unit are used up. Up to
   // this distance the next unit is used at once; beyond it the call waits. 0: the call always
-  // waits. A larger value needs a state file, because ids that ran ahead would repeat after a
-  // restart; the sum with `window` is at most max_drift.
+  // waits. Any other value needs a state file, because ids that ran ahead would repeat after a
+  // restart. The sum with `window` is at most max_drift.
   std::chrono::nanoseconds max_run_ahead{};
   // How far ahead of the ids the state file is written, at most; a crash costs that much id-time.
   // The first write covers one unit, so that short runs follow each other without a gap. Later
-  // writes cover whole units, rounded up, at least two. The sum with max_run_ahead is at most
-  // max_drift.
+  // writes cover whole units, rounded up, at least two.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
   // The longest that a call waits for a free sequence number (see next()). At most 24 h.
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
@@ -174,8 +173,8 @@ struct SnowflakeOptions {
   Executor* executor = nullptr;  // answers submit(); null: shared_executor()
 };
 
-// The state of a pool's worker id in the store. Id-time is counted in units of the pool's layout,
-// from its epoch.
+// The state of a pool's worker id in the store. Id-time, the time in the ids, is counted in units
+// of the pool's layout, from its epoch.
 struct LeaseState {
   std::int64_t worker = 0;
   Uuid token{};  // nil: no owner
@@ -183,8 +182,8 @@ struct LeaseState {
   std::int64_t generation = 0;
   std::int64_t minted_until = 0;         // no id has this timestamp or a later one
   std::chrono::milliseconds held_for{};  // left of the lease, by the store's clock; <= 0: over
-  // The start of the range of the latest acquire or fence. Nothing: an older program made it, which
-  // did not record it.
+  // The start of the range of the latest acquire or fence. Nothing: an older program, which did not
+  // record it, made that range.
   std::optional<std::int64_t> taken_from{};
 
   friend bool operator==(const LeaseState&, const LeaseState&) = default;
@@ -202,9 +201,10 @@ struct SnowflakeLeaseOptions {
   // As in SnowflakeOptions; max_drift must also cover the window and max_skew.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
   std::chrono::nanoseconds max_run_ahead{};
-  // How far ahead of the clock the lease extends, in whole units, rounded up, at least two. Ids are
-  // minted for this long while the store does not answer, and the worker id of a holder that died
-  // is unavailable for this long. A thread of the generator renews the lease every third of it.
+  // How far ahead of the clock the lease extends, in whole units, rounded up, at least two. A
+  // thread of the generator renews the lease every third of it. Ids are minted at most this long
+  // while the store does not answer, and the worker id of a holder that died is unavailable at most
+  // this long.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
   // The largest difference between the clocks of this host and of the store, if the store has one.
   std::chrono::milliseconds max_skew = std::chrono::seconds{1};
@@ -215,8 +215,8 @@ struct SnowflakeLeaseOptions {
   // As in SnowflakeOptions.
   std::size_t max_outstanding = 1'000'000;
   Executor* executor = nullptr;
-  // The first lease covers one unit; a whole window follows when more ids are needed. For programs
-  // that mint a few ids and exit. Those ids must be minted in the unit of open().
+  // The first lease covers one unit, that of open(); a whole window follows when more ids are
+  // needed. For programs that mint a few ids and exit.
   bool one_unit = false;
 };
 
@@ -225,14 +225,14 @@ struct SnowflakeLeaseOptions {
 //
 // With a leased worker id: unique, whatever clocks, pauses, restarts and networks do, as long as
 // the store keeps what it acknowledged. Each id's timestamp is in a range that the store
-// acknowledged to this generator alone. A lost lease is acquired anew, perhaps with another worker
-// id; the ids continue to increase in time.
+// acknowledged to this generator alone. A generator that lost its lease acquires another, perhaps
+// with another worker id; its ids continue to increase in time.
 //
-// With a given worker id: unique if configured so. No other generator may use this worker id with
-// this layout, or with one that differs in time_bits only, on another host, or on this host without
-// the same state file. With the state file the promise holds across restarts, crashes, power cuts
-// and clocks set back: each id's timestamp is below a bound that was synced to the file before.
-// Copying or losing the file cannot be detected. In a child of fork() every call fails with
+// With a given worker id: unique if configured so. No other generator may use this worker id and
+// this layout, or one that differs in time_bits only, on another host, or on this host without the
+// same state file. With the state file the promise holds across restarts, crashes, power cuts and
+// clocks set back: each id's timestamp is below a bound that was synced to the file before. Copying
+// or losing the file cannot be detected. In a child of fork() every call fails with
 // kFailedPrecondition; it must open its own.
 class IDMINT_EXPORT SnowflakeGenerator final {
  public:
@@ -241,8 +241,8 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   // - kUnavailable: another process still holds the state file after lock_wait, or the file is
   //   ahead of the clock by more than max_drift (the message says for how long).
   // - kOutOfRange: the clock shows a time outside the layout.
-  // - kFailedPrecondition: the file belongs to another layout or worker or lies on NFS, or its
-  //   folder is missing.
+  // - kFailedPrecondition: the file belongs to another layout or worker, or lies on a file system
+  //   that hosts share, or its folder is missing.
   // - kDataLoss: the file is damaged.
   // - kPermissionDenied, kResourceExhausted (disk full), kUnknown (I/O).
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
@@ -270,16 +270,15 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   SnowflakeGenerator(const SnowflakeGenerator&) = delete;
   SnowflakeGenerator& operator=(const SnowflakeGenerator&) = delete;
 
-  // If the sequence numbers of this unit are used up, the call waits for the next unit, usually
-  // less than one unit. If other threads take all numbers of that one too, it waits for a later
-  // unit, until the deadline. No lock is held meanwhile. Nothing is handed out on an error.
+  // If the sequence numbers of this unit are used up, the call waits for the next unit, or, if
+  // other threads take all numbers of that one too, for a later one, until the deadline. No lock is
+  // held meanwhile. Nothing is handed out on an error.
   // - kUnavailable: no number was free by the deadline; or the clock was set back by more than
-  //   max_drift, and the message says when minting resumes and what a restart does; or a leased
-  //   worker id was not renewed within the deadline, and calls succeed again once the store
-  //   answers.
+  //   max_drift (the message says when minting resumes and what a restart does); or a leased worker
+  //   id was not renewed within the deadline (calls succeed again once the store answers).
   // - kOutOfRange: the clock is before the layout's epoch or past its end.
   // - kDataLoss: the state file was replaced, removed or written by another process; or the pool
-  //   shows less than it acknowledged. Nothing is minted any more.
+  //   holds less than it acknowledged. Nothing is minted any more.
   // - kFailedPrecondition: the generator was inherited through fork().
   // - kResourceExhausted: the leased worker id was lost, and no other is free.
   [[nodiscard]] Result<Snowflake> next();

@@ -44,14 +44,14 @@ class IDMINT_EXPORT Source {
 
   // Fills all of `out`, in the declared order. On an error the content of `out` is unspecified.
   [[nodiscard]] virtual Result<void> next(std::span<Id> out) = 0;
-  // The same with a deadline, in force if it is earlier than the source's own. A source that waits
-  // for no store ignores it.
+  // The same with a deadline, which holds if it is earlier than the source's own. A source that
+  // waits for no store ignores it.
   [[nodiscard]] virtual Result<void> next(std::span<Id> out, SteadyTime /*until*/) {
     return next(out);
   }
 
-  // The sequence behind it, for callers that do not block (Sequence::submit) or take ranges. It
-  // lives as long as the source. Null: the source is a format or a pool.
+  // The sequence behind it, to submit without blocking or to take ranges. It lives as long as the
+  // source. Null: the source is a format or a pool.
   [[nodiscard]] virtual Sequence* sequence() noexcept { return nullptr; }
   // Whether next() may wait for a store, as sequences and pools do.
   [[nodiscard]] virtual bool waits() const noexcept { return false; }

@@ -47,13 +47,12 @@ struct StoreOptions {
   bool create = true;
   // Read-only access never creates a store, and needs fewer permissions (docs/stores.md).
   Access access = Access::kReadWrite;
-  // The definition that the caller will look up first. The stores on servers read it in the
-  // command that opens the store, and answer the first find() with that reading. Used during open()
-  // only.
+  // The definition that the caller will look up first: stores on servers read it in the command
+  // that opens them, and need no other for the first look-up. Used during open() only.
   std::string_view first_definition{};
-  // A folder, created if needed, that has one small file for each store: the latest state that this
+  // A folder, created if needed, with one small file for each store: the latest state that this
   // user saw. An SQLite store is compared with it, which detects an older copy of the file
-  // (Store::doubt). Empty: nothing is kept. Used during open() only.
+  // (Store::doubt()). Empty: nothing is kept. Used during open() only.
   std::string_view trust_folder{};
 };
 
@@ -64,10 +63,10 @@ struct StoreOptions {
 // store. SQLite keeps its locks by process, so a child of a process with an open SQLite store can
 // open none: open stores after the fork, or exec a program that does.
 //
-// The destructor of a MongoDB store tells the server, if it can, and closes its connections in a
-// thread that runs for half a second, or up to the deadline if a server hangs; exit() waits for it.
-// The other parts of idmint that use MongoDB do the same. A program that uses MongoDB's C driver
-// itself must leave mongoc_cleanup() to the driver.
+// The destructor of a MongoDB store closes its connections in a thread that runs for half a second,
+// or up to the deadline if a server hangs; exit() waits for it. The other parts of idmint that use
+// MongoDB do the same. A program that uses MongoDB's C driver itself must not call
+// mongoc_cleanup().
 class IDMINT_EXPORT Store {
  public:
   // `entropy` is for random parts such as the store's id. Errors:
@@ -75,11 +74,11 @@ class IDMINT_EXPORT Store {
   // - kUnimplemented: the backend is not in this build, or its library is not on this host.
   // - kNotFound: the store does not exist, and options.create is false.
   // - kPermissionDenied, kResourceExhausted: the store cannot be written.
-  // - kUnauthenticated: no such user.
+  // - kUnauthenticated: no such user, or another password.
   // - kUnavailable: no answer.
   // - kDataLoss: the store is damaged.
-  // - kFailedPrecondition: it belongs to another program or a newer idmint, or a setting of its
-  //   server would lose what was handed out; it was left as it was.
+  // - kFailedPrecondition: the store belongs to another program or a newer idmint, or a setting of
+  //   its server would lose what was handed out. Nothing was changed.
   [[nodiscard]] static Result<std::unique_ptr<Store>> open(std::string_view url,
                                                            const StoreOptions& options = {},
                                                            Entropy& entropy = system_entropy());
@@ -102,26 +101,25 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual LeaseTable* leases() noexcept = 0;
   [[nodiscard]] virtual GaplessStore* gapless() noexcept { return nullptr; }
 
-  // Why the store may hold less than it handed out: it is a copy or an older backup, or its log is
-  // missing (kDataLoss), or a standby of PostgreSQL or a replica took the place of its primary, or
-  // a snapshot of etcd was restored (kFailedPrecondition). The error has what to do; nullopt: no
-  // doubt is known. A store in doubt can be opened, for writing too.
+  // Why the store may hold less than it handed out. kDataLoss: it is a copy or an older backup, or
+  // its log is missing. kFailedPrecondition: a standby or replica was promoted, or a snapshot of
+  // etcd was restored. The error says what to do; nullopt: no doubt is known. A store in doubt can
+  // be opened, for writing too.
   // - These work: reads, raise(), raise_floor(), extend() of counters, close(), release(), and the
   //   replacement of a definition by an extended or retired one.
   // - These fail with this error: every call that would hand out a value, a claim or a lease, or
   //   create a counter or a definition.
-  // If an SQLite file lies beside the log of a newer state of it, every call fails, settle() too,
-  // until the log is removed and the file copied again.
+  // If an SQLite file lies beside the log of its newer state, every call fails, settle() too, until
+  // the log is removed and the file copied again.
   [[nodiscard]] virtual std::optional<Error> doubt();
   // The store's own clock, to the millisecond, by which it judges leases (MongoDB, PostgreSQL,
-  // MariaDB, Redis).
-  // Nothing: it has none. Monitoring compares it with the clock of this host. Answers within the
-  // deadline, and by `until` if that is earlier. kUnavailable, kDeadlineExceeded: no answer.
+  // MariaDB, Redis). Nothing: it has none. Returns within the deadline, and by `until` if that is
+  // earlier. kUnavailable, kDeadlineExceeded: no answer.
   [[nodiscard]] virtual Result<std::optional<Instant>> time(SteadyTime until = SteadyTime::max());
   // Ends the doubt, durably and for all processes. For an operator who has raised the store past
   // everything that it handed out (kRaised), or who knows that the file was only moved
-  // (kOnlyMoved). kOnlyMoved fails with the doubt if there is other evidence of missing values than
-  // the file's place. Without a doubt it changes nothing. Errors as CounterStore::raise().
+  // (kOnlyMoved). kOnlyMoved fails with the doubt if anything but the file's place shows that
+  // values are missing. Without a doubt it changes nothing. Other errors are those of the store.
   enum class Settle : std::uint8_t { kRaised, kOnlyMoved };
   [[nodiscard]] virtual Result<void> settle(Settle how);
   [[nodiscard]] Result<void> settle() { return settle(Settle::kRaised); }

@@ -132,9 +132,8 @@ inline constexpr Uuid kUuidNamespaceX500{
 
 // Version 3 (MD5) and version 5 (SHA-1): the same namespace and name give the same UUID everywhere.
 // Prefer version 5. Neither hides the name: anyone can hash a guess and compare. Two names have the
-// same id only if 122 bits of their hashes are equal; this is not known to happen by chance, but
-// collisions of MD5 and SHA-1 can be constructed. kUnimplemented: this host's OpenSSL is configured
-// without the hash (FIPS).
+// same id only if 122 bits of their hashes are equal, which can be constructed for MD5 and SHA-1.
+// kUnimplemented: this host's OpenSSL is configured without the hash (FIPS).
 [[nodiscard]] IDMINT_EXPORT Result<Uuid> uuid3(const Uuid& name_space, std::string_view name);
 [[nodiscard]] IDMINT_EXPORT Result<Uuid> uuid5(const Uuid& name_space, std::string_view name);
 
