@@ -336,6 +336,25 @@ TEST_F(FenceOfStores, WhatWasClosedToBeGivenUpGoesOnHere) {
       << "what retiring made of the bounds was never granted";
 }
 
+TEST_F(FenceOfStores, WhatWasMovedToAnotherStoreGivesNothingHere) {
+  const auto elsewhere = Store::open("memory:");
+  ASSERT_TRUE(elsewhere && move_sequence(*shop_, **elsewhere, "counter"));
+  FenceOptions options = by_oplog();
+  options.leave_gap = true;
+  options.reopen = true;
+  const FencedSource moved = source(fenced(options), "shop/counter");
+  EXPECT_EQ(moved.outcome, FenceOutcome::kRetired);
+  EXPECT_THAT(moved.note, HasSubstr("production moved it to memory:"));
+  EXPECT_FALSE(Sequence::open(*open(target_url("shop")), "counter"));
+
+  const auto blocks = std::get<SequenceDefinition>(shop_->catalog()->find("blocks").value());
+  SequenceDefinition leaving = blocks;
+  leaving.move = {Move::Stage::kLeaving, (*elsewhere)->id(), "memory:"};
+  ASSERT_TRUE(shop_->catalog()->replace(blocks, leaving));
+  EXPECT_THAT(refused(options).message,
+              AllOf(HasSubstr("shop/blocks"), HasSubstr("production is moving it")));
+}
+
 TEST_F(FenceOfStores, CollectionsThatHoldIdsCount) {
   // By a program that took the ids, and of which neither the oplog's counter nor the live one
   // knows.

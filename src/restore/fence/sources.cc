@@ -99,6 +99,32 @@ std::string not_written_by_idmint(const HandedOutCounter& counter, const std::st
          row.label();
 }
 
+// The move of a sequence; null: none.
+const Move* move_of(const Definition* definition) {
+  const auto* const sequence =
+      definition != nullptr ? std::get_if<SequenceDefinition>(definition) : nullptr;
+  return sequence != nullptr && sequence->move ? &*sequence->move : nullptr;
+}
+
+// Why a sequence cannot be fenced whose move to another store is under way, or was when the backup
+// was made: the rest of the move would go on from the counters of the backup. Empty: none is.
+std::string of_a_move(const Definition* restored, const Definition* later) {
+  const auto under_way = [](const Move* move) {
+    return move != nullptr && move->stage != Move::Stage::kGone;
+  };
+  if (const Move* const move = move_of(later); under_way(move))
+    return "production is moving it (the other store is " + move->url +
+           "): finish the move with idmint move, and draw the fence again";
+  const Move* const before = move_of(restored);
+  if (!under_way(before)) return "";
+  const Move* const after = move_of(later);
+  const bool went = after != nullptr && after->stage == Move::Stage::kGone;
+  if (went && before->stage == Move::Stage::kLeaving) return "";  // it stays closed here
+  return "it was being moved when the backup was made (the other store is " + before->url +
+         "): retire it on the target, and go on with a sequence of another name that begins past "
+         "every value in use";
+}
+
 ExistingForm form_of(const SequenceDefinition& definition) {
   return {.form = definition.form, .first = definition.first, .last = definition.last};
 }
@@ -220,21 +246,28 @@ Result<void> SourceFence::plan_source(const std::string& database, const std::st
                "limit: find an oplog that reaches back to the limit");
     return {};
   }
-  planned.wanted = later != nullptr ? *later : *restored;
-  planned.make = restored == nullptr;
-  planned.retire = is_retired(planned.wanted) && !options_.reopen;
-  std::visit([](auto& definition) { definition.retired = false; }, planned.wanted);
-  if (auto* const gone = std::get_if<SequenceDefinition>(&planned.wanted);
-      gone != nullptr && gone->move && gone->move->stage == Move::Stage::kGone)
-    gone->move.reset();
-  if (planned.make) row.outcome = FenceOutcome::kMade;
-  if (planned.retire) {
-    row.outcome = FenceOutcome::kRetired;
-    row.note =
-        "production retired it after the limit; if it was closed there to go on here, add "
-        "--reopen";
+  if (std::string why = of_a_move(restored, later); !why.empty()) {
+    refuse_row(row, std::move(why));
     return {};
   }
+  planned.wanted = later != nullptr ? *later : *restored;
+  planned.make = restored == nullptr;
+  const Move* const moved = move_of(later);
+  planned.retire = is_retired(planned.wanted) && (!options_.reopen || moved != nullptr);
+  if (planned.retire) {
+    // One that was on its way in the backup is closed there, and says so.
+    row.outcome = move_of(restored) == nullptr ? FenceOutcome::kRetired : FenceOutcome::kAsItWas;
+    row.note = moved != nullptr
+                   ? "production moved it to " + moved->url + ", where it goes on"
+                   : "production retired it after the limit; if it was closed there to go on here, "
+                     "add --reopen";
+  } else if (planned.make) {
+    row.outcome = FenceOutcome::kMade;
+  }
+  std::visit([](auto& definition) { definition.retired = false; }, planned.wanted);
+  if (auto* const sequence = std::get_if<SequenceDefinition>(&planned.wanted))
+    sequence->move.reset();
+  if (planned.retire) return {};
   if (const auto* const pool = std::get_if<PoolDefinition>(&planned.wanted))
     return plan_pool(*pool, planned);
   auto& sequence = std::get<SequenceDefinition>(planned.wanted);
