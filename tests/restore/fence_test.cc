@@ -27,6 +27,7 @@
 #include "ids/lease_table.h"
 #include "restore/fence/server_state.h"
 #include "restore/fence/sources.h"
+#include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/restore/fenced_target.h"
