@@ -184,9 +184,11 @@ class IDMINT_EXPORT Mint final {
 
   // As idmint::has_given().
   [[nodiscard]] Result<bool> has_given(std::string_view name, std::int64_t value);
-  // The store itself, for operations on all of it: raise_all(), Store::settle(). kNotFound: it does
-  // not exist; it is not created.
-  [[nodiscard]] Result<std::shared_ptr<Store>> store();
+  // The store itself, for operations on all of it: raise_all(), Store::settle(). It is opened by
+  // `until`, and returned at any time if it is open already.
+  // - kNotFound: it does not exist; it is not created.
+  // - kUnavailable: it was not opened in time.
+  [[nodiscard]] Result<std::shared_ptr<Store>> store(SteadyTime until = SteadyTime::max());
   // The resolved URL of options.store, without passwords.
   [[nodiscard]] Result<std::string> store_url() const;
 

@@ -125,13 +125,16 @@ struct Mint::State {
     return PlacedSequence{.store = std::move(at.store), .sequence = *std::move(sequence)};
   }
 
-  // The store that has the sequence over several, if the usual one does not answer.
+  // The store that has the sequence over several, if the usual one does not answer. Each of them,
+  // and opening the sequence afterwards, has an equal share of the time that is left.
   [[nodiscard]] Result<std::shared_ptr<Store>> open_another(std::string_view name, Error unanswered,
                                                             SteadyTime until) {
+    std::size_t shares = options.over.size() + 1;
     for (const std::string& each : options.over) {
-      const Result<std::shared_ptr<Store>> opened = others.at(each, until);
+      const SteadyTime by = share_of(until, shares--);
+      const Result<std::shared_ptr<Store>> opened = others.at(each, by);
       if (!opened || (*opened)->catalog() == nullptr) continue;
-      const Result<Definition> found = (*opened)->catalog()->find(name, until);
+      const Result<Definition> found = (*opened)->catalog()->find(name, by);
       const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
       if (sequence != nullptr && sequence->is_spread()) return opened;
     }
@@ -147,14 +150,15 @@ struct Mint::State {
       -> decltype(act(std::declval<Store&>()));
 
   // kNotFound for a name that is no format, sequence or pool. `minting`: formats are suggested too.
-  Error unknown(std::string_view name, bool minting) {
+  // Names of the store are suggested if it lists them by `until`.
+  Error unknown(std::string_view name, bool minting, SteadyTime until) {
     std::vector<std::string> known;
     if (minting) {
       for (const Declaration& format : format_declarations()) known.push_back(format.name);
     }
-    const Result<std::shared_ptr<Store>> opened = open(false);
+    const Result<std::shared_ptr<Store>> opened = open(false, {}, until);
     if (opened && (*opened)->catalog() != nullptr) {
-      if (const auto definitions = (*opened)->catalog()->list()) {
+      if (const auto definitions = (*opened)->catalog()->list(until)) {
         for (const CatalogEntry& entry : *definitions) known.push_back(entry.name);
       }
     }
@@ -217,12 +221,12 @@ std::vector<Declaration> Mint::formats() { return format_declarations(); }
 
 Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const FormatOptions& options) {
   if (is_format(name)) return open_format(name, options, state_->made_with());
-  if (!validate(SequenceDefinition{.name = std::string(name)})) {
-    return std::unexpected(state_->unknown(name, true));
-  }
   const StoreOptions& of_store = state_->options.store_options;
   const SteadyTime until =
       std::min(of_store.until, std::chrono::steady_clock::now() + of_store.deadline);
+  if (!validate(SequenceDefinition{.name = std::string(name)})) {
+    return std::unexpected(state_->unknown(name, true, until));
+  }
   const bool is_over = !state_->options.over.empty();
   Result<std::shared_ptr<Store>> store =
       state_->open(false, name, is_over ? share_of(until, 2) : until);
@@ -230,7 +234,8 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
       store.error().code != Code::kNotFound)
     store = state_->open_another(name, std::move(store.error()), until);
   if (!store) {
-    if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
+    if (store.error().code == Code::kNotFound)
+      return std::unexpected(state_->unknown(name, true, until));
     return std::unexpected(std::move(store.error()));
   }
   PlacedDefinition at{.store = *store, .found = find_definition(**store, name, until)};
@@ -245,7 +250,8 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
     return make_pool_source(*std::move(store), *pool, options.window, state_->made_with());
   Result<PlacedSequence> opened = State::open_placed(state_, std::move(at), until);
   if (!opened) {
-    if (opened.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
+    if (opened.error().code == Code::kNotFound)
+      return std::unexpected(state_->unknown(name, true, until));
     return std::unexpected(std::move(opened.error()));
   }
   Reopen reopen;
@@ -308,14 +314,15 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
   }
   const Result<std::shared_ptr<Store>> opened = open(false, name, until);
   if (!opened) {
-    if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
+    if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name, false, until));
     return std::unexpected(opened.error());
   }
   std::shared_ptr<Store> its = *opened;
   if (others.can_follow())
     its = others.follow({its, find_definition(*its, name, until)}, until).store;
   auto done = act(*its);
-  if (!done && done.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
+  if (!done && done.error().code == Code::kNotFound)
+    return std::unexpected(unknown(name, false, until));
   return done;
 }
 
@@ -390,7 +397,9 @@ Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {
                              [&](Store& store) { return idmint::has_given(store, name, value); });
 }
 
-Result<std::shared_ptr<Store>> Mint::store() { return state_->open(false); }
+Result<std::shared_ptr<Store>> Mint::store(SteadyTime until) {
+  return state_->open(false, {}, until);
+}
 
 Result<std::string> Mint::store_url() const {
   Result<std::string> url = state_->url();

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
 #include <string>
 
 #include "tests/e2e/store_cli.h"
@@ -40,6 +42,28 @@ TEST_F(StoreCli, AfterAFailOverNothingIsGivenUntilAllIsRaised) {
   primary.kill();
   replica.promote();
   expect_nothing_until_raised(url, "a replica was promoted");
+}
+
+// The store that --store names stands still, and another one of the sequence serves. Three times,
+// as a machine may stand still itself.
+TEST_F(StoreCli, TheTimeoutIsSharedByAllThatACommandWaitsFor) {
+  using std::chrono::seconds;
+  using std::chrono::steady_clock;
+  const RedisServer server;
+  const std::string url = "'" + server.url() + "'";
+  output("idmint create tickets --over " + url + " --over sqlite:b.db");
+  server.signal(SIGSTOP);
+  steady_clock::duration waited{};
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const auto begun = steady_clock::now();
+    const Ended ended =
+        run("idmint next tickets --timeout 4s --store " + url + " --over sqlite:b.db");
+    waited = steady_clock::now() - begun;
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_EQ(ended.out, std::to_string(2 * attempt + 2) + "\n");
+    if (waited <= seconds{5}) break;
+  }
+  EXPECT_LE(waited, seconds{5});
 }
 
 }  // namespace
