@@ -113,8 +113,9 @@ struct MintOptions {
   // expires, as known when the wait began, and at least until StoreOptions::deadline; `of` is that
   // total time. Without it the source waits until StoreOptions::deadline. Must not throw.
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
-  // Receives one-line notices that are no errors, such as a state file that was created. Called
-  // within source(); must not throw.
+  // Receives one-line notices that are no errors, such as a state file that was created, or a store
+  // of a sequence over several that is left out until somebody mends it (once for each store).
+  // Called within source(); must not throw.
   std::function<void(std::string_view)> notice{};
 };
 

@@ -59,6 +59,9 @@ struct SpreadOptions {
   std::vector<std::string> over{};
   // Opens the store at such a URL, by `until`. Nothing: Store::open(), without creating it.
   std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)> open{};
+  // Called within Sequence::open() for each store that is left out and will not answer by itself,
+  // because a password or a permission is missing, say. `url` has no password. Must not throw.
+  std::function<void(std::string_view url, const Error& why)> left_out{};
 };
 
 struct Raised {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "base/bounded_mutex.h"
@@ -47,6 +48,8 @@ struct Mint::State {
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
   // Those besides `store`: of sequences over several, and of sequences that were moved.
   OtherStores others;
+  std::mutex noted_mutex;
+  std::set<std::string> noted;  // the places of stores that were left out; guarded by noted_mutex
 
   [[nodiscard]] MadeWith made_with() const { return {options, clock, entropy}; }
 
@@ -114,11 +117,35 @@ struct Mint::State {
             }};
   }
 
+  // A notice, once for each store, that values of the sequence come from its other stores until
+  // somebody mends this one.
+  void note_left_out(std::string_view name, std::string_view its_url, const Error& why) {
+    if (!options.notice || may_come_back(why.code)) return;
+    {
+      const std::lock_guard lock(noted_mutex);
+      if (!noted.insert(place_of(its_url)).second) return;
+    }
+    options.notice("sequence " + std::string(name) + " leaves out its store " + redacted(its_url) +
+                   " (" + why.message +
+                   "): mend that, or give the whole URL of the store for a sequence over several");
+  }
+
+  // As spread(), within source(): stores that are left out are noted.
+  [[nodiscard]] static SpreadOptions spread_noted(const std::shared_ptr<State>& state,
+                                                  std::string_view name) {
+    SpreadOptions noted = spread(state);
+    noted.left_out = [state, name = std::string(name)](std::string_view its_url, const Error& why) {
+      state->note_left_out(name, its_url, why);
+    };
+    return noted;
+  }
+
   // The sequence at its place. The executor and the deadline are those of the options.
   [[nodiscard]] static Result<PlacedSequence> open_placed(const std::shared_ptr<State>& state,
-                                                          PlacedDefinition at, SteadyTime until) {
+                                                          PlacedDefinition at, SteadyTime until,
+                                                          SpreadOptions spread) {
     const SequenceOptions sequence_options{
-        .until = until, .executor = state->options.executor, .spread = spread(state)};
+        .until = until, .executor = state->options.executor, .spread = std::move(spread)};
     Result<std::unique_ptr<Sequence>> sequence = open_defined(
         *at.store, std::move(at.found), sequence_options, state->clock, state->entropy);
     if (!sequence) return std::unexpected(std::move(sequence.error()));
@@ -133,6 +160,7 @@ struct Mint::State {
     for (const std::string& each : options.over) {
       const SteadyTime by = share_of(until, shares--);
       const Result<std::shared_ptr<Store>> opened = others.at(each, by);
+      if (!opened) note_left_out(name, each, opened.error());
       if (!opened || (*opened)->catalog() == nullptr) continue;
       const Result<Definition> found = (*opened)->catalog()->find(name, by);
       const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
@@ -231,8 +259,11 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   Result<std::shared_ptr<Store>> store =
       state_->open(false, name, is_over ? share_of(until, 2) : until);
   if (!store && is_over && !must_be_mended(store.error().code) &&
-      store.error().code != Code::kNotFound)
+      store.error().code != Code::kNotFound) {
+    const Error why = store.error();
     store = state_->open_another(name, std::move(store.error()), until);
+    if (store) state_->note_left_out(name, state_->options.store, why);
+  }
   if (!store) {
     if (store.error().code == Code::kNotFound)
       return std::unexpected(state_->unknown(name, true, until));
@@ -248,7 +279,8 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   const auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
   if (pool != nullptr && !pool->retired)
     return make_pool_source(*std::move(store), *pool, options.window, state_->made_with());
-  Result<PlacedSequence> opened = State::open_placed(state_, std::move(at), until);
+  Result<PlacedSequence> opened =
+      State::open_placed(state_, std::move(at), until, State::spread_noted(state_, name));
   if (!opened) {
     if (opened.error().code == Code::kNotFound)
       return std::unexpected(state_->unknown(name, true, until));
@@ -259,7 +291,8 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
     reopen = [state = state_, first = *std::move(store),
               name = std::string(name)](SteadyTime by) -> Result<PlacedSequence> {
       PlacedDefinition now{.store = first, .found = find_definition(*first, name, by)};
-      return State::open_placed(state, state->others.follow(std::move(now), by), by);
+      return State::open_placed(state, state->others.follow(std::move(now), by), by,
+                                State::spread(state));
     };
   return make_sequence_source(*std::move(opened), std::move(reopen), of_store.deadline,
                               state_->clock);

@@ -44,6 +44,10 @@ bool must_be_mended(Code code) noexcept {
          code == Code::kInvalidArgument || code == Code::kInternal;
 }
 
+bool may_come_back(Code code) noexcept {
+  return code == Code::kUnavailable || code == Code::kResourceExhausted || outcome_unknown(code);
+}
+
 SteadyTime share_of(SteadyTime until, std::size_t parts) {
   const SteadyTime now = std::chrono::steady_clock::now();
   return now + std::max(until - now, SteadyTime::duration{}) /

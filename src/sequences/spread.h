@@ -73,6 +73,9 @@ class SpreadStores final {
 // not answer: to go on without the store would hide it.
 [[nodiscard]] bool must_be_mended(Code code) noexcept;
 
+// Whether a store that fails so may answer a later call although nobody mends anything.
+[[nodiscard]] bool may_come_back(Code code) noexcept;
+
 // The time of each of `parts` attempts that may follow one after the other.
 [[nodiscard]] SteadyTime share_of(SteadyTime until, std::size_t parts);
 

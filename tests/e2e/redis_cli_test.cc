@@ -66,5 +66,25 @@ TEST_F(StoreCli, TheTimeoutIsSharedByAllThatACommandWaitsFor) {
   EXPECT_LE(waited, seconds{5});
 }
 
+TEST_F(StoreCli, AStoreWhosePasswordIsMissingIsLeftOutWithANotice) {
+  const RedisServer server;
+  const std::string url = "'" + server.url() + "'";
+  output("idmint create tickets --over " + url + " --over sqlite:b.db");
+  server.set("requirepass", "secret");
+  const std::string notice = "leaves out its store " + server.url() + " (";
+  // Whichever of the two is named.
+  int taken = 0;
+  for (const std::string& stores :
+       {std::string("--store sqlite:b.db"), "--store " + url + " --over sqlite:b.db"}) {
+    const Ended ended = run("idmint next tickets " + stores);
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_EQ(ended.out, std::to_string(taken += 2) + "\n");
+    EXPECT_THAT(ended.err,
+                testing::AllOf(testing::HasSubstr(notice), testing::HasSubstr("REDISCLI_AUTH")));
+    EXPECT_EQ(ended.err.find(notice), ended.err.rfind(notice)) << ended.err;
+  }
+  EXPECT_EQ(output("REDISCLI_AUTH=secret idmint next tickets --store sqlite:b.db"), "1\n");
+}
+
 }  // namespace
 }  // namespace idmint::e2e
