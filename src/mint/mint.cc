@@ -112,6 +112,7 @@ struct Mint::State {
   // For a sequence that may outlive the mint.
   [[nodiscard]] static SpreadOptions spread(const std::shared_ptr<State>& state) {
     return {.over = state->options.over,
+            .over_others = true,
             .open = [state](const std::string& where, SteadyTime until) {
               return state->others.at(where, until);
             }};

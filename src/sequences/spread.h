@@ -34,7 +34,8 @@ class SpreadStores final {
   SpreadStores& operator=(const SpreadStores&) = delete;
 
   // Checks that `own` is the store that its definition names, and finds out which stripes the URLs
-  // of the options have that name no known place. Call it first, once.
+  // of the options have that name no known place (not with SpreadOptions::over_others). Call it
+  // first, once.
   // - kFailedPrecondition: `own` is another store, or such a URL is that of none of the stores.
   // - Errors of opening such a URL.
   [[nodiscard]] Result<void> identify(SteadyTime until);
@@ -58,6 +59,7 @@ class SpreadStores final {
   };
 
   [[nodiscard]] Result<std::shared_ptr<Store>> open(const std::string& url, SteadyTime until) const;
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_stripe(std::size_t k, SteadyTime until) const;
   [[nodiscard]] Result<void> verify(std::size_t k, Store& store, SteadyTime until);
   [[nodiscard]] Error other_store(std::size_t k, const Store& store) const;
 

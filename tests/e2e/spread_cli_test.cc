@@ -55,6 +55,7 @@ TEST_F(Cli, AWrongStoreOfSeveralIsRefused) {
   EXPECT_EQ(missing.status, 5);
   EXPECT_THAT(missing.err, AllOf(HasSubstr("is not at sqlite:/"), HasSubstr("(--over)")));
   EXPECT_EQ(output(next + " --over sqlite:moved/b.db"), "2\n");
+  EXPECT_EQ(output("IDMINT_OVER='sqlite:none.db sqlite:moved/b.db' " + next), "4\n");
   const Ended other = run("idmint create tickets --store sqlite:b.db; " + next);
   EXPECT_EQ(other.status, 5);
   EXPECT_THAT(other.err, HasSubstr("it is another store than that of its stripe 1"));
