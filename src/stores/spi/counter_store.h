@@ -103,7 +103,8 @@ class CounterStore {
   //   `count` values without some of theirs in between; those that were passed over are lost.
   // - kNotFound: no such counter; it is not created.
   // - kFailedPrecondition: it is closed.
-  // - kInvalidArgument: count < 1.
+  // - kInvalidArgument: count < 1, or more (kAll) than one statement takes from an adopted record;
+  //   the counter did not move.
   [[nodiscard]] Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
                                       SteadyTime until = SteadyTime::max());
 
