@@ -95,7 +95,7 @@ class Counters final : public CounterStore {
     if (!turns->mutex.try_lock_until(*until))
       return fail(Code::kUnavailable, "could not take values from " + database_.url() +
                                           ": other calls of this process hold counter " +
-                                          shown(counter) + "; nothing was changed");
+                                          shown(counter) + "; " + std::string(kNothingChanged));
     const std::unique_lock turn(turns->mutex, std::adopt_lock);
     const std::string key = database_.keys().counter(counter);
     const std::int64_t least = take == Take::kAll ? count : 1;

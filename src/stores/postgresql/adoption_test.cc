@@ -21,6 +21,7 @@
 #include "idmint/store.h"
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/opened_store.h"
 #include "tests/servers/plain_clients.h"
 #include "tests/servers/postgresql.h"
 
@@ -457,6 +458,29 @@ TEST_F(Adoption, ACounterOverASequenceServesAllWhoWait) {
   threads.clear();
   for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
   expect_no_repeat(values);
+}
+
+// nextval() is not undone with the statement that called it. This one waits for idmint's row of the
+// counter, which another transaction holds, and is cancelled.
+TEST_F(Adoption, ATakeThatFailedSaysOnlyThatNothingWasHandedOut) {
+  run("CREATE SEQUENCE s");
+  ASSERT_TRUE(adopt("sequence:public.s"));
+  ASSERT_TRUE(take());
+  const servers::Asking other = servers::connected_postgresql(url_);
+  other("BEGIN");
+  other("SELECT * FROM idmint.counters FOR UPDATE");
+  auto waiting = std::async(std::launch::async, [&] { return take(); });
+  EXPECT_TRUE(fakes::eventually([&] {
+    return server_.ask(
+               "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = "
+               "current_database() AND wait_event_type = 'Lock'",
+               name_) == "t";
+  }));
+  const Result<Range> refused = waiting.get();
+  other("ROLLBACK");
+  EXPECT_EQ(code_of(refused), Code::kUnavailable);
+  EXPECT_THAT(fakes::why(refused), testing::AllOf(HasSubstr("nothing was handed out"),
+                                                  testing::Not(HasSubstr("nothing was changed"))));
 }
 
 // ---- values in use
