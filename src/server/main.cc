@@ -122,6 +122,15 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
   return settings;
 }
 
+// The error with its advice as a command. It names the store as `given`, where that is a place of
+// the URL; a URL that cannot be printed whole is left to the reader.
+Error with_command(Error error, const std::string& given, const std::string& url) {
+  const bool is_place = given.starts_with("env:") || given.starts_with("file:");
+  const std::string store = is_place ? given : has_secret(url) ? "URL" : url;
+  if (error.advice.subject == redacted(url)) error.advice.subject.clear();
+  return worded(std::move(error), store);
+}
+
 // What no store can be is told at the start. One that does not answer yet, or is made later, is
 // opened when it is asked for: the clients of others do not wait for it. A check fails if it does
 // not answer, or lacks the folder to be made in.
@@ -138,7 +147,7 @@ Result<ServedStore> served(const StoreSetting& given, bool check) {
   const Result<std::unique_ptr<Store>> there = Store::open(store.mint.store, options);
   if (there) return store;
   const Code code = there.error().code;
-  const Error error = worded(there.error(), redacted(store.mint.store));
+  const Error error = with_command(there.error(), given.url, store.mint.store);
   const auto refused = [&] {
     return std::unexpected(Error{code, given.origin + ": " + error.message});
   };

@@ -29,6 +29,23 @@ TEST_F(StoreCli, NothingIsLoadedForRedisAndLibsslOnlyWhenAUrlAsksForIt) {
             "1\n");
 }
 
+#ifdef IDMINTD_BINARY
+
+// A command with *** in the place of the password would not work.
+TEST_F(StoreCli, TheDaemonsHintHasAUrlThatCanBeTyped) {
+  const RedisServer server;
+  server.set("requirepass", "secret");
+  const std::string url = server.url(3, ":secret");
+  const Ended named = run("idmintd --check --store '" + url + "'");
+  EXPECT_EQ(named.status, 0) << named.err;
+  EXPECT_THAT(named.err, testing::AllOf(testing::HasSubstr("no sequences yet: "),
+                                        testing::EndsWith(": idmint create NAME --store URL\n")));
+  EXPECT_THAT(run("IDS='" + url + "' idmintd --check --store env:IDS").err,
+              testing::EndsWith(": idmint create NAME --store env:IDS\n"));
+}
+
+#endif
+
 TEST_F(StoreCli, AfterAFailOverNothingIsGivenUntilAllIsRaised) {
   RedisServer primary;
   RedisServer replica(RedisServer::ReplicaOf{primary});
