@@ -515,6 +515,22 @@ TEST_F(Adoption, TheLargestValueOfAColumnIsFound) {
   EXPECT_EQ(code_of(largest("orders;", "id")), Code::kInvalidArgument);
 }
 
+// Texts of another form are left out a hundred at a time. Each statement takes 0.2 s here.
+TEST_F(Adoption, TheDeadlineIsSharedByAllStatementsThatLookForTheLargestText) {
+  run("CREATE TABLE notes (code text);"
+      "INSERT INTO notes SELECT '5x' || i FROM generate_series(1000, 2999) i;"
+      "CREATE VIEW slow AS WITH s AS MATERIALIZED (SELECT pg_sleep(0.2)) SELECT code FROM notes, "
+      "s");
+  const ExistingForm digits{.form = {.digits = 4}, .first = 0, .last = 9999};
+  const auto values =
+      ExistingValues::open(url_, "slow", "code", digits, std::chrono::milliseconds{1500});
+  ASSERT_TRUE(values) << fakes::why(values);
+  EXPECT_EQ(code_of((*values)->largest(0, 9999)), Code::kUnavailable);
+  const auto patient = ExistingValues::open(url_, "notes", "code", digits);
+  ASSERT_TRUE(patient) << fakes::why(patient);
+  EXPECT_EQ((*patient)->largest(0, 9999), std::nullopt);
+}
+
 // ---- crashes
 
 // A value is in the log on the disk when it is handed out, although the record that has it may be
