@@ -26,7 +26,8 @@ void add_also(CLI::App& command);
 [[nodiscard]] bool has_store_option() noexcept;
 
 // Reads --store, --also and --over, or else IDMINT_STORE, IDMINT_ALSO and IDMINT_OVER, and every
-// other option that takes a URL. Called once, after parsing; does nothing for a command without --store.
+// other option that takes a URL. Called once, after parsing; does nothing for a command without
+// --store.
 [[nodiscard]] Result<void> settle_store(CLI::App& command);
 
 // As given; empty: the default.
