@@ -101,8 +101,8 @@ struct MintOptions {
   // says where the sequence is (Remedy::kFollowMove). A caller of Source::sequence() must open the
   // source again.
   std::vector<std::string> also{};
-  // For sequences over several stores (SpreadOptions::over). If `store` does not answer, source()
-  // also looks for such a sequence in these.
+  // For all sequences over several stores (SpreadOptions::over, over_others). source() also looks
+  // for such a sequence in these if `store` does not answer.
   std::vector<std::string> over{};
   // For sequences (SequenceOptions::executor); null: shared_executor().
   Executor* executor = nullptr;
@@ -113,8 +113,9 @@ struct MintOptions {
   // expires, as known when the wait began, and at least until StoreOptions::deadline; `of` is that
   // total time. Without it the source waits until StoreOptions::deadline. Must not throw.
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
-  // Receives one-line notices that are not errors, such as that a state file was created. Called
-  // within source(); must not throw.
+  // Receives one-line notices that are not errors, such as that a state file was created, or that a
+  // store of a sequence over several is left out until somebody mends it (once for each store).
+  // Called within source(); must not throw.
   std::function<void(std::string_view)> notice{};
 };
 
@@ -184,9 +185,11 @@ class IDMINT_EXPORT Mint final {
 
   // As idmint::has_given().
   [[nodiscard]] Result<bool> has_given(std::string_view name, std::int64_t value);
-  // The store itself, for operations on all of it: raise_all(), Store::settle(). kNotFound: it does
-  // not exist; it is not created.
-  [[nodiscard]] Result<std::shared_ptr<Store>> store();
+  // The store itself, for operations on all of it: raise_all(), Store::settle(). It is opened by
+  // `until`, and returned at any time if it is open already.
+  // - kNotFound: it does not exist; it is not created.
+  // - kUnavailable: it was not opened in time.
+  [[nodiscard]] Result<std::shared_ptr<Store>> store(SteadyTime until = SteadyTime::max());
   // The resolved URL of options.store, without passwords.
   [[nodiscard]] Result<std::string> store_url() const;
 

@@ -61,8 +61,14 @@ struct SpreadOptions {
   // URLs that replace those in the definition, which have no passwords: a URL of the same servers
   // and database, or of the new place of a store, which must then answer.
   std::vector<std::string> over{};
+  // `over` may also have the URLs of stores of other sequences. One that names no place of the
+  // definition is tried only if a store does not open at its place.
+  bool over_others = false;
   // Opens the store at such a URL, by `until`. Nothing: Store::open(), without creating it.
   std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)> open{};
+  // Called within Sequence::open() for each store that is left out and will not answer by itself,
+  // because a password or a permission is missing, say. `url` has no password. Must not throw.
+  std::function<void(std::string_view url, const Error& why)> left_out{};
 };
 
 struct Raised {

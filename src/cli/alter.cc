@@ -107,7 +107,8 @@ Examples:
   $ idmint alter small --max 20
 )",
     {},
-    kMeantByAlter};
+    kMeantByAlter,
+    "--max"};
 
 const Command kRetire = {
     "retire", "End a sequence or a pool for ever", add_retire, run_retire,

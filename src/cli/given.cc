@@ -1,5 +1,6 @@
 #include "cli/given.h"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -17,7 +18,8 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
   const auto* const integer = std::get_if<std::int64_t>(&last);
   const auto* const snowflake = std::get_if<Snowflake>(&last);
   if (is_format(source) || (integer == nullptr && snowflake == nullptr)) return;
-  const Result<std::shared_ptr<Store>> store = mint.store();
+  // One that is not open by now did not answer: the values came from another one (--over).
+  const Result<std::shared_ptr<Store>> store = mint.store(std::chrono::steady_clock::now());
   if (!store) return;
   note_seen({(*store)->id(), std::string((*store)->url())},
             {.source = std::string(source),

@@ -16,7 +16,8 @@
 namespace idmint::cli {
 
 // Notes the last value of a sequence or a pool for doctor. `used_in`: "DATABASE.COLLECTION:FIELD",
-// or empty. Formats are not noted, since they keep nothing in a store.
+// or empty. Formats are not noted, since they keep nothing in a store. Waits for no store: nothing
+// is noted if that of the mint is not open.
 void note_given(Mint& mint, std::string_view source, const Id& last,
                 std::string_view used_in = {}) noexcept;
 // The last values of the store that commands of this host noted. If the store is in doubt, those of

@@ -68,8 +68,9 @@ std::string with_stores(const SequenceStatus& status) {
          std::to_string(status.skew());
 }
 
-// Leaves out what is damaged, and says so in a comment. The error is that of the last one, so that
-// no partial list looks complete; those of the others are reported.
+// Leaves out what is damaged, and what is over several stores, and says so in comments. The error
+// is that of the last one, so that no partial list looks complete; those of the others are
+// reported.
 Result<void> print_toml(Output& out, std::span<const SequenceStatus> all) {
   std::vector<Definition> definitions;
   struct Damaged {
@@ -87,6 +88,15 @@ Result<void> print_toml(Output& out, std::span<const SequenceStatus> all) {
   }
   const std::string text = to_toml(definitions);
   out.write(text);
+  for (const Definition& definition : definitions) {
+    const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+    if (sequence != nullptr && sequence->is_spread() && !sequence->retired)
+      report_notice(sequence->name +
+                        " is over several stores, and left out of the file: make it with idmint "
+                        "create " +
+                        sequence->name + " --over URL --over URL",
+                    false);
+  }
   if (damaged.empty()) return {};
   out.write((text.empty() ? "" : "\n") + std::string("# Damaged, so left out here:\n"));
   Result<void> result;
@@ -202,6 +212,7 @@ the values that nobody has taken; of a pool, the worker ids that nobody owns.
 The ends and the guarantee are in idmint peek. What --toml prints makes, applied
 to another store, sequences that mint the same values again. What is damaged is
 left out of it and named in a comment, and the exit status is that of its error.
+So is what is over several stores, without an error.
 
 Examples:
   $ idmint list

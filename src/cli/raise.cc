@@ -208,6 +208,9 @@ Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bo
   const std::string trust_folder = data ? data->string() : "";
   Result<std::unique_ptr<Store>> from = Store::open(
       url, {.create = false, .access = Access::kReadOnly, .trust_folder = trust_folder});
+  if (!from && from.error().code == Code::kNotFound)
+    return fail(Code::kNotFound, "--past-from " + redacted(url) +
+                                     ": there is no store to compare with; look at the URL");
   if (!from || yes) return from;
   const auto refuse = [&](Code code, const std::string& why) {
     return std::unexpected(Error{code, "--past-from " + std::string((*from)->url()) + ": " + why +

@@ -38,15 +38,16 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-Result<void> settle_also(const CLI::App& command) {
-  const CLI::Option* const given = command.get_option_no_throw("--also");
-  store_option.follows = given != nullptr;
+// Where the option is not given, the list in its variable.
+Result<void> settle_list(const CLI::App& command, const char* option, const char* variable,
+                         std::vector<std::string>& urls) {
+  const CLI::Option* const given = command.get_option_no_throw(option);
   if (given == nullptr || !given->empty()) return {};
-  const char* const value = std::getenv("IDMINT_ALSO");
+  const char* const value = std::getenv(variable);
   for (const std::string& each : words_of(value != nullptr ? value : "")) {
-    Result<std::string> url = url_given("IDMINT_ALSO", each);
+    Result<std::string> url = url_given(variable, each);
     if (!url) return std::unexpected(std::move(url.error()));
-    store_option.also.push_back(*std::move(url));
+    urls.push_back(*std::move(url));
   }
   return {};
 }
@@ -126,7 +127,9 @@ Result<void> settle_store(CLI::App& command) {
     if (option == given || option->get_type_name() != "URL") continue;
     if (Result<void> read = read_url(*option); !read) return read;
   }
-  if (Result<void> settled = settle_also(command); !settled) return settled;
+  follows = command.get_option_no_throw("--also") != nullptr;
+  if (Result<void> read = settle_list(command, "--also", "IDMINT_ALSO", also); !read) return read;
+  if (Result<void> read = settle_list(command, "--over", "IDMINT_OVER", over); !read) return read;
   Result<std::string> whole = url_given(from_environment ? "IDMINT_STORE" : "--store", url);
   if (!whole) return std::unexpected(std::move(whole.error()));
   url = *std::move(whole);

@@ -25,8 +25,9 @@ void add_also(CLI::App& command);
 // Whether --store is on the command line.
 [[nodiscard]] bool has_store_option() noexcept;
 
-// Reads --store, or else IDMINT_STORE, --also, or else IDMINT_ALSO, and every other option that
-// takes a URL. Called once, after parsing; does nothing for a command without --store.
+// Reads --store, --also and --over, or else IDMINT_STORE, IDMINT_ALSO and IDMINT_OVER, and every
+// other option that takes a URL. Called once, after parsing; does nothing for a command without
+// --store.
 [[nodiscard]] Result<void> settle_store(CLI::App& command);
 
 // As given; empty: the default.

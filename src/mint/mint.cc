@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "base/bounded_mutex.h"
@@ -47,6 +48,8 @@ struct Mint::State {
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
   // Those besides `store`: of sequences over several, and of sequences that were moved.
   OtherStores others;
+  std::mutex noted_mutex;
+  std::set<std::string> noted;  // the places of stores that were left out; guarded by noted_mutex
 
   [[nodiscard]] MadeWith made_with() const { return {options, clock, entropy}; }
 
@@ -109,29 +112,58 @@ struct Mint::State {
   // For a sequence that may outlive the mint.
   [[nodiscard]] static SpreadOptions spread(const std::shared_ptr<State>& state) {
     return {.over = state->options.over,
+            .over_others = true,
             .open = [state](const std::string& where, SteadyTime until) {
               return state->others.at(where, until);
             }};
   }
 
+  // A notice, once for each store, that values of the sequence come from its other stores until
+  // somebody mends this one.
+  void note_left_out(std::string_view name, std::string_view its_url, const Error& why) {
+    if (!options.notice || may_come_back(why.code)) return;
+    {
+      const std::lock_guard lock(noted_mutex);
+      if (!noted.insert(place_of(its_url)).second) return;
+    }
+    options.notice("sequence " + std::string(name) + " leaves out its store " + redacted(its_url) +
+                   " (" + why.message +
+                   "): mend that, or give the whole URL of the store for a sequence over several");
+  }
+
+  // As spread(), within source(): stores that are left out are noted.
+  [[nodiscard]] static SpreadOptions spread_noted(const std::shared_ptr<State>& state,
+                                                  std::string_view name) {
+    SpreadOptions noted = spread(state);
+    noted.left_out = [state, name = std::string(name)](std::string_view its_url, const Error& why) {
+      state->note_left_out(name, its_url, why);
+    };
+    return noted;
+  }
+
   // The sequence at its place. The executor and the deadline are those of the options.
   [[nodiscard]] static Result<PlacedSequence> open_placed(const std::shared_ptr<State>& state,
-                                                          PlacedDefinition at, SteadyTime until) {
+                                                          PlacedDefinition at, SteadyTime until,
+                                                          SpreadOptions spread) {
     const SequenceOptions sequence_options{
-        .until = until, .executor = state->options.executor, .spread = spread(state)};
+        .until = until, .executor = state->options.executor, .spread = std::move(spread)};
     Result<std::unique_ptr<Sequence>> sequence = open_defined(
         *at.store, std::move(at.found), sequence_options, state->clock, state->entropy);
     if (!sequence) return std::unexpected(std::move(sequence.error()));
     return PlacedSequence{.store = std::move(at.store), .sequence = *std::move(sequence)};
   }
 
-  // The store that has the sequence over several, if the usual one does not answer.
+  // The store that has the sequence over several, if the usual one does not answer. Each of them,
+  // and opening the sequence afterwards, has an equal share of the time that is left.
   [[nodiscard]] Result<std::shared_ptr<Store>> open_another(std::string_view name, Error unanswered,
                                                             SteadyTime until) {
+    std::size_t shares = options.over.size() + 1;
     for (const std::string& each : options.over) {
-      const Result<std::shared_ptr<Store>> opened = others.at(each, until);
+      const SteadyTime by = share_of(until, shares--);
+      const Result<std::shared_ptr<Store>> opened = others.at(each, by);
+      if (!opened) note_left_out(name, each, opened.error());
       if (!opened || (*opened)->catalog() == nullptr) continue;
-      const Result<Definition> found = (*opened)->catalog()->find(name, until);
+      const Result<Definition> found = (*opened)->catalog()->find(name, by);
       const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
       if (sequence != nullptr && sequence->is_spread()) return opened;
     }
@@ -147,14 +179,15 @@ struct Mint::State {
       -> decltype(act(std::declval<Store&>()));
 
   // kNotFound for a name that is no format, sequence or pool. `minting`: formats are suggested too.
-  Error unknown(std::string_view name, bool minting) {
+  // Names of the store are suggested if it lists them by `until`.
+  Error unknown(std::string_view name, bool minting, SteadyTime until) {
     std::vector<std::string> known;
     if (minting) {
       for (const Declaration& format : format_declarations()) known.push_back(format.name);
     }
-    const Result<std::shared_ptr<Store>> opened = open(false);
+    const Result<std::shared_ptr<Store>> opened = open(false, {}, until);
     if (opened && (*opened)->catalog() != nullptr) {
-      if (const auto definitions = (*opened)->catalog()->list()) {
+      if (const auto definitions = (*opened)->catalog()->list(until)) {
         for (const CatalogEntry& entry : *definitions) known.push_back(entry.name);
       }
     }
@@ -217,20 +250,24 @@ std::vector<Declaration> Mint::formats() { return format_declarations(); }
 
 Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const FormatOptions& options) {
   if (is_format(name)) return open_format(name, options, state_->made_with());
-  if (!validate(SequenceDefinition{.name = std::string(name)})) {
-    return std::unexpected(state_->unknown(name, true));
-  }
   const StoreOptions& of_store = state_->options.store_options;
   const SteadyTime until =
       std::min(of_store.until, std::chrono::steady_clock::now() + of_store.deadline);
+  if (!validate(SequenceDefinition{.name = std::string(name)})) {
+    return std::unexpected(state_->unknown(name, true, until));
+  }
   const bool is_over = !state_->options.over.empty();
   Result<std::shared_ptr<Store>> store =
       state_->open(false, name, is_over ? share_of(until, 2) : until);
   if (!store && is_over && !must_be_mended(store.error().code) &&
-      store.error().code != Code::kNotFound)
+      store.error().code != Code::kNotFound) {
+    const Error why = store.error();
     store = state_->open_another(name, std::move(store.error()), until);
+    if (store) state_->note_left_out(name, state_->options.store, why);
+  }
   if (!store) {
-    if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
+    if (store.error().code == Code::kNotFound)
+      return std::unexpected(state_->unknown(name, true, until));
     return std::unexpected(std::move(store.error()));
   }
   PlacedDefinition at{.store = *store, .found = find_definition(**store, name, until)};
@@ -243,9 +280,11 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   const auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
   if (pool != nullptr && !pool->retired)
     return make_pool_source(*std::move(store), *pool, options.window, state_->made_with());
-  Result<PlacedSequence> opened = State::open_placed(state_, std::move(at), until);
+  Result<PlacedSequence> opened =
+      State::open_placed(state_, std::move(at), until, State::spread_noted(state_, name));
   if (!opened) {
-    if (opened.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
+    if (opened.error().code == Code::kNotFound)
+      return std::unexpected(state_->unknown(name, true, until));
     return std::unexpected(std::move(opened.error()));
   }
   Reopen reopen;
@@ -253,7 +292,8 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
     reopen = [state = state_, first = *std::move(store),
               name = std::string(name)](SteadyTime by) -> Result<PlacedSequence> {
       PlacedDefinition now{.store = first, .found = find_definition(*first, name, by)};
-      return State::open_placed(state, state->others.follow(std::move(now), by), by);
+      return State::open_placed(state, state->others.follow(std::move(now), by), by,
+                                State::spread(state));
     };
   return make_sequence_source(*std::move(opened), std::move(reopen), of_store.deadline,
                               state_->clock);
@@ -308,14 +348,15 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
   }
   const Result<std::shared_ptr<Store>> opened = open(false, name, until);
   if (!opened) {
-    if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
+    if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name, false, until));
     return std::unexpected(opened.error());
   }
   std::shared_ptr<Store> its = *opened;
   if (others.can_follow())
     its = others.follow({its, find_definition(*its, name, until)}, until).store;
   auto done = act(*its);
-  if (!done && done.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
+  if (!done && done.error().code == Code::kNotFound)
+    return std::unexpected(unknown(name, false, until));
   return done;
 }
 
@@ -390,7 +431,9 @@ Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {
                              [&](Store& store) { return idmint::has_given(store, name, value); });
 }
 
-Result<std::shared_ptr<Store>> Mint::store() { return state_->open(false); }
+Result<std::shared_ptr<Store>> Mint::store(SteadyTime until) {
+  return state_->open(false, {}, until);
+}
 
 Result<std::string> Mint::store_url() const {
   Result<std::string> url = state_->url();

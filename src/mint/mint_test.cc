@@ -85,6 +85,18 @@ FormatOptions needed(std::string_view format) {
   return options;
 }
 
+TEST_F(MintTest, AStoreThatIsNotOpenIsWaitedForUntilThen) {
+  MintOptions in_file = options();
+  in_file.store = "sqlite:" + (folder_ / "ids.db").string();
+  Mint mint(in_file, clock_, entropy_);
+  ASSERT_TRUE(mint.create(SequenceDefinition{.name = "orders"}));
+  EXPECT_TRUE(mint.store(SteadyTime::min()));
+  Mint other(in_file, clock_, entropy_);
+  EXPECT_EQ(code_of(other.store(SteadyTime::min())), Code::kUnavailable);
+  EXPECT_TRUE(other.store());
+  EXPECT_TRUE(other.store(SteadyTime::min()));
+}
+
 TEST_F(MintTest, MayBeGivenAStoreThatIsOpen) {
   Result<std::unique_ptr<Store>> opened = Store::open("memory:");
   ASSERT_TRUE(opened) << opened.error().message;

@@ -385,6 +385,9 @@ void Combiner::serve(std::span<Request> group, SteadyTime until, std::uint64_t& 
   if (sum < refused || (ones && refused > 1)) {
     const Result<std::span<Range>> values =
         rounds_.advance(static_cast<std::int64_t>(sum), ones ? Take::kTail : Take::kAll, until);
+    // More than one statement of the store takes at once, and each caller alone may want less.
+    if (!values && values.error().code == Code::kInvalidArgument && group.size() > 1)
+      return serve_halves(group, until, refused);
     if (!values && values.error().code != Code::kOutOfRange) {
       fail(group, values.error());
       return;
@@ -401,6 +404,10 @@ void Combiner::serve(std::span<Request> group, SteadyTime until, std::uint64_t& 
     fail(group, rounds_.refusal(refused));
     return;
   }
+  serve_halves(group, until, refused);
+}
+
+void Combiner::serve_halves(std::span<Request> group, SteadyTime until, std::uint64_t& refused) {
   serve(group.first(group.size() / 2), until, refused);
   serve(group.subspan(group.size() / 2), until, refused);
 }

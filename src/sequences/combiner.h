@@ -43,7 +43,8 @@ namespace idmint {
 // caller with the most time left leads. An asynchronous request that has waited three quarters of
 // its time fails with kUnavailable, because it would cut the round short.
 //
-// The Rounds supply the values and verify the store.
+// The Rounds supply the values and verify the store. If they refuse the sum of a round as too large
+// for one step (kInvalidArgument), the round is halved, so that no caller fails for the others.
 //
 // Nothing is lost at the end of the sequence. The sum is requested as a whole. If too few values
 // are left, the round is halved repeatedly, until each caller has its values or is known not to
@@ -137,6 +138,7 @@ class Combiner {
   [[nodiscard]] std::span<Request> in_time();
   [[nodiscard]] static SteadyTime end_of_round(std::span<const Request> group, SteadyTime leaders);
   void serve(std::span<Request> group, SteadyTime until, std::uint64_t& refused);
+  void serve_halves(std::span<Request> group, SteadyTime until, std::uint64_t& refused);
   [[nodiscard]] std::span<Request> hand_out(std::span<Request> group, std::span<Range> values);
   void answer_some(Request& request, std::int64_t count, std::span<Range> values);
   void fail(std::span<Request> group, const Error& error);

@@ -123,6 +123,44 @@ TEST(Combiner, OneCallIsOneAdvanceOfExactlyItsCount) {
   EXPECT_THAT(f.store.advances(), ElementsAre(Advance{1, Take::kAll}, Advance{5, Take::kAll}));
 }
 
+// As a store whose statements take so many values at most.
+class RoundsOfAtMost final : public Rounds {
+ public:
+  explicit RoundsOfAtMost(std::int64_t most) : most_(most) {}
+
+  Result<std::span<Range>> advance(std::int64_t count, Take take, SteadyTime) override {
+    if (take == Take::kAll && count > most_)
+      return std::unexpected(Error{Code::kInvalidArgument, "too many at once"});
+    taken_ = run(next_, count);
+    next_ += count;
+    counts.push_back(count);
+    return std::span(&taken_, 1);
+  }
+  [[nodiscard]] Error refusal(std::uint64_t) const override { return {Code::kOutOfRange, ""}; }
+
+  std::vector<std::int64_t> counts;
+
+ private:
+  const std::int64_t most_;
+  std::int64_t next_ = 1;
+  Range taken_;
+};
+
+TEST(Combiner, NoCallerIsRefusedBecauseTheSumOfTheRoundIsTooLarge) {
+  RoundsOfAtMost rounds(100);
+  ManualExecutor executor;
+  Combiner combiner(rounds, "orders", kMany, kDeadline, executor);
+  Answers answers;
+  for (const std::int64_t count : {60, 40, 30, 101, 70}) answers.submit(combiner, count);
+  executor.run_all();
+  EXPECT_EQ(answers.get(0), run(1, 60));
+  EXPECT_EQ(answers.get(1), run(61, 40));
+  EXPECT_EQ(answers.get(2), run(101, 30));
+  EXPECT_EQ(code_of(answers.get(3)), Code::kInvalidArgument);
+  EXPECT_EQ(answers.get(4), run(131, 70));
+  EXPECT_THAT(rounds.counts, ElementsAre(100, 30, 70));
+}
+
 TEST(Combiner, AllBlockingCallersThatWaitShareTheNextAdvance) {
   constexpr int kCallers = 16;
   CombinerFixture f;

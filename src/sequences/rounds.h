@@ -52,6 +52,7 @@ class Rounds {
   // the caller, in the order of the ranges, which are valid until the next call. Returns by
   // `until`. REQUIRES: count >= 1.
   // - kOutOfRange: fewer are left (kAll), or none (kTail); a smaller count may succeed.
+  // - kInvalidArgument: the store takes fewer in one step; a smaller count may succeed.
   // - Others concern all callers in the round. kDataLoss is permanent.
   [[nodiscard]] virtual Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                          SteadyTime until) = 0;

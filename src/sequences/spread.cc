@@ -44,6 +44,10 @@ bool must_be_mended(Code code) noexcept {
          code == Code::kInvalidArgument || code == Code::kInternal;
 }
 
+bool may_come_back(Code code) noexcept {
+  return code == Code::kUnavailable || code == Code::kResourceExhausted || outcome_unknown(code);
+}
+
 SteadyTime share_of(SteadyTime until, std::size_t parts) {
   const SteadyTime now = std::chrono::steady_clock::now();
   return now + std::max(until - now, SteadyTime::duration{}) /
@@ -83,6 +87,7 @@ Error SpreadStores::other_store(std::size_t k, const Store& store) const {
 Result<void> SpreadStores::identify(SteadyTime until) {
   if (store_.id() != definition_.over[own_].id) return std::unexpected(other_store(own_, store_));
   slots_[own_].member = std::make_unique<Member>(&store_, definition_);
+  if (options_.over_others) return {};
   for (const std::string& url : elsewhere_) {
     Result<std::shared_ptr<Store>> opened = open(url, until);
     if (!opened) return std::unexpected(std::move(opened.error()));
@@ -108,19 +113,35 @@ Result<std::shared_ptr<Store>> SpreadStores::open(const std::string& url, Steady
   return std::shared_ptr<Store>(*std::move(opened));
 }
 
+// At its place, or else at one of the URLs that name no place of the definition. The error is that
+// of its place.
+Result<std::shared_ptr<Store>> SpreadStores::open_stripe(std::size_t k, SteadyTime until) const {
+  const std::span<const std::string> others =
+      options_.over_others ? std::span(elsewhere_) : std::span<const std::string>();
+  std::size_t shares = others.size() + 1;
+  Result<std::shared_ptr<Store>> opened = open(slots_[k].url, share_of(until, shares--));
+  if (opened && (*opened)->id() != definition_.over[k].id)
+    opened = std::unexpected(other_store(k, **opened));
+  if (!opened && opened.error().code == Code::kNotFound)
+    opened =
+        fail(Code::kFailedPrecondition,
+             "sequence " + definition_.name + ": the store of its stripe " + std::to_string(k) +
+                 " is not at " + url(k) + " (" + opened.error().message + "); say where it is now",
+             kOtherStores);
+  for (const std::string& url : others) {
+    if (opened) break;
+    Result<std::shared_ptr<Store>> other = open(url, share_of(until, shares--));
+    if (other && (*other)->id() == definition_.over[k].id) opened = std::move(other);
+  }
+  return opened;
+}
+
 Result<const SpreadStores::Member*> SpreadStores::at(std::size_t k, SteadyTime until) {
   Slot& slot = slots_[k];
   if (slot.member != nullptr) return slot.member.get();
   if (slot.opened == nullptr) {
-    Result<std::shared_ptr<Store>> opened = open(slot.url, until);
-    if (!opened && opened.error().code == Code::kNotFound)
-      return fail(Code::kFailedPrecondition,
-                  "sequence " + definition_.name + ": the store of its stripe " +
-                      std::to_string(k) + " is not at " + url(k) + " (" + opened.error().message +
-                      "); say where it is now",
-                  kOtherStores);
+    Result<std::shared_ptr<Store>> opened = open_stripe(k, until);
     if (!opened) return std::unexpected(std::move(opened.error()));
-    if ((*opened)->id() != definition_.over[k].id) return std::unexpected(other_store(k, **opened));
     slot.opened = *std::move(opened);
   }
   if (Result<void> verified = verify(k, *slot.opened, until); !verified)

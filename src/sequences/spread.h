@@ -34,7 +34,8 @@ class SpreadStores final {
   SpreadStores& operator=(const SpreadStores&) = delete;
 
   // Checks that `own` is the store that its definition names, and finds out which stripes the URLs
-  // of the options have that name no known place. Call it first, once.
+  // of the options have that name no known place (not with SpreadOptions::over_others). Call it
+  // first, once.
   // - kFailedPrecondition: `own` is another store, or such a URL is that of none of the stores.
   // - Errors of opening such a URL.
   [[nodiscard]] Result<void> identify(SteadyTime until);
@@ -58,6 +59,7 @@ class SpreadStores final {
   };
 
   [[nodiscard]] Result<std::shared_ptr<Store>> open(const std::string& url, SteadyTime until) const;
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_stripe(std::size_t k, SteadyTime until) const;
   [[nodiscard]] Result<void> verify(std::size_t k, Store& store, SteadyTime until);
   [[nodiscard]] Error other_store(std::size_t k, const Store& store) const;
 
@@ -72,6 +74,9 @@ class SpreadStores final {
 // Whether the error is about a wrong configuration or a damaged store, and not about one that does
 // not answer: to go on without the store would hide it.
 [[nodiscard]] bool must_be_mended(Code code) noexcept;
+
+// Whether a store that fails so may answer a later call although nobody mends anything.
+[[nodiscard]] bool may_come_back(Code code) noexcept;
 
 // The time of each of `parts` attempts that may follow one after the other.
 [[nodiscard]] SteadyTime share_of(SteadyTime until, std::size_t parts);

@@ -315,6 +315,8 @@ Opened open_spread(Store& store, SequenceDefinition definition, const SequenceOp
         member ? counters_now(**member, share) : std::unexpected(member.error());
     if (!counters && must_be_mended(counters.error().code))
       return std::unexpected(counters.error());
+    if (!counters && !may_come_back(counters.error().code) && options.spread.left_out)
+      options.spread.left_out(stores->url(k), counters.error());
     found.push_back({.bounds = counters ? counters->front().bounds : counter_of(its, 0).bounds,
                      .next = counters ? Result<std::int64_t>(counters->front().next)
                                       : std::unexpected(counters.error())});

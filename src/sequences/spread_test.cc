@@ -394,6 +394,23 @@ TEST(Spread, OpensWhileAStoreIsDownAndTakesItInLater) {
   EXPECT_THAT(fixture.take(*sequence, 3), ElementsAre(3, 6, 8));
 }
 
+TEST(Spread, AStoreThatAPersonMustMendIsReportedWhenItIsLeftOut) {
+  SpreadFixture fixture(3);
+  fixture.stores.shut(1, {Code::kUnauthenticated, "no password"});
+  fixture.stores.shut(2);
+  SpreadOptions spread = fixture.stores.spread();
+  std::vector<std::string> reports;
+  spread.left_out = [&](std::string_view url, const Error& error) {
+    reports.push_back(std::string(url) + ": " + error.message);
+  };
+  const auto sequence = Sequence::open(fixture.stores[0], "tickets",
+                                       {.executor = &fixture.executor, .spread = spread},
+                                       fixture.clock, fixture.entropy);
+  ASSERT_TRUE(sequence) << why(sequence);
+  EXPECT_THAT(reports, ElementsAre("gated:1: no password")) << "the other one may come back";
+  EXPECT_EQ((*sequence)->next(), 1);
+}
+
 TEST(Spread, AWrongStoreIsRefusedAndTheDifferenceNamed) {
   {
     SpreadFixture fixture(2);
@@ -455,6 +472,30 @@ TEST(Spread, AUrlThatIsGivenTakesThePlaceOfTheOneInTheDefinition) {
   EXPECT_EQ(opened, std::vector<std::string>{"gated:moved"});
   SpreadFixture other(2);
   EXPECT_EQ(code_of(with({"gated:nowhere"})), Code::kNotFound);
+}
+
+TEST(Spread, UrlsOfStoresOfOtherSequencesAreTriedOnlyIfAStoreIsNotAtItsPlace) {
+  SpreadFixture fixture(3);
+  SpreadOptions spread = fixture.stores.spread();
+  std::vector<std::string> opened;
+  spread.open = [&, open = spread.open](const std::string& url, SteadyTime until) {
+    opened.push_back(url);
+    return open(url == "gated:moved" ? "gated:2" : url == "gated:2" ? "gated:gone" : url, until);
+  };
+  spread.over = {"gated:other", "gated:moved"};
+  spread.over_others = true;
+  const auto sequence = Sequence::open(fixture.stores[0], "tickets",
+                                       {.executor = &fixture.executor, .spread = spread},
+                                       fixture.clock, fixture.entropy);
+  ASSERT_TRUE(sequence) << why(sequence);
+  EXPECT_THAT(opened, ElementsAre("gated:1", "gated:2", "gated:other", "gated:moved"));
+  EXPECT_THAT(fixture.take(**sequence, 3), ElementsAre(1, 2, 3));
+  spread.over = {"gated:other"};
+  const auto missing = Sequence::open(fixture.stores[0], "tickets",
+                                      {.executor = &fixture.executor, .spread = spread},
+                                      fixture.clock, fixture.entropy);
+  EXPECT_EQ(code_of(missing), Code::kFailedPrecondition);
+  EXPECT_THAT(why(missing), HasSubstr("is not at gated:2"));
 }
 
 // ---- acts on all stores

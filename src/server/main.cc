@@ -67,6 +67,7 @@ struct CommandLine {
   bool check = false;
   std::vector<std::string> stores{};
   std::vector<std::string> also{};
+  std::vector<std::string> over{};
   std::vector<std::string> redis{};
   std::vector<std::string> http{};
 };
@@ -106,6 +107,7 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
     }
   }
   if (!line.also.empty()) settings.also = {.urls = line.also, .origin = "--also"};
+  if (!line.over.empty()) settings.over = {.urls = line.over, .origin = "--over"};
   if (!line.redis.empty() || !line.http.empty()) {
     settings.redis = line.redis;
     settings.http = line.http;
@@ -118,6 +120,15 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
                       "tls.client_ca has no effect without tls.certificate and tls.key: set them"});
   if (!faults.empty()) return std::unexpected(std::move(faults));
   return settings;
+}
+
+// The error with its advice as a command. It names the store as `given`, where that is a place of
+// the URL; a URL that cannot be printed whole is left to the reader.
+Error with_command(Error error, const std::string& given, const std::string& url) {
+  const bool is_place = given.starts_with("env:") || given.starts_with("file:");
+  const std::string store = is_place ? given : has_secret(url) ? "URL" : url;
+  if (error.advice.subject == redacted(url)) error.advice.subject.clear();
+  return worded(std::move(error), store);
 }
 
 // What no store can be is told at the start. One that does not answer yet, or is made later, is
@@ -136,7 +147,7 @@ Result<ServedStore> served(const StoreSetting& given, bool check) {
   const Result<std::unique_ptr<Store>> there = Store::open(store.mint.store, options);
   if (there) return store;
   const Code code = there.error().code;
-  const Error error = worded(there.error(), redacted(store.mint.store));
+  const Error error = with_command(there.error(), given.url, store.mint.store);
   const auto refused = [&] {
     return std::unexpected(Error{code, given.origin + ": " + error.message});
   };
@@ -147,6 +158,19 @@ Result<ServedStore> served(const StoreSetting& given, bool check) {
   report_notice((store.name.empty() ? "" : store.name + ": ") + std::string(so) + error.message,
                 false);
   return store;
+}
+
+// With what env:NAME and file:PATH stand for. kInvalidArgument: one is not the URL of a store.
+Result<std::vector<std::string>> urls_of(const StoresSetting& setting) {
+  std::vector<std::string> urls;
+  for (const std::string& given : setting.urls) {
+    Result<std::string> url = url_given(setting.origin, given);
+    if (!url) return std::unexpected(std::move(url.error()));
+    if (store_kind(*url) == nullptr)
+      return refuse(setting.origin + ": " + redacted(*url) + " is not the URL of a store");
+    urls.push_back(*std::move(url));
+  }
+  return urls;
 }
 
 // Sockets that came with the process stand beside the addresses of the settings, and replace the
@@ -166,12 +190,18 @@ Result<ServerOptions> options_of(const Settings& settings, const std::vector<Lis
     if (!store) return std::unexpected(std::move(store.error()));
     options.stores.push_back(*std::move(store));
   }
-  for (const std::string& given : settings.also.urls) {
-    const Result<std::string> url = url_given(settings.also.origin, given);
-    if (!url) return std::unexpected(url.error());
-    if (store_kind(*url) == nullptr)
-      return refuse(settings.also.origin + ": " + redacted(*url) + " is not the URL of a store");
-    for (ServedStore& store : options.stores) store.mint.also.push_back(*url);
+  const Result<std::vector<std::string>> also = urls_of(settings.also);
+  if (!also) return std::unexpected(also.error());
+  const Result<std::vector<std::string>> over = urls_of(settings.over);
+  if (!over) return std::unexpected(over.error());
+  for (ServedStore& store : options.stores) {
+    store.mint.also = *also;
+    store.mint.over = *over;
+    // In threads of the executor, beside the log.
+    store.mint.notice = [name = store.name](std::string_view text) {
+      if (takes_messages())
+        report_notice((name.empty() ? "" : name + ": ") + std::string(text), false);
+    };
   }
   for (const std::string& at : settings.redis) options.listen.push_back({Protocol::kRedis, at});
   for (const std::string& at : settings.http) options.listen.push_back({Protocol::kHttp, at});
@@ -206,6 +236,7 @@ std::string keys_to_restart_for(const Settings& now, const Settings& then) {
       Key{"store", now.store != then.store},
       Key{"[stores]", now.stores != then.stores},
       Key{"also", now.also != then.also},
+      Key{"over", now.over != then.over},
       Key{"redis", now.redis != then.redis},
       Key{"http", now.http != then.http},
       Key{"max_connections", now.max_connections != then.max_connections},
@@ -355,6 +386,11 @@ int run(std::span<const char* const> words) {
   app.add_option("--also", line.also,
                  "A store where sequences of the others go on that were moved there (idmint move); "
                  "or IDMINT_ALSO; again for more")
+      ->type_name("URL")
+      ->allow_extra_args(false);
+  app.add_option("--over", line.over,
+                 "A store of a sequence over several, where its definition lacks the password or "
+                 "the place; or IDMINT_OVER; again for more")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--redis", line.redis,

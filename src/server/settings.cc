@@ -25,9 +25,10 @@ struct Key {
   Into into;
 };
 
-std::array<Key, 11> keys_of(Settings& s) {
+std::array<Key, 12> keys_of(Settings& s) {
   return {Key{"store", &s.store.url},
           Key{"also", &s.also.urls},
+          Key{"over", &s.over.urls},
           Key{"redis", &s.redis},
           Key{"http", &s.http},
           Key{"max_connections", &s.max_connections},
@@ -39,6 +40,13 @@ std::array<Key, 11> keys_of(Settings& s) {
           Key{"log.format", &s.log.format}};
 }
 
+// Where the value of the key was given is kept for messages. Null: it is not.
+std::string* origin_of(std::string_view key, Settings& settings) {
+  if (key == "store") return &settings.store.origin;
+  if (key == "also") return &settings.also.origin;
+  return key == "over" ? &settings.over.origin : nullptr;
+}
+
 // The variables that override the file, with the keys that they stand for.
 struct Variable {
   const char* name;
@@ -48,6 +56,7 @@ struct Variable {
 constexpr std::array kVariables{
     Variable{"IDMINT_STORE", "store"},
     Variable{"IDMINT_ALSO", "also", ' '},
+    Variable{"IDMINT_OVER", "over", ' '},
     Variable{"IDMINTD_REDIS", "redis"},
     Variable{"IDMINTD_HTTP", "http"},
     Variable{"IDMINTD_MAX_CONNECTIONS", "max_connections"},
@@ -182,8 +191,8 @@ class Reader {
       done = set(*found, *std::move(texts));
     }
     if (!done) fault(node.source(), std::move(done.error().message));
-    if (name == "store") settings_.store.origin = in_file(key.source(), name);
-    if (name == "also") settings_.also.origin = in_file(key.source(), name);
+    if (std::string* const origin = origin_of(name, settings_); origin != nullptr)
+      *origin = in_file(key.source(), name);
   }
 
   void read_store(const toml::key& name, const toml::node& node) {
@@ -276,7 +285,7 @@ class Reader {
 
   const std::string path_;
   Settings& settings_;
-  const std::array<Key, 11> keys_;
+  const std::array<Key, 12> keys_;
   std::vector<Fault> faults_;
 };
 
@@ -322,8 +331,8 @@ std::vector<Error> read_environment(const std::function<const char*(const char* 
     } else {
       done = set(*found, text);
     }
-    if (variable.key == "store") settings.store.origin = variable.name;
-    if (variable.key == "also") settings.also.origin = variable.name;
+    if (std::string* const origin = origin_of(variable.key, settings); origin != nullptr)
+      *origin = variable.name;
     if (!done)
       faults.push_back({Code::kInvalidArgument,
                         std::string(variable.name) + ": " + std::move(done.error().message)});

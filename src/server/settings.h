@@ -2,6 +2,7 @@
 //
 //   store = "sqlite:/var/lib/idmint/ids.db"         # or env:NAME, file:PATH
 //   also = ["postgresql://db/ids"]                  # where sequences go on that are moved
+//   over = ["mongodb://u:p@eu/ids"]                 # stores of sequences over several
 //   redis = ["127.0.0.1:7379", "tls:0.0.0.0:7389"]  # or unix:PATH
 //   http = ["127.0.0.1:7380"]
 //   max_connections = 20000
@@ -53,18 +54,21 @@ struct StoreSetting {
   }
 };
 
-// The stores to which sequences of the others may be moved.
-struct AlsoSetting {
+// Stores that no source is named after.
+struct StoresSetting {
   std::vector<std::string> urls{};  // as given
   std::string origin{};             // as in StoreSetting
 
-  friend bool operator==(const AlsoSetting& a, const AlsoSetting& b) { return a.urls == b.urls; }
+  friend bool operator==(const StoresSetting& a, const StoresSetting& b) {
+    return a.urls == b.urls;
+  }
 };
 
 struct Settings {
   StoreSetting store{};
   std::vector<StoreSetting> stores{};  // further ones
-  AlsoSetting also{};
+  StoresSetting also{};                // to which sequences of the others may be moved
+  StoresSetting over{};                // of sequences over several, as MintOptions::over
   std::vector<std::string> redis{};
   std::vector<std::string> http{};
   std::optional<std::int64_t> max_connections{};
@@ -82,7 +86,8 @@ inline constexpr std::size_t kLongestSettings = std::size_t{1} << 20;
                                            Settings& settings);
 
 // Applies the variables that override the file. `value_of` returns null for an unset one. Commas
-// separate the elements of lists, and blanks those of IDMINT_ALSO, as a URL may have commas.
+// separate the elements of lists, and blanks those of IDMINT_ALSO and IDMINT_OVER, as a URL may
+// have commas.
 // Returns the errors likewise.
 [[nodiscard]] std::vector<Error> read_environment(
     const std::function<const char*(const char* name)>& value_of, Settings& settings);

@@ -34,6 +34,7 @@ TEST(SettingsToml, HasAllOfTheSettings) {
                         R"(
 store = "sqlite:/ids.db"
 also = ["sqlite:/new.db"]
+over = ["sqlite:/a.db", "env:B"]
 redis = ["127.0.0.1:1", "tls:0.0.0.0:2"]
 http = []
 max_connections = 5
@@ -61,8 +62,10 @@ largest_count = 3
   EXPECT_EQ(settings.store.origin, "t: line 2: store");
   EXPECT_THAT(settings.also.urls, ElementsAre("sqlite:/new.db"));
   EXPECT_EQ(settings.also.origin, "t: line 3: also");
+  EXPECT_THAT(settings.over.urls, ElementsAre("sqlite:/a.db", "env:B"));
+  EXPECT_EQ(settings.over.origin, "t: line 4: over");
   EXPECT_THAT(settings.stores, ElementsAre(StoreSetting{"eu", "mongodb://eu/ids"}));
-  EXPECT_EQ(settings.stores.front().origin, "t: line 9: stores.eu");
+  EXPECT_EQ(settings.stores.front().origin, "t: line 10: stores.eu");
   EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "tls:0.0.0.0:2"));
   EXPECT_THAT(settings.http, IsEmpty());
   EXPECT_EQ(settings.max_connections, 5);
@@ -215,6 +218,7 @@ TEST(SettingsEnvironment, OverridesTheFile) {
               IsEmpty());
   const std::map<std::string, std::string> set{{"IDMINTD_REDIS", "127.0.0.1:1,unix:/r"},
                                                {"IDMINT_ALSO", "mongodb://a,b/ids  sqlite:x"},
+                                               {"IDMINT_OVER", "mongodb://c,d/ids sqlite:y"},
                                                {"IDMINTD_MAX_CONNECTIONS", "6"},
                                                {"IDMINTD_LOG_LEVEL", "info"},
                                                {"IDMINT_STORE", ""}};
@@ -226,6 +230,8 @@ TEST(SettingsEnvironment, OverridesTheFile) {
   EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "unix:/r"));
   EXPECT_THAT(settings.also.urls, ElementsAre("mongodb://a,b/ids", "sqlite:x"));
   EXPECT_EQ(settings.also.origin, "IDMINT_ALSO");
+  EXPECT_THAT(settings.over.urls, ElementsAre("mongodb://c,d/ids", "sqlite:y"));
+  EXPECT_EQ(settings.over.origin, "IDMINT_OVER");
   EXPECT_EQ(settings.max_connections, 6);
   EXPECT_EQ(settings.log.level, LogSettings::Level::kInfo);
   EXPECT_EQ(settings.store.url, "x") << "an empty variable is none";

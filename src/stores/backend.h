@@ -136,7 +136,13 @@ constexpr std::int64_t kEpoch = std::int64_t{1} << 32;
 // The error of a release: the row has another owner, or none.
 [[nodiscard]] Error refused_lease(std::string_view pool, const Lease& lease,
                                   const LeaseState& there);
-// For errors after a successful write.
+// What an error says that promises that nothing was applied (was_not_applied()).
+inline constexpr std::string_view kNothingChanged = "nothing was changed";
+// The error with `words` in their place, if it says so.
+[[nodiscard]] Error reworded(Error error, std::string_view words);
+// For errors after a successful write, such as that of the second part of a call. They do not
+// promise any more that nothing was applied: kUnavailable and kResourceExhausted become kUnknown,
+// and the message says that a part may have been done.
 [[nodiscard]] Error after_a_write(Error error);
 [[nodiscard]] Error read_only_handle(std::string_view what);
 // The handle was inherited through fork().

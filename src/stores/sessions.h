@@ -77,10 +77,10 @@ class Sessions {
       -> Result<typename std::invoke_result_t<const Attempt&, Session&>::value_type> {
     const SteadyTime begin = now();
     if (until <= begin)
-      return std::unexpected(Error{
-          Code::kUnavailable, "could not " + std::string(doing) + " " + url_ +
-                                  ": no time was left to ask; nothing was changed; ask again, for "
-                                  "longer"});
+      return std::unexpected(Error{Code::kUnavailable, "could not " + std::string(doing) + " " +
+                                                           url_ + ": no time was left to ask; " +
+                                                           std::string(kNothingChanged) +
+                                                           "; ask again, for longer"});
     for (int attempts = 0;; ++attempts) {
       Opened session = borrow(until);
       if (!session) return failed(doing, std::move(session.error()), begin, until);
@@ -177,7 +177,7 @@ class Sessions {
               std::to_string(std::chrono::ceil<std::chrono::milliseconds>(until - begin).count()) +
               " ms: ";
     error.message.insert(0, what);
-    if (was_not_applied(error.code)) error.message += "; nothing was changed";
+    if (was_not_applied(error.code)) error.message += "; " + std::string(kNothingChanged);
     return std::unexpected(std::move(error));
   }
 

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/errors.h"
+#include "base/outcome.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "idmint/store.h"
@@ -246,8 +248,18 @@ Error no_definition(std::string_view name, std::string_view url) {
   return {Code::kNotFound, "no definition of " + shown(name) + " in " + std::string(url)};
 }
 
+Error reworded(Error error, std::string_view words) {
+  if (const std::size_t at = error.message.rfind(kNothingChanged); at != std::string::npos)
+    error.message.replace(at, kNothingChanged.size(), words);
+  return error;
+}
+
 Error after_a_write(Error error) {
-  if (error.code == Code::kUnavailable) error.code = Code::kUnknown;
+  if (!was_not_applied(error.code)) return error;
+  constexpr std::string_view kPart = "a part of it may have been done";
+  if (error.code != Code::kPermissionDenied) error.code = Code::kUnknown;
+  error = reworded(std::move(error), kPart);
+  if (!error.message.contains(kPart)) error.message += "; " + std::string(kPart);
   return error;
 }
 

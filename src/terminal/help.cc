@@ -150,6 +150,12 @@ std::string fault_of(std::string message, const CLI::App& app, std::span<const c
     return "\"" + message.substr(several.size()) + "\" are words too many: " + app.get_name() +
            arguments_of(app);
   constexpr std::string_view required = " is required";
+  // The number that it wants, without the option.
+  const auto number = std::ranges::find_if(words, is_whole_number);
+  if (!of_number.empty() && number != words.end() &&
+      message == std::string(of_number).append(required))
+    return "\"" + std::string(*number) + "\" is one word too many: did you mean " +
+           std::string(of_number) + " " + *number + "?";
   if (message.ends_with(required) && !message.starts_with('-'))
     return message.substr(0, message.size() - required.size()) + " is missing: " + app.get_name() +
            arguments_of(app);

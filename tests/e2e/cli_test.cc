@@ -433,6 +433,8 @@ TEST_F(Cli, WrongUsage) {
        "\"2000\" is one word too many: did you mean --past 2000? See idmint raise --help\n"},
       {"next uuid7 10", "did you mean -n 10? See idmint next --help\n"},
       {"next uuid7 --number 10", "did you mean -n? See idmint next --help\n"},
+      {"alter orders 5000",
+       "\"5000\" is one word too many: did you mean --max 5000? See idmint alter --help\n"},
       {"alter orders --to 5", "did you mean --max? See idmint alter --help\n"},
       {"next uuid7 --format json", "did you mean --json? See idmint next --help\n"},
       {"list --format=json", "did you mean --json? See idmint list --help\n"},

@@ -44,6 +44,8 @@ TEST_F(DaemonCli, AStoreThatIsRefusedIsNamedWhereItStands) {
               StartsWith("idmintd: --store: the variable NOPE "));
   EXPECT_THAT(run("IDMINT_ALSO=frob:x idmintd --check --store memory:").err,
               StartsWith("idmintd: IDMINT_ALSO: frob:x is not the URL of a store"));
+  EXPECT_THAT(run("idmintd --check --store memory: --over sqlite:a.db --over env:NOPE").err,
+              StartsWith("idmintd: --over: the variable NOPE "));
 }
 
 TEST_F(DaemonCli, WrongUsage) {

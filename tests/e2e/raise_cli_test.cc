@@ -119,6 +119,11 @@ TEST_F(RaiseCli, EverythingPastWhatTheNewerFileHas) {
   const Ended itself = run("idmint raise --all --past-from sqlite:./old.db --store sqlite:old.db");
   EXPECT_EQ(itself.status, 2);
   EXPECT_THAT(itself.err, HasSubstr("is the store itself"));
+  const Ended missing = run("idmint raise --all --past-from sqlite:none.db --store sqlite:old.db");
+  EXPECT_EQ(missing.status, 3);
+  EXPECT_EQ(missing.err,
+            "idmint: --past-from sqlite:none.db: there is no store to compare with; look at the "
+            "URL\n");
 }
 
 // The data folder knows what this host was given, and the backup does not.

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
 #include <string>
 
 #include "tests/e2e/store_cli.h"
@@ -27,6 +29,23 @@ TEST_F(StoreCli, NothingIsLoadedForRedisAndLibsslOnlyWhenAUrlAsksForIt) {
             "1\n");
 }
 
+#ifdef IDMINTD_BINARY
+
+// A command with *** in the place of the password would not work.
+TEST_F(StoreCli, TheDaemonsHintHasAUrlThatCanBeTyped) {
+  const RedisServer server;
+  server.set("requirepass", "secret");
+  const std::string url = server.url(3, ":secret");
+  const Ended named = run("idmintd --check --store '" + url + "'");
+  EXPECT_EQ(named.status, 0) << named.err;
+  EXPECT_THAT(named.err, testing::AllOf(testing::HasSubstr("no sequences yet: "),
+                                        testing::EndsWith(": idmint create NAME --store URL\n")));
+  EXPECT_THAT(run("IDS='" + url + "' idmintd --check --store env:IDS").err,
+              testing::EndsWith(": idmint create NAME --store env:IDS\n"));
+}
+
+#endif
+
 TEST_F(StoreCli, AfterAFailOverNothingIsGivenUntilAllIsRaised) {
   RedisServer primary;
   RedisServer replica(RedisServer::ReplicaOf{primary});
@@ -40,6 +59,48 @@ TEST_F(StoreCli, AfterAFailOverNothingIsGivenUntilAllIsRaised) {
   primary.kill();
   replica.promote();
   expect_nothing_until_raised(url, "a replica was promoted");
+}
+
+// The store that --store names stands still, and another one of the sequence serves. Three times,
+// as a machine may stand still itself.
+TEST_F(StoreCli, TheTimeoutIsSharedByAllThatACommandWaitsFor) {
+  using std::chrono::seconds;
+  using std::chrono::steady_clock;
+  const RedisServer server;
+  const std::string url = "'" + server.url() + "'";
+  output("idmint create tickets --over " + url + " --over sqlite:b.db");
+  server.signal(SIGSTOP);
+  steady_clock::duration waited{};
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const auto begun = steady_clock::now();
+    const Ended ended =
+        run("idmint next tickets --timeout 4s --store " + url + " --over sqlite:b.db");
+    waited = steady_clock::now() - begun;
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_EQ(ended.out, std::to_string(2 * attempt + 2) + "\n");
+    if (waited <= seconds{5}) break;
+  }
+  EXPECT_LE(waited, seconds{5});
+}
+
+TEST_F(StoreCli, AStoreWhosePasswordIsMissingIsLeftOutWithANotice) {
+  const RedisServer server;
+  const std::string url = "'" + server.url() + "'";
+  output("idmint create tickets --over " + url + " --over sqlite:b.db");
+  server.set("requirepass", "secret");
+  const std::string notice = "leaves out its store " + server.url() + " (";
+  // Whichever of the two is named.
+  int taken = 0;
+  for (const std::string& stores :
+       {std::string("--store sqlite:b.db"), "--store " + url + " --over sqlite:b.db"}) {
+    const Ended ended = run("idmint next tickets " + stores);
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_EQ(ended.out, std::to_string(taken += 2) + "\n");
+    EXPECT_THAT(ended.err,
+                testing::AllOf(testing::HasSubstr(notice), testing::HasSubstr("REDISCLI_AUTH")));
+    EXPECT_EQ(ended.err.find(notice), ended.err.rfind(notice)) << ended.err;
+  }
+  EXPECT_EQ(output("REDISCLI_AUTH=secret idmint next tickets --store sqlite:b.db"), "1\n");
 }
 
 }  // namespace

@@ -30,9 +30,17 @@ TEST_F(Cli, OneSequenceOverSeveralStores) {
               AllOf(HasSubstr(R"("stores":[{"id":)"), HasSubstr(R"("skew":"8")")));
   EXPECT_THAT(run("idmint doctor --ignore clock --store sqlite:a.db").out,
               HasSubstr("in 3 stores, the next values 8 apart"));
-  EXPECT_THAT(output("idmint list --toml --store sqlite:a.db"),
-              HasSubstr("# Over several stores, which a file does not name, so left out here:\n#   "
-                        "tickets\n"));
+  const Ended listed =
+      run("idmint create parts --store sqlite:a.db; idmint list --toml --store "
+          "sqlite:a.db | tee all.toml; idmint apply all.toml --store sqlite:d.db");
+  EXPECT_EQ(listed.status, 0);
+  EXPECT_THAT(listed.out,
+              AllOf(HasSubstr("[sequence.parts]"),
+                    HasSubstr("# Over several stores, which a file does not name, so left out "
+                              "here:\n#   tickets\n")));
+  EXPECT_EQ(listed.err,
+            "idmint: tickets is over several stores, and left out of the file: make it with idmint "
+            "create tickets --over URL --over URL\n");
 
   output("idmint raise tickets --past 100 --yes --store sqlite:a.db");
   EXPECT_EQ(output("for i in 1 2 3; do idmint next tickets --store sqlite:a.db; done"),
@@ -55,6 +63,7 @@ TEST_F(Cli, AWrongStoreOfSeveralIsRefused) {
   EXPECT_EQ(missing.status, 5);
   EXPECT_THAT(missing.err, AllOf(HasSubstr("is not at sqlite:/"), HasSubstr("(--over)")));
   EXPECT_EQ(output(next + " --over sqlite:moved/b.db"), "2\n");
+  EXPECT_EQ(output("IDMINT_OVER='sqlite:none.db sqlite:moved/b.db' " + next), "4\n");
   const Ended other = run("idmint create tickets --store sqlite:b.db; " + next);
   EXPECT_EQ(other.status, 5);
   EXPECT_THAT(other.err, HasSubstr("it is another store than that of its stripe 1"));

@@ -102,7 +102,9 @@ TEST_F(OplogCommands, APictureTakesThePlaceOfAnOlderOneOnlyWhenThereIsAnAnswer) 
   EXPECT_EQ(run(find + dump + " --ns nothing").status, 3);
   EXPECT_EQ(content("picture.svg"), "an older one");
   EXPECT_FALSE(e2e::fs::exists(folder_ / "picture.svg.partial"));
-  output(find + dump);
+  const e2e::Ended drawn = run(find + dump + " --html 'a page.html'");
+  EXPECT_EQ(drawn.status, 0);
+  EXPECT_EQ(drawn.err, "idmint-restore: wrote picture.svg\nidmint-restore: wrote 'a page.html'\n");
   EXPECT_THAT(content("picture.svg"), HasSubstr("</svg>"));
   EXPECT_THAT(output(kRestore + " find --svg /dev/stdout --oplog " + dump), HasSubstr("</svg>"));
   EXPECT_EQ(run(kRestore + " find --svg none/picture.svg --oplog " + dump).status, 5);
@@ -132,7 +134,7 @@ TEST_F(OplogCommands, ThePageStandsAloneAndEscapesWhatIsInTheOplog) {
             R"("o2":{"numRecords":3})");
   oplog.insert("shop.orders", R"({"_id":2})");
   oplog.write((folder_ / "hostile.bson").string());
-  output(kRestore + " find --html page.html --oplog hostile.bson");
+  EXPECT_EQ(run(kRestore + " find --html page.html --oplog hostile.bson").status, 0);
   const std::string page = content("page.html");
   EXPECT_EQ(unbalanced(page), "");
   for (const char* const outside :
@@ -145,7 +147,7 @@ TEST_F(OplogCommands, ThePageStandsAloneAndEscapesWhatIsInTheOplog) {
   EXPECT_THAT(page, HasSubstr("class=\"mark\""));
   const std::string history =
       kRestore + " find --html page.html --id '<script>alert(1)</script>' --oplog hostile.bson";
-  EXPECT_THAT(output(history),
+  EXPECT_THAT(run(history).out,
               HasSubstr("History of _id <script>alert(1)</script>:\n100:1  insert"));
   EXPECT_EQ(unbalanced(content("page.html")), "");
   EXPECT_THAT(content("page.html"), HasSubstr("History of _id &lt;script&gt;"));

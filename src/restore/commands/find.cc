@@ -178,13 +178,19 @@ Result<void> run_find(Context& context) {
     for (const std::string& notice : report.answer.notices) report_notice(notice, false);
   }
   context.out.flush();  // the picture or page may be /dev/stdout too
+  const auto tell = [&](const std::string& path) {
+    if (!context.json && !path.starts_with("/dev/"))
+      report_notice("wrote " + shell_word(path), false);
+  };
   for (ReportFile& file : *picture) {
     Result<void> written = file.finish(svg_chart(
         "Operations over time", report.name + ": " + bars_title(report), operation_bars(report)));
     if (!written) return written;
+    tell(find_options.svg);
   }
   for (ReportFile& file : *page) {
     if (Result<void> written = file.finish(find_page(report)); !written) return written;
+    tell(find_options.html);
   }
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include "base/bounded_mutex.h"
 #include "base/errors.h"
+#include "base/fork_wiped.h"
 #include "stores/backend.h"
 #include "stores/etcd/tables.h"
 
@@ -24,6 +25,12 @@ struct Seen {
 class Counters final : public CounterStore {
  public:
   explicit Counters(Database& database) : database_(database) {}
+  ~Counters() {
+    // A child of fork() may have them half changed, by a thread of its parent.
+    if (!owner_) static_cast<void>(turns_.release());
+  }
+  Counters(const Counters&) = delete;
+  Counters& operator=(const Counters&) = delete;
 
  private:
   // Calls of this process on one counter take turns, as of those that come at once only one could
@@ -33,6 +40,10 @@ class Counters final : public CounterStore {
   struct Turns {
     BoundedMutex mutex;  // guards guess
     std::optional<Seen> guess;
+  };
+  struct AllTurns {
+    std::mutex mutex;  // guards by_counter
+    std::map<std::string, std::shared_ptr<Turns>, std::less<>> by_counter;
   };
   // One of many counters, while it is changed.
   struct Task {
@@ -95,7 +106,7 @@ class Counters final : public CounterStore {
     if (!turns->mutex.try_lock_until(*until))
       return fail(Code::kUnavailable, "could not take values from " + database_.url() +
                                           ": other calls of this process hold counter " +
-                                          shown(counter) + "; nothing was changed");
+                                          shown(counter) + "; " + std::string(kNothingChanged));
     const std::unique_lock turn(turns->mutex, std::adopt_lock);
     const std::string key = database_.keys().counter(counter);
     const std::int64_t least = take == Take::kAll ? count : 1;
@@ -206,11 +217,12 @@ class Counters final : public CounterStore {
     return !state.closed && state.left() >= least;
   }
 
+  // REQUIRES: this is no child of fork().
   std::shared_ptr<Turns> turns_of(std::string_view counter) {
-    const std::lock_guard lock(mutex_);
-    const auto at = turns_.find(counter);
-    if (at != turns_.end()) return at->second;
-    return turns_.emplace(counter, std::make_shared<Turns>()).first->second;
+    const std::lock_guard lock(turns_->mutex);
+    const auto at = turns_->by_counter.find(counter);
+    if (at != turns_->by_counter.end()) return at->second;
+    return turns_->by_counter.emplace(counter, std::make_shared<Turns>()).first->second;
   }
 
   [[nodiscard]] Result<Seen> parse(std::string_view counter, const Entry& entry) const {
@@ -320,9 +332,9 @@ class Counters final : public CounterStore {
     return {};
   }
 
+  const OwnedByProcess owner_;
   Database& database_;
-  std::mutex mutex_;  // guards turns_
-  std::map<std::string, std::shared_ptr<Turns>, std::less<>> turns_;
+  std::unique_ptr<AllTurns> turns_ = std::make_unique<AllTurns>();
 };
 
 }  // namespace

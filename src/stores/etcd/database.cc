@@ -377,10 +377,11 @@ Result<void> Database::step_aside(int attempt, SteadyTime until, std::string_vie
     next += std::chrono::microseconds{uniform_below(entropy_, longest)};
   }
   if (next >= until)
-    return fail(Code::kUnavailable,
-                "could not " + std::string(doing) + " " + url() +
-                    ": others changed it at each of " + std::to_string(attempt + 1) +
-                    " attempts; nothing was changed; ask again, or take more values at a time");
+    return fail(Code::kUnavailable, "could not " + std::string(doing) + " " + url() +
+                                        ": others changed it at each of " +
+                                        std::to_string(attempt + 1) + " attempts; " +
+                                        std::string(kNothingChanged) +
+                                        "; ask again, or take more values at a time");
   std::this_thread::sleep_until(next);
   return {};
 }

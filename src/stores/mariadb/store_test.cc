@@ -243,6 +243,27 @@ TEST_F(MariadbRights, EachThatIsMissingIsNamed) {
   EXPECT_TRUE(make());
 }
 
+// A thousand counters are one statement and one transaction, and for the last one there is no room.
+TEST(MariadbCounters, WhatFailsAfterTheFirstPartIsNotSaidToBeUndone) {
+  const MariadbServer& server = servers::mariadb_server();
+  const auto store = with_counter(server.database("parts"));
+  server.run(
+      "CREATE TRIGGER full BEFORE INSERT ON idmint_counters FOR EACH ROW IF NEW.name = 'd' THEN"
+      " SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'full'; END IF",
+      "parts");
+  std::vector<NewCounter> counters;
+  for (int i = 0; i < 1000; ++i) counters.push_back({"c" + std::to_string(i), {1, 9}});
+  counters.push_back({"d", {1, 9}});
+  const Result<void> made = store->counters()->create(counters);
+  EXPECT_EQ(code_of(made), Code::kUnknown);
+  EXPECT_THAT(fakes::why(made), AllOf(HasSubstr("a part of it may have been done"),
+                                      Not(HasSubstr("nothing was changed"))));
+  EXPECT_EQ(store->counters()->peek("c999")->next, 1);
+  const Result<void> alone = store->counters()->create("d", {1, 9});
+  EXPECT_EQ(code_of(alone), Code::kResourceExhausted);
+  EXPECT_THAT(fakes::why(alone), HasSubstr("nothing was changed"));
+}
+
 // ---- fail-over and connections
 
 // A plain client of the replica is given again what the primary had handed out.

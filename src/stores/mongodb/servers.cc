@@ -93,9 +93,9 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   const SteadyTime until = call->until;
   std::string what = "could not " + std::string(doing) + " " + where_ + ": ";
   if (until <= begin)
-    return std::unexpected(
-        Error{Code::kUnavailable,
-              what + "no time was left to ask; nothing was changed; ask again, for longer"});
+    return std::unexpected(Error{Code::kUnavailable, what + "no time was left to ask; " +
+                                                         std::string(kNothingChanged) +
+                                                         "; ask again, for longer"});
   std::unique_lock lock(mutex_);
   waiting_.push_back(call);
   if (idle_ < waiting_.size() && threads_.size() < most_) {
@@ -104,9 +104,9 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
     } catch (const std::system_error& failed) {
       if (threads_.empty()) {
         waiting_.pop_back();
-        return std::unexpected(
-            Error{Code::kResourceExhausted, std::string("no thread to ask ") + where_ + " with (" +
-                                                failed.what() + "); nothing was changed"});
+        return std::unexpected(Error{Code::kResourceExhausted,
+                                     std::string("no thread to ask ") + where_ + " with (" +
+                                         failed.what() + "); " + std::string(kNothingChanged)});
       }
     }
   }
@@ -126,7 +126,8 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   if (call->sent && kind == Kind::kWrite)
     return std::unexpected(
         Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});
-  return std::unexpected(Error{Code::kUnavailable, what + "; nothing was changed; ask again"});
+  return std::unexpected(
+      Error{Code::kUnavailable, what + "; " + std::string(kNothingChanged) + "; ask again"});
 }
 
 Result<std::vector<std::size_t>> Servers::insert_new(std::string_view collection,

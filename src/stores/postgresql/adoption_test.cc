@@ -21,6 +21,7 @@
 #include "idmint/store.h"
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/opened_store.h"
 #include "tests/servers/plain_clients.h"
 #include "tests/servers/postgresql.h"
 
@@ -459,6 +460,29 @@ TEST_F(Adoption, ACounterOverASequenceServesAllWhoWait) {
   expect_no_repeat(values);
 }
 
+// nextval() is not undone with the statement that called it. This one waits for idmint's row of the
+// counter, which another transaction holds, and is cancelled.
+TEST_F(Adoption, ATakeThatFailedSaysOnlyThatNothingWasHandedOut) {
+  run("CREATE SEQUENCE s");
+  ASSERT_TRUE(adopt("sequence:public.s"));
+  ASSERT_TRUE(take());
+  const servers::Asking other = servers::connected_postgresql(url_);
+  other("BEGIN");
+  other("SELECT * FROM idmint.counters FOR UPDATE");
+  auto waiting = std::async(std::launch::async, [&] { return take(); });
+  EXPECT_TRUE(fakes::eventually([&] {
+    return server_.ask(
+               "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = "
+               "current_database() AND wait_event_type = 'Lock'",
+               name_) == "t";
+  }));
+  const Result<Range> refused = waiting.get();
+  other("ROLLBACK");
+  EXPECT_EQ(code_of(refused), Code::kUnavailable);
+  EXPECT_THAT(fakes::why(refused), testing::AllOf(HasSubstr("nothing was handed out"),
+                                                  testing::Not(HasSubstr("nothing was changed"))));
+}
+
 // ---- values in use
 
 TEST_F(Adoption, TheLargestValueOfAColumnIsFound) {
@@ -489,6 +513,22 @@ TEST_F(Adoption, TheLargestValueOfAColumnIsFound) {
   EXPECT_EQ(code_of(largest("shop.orders", "missing")), Code::kNotFound);
   EXPECT_EQ(code_of(largest("orders", "id")), Code::kNotFound) << "it is in another schema";
   EXPECT_EQ(code_of(largest("orders;", "id")), Code::kInvalidArgument);
+}
+
+// Texts of another form are left out a hundred at a time. Each statement takes 0.2 s here.
+TEST_F(Adoption, TheDeadlineIsSharedByAllStatementsThatLookForTheLargestText) {
+  run("CREATE TABLE notes (code text);"
+      "INSERT INTO notes SELECT '5x' || i FROM generate_series(1000, 2999) i;"
+      "CREATE VIEW slow AS WITH s AS MATERIALIZED (SELECT pg_sleep(0.2)) SELECT code FROM notes, "
+      "s");
+  const ExistingForm digits{.form = {.digits = 4}, .first = 0, .last = 9999};
+  const auto values =
+      ExistingValues::open(url_, "slow", "code", digits, std::chrono::milliseconds{1500});
+  ASSERT_TRUE(values) << fakes::why(values);
+  EXPECT_EQ(code_of((*values)->largest(0, 9999)), Code::kUnavailable);
+  const auto patient = ExistingValues::open(url_, "notes", "code", digits);
+  ASSERT_TRUE(patient) << fakes::why(patient);
+  EXPECT_EQ((*patient)->largest(0, 9999), std::nullopt);
 }
 
 // ---- crashes

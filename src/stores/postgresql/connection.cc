@@ -52,6 +52,13 @@ std::string take_sqlstate(std::string* text) {
   return "";
 }
 
+std::string with_backend(std::string sql, std::string_view backend) {
+  constexpr std::string_view kMark = "{backend}";
+  for (std::size_t at = sql.find(kMark); at != std::string::npos; at = sql.find(kMark, at))
+    sql.replace(at, kMark.size(), backend);
+  return sql;
+}
+
 std::string field_of(const PGresult* result, int field) {
   const char* const text = PQresultErrorField(result, field);
   return text != nullptr ? text : "";
@@ -260,20 +267,24 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
   const auto not_sent = [&] { return std::unexpected(broken(Kind::kRead, "")); };
   int& uses = uses_[query.name];
   unawaited_.clear();
+  const std::string sql = uses < 2 ? with_backend(query.sql, backend_) : std::string();
   if (uses == 1) {
-    if (PQsendPrepare(connection_, query.name, query.sql, 0, nullptr) == 0) return not_sent();
+    if (PQsendPrepare(connection_, query.name, sql.c_str(), 0, nullptr) == 0) return not_sent();
     if (auto prepared = exchange(Kind::kRead, until); !prepared) return prepared;
     uses = 2;
   }
   const int sent = uses == 2 ? PQsendQueryPrepared(connection_, query.name, count, texts.data(),
                                                    nullptr, nullptr, kBinary)
-                             : PQsendQueryParams(connection_, query.sql, count, nullptr,
+                             : PQsendQueryParams(connection_, sql.c_str(), count, nullptr,
                                                  texts.data(), nullptr, nullptr, kBinary);
   if (sent == 0) return not_sent();
   auto rows = exchange(query.kind, until);
   if (!rows && rows.error().reason == kInsufficientPrivilege && *query.rights != '\0')
     rows.error().error.message +=
         std::string("; the user needs USAGE on the schema idmint, ") + query.rights;
+  if (!rows && rows.error().reason == kOtherBackend)
+    rows.error().error.message = "another process of the server has the connection than at first" +
+                                 std::string(advice_for(kOtherBackend));
   if (rows && uses == 0) uses = 1;
   return rows;
 }

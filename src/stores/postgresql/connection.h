@@ -78,6 +78,11 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // The process of the server that has the settings of the connection, by its number. Statements
+  // with {backend} have that number in its place, and fail with the reason kOtherBackend in another
+  // process.
+  void is_set_up_in(std::int64_t backend) { backend_ = std::to_string(backend); }
+
   // What is written is durable, by the settings of the connection, when it returns rows.
   std::expected<Rows, Failure> run(const Query& query, const Values& values, SteadyTime until);
   // Any number of statements, without values, as one transaction; they return no rows.
@@ -96,6 +101,7 @@ class Connection {
 
   PGconn* connection_;
   bool usable_ = true;
+  std::string backend_ = "0";
   std::string unawaited_{};  // the warning that the statement under way did not wait for a standby
   std::map<std::string, int, std::less<>> uses_{};
 };

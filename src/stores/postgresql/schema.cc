@@ -27,7 +27,7 @@ constexpr Query kSetUp{
     "  ELSE current_setting('default_transaction_read_only') END, false),"
     " set_config('statement_timeout', $1::text, false),"
     " set_config('lock_timeout', $1::text, false),"
-    " set_config('search_path', '', false)",
+    " set_config('search_path', '', false), pg_backend_pid()",
     Kind::kRead};
 
 // The deadline as a setting of the server, which has whole ms and takes 0 for no end.
@@ -185,6 +185,7 @@ std::expected<std::unique_ptr<Connection>, Failure> Engine::login(const Address&
                   "the server is a standby, which can lag behind; name the primary, or all servers "
                   "of the cluster"},
         .passing = address.servers.size() > 1});
+  (*connection)->is_set_up_in((*set_up)[0].integer(7));
   return connection;
 }
 

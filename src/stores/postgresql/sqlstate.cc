@@ -20,6 +20,7 @@ constexpr auto kMeanings = std::to_array<Entry>({
     {"08", {Code::kUnavailable, true}},  // connection exceptions
     {"0A000", {Code::kUnimplemented, false}},
     {"2200H", {Code::kOutOfRange, false}},  // a sequence has come to its end
+    {kOtherBackend, {Code::kFailedPrecondition, false}, kPooler},
     {"22021", {Code::kInvalidArgument, false}, "; make the database with the encoding UTF8"},
     {"22P05", {Code::kInvalidArgument, false}, "; make the database with the encoding UTF8"},
     {"22", {Code::kDataLoss, false}},  // a value that idmint does not write

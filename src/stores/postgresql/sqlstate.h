@@ -12,10 +12,13 @@ struct Meaning {
   bool passing;  // the same statement may succeed soon: it is worth another attempt
 };
 
+inline constexpr std::string_view kInsufficientPrivilege = "42501";
+// A division by zero, which a statement has in another process than that of its connection (see
+// IDMINT_TRUSTED).
+inline constexpr std::string_view kOtherBackend = "22012";
+
 // Of a statement that the server refused and rolled back, or of a connection that it refused.
 // Empty: the connection failed before the server answered.
-inline constexpr std::string_view kInsufficientPrivilege = "42501";
-
 [[nodiscard]] Meaning meaning_of(std::string_view sqlstate);
 
 // What to do about it, to be put behind the server's message: "; ...", or nothing.

@@ -4,12 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -444,6 +446,104 @@ TEST(PostgresqlConnections, ARowThatAnotherHoldsIsWaitedForUntilTheDeadline) {
       << fakes::why(refused);
   held.end();
   EXPECT_TRUE(eventually([&] { return take(*store).has_value(); }));
+}
+
+// ---- poolers
+
+// Between one client and two processes of the server, as a pooler of transactions is: what the
+// client sends goes to one of them. Both were told how the client logged in.
+class Pooler {
+ public:
+  explicit Pooler(int server) : server_(server), listener_(servers::listening_socket()) {
+    port_ = servers::port_of(listener_);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Pooler() {
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    ::close(listener_);
+  }
+  Pooler(const Pooler&) = delete;
+  Pooler& operator=(const Pooler&) = delete;
+
+  [[nodiscard]] std::string url(const std::string& database) const {
+    return "postgresql://postgres@127.0.0.1:" + std::to_string(port_) + "/" + database +
+           "?sslmode=disable&gssencmode=disable";
+  }
+  // From now on, when no statement is under way.
+  void use(std::size_t backend) { used_ = backend; }
+
+ private:
+  // Until the client closes its connection; then for the next one.
+  void serve() {
+    for (int client = -1; (client = ::accept(listener_, nullptr, nullptr)) >= 0;) {
+      std::array<int, 2> backends{connected(), connected()};
+      std::string login;
+      receive(client, login);
+      for (const int backend : backends) {
+        static_cast<void>(::send(backend, login.data(), login.size(), MSG_NOSIGNAL));
+        std::string answer;
+        // Ready for the first statement, outside of a transaction.
+        while (!answer.ends_with(std::string("Z\0\0\0\5I", 6)) && receive(backend, answer)) {
+        }
+        if (backend == backends[0])
+          static_cast<void>(::send(client, answer.data(), answer.size(), MSG_NOSIGNAL));
+      }
+      while (pass_on(client, backends)) {
+      }
+      for (const int fd : {client, backends[0], backends[1]}) ::close(fd);
+    }
+  }
+  // False: one of them is closed.
+  bool pass_on(int client, const std::array<int, 2>& backends) {
+    std::array<pollfd, 3> ready{pollfd{client, POLLIN, 0}, pollfd{backends[0], POLLIN, 0},
+                                pollfd{backends[1], POLLIN, 0}};
+    if (::poll(ready.data(), ready.size(), -1) < 0) return false;
+    for (const pollfd& each : ready) {
+      if (each.revents == 0) continue;
+      std::string text;
+      if (!receive(each.fd, text)) return false;
+      const int to = each.fd == client ? backends[used_] : client;
+      static_cast<void>(::send(to, text.data(), text.size(), MSG_NOSIGNAL));
+    }
+    return true;
+  }
+  static bool receive(int from, std::string& text) {
+    std::array<char, 4096> some{};
+    const ssize_t size = ::recv(from, some.data(), some.size(), 0);
+    if (size > 0) text.append(some.data(), static_cast<std::size_t>(size));
+    return size > 0;
+  }
+  [[nodiscard]] int connected() const {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in address = servers::loopback(server_);
+    if (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      std::abort();
+    return fd;
+  }
+
+  const int server_;
+  const int listener_;
+  int port_ = 0;
+  std::atomic<std::size_t> used_ = 0;
+  std::thread thread_;
+};
+
+// The second process of the server has none of the settings, and all that the statement needs.
+TEST(PostgresqlPoolers, AnotherProcessOfTheServerHandsNothingOut) {
+  const PostgresqlServer& server = servers::postgresql_server();
+  const auto made = with_counter(server.database("pooled"));
+  Pooler pooler(server.port());
+  const auto store = opened(pooler.url("pooled"));
+  pooler.use(1);
+  const auto refused = take(*store);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("a connection pooler"));
+  EXPECT_EQ(code_of(store->counters()->create("d", {1, 9})), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(store->catalog()->define(SequenceDefinition{.name = "orders", .last = 9})),
+            Code::kFailedPrecondition);
+  pooler.use(0);
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
 }
 
 // ---- fail-over

@@ -140,7 +140,7 @@ class Counters final : public CounterStore {
   Result<void> do_create(std::span<const NewCounter> counters) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
-    while (!counters.empty()) {
+    for (bool written = false; !counters.empty(); written = true) {
       const auto some = counters.first(std::min(counters.size(), kAtOnce));
       counters = counters.subspan(some.size());
       Values values;
@@ -149,7 +149,7 @@ class Counters final : public CounterStore {
              values_of(each.name, each.bounds.first, each.bounds.last, each.bounds.stride))
           values.push_back(std::move(value));
       const Result<Answer> made = database_.run(kCreate, values, *until, "make counters in");
-      if (!made) return std::unexpected(made.error());
+      if (!made) return std::unexpected(written ? after_a_write(made.error()) : made.error());
       for (std::size_t i = 0; i < some.size(); ++i) {
         const auto there = state_in(*made, 1 + i * kFields, some[i].name);
         if (!there) return std::unexpected(there.error());

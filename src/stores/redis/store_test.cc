@@ -152,10 +152,11 @@ TEST(RedisSettings, ADatabaseThatIsNotThereIsNamed) {
 
 TEST(RedisSettings, UrlsThatCannotBeMeantAreRefused) {
   for (const char* const url :
-       {"redis:h", "redis:a://h", "redis://", "redis:///0", "redis://h:0", "redis://h:x", "redis://h:65536",
-        "redis://[::1", "redis://[::1]x", "redis://h,,g", "redis://h/ids", "redis://h/-1",
-        "redis://h/1/2", "redis://u:ge@heim@h", "redis://u:ge/heim@h", "redis://u:geheim@h?tls=1",
-        "redis://h?tls_ca=/a.pem", "rediss://u:geheim@h?tls_cert=/a.pem"}) {
+       {"redis:h", "redis:a://h", "redis://", "redis:///0", "redis://h:0", "redis://h:x",
+        "redis://h:65536", "redis://[::1", "redis://[::1]x", "redis://h,,g", "redis://h/ids",
+        "redis://h/-1", "redis://h/1/2", "redis://u:ge@heim@h", "redis://u:ge/heim@h",
+        "redis://u:geheim@h?tls=1", "redis://h?tls_ca=/a.pem",
+        "rediss://u:geheim@h?tls_cert=/a.pem"}) {
     const auto refused = Store::open(url);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << url;
     EXPECT_THAT(fakes::why(refused), Not(HasSubstr("heim"))) << url;
@@ -340,6 +341,23 @@ TEST(RedisUsers, WhatARightEndsHalfWayIsMadeByTheNextCall) {
   const auto all = store->counters()->list("");
   ASSERT_TRUE(all) << fakes::why(all);
   EXPECT_EQ(all->size(), 2U) << "c and d";
+}
+
+// A thousand counters go into one script, and the user may not write the last one.
+TEST(RedisUsers, WhatARightEndsAfterTheFirstPartIsNotSaidToBeUndone) {
+  const RedisServer server;
+  with_counter(server.url(3));
+  server.run({"ACL", "SETUSER", "lesser", "on", ">geheim", "~{idmint}:store", "~{idmint}:counters",
+              "~{idmint}:counter:c*", "allcommands"});
+  const auto store = opened(server.url(3, "lesser:geheim"));
+  std::vector<NewCounter> counters;
+  for (int i = 0; i < 1000; ++i) counters.push_back({"c" + std::to_string(i), {1, 9}});
+  counters.push_back({"d", {1, 9}});
+  const Result<void> made = store->counters()->create(counters);
+  EXPECT_EQ(code_of(made), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(made), testing::AllOf(HasSubstr("a part of it may have been done"),
+                                               testing::Not(HasSubstr("nothing was changed"))));
+  EXPECT_EQ(store->counters()->peek("c999")->next, 1);
 }
 
 TEST(RedisUsers, WhoMayOnlyReadReads) {

@@ -72,8 +72,8 @@ enum class Take : std::uint8_t {
 // Durable, named 64-bit counters. A counter only goes up: there is no reset, and no way to give
 // values back. Any thread may call any method at any time. Every method returns within the store's
 // deadline (StoreOptions), and by `until` if that is earlier. Errors, besides those of each method:
-// - kUnavailable, kResourceExhausted, kPermissionDenied: was not applied; a call on many counters
-//   may have been applied to some.
+// - kUnavailable, kResourceExhausted: was not applied.
+// - kPermissionDenied: was not applied; a call on many counters may have been applied to some.
 // - kUnknown, kDeadlineExceeded: may have been applied, now or later.
 // - kDataLoss: the store is damaged.
 // - kFailedPrecondition: the handle was inherited through fork().
@@ -100,17 +100,19 @@ class CounterStore {
   // returns. The range has the counter's stride.
   // - kOutOfRange: fewer are left (kAll), or none (kTail); the counter did not move.
   // - kUnavailable also: other programs take from an adopted record so fast that there were no
-  //   `count` values without some of theirs in between; those that were passed over are lost.
+  //   `count` values without some of theirs in between; those that were passed over are lost. So
+  //   are those that an adopted sequence or table gave to a statement that failed afterwards.
   // - kNotFound: no such counter; it is not created.
   // - kFailedPrecondition: it is closed.
-  // - kInvalidArgument: count < 1.
+  // - kInvalidArgument: count < 1, or more (kAll) than one statement takes from an adopted record;
+  //   the counter did not move.
   [[nodiscard]] Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
                                       SteadyTime until = SteadyTime::max());
 
   // The next three methods take many counters at once, to save syncs. Each counter is changed in an
   // atomic step, and all changes are durable before the call returns. They work on closed counters
-  // too. On any error, kUnavailable included, some may have been changed; the same call again
-  // changes the rest.
+  // too. On an error some may have been changed, unless its code says that none was; the same call
+  // again changes the rest.
   // - kNotFound: one does not exist; all others are changed.
   // - kInvalidArgument: more than kMaxCounters; nothing is changed.
 

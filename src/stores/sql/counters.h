@@ -71,8 +71,8 @@ class Counters final : public CounterStore {
       counter.adopted = to_text(*record);
     }
     if (Result<void> usable = can_adopt(counters, names, *until); !usable) return usable;
-    const Result<void> made =
-        in_parts<NewCounter>(counters, [&](std::span<const NewCounter> part) -> Result<void> {
+    const Result<void> made = change_in_parts<NewCounter>(
+        counters, [&](std::span<const NewCounter> part) -> Result<void> {
           const Result<Rows> done =
               database_.run(sql_.create, Engine::records(part), *until, "make counters in");
           if (!done) return std::unexpected(done.error());
@@ -188,22 +188,31 @@ class Counters final : public CounterStore {
     bool holds_last;
   };
 
+  // What a sequence or a table of tickets gave to a statement that failed does not come back.
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
                            SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter(by);
     if (!until) return std::unexpected(until.error());
+    Result<Range> taken = advance_by(counter, count, take, *until);
+    if (!taken && adopted_.known(counter) != nullptr)
+      return std::unexpected(reworded(std::move(taken.error()), "nothing was handed out"));
+    return taken;
+  }
+
+  Result<Range> advance_by(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime until) {
     const std::int64_t least = take == Take::kAll ? count : 1;
     // Another round only if the counter is adopted and was not known to be, or somebody made or
     // extended it, or settled the store, between the statements.
     for (;;) {
       const auto known = adopted_.known(counter);
-      const auto taken = known != nullptr ? adopted_.take(counter, *known, count, least, *until)
-                                          : take_own(counter, count, least, *until);
+      const auto taken = known != nullptr ? adopted_.take(counter, *known, count, least, until)
+                                          : take_own(counter, count, least, until);
       if (!taken) return std::unexpected(taken.error());
       if (const std::optional<Range>& range = *taken; range) return *range;
-      if (Result<void> trusted = database_.check_trust(*until); !trusted)
+      if (Result<void> trusted = database_.check_trust(until); !trusted)
         return std::unexpected(std::move(trusted.error()));
-      const Result<CounterState> state = do_peek(counter, *until);
+      const Result<CounterState> state = do_peek(counter, until);
       if (!state) return std::unexpected(state.error());
       if (state->closed || state->left() < least)
         return std::unexpected(refused_advance(*state, count));
@@ -236,9 +245,11 @@ class Counters final : public CounterStore {
                     });
     const bool some_are_missing = !raised && raised.error().code == Code::kNotFound;
     if (!raised && !some_are_missing) return std::unexpected(raised.error());
+    bool some = next.size() > adopted.size();
     for (const std::string& name : adopted) {
       const Result<std::int64_t> now = raise_adopted(name, floor, *until);
-      if (!now) return std::unexpected(now.error());
+      if (!now) return std::unexpected(some ? after_a_write(now.error()) : now.error());
+      some = true;
       next[name] = *now;
     }
     if (!raised) return std::unexpected(raised.error());
@@ -250,9 +261,9 @@ class Counters final : public CounterStore {
 
   Result<std::int64_t> raise_adopted(const std::string& counter, std::int64_t floor,
                                      SteadyTime until) {
-    for (;;) {
+    for (bool written = false;; written = true) {
       const Result<CounterState> state = do_peek(counter, until);
-      if (!state) return std::unexpected(state.error());
+      if (!state) return std::unexpected(written ? after_a_write(state.error()) : state.error());
       const std::int64_t target = state->bounds.at_or_above(floor);
       if (state->next >= target) return state->next;
       const auto known = adopted_.known(counter);
@@ -362,6 +373,18 @@ class Counters final : public CounterStore {
     return {};
   }
 
+  // The same for parts that are changed: the error of another one than the first says so.
+  template <class T>
+  static Result<void> change_in_parts(std::span<const T> list, const auto& change) {
+    bool some = false;
+    return in_parts(list, [&](std::span<const T> part) -> Result<void> {
+      Result<void> done = change(part);
+      if (!done && some) return std::unexpected(after_a_write(std::move(done.error())));
+      some = true;
+      return done;
+    });
+  }
+
   // idmint's own rows, by their names. Those that are not there are left out.
   Result<FoundCounters> read(std::span<const std::string> counters, SteadyTime until) {
     FoundCounters all;
@@ -388,7 +411,7 @@ class Counters final : public CounterStore {
     if (!until) return std::unexpected(until.error());
     std::set<std::string, std::less<>> changed;
     const Result<void> done =
-        in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
+        change_in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
           typename Engine::Values values = {Engine::names(part)};
           if (value) values.push_back(Engine::value(*value));
           const Result<Rows> rows = database_.run(query, values, *until, doing);

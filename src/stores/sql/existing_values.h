@@ -51,8 +51,12 @@ class ColumnValues final : public ExistingValues {
 
   // kNotFound: there is no such column. kFailedPrecondition: it can hold no values.
   Result<void> look() {
-    const Result<Rows> rows = run(describe_, {Engine::text(where_.quoted_table),
-                                              Engine::text(where_.table), Engine::text(column_)});
+    const Result<SteadyTime> until = sessions_.enter_to_read();
+    if (!until) return std::unexpected(until.error());
+    const Result<Rows> rows =
+        run(describe_,
+            {Engine::text(where_.quoted_table), Engine::text(where_.table), Engine::text(column_)},
+            *until);
     if (!rows) return std::unexpected(rows.error());
     if (rows->empty())
       return std::unexpected(Error{Code::kNotFound, "there is no column " + name() + " in " +
@@ -65,15 +69,18 @@ class ColumnValues final : public ExistingValues {
                                      ", which holds neither numbers nor texts"});
   }
 
+  // All pages of texts share the deadline.
   Result<std::optional<std::int64_t>> largest(std::int64_t from, std::int64_t to) override {
-    if (!holds_texts_) return largest_number(from, to);
+    const Result<SteadyTime> until = sessions_.enter_to_read();
+    if (!until) return std::unexpected(until.error());
+    if (!holds_texts_) return largest_number(from, to, *until);
     if (has_one_width(form_)) {
       return largest_text(form_, from, to,
                           [&](const std::string& least, const std::string& most, bool inclusive) {
-                            return texts(least, most, inclusive);
+                            return texts(least, most, inclusive, *until);
                           });
     }
-    const Result<Rows> any = run({"any_text", any_text_.c_str(), Kind::kRead}, {});
+    const Result<Rows> any = run({"any_text", any_text_.c_str(), Kind::kRead}, {}, *until);
     if (!any) return std::unexpected(any.error());
     if (any->empty()) return std::nullopt;
     return std::unexpected(text_of_any_width(name(), shown((*any)[0].bytes(0))));
@@ -104,11 +111,9 @@ class ColumnValues final : public ExistingValues {
     return Session{*std::move(connection)};
   }
 
-  Result<Rows> run(const Query& query, const typename Engine::Values& values) {
-    const Result<SteadyTime> until = sessions_.enter_to_read();
-    if (!until) return std::unexpected(until.error());
-    Result<Rows> rows = sessions_.run(*until, "read " + name() + " in", [&](Session& session) {
-      return session.connection->run(query, values, *until);
+  Result<Rows> run(const Query& query, const typename Engine::Values& values, SteadyTime until) {
+    Result<Rows> rows = sessions_.run(until, "read " + name() + " in", [&](Session& session) {
+      return session.connection->run(query, values, until);
     });
     if (!rows && rows.error().code == Code::kUnavailable)
       rows.error().message +=
@@ -116,19 +121,20 @@ class ColumnValues final : public ExistingValues {
     return rows;
   }
 
-  Result<std::optional<std::int64_t>> largest_number(std::int64_t from, std::int64_t to) {
+  Result<std::optional<std::int64_t>> largest_number(std::int64_t from, std::int64_t to,
+                                                     SteadyTime until) {
     const Result<Rows> rows = run({"largest_number", largest_number_.c_str(), Kind::kRead},
-                                  {Engine::value(from), Engine::value(to)});
+                                  {Engine::value(from), Engine::value(to)}, until);
     if (!rows) return std::unexpected(rows.error());
     if (rows->empty() || (*rows)[0].bytes(0).empty()) return std::nullopt;
     return (*rows)[0].integer(0);
   }
 
   Result<std::vector<std::string>> texts(const std::string& from, const std::string& to,
-                                         bool inclusive) {
+                                         bool inclusive, SteadyTime until) {
     const Result<Rows> rows =
         run({"largest_texts", largest_texts_.c_str(), Kind::kRead},
-            {Engine::text(from), Engine::text(to), Engine::value(std::int64_t{inclusive})});
+            {Engine::text(from), Engine::text(to), Engine::value(std::int64_t{inclusive})}, until);
     if (!rows) return std::unexpected(rows.error());
     std::vector<std::string> all;
     for (int i = 0; i < rows->size(); ++i) all.emplace_back((*rows)[i].bytes(0));
