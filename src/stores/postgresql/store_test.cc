@@ -345,6 +345,30 @@ TEST(PostgresqlConnections, WhereThereAreFewCallersTakeTurns) {
   EXPECT_THAT(fakes::why(more), HasSubstr("no connection is left"));
 }
 
+// Whoever has one goes on with it.
+TEST(PostgresqlConnections, WithoutOneLeftTheSettingIsNamedAndAllGoesOnWithOne) {
+  const PostgresqlServer server(
+      {"max_connections = 5", "max_wal_senders = 0", "superuser_reserved_connections = 2"});
+  with_counter(server.database("ids"));
+  server.run("CREATE ROLE minter LOGIN");
+  server.run("GRANT pg_read_all_data, pg_write_all_data TO minter");
+  const std::string url = server.url("ids", "minter");
+  const auto store = opened(url);
+  ASSERT_EQ(take(*store), (Range{1, 1, 1}));
+  std::vector<servers::Asking> held;
+  Result<std::unique_ptr<Store>> refused;
+  ASSERT_TRUE(eventually([&] {
+    held.push_back(servers::connected_postgresql(url));
+    refused = Store::open(url, {.deadline = milliseconds{300}});
+    return code_of(refused) == Code::kResourceExhausted;
+  }));
+  EXPECT_THAT(fakes::why(refused), AllOf(HasSubstr("not within 300 ms"),
+                                         HasSubstr("no connection is left (max_connections")));
+  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  held.clear();
+  EXPECT_EQ(take(*opened(url)), (Range{3, 1, 1}));
+}
+
 TEST(PostgresqlConnections, OneThatTheServerEndedIsReplaced) {
   const PostgresqlServer& server = servers::postgresql_server();
   const auto store = with_counter(server.database("ended"));

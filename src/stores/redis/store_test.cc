@@ -445,6 +445,24 @@ TEST(RedisConnections, WhereThereAreFewCallersTakeTurns) {
   EXPECT_EQ(store->counters()->peek("c")->next, 161);
 }
 
+// Whoever has one goes on with it.
+TEST(RedisConnections, WithoutOneLeftTheSettingIsNamedAndAllGoesOnWithOne) {
+  const RedisServer server;
+  const auto store = with_counter(server.url());
+  auto other = opened(server.url());
+  server.set("maxclients", "2");
+  Result<std::unique_ptr<Store>> refused;
+  ASSERT_TRUE(eventually([&] {  // the connection that set it has gone
+    refused = Store::open(server.url(), {.deadline = milliseconds{300}});
+    return code_of(refused) == Code::kResourceExhausted;
+  }));
+  EXPECT_THAT(fakes::why(refused),
+              AllOf(HasSubstr("not within 300 ms"), HasSubstr("raise maxclients")));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  other.reset();
+  EXPECT_EQ(take(*opened(server.url())), (Range{2, 1, 1}));
+}
+
 TEST(RedisConnections, AStoreThatTookThePlaceOfAnotherIsNotUsed) {
   const std::string url = redis_server().database("replaced");
   const auto store = with_counter(url);
