@@ -100,6 +100,27 @@ TEST(PostgresqlSettings, WithoutWhatACrashNeedsItIsRefusedAndServedAgainWithIt) 
   }
 }
 
+// Under a store that is open.
+TEST(PostgresqlSettings, AServerThatIsStartedAgainWithoutWhatACrashNeedsIsRefused) {
+  PostgresqlServer server;
+  const auto store = with_counter(server.database("ids"));
+  std::int64_t value = 1;
+  for (const std::string setting : {"fsync", "full_page_writes"}) {
+    EXPECT_EQ(take(*store), (Range{value++, 1, 1}));
+    const auto start_again_after = [&](const std::string& change) {
+      server.run("ALTER SYSTEM " + change);
+      server.kill();
+      server.restart();
+    };
+    start_again_after("SET " + setting + " = off");
+    const auto refused = take(*store);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << setting;
+    EXPECT_THAT(fakes::why(refused), HasSubstr("set " + setting + " = on"));
+    start_again_after("RESET " + setting);
+  }
+  EXPECT_EQ(take(*store), (Range{value, 1, 1}));
+}
+
 // A connection without it has no row in idmint.trusted, and is given nothing.
 TEST(PostgresqlSettings, EachConnectionWaitsForItsCommits) {
   const std::string url = servers::postgresql_server().database("commits");

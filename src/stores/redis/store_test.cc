@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -93,6 +94,29 @@ TEST(RedisSettings, WithoutWhatKeepsAValueItIsRefusedAndServedAgainWithIt) {
     ASSERT_TRUE(later) << later.error().message;
     EXPECT_EQ(*later, (Range{3, 1, 1})) << "2 may have been lost, and is nobody's";
   }
+}
+
+// Under a store that is open. A server that is started without its append-only file does not read
+// it, either.
+TEST(RedisSettings, AServerThatIsStartedAgainWithoutWhatKeepsAValueIsRefused) {
+  RedisServer server({"maxmemory 1gb"});
+  const auto store = with_counter(server.url());
+  for (std::int64_t value = 1; const auto& [setting, weak, right] : kWeak) {
+    EXPECT_EQ(take(*store), (Range{value++, 1, 1}));
+    server.kill();
+    server.restart({std::string(setting) + " " + weak});
+    const auto refused = take(*store);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << setting;
+    EXPECT_THAT(fakes::why(refused),
+                HasSubstr("CONFIG SET " + std::string(setting) + " " + right));
+    EXPECT_EQ(code_of(Store::open(server.url())), Code::kFailedPrecondition) << setting;
+    if (setting == std::string("appendonly")) {
+      EXPECT_THAT(fakes::why(refused), HasSubstr("start it again with appendonly yes"));
+    }
+    server.kill();
+    server.restart();
+  }
+  EXPECT_EQ(take(*store), (Range{std::ssize(kWeak) + 1, 1, 1}));
 }
 
 TEST(RedisSettings, APolicyThatRemovesNothingOfOursIsAllowed) {
