@@ -167,7 +167,7 @@ bool wait_until(const std::function<bool()>& condition) {
 
 TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
   const char* const wanted = std::getenv("IDMINT_KILL_ROUNDS");
-  const int rounds = wanted != nullptr ? std::atoi(wanted) : 10;
+  const int rounds = wanted != nullptr ? std::atoi(wanted) : 20;
   ASSERT_GT(rounds, 0);
   KilledServer server;
   const std::string url = server.database("ids");

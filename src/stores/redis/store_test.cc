@@ -107,8 +107,7 @@ TEST(RedisSettings, AServerThatIsStartedAgainWithoutWhatKeepsAValueIsRefused) {
     server.restart({std::string(setting) + " " + weak});
     const auto refused = take(*store);
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << setting;
-    EXPECT_THAT(fakes::why(refused),
-                HasSubstr("CONFIG SET " + std::string(setting) + " " + right));
+    EXPECT_THAT(fakes::why(refused), HasSubstr("CONFIG SET " + std::string(setting) + " " + right));
     EXPECT_EQ(code_of(Store::open(server.url())), Code::kFailedPrecondition) << setting;
     if (setting == std::string("appendonly")) {
       EXPECT_THAT(fakes::why(refused), HasSubstr("start it again with appendonly yes"));
@@ -176,10 +175,11 @@ TEST(RedisSettings, ADatabaseThatIsNotThereIsNamed) {
 
 TEST(RedisSettings, UrlsThatCannotBeMeantAreRefused) {
   for (const char* const url :
-       {"redis:h", "redis:a://h", "redis://", "redis:///0", "redis://h:0", "redis://h:x", "redis://h:65536",
-        "redis://[::1", "redis://[::1]x", "redis://h,,g", "redis://h/ids", "redis://h/-1",
-        "redis://h/1/2", "redis://u:ge@heim@h", "redis://u:ge/heim@h", "redis://u:geheim@h?tls=1",
-        "redis://h?tls_ca=/a.pem", "rediss://u:geheim@h?tls_cert=/a.pem"}) {
+       {"redis:h", "redis:a://h", "redis://", "redis:///0", "redis://h:0", "redis://h:x",
+        "redis://h:65536", "redis://[::1", "redis://[::1]x", "redis://h,,g", "redis://h/ids",
+        "redis://h/-1", "redis://h/1/2", "redis://u:ge@heim@h", "redis://u:ge/heim@h",
+        "redis://u:geheim@h?tls=1", "redis://h?tls_ca=/a.pem",
+        "rediss://u:geheim@h?tls_cert=/a.pem"}) {
     const auto refused = Store::open(url);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << url;
     EXPECT_THAT(fakes::why(refused), Not(HasSubstr("heim"))) << url;
