@@ -73,6 +73,9 @@ PostgresqlServer::PostgresqlServer(const std::vector<std::string>& settings) {
          {"shared_buffers = '16MB'", "max_wal_size = '256MB'", "log_min_messages = warning",
           "wal_keep_size = '64MB'", "wal_retrieve_retry_interval = '100ms'",
           "client_min_messages = warning"});
+  // One sync, and not one for each file, when it starts after a kill.
+  if (std::stoi(contents(data() + "/PG_VERSION")) >= 14)
+    append(data() + "/postgresql.conf", {"recovery_init_sync_method = syncfs"});
   append(data() + "/postgresql.conf", settings);
   start_anywhere();
 }
