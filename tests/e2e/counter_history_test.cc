@@ -52,6 +52,8 @@ TEST(CounterHistory, OfACounterNothingIsWrong) {
   EXPECT_EQ(verdict.taken, 5);
   EXPECT_EQ(verdict.values, 8);
   EXPECT_EQ(verdict.missing, 0);
+  // One begins at the moment at which the other is answered.
+  EXPECT_THAT(judge({call(0, 9, 2), call(9, 19, 1)}, 1).wrong, IsEmpty());
 }
 
 TEST(CounterHistory, WhatNobodyGotIsOfCallsOfUnknownOutcome) {
@@ -84,6 +86,8 @@ TEST(CounterHistory, EachThingThatIsWrongIsFound) {
       // Later calls get larger values, whoever made them.
       {"below 2, which was answered before it was asked", {call(0, 1, 2), call(2, 3, 1)}},
       {"below 3", {call(0, 9, 1), call(0, 1, 2, 2), call(2, 3, 4), call(2, 3, 0)}},
+      // Acknowledged, lost, and handed out again.
+      {"below 4", {call(0, 9, 1, 2), call(10, 19, 3, 2), call(20, 29, 3)}},
       // Nobody got 2: by a call that was told that it took nothing, or after an answer was lost.
       {"1 values below are missing", {call(0, 1, 1), refused(2), call(4, 5, 3)}},
       {"2 values below are missing", {call(0, 1, 1), unknown(2), call(4, 5, 4)}},
