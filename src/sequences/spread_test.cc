@@ -272,6 +272,19 @@ TEST(Spread, ValuesOfAnUnknownOutcomeAreLost) {
   EXPECT_THAT(fixture.take(*sequence, 3), ElementsAre(3, 5, 6));
 }
 
+TEST(Spread, AnUnknownOutcomeIsToldWhereTheOthersHaveTooFew) {
+  SpreadFixture fixture(2, spread_tickets(10));
+  fixture.stores[1].set_next("tickets", 10);  // others were quicker
+  const auto sequence = fixture.open().value();
+  fixture.stores[0].fail_next({{Code::kUnknown, "cut off"}, true});  // 1 and 3 were taken
+  Values two(2);
+  EXPECT_EQ(code_of(sequence->next(two)), Code::kUnknown);
+  fixture.clock.advance(seconds{1});
+  EXPECT_THAT(fixture.take(*sequence, 1), ElementsAre(10));
+  fixture.executor.run_all();
+  EXPECT_THAT(fixture.take(*sequence, 3), ElementsAre(5, 7, 9));
+}
+
 TEST(Spread, AStoreThatComesBackCatchesUp) {
   SpreadFixture fixture(3);
   const auto sequence = fixture.open().value();

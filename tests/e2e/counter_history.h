@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -47,8 +49,9 @@ struct Verdict {
 
 // The history is linearizable, and no value is lost, exactly when: no value is there twice; each
 // call gets larger values than all calls that were answered before it began; and what nobody got is
-// no more than what calls of unknown outcome asked for. The last call is to begin after all others
-// were answered: if it gets larger values, nothing that was acknowledged is lost.
+// no more than what calls of unknown outcome asked for that had begun by then: before a call was
+// answered that got larger values. The last call is to begin after all others were answered: if it
+// gets larger values, nothing that was acknowledged is lost.
 inline Verdict judge(const std::vector<Note>& notes, std::int64_t start,
                      Promise promise = Promise::kLinearizable) {
   constexpr std::size_t kFew = 5;
@@ -60,6 +63,7 @@ inline Verdict judge(const std::vector<Note>& notes, std::int64_t start,
                               std::to_string(note.first + note.count - 1));
   };
   std::vector<Note> taken;
+  std::vector<Note> unknown;
   for (const Note& note : notes) {
     verdict.longest = std::max(verdict.longest, note.answered - note.invoked);
     if (note.answered - note.invoked > note.longest) wrong("answered too late", note);
@@ -67,6 +71,7 @@ inline Verdict judge(const std::vector<Note>& notes, std::int64_t start,
     if (note.outcome == Outcome::kUnknown) {
       ++verdict.unknowns;
       verdict.unknown += note.count;
+      unknown.push_back(note);
     }
     if (note.outcome == Outcome::kRefused) ++verdict.refused;
     if (note.outcome == Outcome::kTaken) taken.push_back(note);
@@ -82,9 +87,27 @@ inline Verdict judge(const std::vector<Note>& notes, std::int64_t start,
     next = std::max(next, note.first + note.count);
   }
   if (promise == Promise::kUnique) return verdict;
-  if (verdict.missing > verdict.unknown)
-    verdict.wrong.push_back(std::to_string(verdict.missing) + " values are missing, but only " +
-                            std::to_string(verdict.unknown) + " are of unknown fate");
+  // `taken` is sorted by its values here. From its end on: by when what is missing below a call had
+  // been taken, as it or a call with larger values was answered then.
+  std::vector<std::int64_t> taken_by(taken.size());
+  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = taken.size(); i-- > 0;)
+    taken_by[i] = earliest = std::min(earliest, taken[i].answered);
+  std::ranges::sort(unknown, {}, &Note::invoked);
+  next = start;
+  std::int64_t missing = 0;
+  std::int64_t asked_for = 0;  // by calls of unknown outcome that had begun
+  auto begun = unknown.begin();
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    missing += std::max(taken[i].first - next, std::int64_t{0});
+    next = std::max(next, taken[i].first + taken[i].count);
+    for (; begun != unknown.end() && begun->invoked <= taken_by[i]; ++begun)
+      asked_for += begun->count;
+    if (missing > asked_for)
+      wrong(std::to_string(missing) + " values below are missing, and calls of unknown fate had " +
+                "asked for " + std::to_string(asked_for),
+            taken[i]);
+  }
 
   std::vector<Note> by_answer = taken;
   std::ranges::sort(by_answer, {}, &Note::answered);

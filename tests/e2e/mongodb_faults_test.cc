@@ -692,40 +692,6 @@ TEST_F(MongodbFaults, GaplessNumbersHaveNoHoleAndEachDocumentIsThereOnce) {
   judge_all("gapless", notes, 1);
 }
 
-// ---- the check
-
-Note note(std::int64_t invoked, std::int64_t answered, std::int64_t first, std::int64_t count,
-          Outcome outcome = Outcome::kTaken) {
-  return {invoked, answered, 100, first, count, outcome, 0};
-}
-
-std::vector<std::string> wrong(const std::vector<Note>& notes) { return judge(notes, 1).wrong; }
-
-TEST(CounterHistory, WhatOneCounterCanHaveAnsweredIsRight) {
-  using testing::IsEmpty;
-  EXPECT_THAT(wrong({note(0, 9, 1, 1), note(10, 19, 2, 3), note(20, 29, 5, 1)}), IsEmpty());
-  EXPECT_THAT(wrong({note(0, 9, 2, 1), note(9, 19, 1, 1)}), IsEmpty()) << "at the same time";
-  EXPECT_THAT(wrong({note(0, 9, 1, 1), note(0, 9, 0, 3, Outcome::kUnknown), note(20, 29, 5, 1)}),
-              IsEmpty());
-  EXPECT_THAT(wrong({note(0, 9, 1, 1), note(0, 9, 0, 3, Outcome::kRefused), note(20, 29, 2, 1)}),
-              IsEmpty());
-}
-
-TEST(CounterHistory, EachKindOfWrongIsSeen) {
-  using testing::ElementsAre;
-  using testing::HasSubstr;
-  EXPECT_THAT(wrong({note(0, 9, 1, 3), note(0, 9, 3, 1)}), ElementsAre(HasSubstr("twice")));
-  EXPECT_THAT(wrong({note(0, 9, 2, 1), note(10, 19, 1, 1)}), ElementsAre(HasSubstr("below 2")));
-  EXPECT_THAT(wrong({note(0, 9, 2, 1)}), ElementsAre(HasSubstr("1 values are missing")));
-  EXPECT_THAT(wrong({note(0, 9, 1, 1), note(0, 9, 0, 3, Outcome::kRefused), note(20, 29, 5, 1)}),
-              ElementsAre(HasSubstr("3 values are missing, but only 0")));
-  EXPECT_THAT(wrong({note(0, 101, 1, 1)}), ElementsAre(HasSubstr("too late")));
-  EXPECT_THAT(wrong({note(0, 9, 1, 1, Outcome::kWrong)}),
-              ElementsAre(HasSubstr("no fault explains")));
-  // Acknowledged, lost, and handed out again.
-  EXPECT_THAT(wrong({note(0, 9, 1, 2), note(10, 19, 3, 2), note(20, 29, 3, 1)}).size(), 2);
-}
-
 }  // namespace
 }  // namespace idmint::e2e
 

@@ -1,6 +1,6 @@
 // kill -9 of the server of a store, again and again, while eight processes take values and claims:
-// no value twice, nothing acknowledged lost, and nothing taken by a call that said it took nothing.
-// IDMINT_KILL_ROUNDS sets the number of rounds.
+// the history of the counter is linearizable, nothing acknowledged is lost, and nothing was taken
+// by a call that said it took nothing. IDMINT_KILL_ROUNDS sets the number of rounds.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,10 +25,11 @@
 #include <thread>
 #include <vector>
 
-#include "base/outcome.h"
 #include "idmint/store.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
+#include "tests/e2e/counter_history.h"
+#include "tests/e2e/noted_call.h"
 #include "tests/fakes/temp_folder.h"
 #if defined(IDMINT_KILL_ETCD)
 #include "tests/servers/etcd.h"
@@ -40,7 +41,7 @@
 #include "tests/servers/redis.h"
 #endif
 
-namespace idmint {
+namespace idmint::e2e {
 namespace {
 
 // The server, with a store in its database "ids". is_idle(): nothing that a client sent is being
@@ -103,13 +104,10 @@ constexpr std::uintmax_t kEnoughClaims = 20;
 constexpr std::array kDeadlines = {std::chrono::milliseconds{20'000},
                                    std::chrono::milliseconds{100}};
 
-// What a process notes of each call, with one write(2).
-struct Call {
-  std::int64_t floor;  // above every value that the process was given before
-  std::int64_t first;  // 0: the outcome is unknown
-  std::int64_t count;
-};
+// The most that one call takes.
+constexpr std::int64_t kMostValues = 4;
 
+// Each note is one write(2), which a kill cannot undo.
 template <class T>
 void write_whole(int fd, const T& note) {
   if (::write(fd, &note, sizeof note) != sizeof note) ::_exit(1);
@@ -133,7 +131,6 @@ void claim(UniqueIndex& claims, int fd) {
   const int fd = ::open(log.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
   const int claim_fd = ::open((log + ".claims").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
   if (fd < 0 || claim_fd < 0) ::_exit(1);
-  std::int64_t floor = 1;
   for (;;) {
     const auto deadline = kDeadlines.at(static_cast<std::size_t>(number) % kDeadlines.size());
     const auto store = Store::open(url, {.deadline = deadline});
@@ -143,17 +140,9 @@ void claim(UniqueIndex& claims, int fd) {
       ::_exit(1);
     }
     for (std::int64_t i = 0; i < 256; ++i) {
-      const std::int64_t count = 1 + i % 4;
-      const auto range = (*store)->counters()->advance("c", count, Take::kAll);
-      if (range) {
-        write_whole(fd, Call{floor, range->first, count});
-        floor = range->first + count;
-      } else if (outcome_unknown(range.error().code)) {
-        write_whole(fd, Call{floor, 0, count});
-      } else if (!was_not_applied(range.error().code)) {
-        std::fprintf(stderr, "%s\n", range.error().message.c_str());
-        ::_exit(1);
-      }
+      const Note note = noted_take(*(*store)->counters(), "c", 1 + i % kMostValues, number);
+      write_whole(fd, note);
+      if (note.outcome == Outcome::kWrong) ::_exit(1);
       if (i % 4 == 3) claim(*(*store)->unique_index(), claim_fd);
     }
   }
@@ -178,7 +167,7 @@ bool wait_until(const std::function<bool()>& condition) {
 
 TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
   const char* const wanted = std::getenv("IDMINT_KILL_ROUNDS");
-  const int rounds = wanted != nullptr ? std::atoi(wanted) : 10;
+  const int rounds = wanted != nullptr ? std::atoi(wanted) : 20;
   ASSERT_GT(rounds, 0);
   KilledServer server;
   const std::string url = server.database("ids");
@@ -207,10 +196,10 @@ TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
     return bytes / each;
   };
   const auto wait_for_more = [&] {
-    const std::uintmax_t notes = noted("", sizeof(Call)) + kEnoughNotes;
+    const std::uintmax_t notes = noted("", sizeof(Note)) + kEnoughNotes;
     const std::uintmax_t claims = noted(".claims", sizeof(std::int64_t)) + kEnoughClaims;
     return wait_until([&] {
-      return noted("", sizeof(Call)) >= notes && noted(".claims", sizeof(std::int64_t)) >= claims;
+      return noted("", sizeof(Note)) >= notes && noted(".claims", sizeof(std::int64_t)) >= claims;
     });
   };
   for (int round = 0; round < rounds; ++round) {
@@ -228,31 +217,26 @@ TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
   // What they sent last is over.
   ASSERT_TRUE(wait_until([&] { return server.is_idle(); }));
 
-  std::vector<Call> taken;
-  // Of calls whose outcome is unknown, and of the one that each process may have been killed in.
-  std::int64_t unknown = std::int64_t{kProcesses} * 4;
-  for (int i = 0; i < kProcesses; ++i)
-    for (const Call& call : read_notes<Call>(log_of(i))) {
-      if (call.first == 0) unknown += call.count;
-      if (call.first == 0) continue;
-      EXPECT_GE(call.first, call.floor) << "below what the process had before";
-      taken.push_back(call);
-    }
-  std::ranges::sort(taken, {}, &Call::first);
-  std::int64_t next = 1;
-  std::int64_t missing = 0;
-  for (const Call& call : taken) {
-    ASSERT_GE(call.first, next) << "taken twice";
-    missing += call.first - next;
-    next = call.first + call.count;
+  std::vector<Note> notes;
+  for (int i = 0; i < kProcesses; ++i) {
+    const std::vector<Note> its = read_notes<Note>(log_of(i));
+    std::ranges::copy(its, std::back_inserter(notes));
+    // The call that it may have been killed in.
+    const std::int64_t then = its.empty() ? 0 : its.back().answered;
+    notes.push_back({.invoked = then,
+                     .answered = then,
+                     .longest = 0,
+                     .first = 0,
+                     .count = kMostValues,
+                     .outcome = Outcome::kUnknown,
+                     .caller = i});
   }
-  const auto store = Store::open(url);
+  const auto store = Store::open(url, {.deadline = std::chrono::minutes{1}});
   ASSERT_TRUE(store) << store.error().message;
-  const auto state = (*store)->counters()->peek("c");
-  ASSERT_TRUE(state) << state.error().message;
-  EXPECT_GE(state->next, next) << "an acknowledged value was lost";
-  missing += state->next - next;
-  EXPECT_LE(missing, unknown) << "something was taken by a call that said it took nothing";
+  notes.push_back(noted_take(*(*store)->counters(), "c", 1, kProcesses));
+  ASSERT_EQ(notes.back().outcome, Outcome::kTaken);
+  const Verdict verdict = judge(notes, 1);
+  for (const std::string& wrong : verdict.wrong) ADD_FAILURE() << wrong;
 
   std::vector<std::int64_t> claims;
   for (int i = 0; i < kProcesses; ++i)
@@ -269,10 +253,13 @@ TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(std::ranges::count(*again, true), 0) << "a claim that was acknowledged was lost";
   }
-  std::printf("%d kills, %zu calls, %lld values of unknown fate, %lld missing, %zu claims\n",
-              rounds, taken.size(), static_cast<long long>(unknown),
-              static_cast<long long>(missing), claims.size());
+  std::printf(
+      "%d kills, %d calls with %lld values, %d refused, %d of unknown fate with %lld values, of "
+      "which %lld are missing, %zu claims\n",
+      rounds, verdict.taken, static_cast<long long>(verdict.values), verdict.refused,
+      verdict.unknowns, static_cast<long long>(verdict.unknown),
+      static_cast<long long>(verdict.missing), claims.size());
 }
 
 }  // namespace
-}  // namespace idmint
+}  // namespace idmint::e2e

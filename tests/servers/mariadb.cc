@@ -109,7 +109,7 @@ void MariadbServer::start_anywhere() {
   give_up("it does not start:\n" + contents(folder_.path("mariadbd.log")));
 }
 
-bool MariadbServer::start() {
+bool MariadbServer::start(const std::vector<std::string>& further) {
   std::vector<std::string> words = {program(),
                                     "--no-defaults",
                                     "--datadir=" + data(),
@@ -122,6 +122,7 @@ bool MariadbServer::start() {
                                     "--innodb-buffer-pool-size=16M",
                                     "--lc-messages=en_US"};
   words.insert(words.end(), options_.begin(), options_.end());
+  words.insert(words.end(), further.begin(), further.end());
   pid_ = spawn(words, owner(), folder_.path("mariadbd.log"));
   // Whoever answers may be another.
   const bool up = wait_for(
@@ -146,8 +147,9 @@ void MariadbServer::kill() {
   pid_ = 0;
 }
 
-void MariadbServer::restart() {
-  if (!start()) give_up("it does not start again:\n" + contents(folder_.path("mariadbd.log")));
+void MariadbServer::restart(const std::vector<std::string>& further) {
+  if (!start(further))
+    give_up("it does not start again:\n" + contents(folder_.path("mariadbd.log")));
 }
 
 void MariadbServer::follow(const MariadbServer& primary) const {

@@ -39,8 +39,10 @@ class MariadbServer {
   [[nodiscard]] bool running() const { return pid_ > 0; }
   // SIGSTOP: and waits until it stands still.
   void signal(int number) const;
-  void kill();     // -9, and waits until it is gone
-  void restart();  // REQUIRES: !running(); on the same port, with the same files and options
+  void kill();  // -9, and waits until it is gone
+  // REQUIRES: !running(). On the same port, with the same files and options; `further`: options
+  // besides, of this start alone.
+  void restart(const std::vector<std::string>& further = {});
 
   // Makes it a replica of another, which has the option --log-bin; has all that its primary has
   // now; stops replicating for good, as what promotes it does.
@@ -50,7 +52,7 @@ class MariadbServer {
 
  private:
   void start_anywhere();
-  [[nodiscard]] bool start();  // false: it has ended
+  [[nodiscard]] bool start(const std::vector<std::string>& further = {});  // false: it has ended
   [[nodiscard]] std::string data() const { return folder_.path("data"); }
   // That of the tests may belong to another user.
   [[nodiscard]] std::string tmpdir() const { return "--tmpdir=" + folder_.folder().string(); }

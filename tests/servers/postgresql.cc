@@ -73,6 +73,9 @@ PostgresqlServer::PostgresqlServer(const std::vector<std::string>& settings) {
          {"shared_buffers = '16MB'", "max_wal_size = '256MB'", "log_min_messages = warning",
           "wal_keep_size = '64MB'", "wal_retrieve_retry_interval = '100ms'",
           "client_min_messages = warning"});
+  // One sync, and not one for each file, when it starts after a kill.
+  if (std::stoi(contents(data() + "/PG_VERSION")) >= 14)
+    append(data() + "/postgresql.conf", {"recovery_init_sync_method = syncfs"});
   append(data() + "/postgresql.conf", settings);
   start_anywhere();
 }
@@ -166,23 +169,37 @@ std::vector<pid_t> PostgresqlServer::processes() const {
   return all;
 }
 
-// The first that stops starts no others meanwhile, and goes on last.
-void PostgresqlServer::signal(int number) const {
+// The first that stops starts no others meanwhile. False: it has ended by itself.
+bool PostgresqlServer::stop() const {
   if (!running()) give_up("no such server");
-  if (number == SIGSTOP) {
-    ::kill(pid_, SIGSTOP);
-    if (::waitpid(pid_, nullptr, WUNTRACED) != pid_) give_up("it does not stop");
-  }
+  int status = 0;
+  ::kill(pid_, SIGSTOP);
+  if (::waitpid(pid_, &status, WUNTRACED) != pid_) give_up("it does not stop");
+  if (!WIFSTOPPED(status)) return false;
   const std::vector<pid_t> all = processes();
-  for (auto pid = all.rbegin(); pid != all.rend(); ++pid) ::kill(*pid, number);
-  if (number != SIGSTOP) return;
+  for (const pid_t pid : all) ::kill(pid, SIGSTOP);
   const auto stands = [](pid_t pid) { return state_of(pid) != 'R' && state_of(pid) != 'S'; };
   for (const pid_t pid : all)
     if (!wait_for([&] { return stands(pid); }, kLongest)) give_up("it does not stop");
+  return true;
+}
+
+// The first goes on last.
+void PostgresqlServer::signal(int number) const {
+  if (number == SIGSTOP) {
+    if (!stop()) give_up("it has ended");
+    return;
+  }
+  if (!running()) give_up("no such server");
+  const std::vector<pid_t> all = processes();
+  for (auto pid = all.rbegin(); pid != all.rend(); ++pid) ::kill(*pid, number);
 }
 
 void PostgresqlServer::kill() {
-  signal(SIGSTOP);
+  if (!stop()) {
+    pid_ = 0;
+    return;
+  }
   const std::vector<pid_t> all = processes();
   for (const pid_t pid : all) ::kill(pid, SIGKILL);
   if (::waitpid(pid_, nullptr, 0) != pid_) give_up("cannot wait for postgres");

@@ -47,7 +47,7 @@ class PostgresqlServer {
   [[nodiscard]] bool running() const { return pid_ > 0; }
   // To all its processes. SIGSTOP: and waits until they stand still.
   void signal(int number) const;
-  void kill();     // -9 to all its processes, and waits until they are gone
+  void kill();     // -9 to all its processes, and waits until they are gone, if they are not yet
   void restart();  // REQUIRES: !running(); on the same port, with the same files
 
   // Of a standby: takes no more from its primary; has all that its primary has now; becomes a
@@ -59,6 +59,7 @@ class PostgresqlServer {
  private:
   void start_anywhere();
   [[nodiscard]] bool start();  // false: it has ended
+  [[nodiscard]] bool stop() const;
   [[nodiscard]] std::vector<pid_t> processes() const;
   [[nodiscard]] std::string data() const { return folder_.path("data"); }
 

@@ -136,7 +136,7 @@ void RedisServer::start_anywhere() {
   give_up("it does not start:\n" + contents(folder_.path("redis.log")));
 }
 
-bool RedisServer::start() {
+bool RedisServer::start(const std::vector<std::string>& further) {
   const char* const own = std::getenv("REDIS_SERVER");
   const std::string program = own != nullptr ? own : path_of_program("redis-server");
   const std::string file = folder_.path("redis.conf");
@@ -145,7 +145,8 @@ bool RedisServer::start() {
     out << "bind 127.0.0.1\nport " << port_ << "\ndir " << data() << "\nlogfile "
         << folder_.path("redis.log") << "\ndatabases " << kDatabases
         << "\nsave \"\"\nappendonly yes\nappendfsync always\nrepl-diskless-sync-delay 0\n";
-    for (const std::string& setting : settings_) out << setting << '\n';
+    for (const auto& lines : {settings_, further})
+      for (const std::string& line : lines) out << line << '\n';
   }
   pid_ = spawn({program, file}, nullptr, folder_.path("redis.log"));
   // Whoever answers may be another; with a password or an ACL it refuses.
@@ -172,8 +173,8 @@ void RedisServer::kill() {
   pid_ = 0;
 }
 
-void RedisServer::restart() {
-  if (!start()) give_up("it does not start again:\n" + contents(folder_.path("redis.log")));
+void RedisServer::restart(const std::vector<std::string>& further) {
+  if (!start(further)) give_up("it does not start again:\n" + contents(folder_.path("redis.log")));
 }
 
 void RedisServer::catch_up(const RedisServer& primary) const {

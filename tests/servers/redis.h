@@ -47,7 +47,9 @@ class RedisServer {
   [[nodiscard]] bool running() const { return pid_ > 0; }
   void signal(int number) const;  // SIGSTOP: and waits until it stands still
   void kill();                    // -9, and waits until it is gone
-  void restart();                 // REQUIRES: !running(); on the same port, with the same files
+  // REQUIRES: !running(). On the same port, with the same files; `further`: settings besides, of
+  // this start alone.
+  void restart(const std::vector<std::string>& further = {});
 
   // Of a replica: has all that its primary has now; takes no more from it; becomes a primary.
   void catch_up(const RedisServer& primary) const;
@@ -56,7 +58,7 @@ class RedisServer {
 
  private:
   void start_anywhere();
-  [[nodiscard]] bool start();  // false: it has ended
+  [[nodiscard]] bool start(const std::vector<std::string>& further = {});  // false: it has ended
   [[nodiscard]] std::string data() const { return folder_.path("data"); }
 
   fakes::TempFolder folder_;

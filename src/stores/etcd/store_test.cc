@@ -496,6 +496,29 @@ TEST(EtcdSnapshotsMoved, AStoreThatWasOnlyMovedCanBeSaidTo) {
   EXPECT_EQ(take(*store), (Range{1, 1, 1}));
 }
 
+// Its revisions are counted anew after a restore, and come again to those that a process has seen.
+TEST(EtcdSnapshotsMoved, ACounterIsNotTakenForTheOneThatHadItsRevisionBefore) {
+  EtcdCluster cluster;
+  const auto store = with_counter(cluster.url());
+  const std::string snapshot = cluster.save();
+  for (std::int64_t value = 1; value < 7; ++value) EXPECT_EQ(take(*store), (Range{value, 1, 1}));
+  const auto revision = [&](const char* kind) {
+    const std::string json = cluster.ctl("get ids/counter/c --write-out json");
+    const std::size_t at = json.find(kind);
+    return std::stoll(json.substr(json.find(':', at) + 1));
+  };
+  const std::int64_t seen = revision("\"mod_revision\"");
+  cluster.restore(snapshot, "another");
+  const auto fresh = opened(cluster.url());
+  while (revision("\"revision\"") < seen - 1) cluster.ctl("put other x");
+  ASSERT_EQ(fresh->counters()->raise("c", 1000), 1000);
+  ASSERT_EQ(revision("\"mod_revision\""), seen) << "of another value";
+  ASSERT_TRUE(fresh->settle());
+  EXPECT_EQ(store->counters()->peek("c")->next, 1000) << "it has a connection again";
+  EXPECT_EQ(take(*store), (Range{1000, 1, 1}));
+  EXPECT_EQ(fresh->counters()->peek("c")->next, 1001);
+}
+
 // A member that lags becomes the whole cluster: only who saw more can tell.
 TEST(EtcdMembers, AClusterThatForgotWhatAProcessSawIsInDoubtForAll) {
   EtcdCluster cluster(3);

@@ -457,9 +457,10 @@ TEST_F(MariadbAdoption, ACounterOverTicketsServesAllWhoWait) {
 // ---- values in use
 
 TEST_F(MariadbAdoption, TheLargestValueOfAColumnIsFound) {
-  run("CREATE TABLE orders (id int unsigned, big bigint unsigned, n decimal(9,1), code varchar(9),"
-      " at date); INSERT INTO orders VALUES (7, 12, 1.5, '0007', NULL),"
-      " (5000, 18446744073709551615, 88.5, 'x', NULL), (3, NULL, NULL, '0042', NULL);"
+  run("CREATE TABLE orders (id int unsigned, big bigint unsigned, n decimal(9,1), d double,"
+      " code varchar(9), at date);"
+      "INSERT INTO orders VALUES (7, 12, 1.5, 1.5, '0007', NULL),"
+      " (5000, 18446744073709551615, 88.5, 4e15, 'x', NULL), (3, NULL, NULL, 7, '0042', NULL);"
       "CREATE TABLE empty (id bigint)");
   const auto largest = [&](const std::string& table, const std::string& column,
                            const ExistingForm& form = {}, std::int64_t from = 0,
@@ -473,6 +474,9 @@ TEST_F(MariadbAdoption, TheLargestValueOfAColumnIsFound) {
   EXPECT_EQ(largest("orders", "id", {}, 8, 4999), std::nullopt);
   EXPECT_EQ(largest("orders", "big"), 12);
   EXPECT_EQ(largest("orders", "n"), 88);
+  EXPECT_EQ(largest("orders", "d"), 7);
+  EXPECT_EQ(largest("orders", "d", {}, 0, kLargestValue), 4'000'000'000'000'000)
+      << "not the 4 of 4e15";
   EXPECT_EQ(largest("empty", "id"), std::nullopt);
   const ExistingForm digits{.form = {.digits = 4}, .first = 0, .last = 9999};
   EXPECT_EQ(largest("orders", "code", digits), 42);

@@ -5,11 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -19,11 +23,16 @@
 #include <vector>
 
 #include "ids/lease_table.h"
+#include "stores/mariadb/address.h"
+#include "stores/mariadb/connection.h"
+#include "stores/mariadb/driver.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
+#include "tests/fakes/temp_folder.h"
+#include "tests/servers/loopback.h"
 #include "tests/servers/mariadb.h"
 
 namespace idmint {
@@ -89,6 +98,27 @@ TEST(MariadbSettings, WhatAServerWasStartedWithIsRefused) {
         "0")
         << "nothing was made";
   }
+}
+
+// Under a store that is open.
+TEST(MariadbSettings, AServerThatIsStartedAgainWithoutWhatACrashNeedsIsRefused) {
+  MariadbServer server({"--log-bin", "--sync-binlog=1"});
+  const auto store = with_counter(server.database("ids"));
+  const std::vector<Setting> all = {
+      {"--innodb-flush-log-at-trx-commit=2", "", "set innodb_flush_log_at_trx_commit = 1"},
+      {"--sync-binlog=0", "", "set sync_binlog = 1"},
+      {"--innodb-doublewrite=OFF", "", "set innodb_doublewrite = ON"}};
+  for (std::int64_t value = 1; const auto& [option, _, advice] : all) {
+    EXPECT_EQ(take(*store), (Range{value++, 1, 1}));
+    server.kill();
+    server.restart({option});
+    const auto refused = take(*store);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << option;
+    EXPECT_THAT(fakes::why(refused), HasSubstr(advice)) << option;
+    server.kill();
+    server.restart();
+  }
+  EXPECT_EQ(take(*store), (Range{std::ssize(all) + 1, 1, 1}));
 }
 
 TEST(MariadbSettings, TablesOfAnotherEngineAreRefused) {
@@ -316,8 +346,108 @@ TEST(MariadbConnections, AFrozenServerEndsACallInTime) {
   server.signal(SIGCONT);
 }
 
-TEST(MariadbConnections, ManyThreadsAreGivenEachValueOnce) {
-  const auto store = with_counter(servers::mariadb_server().database("threads"));
+TEST(MariadbConnections, WhereThereAreFewCallersTakeTurns) {
+  const MariadbServer& server = servers::mariadb_server();
+  with_counter(server.database("turns"));
+  server.run(
+      "CREATE OR REPLACE USER few@'127.0.0.1' WITH MAX_USER_CONNECTIONS 2;"
+      "GRANT SELECT, INSERT, UPDATE ON turns.* TO few@'127.0.0.1'");
+  const auto store = fakes::opened(server.url("turns", "few"));
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 8; ++thread)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        const auto taken = take(*store);
+        EXPECT_TRUE(taken) << fakes::why(taken);
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(store->counters()->peek("c")->next, 161);
+  // Two that are held leave none.
+  const auto more = Store::open(server.url("turns", "few"), {.deadline = milliseconds{300}});
+  EXPECT_EQ(code_of(more), Code::kResourceExhausted);
+  EXPECT_THAT(fakes::why(more), HasSubstr("no connection is left"));
+}
+
+// Whoever has one goes on with it.
+TEST(MariadbConnections, WithoutOneLeftTheSettingIsNamedAndAllGoesOnWithOne) {
+  const MariadbServer server({"--max-connections=10"});
+  const std::string url = server.url("ids", "minter");
+  with_counter(server.database("ids"));
+  server.run(
+      "CREATE USER minter@'127.0.0.1'; GRANT SELECT, INSERT, UPDATE ON ids.* TO "
+      "minter@'127.0.0.1'");
+  const auto store = fakes::opened(url);
+  ASSERT_EQ(take(*store), (Range{1, 1, 1}));
+  std::vector<MariadbServer::Asking> held;
+  Result<std::unique_ptr<Store>> refused;
+  ASSERT_TRUE(fakes::eventually([&] {
+    held.push_back(server.connected(""));
+    refused = Store::open(url, {.deadline = milliseconds{300}});
+    return code_of(refused) == Code::kResourceExhausted;
+  }));
+  EXPECT_THAT(fakes::why(refused), AllOf(HasSubstr("not within 300 ms"),
+                                         HasSubstr("no connection is left (max_connections")));
+  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  held.clear();
+  EXPECT_EQ(take(*fakes::opened(url)), (Range{3, 1, 1}));
+}
+
+// libmariadb would connect anew, by a session that is not set up, and send a statement again.
+TEST(MariadbConnections, OneThatTheServerEndedStaysEndedWhateverAnOptionFileSays) {
+  const MariadbServer& server = servers::mariadb_server();
+  server.database("reconnect");
+  const fakes::TempFolder home;
+  std::ofstream(home.path(".my.cnf")) << "[client]\nreconnect=1\n";
+  const char* const before = std::getenv("HOME");
+  const std::string kept = before != nullptr ? before : "";
+  ASSERT_EQ(::setenv("HOME", home.folder().c_str(), 1), 0);
+  const auto until = std::chrono::steady_clock::now() + kPatient;
+  ASSERT_TRUE(stores::mariadb::load_libmariadb());
+  const auto address = stores::mariadb::parse_address(server.url("reconnect"));
+  ASSERT_TRUE(address) << fakes::why(address);
+  const auto connection =
+      stores::mariadb::Connection::open(*address, address->servers.front(), until);
+  ::setenv("HOME", kept.c_str(), 1);
+  ASSERT_TRUE(connection) << connection.error().error.message;
+  ASSERT_TRUE((*connection)->execute("SET @a = 1", until));
+  const std::string others =
+      "FROM information_schema.processlist WHERE db = 'reconnect' AND id <> CONNECTION_ID()";
+  server.run("KILL " + server.run("SELECT id " + others));
+  ASSERT_TRUE(fakes::eventually([&] { return server.run("SELECT COUNT(*) " + others) == "0"; }));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE((*connection)->execute("SET @a = 1", until));
+  EXPECT_FALSE((*connection)->is_usable());
+}
+
+TEST(MariadbConnections, OneThatTheServerEndedIsReplaced) {
+  const MariadbServer& server = servers::mariadb_server();
+  const auto store = with_counter(server.database("ended"));
+  const std::string others =
+      "FROM information_schema.processlist WHERE db = 'ended' AND id <> CONNECTION_ID()";
+  for (std::int64_t value = 1; value < 5; ++value) {
+    EXPECT_EQ(take(*store), (Range{value, 1, 1}));
+    server.run("KILL " + server.run("SELECT id " + others));
+    ASSERT_TRUE(fakes::eventually([&] { return server.run("SELECT COUNT(*) " + others) == "0"; }));
+  }
+}
+
+TEST(MariadbConnections, AServerThatSaysNothingIsPassedOver) {
+  const int silent = servers::listening_socket();
+  const std::string host = "127.0.0.1:" + std::to_string(servers::port_of(silent));
+  const auto alone = Store::open("mysql://root@" + host + "/ids", {.deadline = milliseconds{300}});
+  EXPECT_EQ(code_of(alone), Code::kUnavailable);
+  EXPECT_THAT(fakes::why(alone), HasSubstr("the server does not answer"));
+  const MariadbServer& server = servers::mariadb_server();
+  server.database("passed");
+  const auto both = Store::open(
+      "mysql://root@" + host + ",127.0.0.1:" + std::to_string(server.port()) + "/passed",
+      {.deadline = std::chrono::seconds{4}});
+  EXPECT_TRUE(both) << fakes::why(both);
+  ::close(silent);
+}
+
+void expect_each_value_once(const MariadbServer& server) {
+  const auto store = with_counter(server.database("threads"));
   std::mutex mutex;
   std::set<std::int64_t> values;
   std::vector<std::jthread> threads;
@@ -332,6 +462,16 @@ TEST(MariadbConnections, ManyThreadsAreGivenEachValueOnce) {
   threads.clear();
   EXPECT_EQ(values.size(), 400U);
   EXPECT_EQ(store->counters()->peek("c")->next, 401);
+}
+
+TEST(MariadbConnections, ManyThreadsAreGivenEachValueOnce) {
+  expect_each_value_once(servers::mariadb_server());
+}
+
+// Which later versions have from the start: whoever finds a row changed is told so (error 1020).
+TEST(MariadbConnections, WithSnapshotIsolationManyThreadsAreGivenEachValueOnce) {
+  const MariadbServer server({"--innodb-snapshot-isolation=ON"});
+  expect_each_value_once(server);
 }
 
 }  // namespace

@@ -102,6 +102,27 @@ TEST(PostgresqlSettings, WithoutWhatACrashNeedsItIsRefusedAndServedAgainWithIt) 
   }
 }
 
+// Under a store that is open.
+TEST(PostgresqlSettings, AServerThatIsStartedAgainWithoutWhatACrashNeedsIsRefused) {
+  PostgresqlServer server;
+  const auto store = with_counter(server.database("ids"));
+  std::int64_t value = 1;
+  for (const std::string setting : {"fsync", "full_page_writes"}) {
+    EXPECT_EQ(take(*store), (Range{value++, 1, 1}));
+    const auto start_again_after = [&](const std::string& change) {
+      server.run("ALTER SYSTEM " + change);
+      server.kill();
+      server.restart();
+    };
+    start_again_after("SET " + setting + " = off");
+    const auto refused = take(*store);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << setting;
+    EXPECT_THAT(fakes::why(refused), HasSubstr("set " + setting + " = on"));
+    start_again_after("RESET " + setting);
+  }
+  EXPECT_EQ(take(*store), (Range{value, 1, 1}));
+}
+
 // A connection without it has no row in idmint.trusted, and is given nothing.
 TEST(PostgresqlSettings, EachConnectionWaitsForItsCommits) {
   const std::string url = servers::postgresql_server().database("commits");
@@ -345,6 +366,30 @@ TEST(PostgresqlConnections, WhereThereAreFewCallersTakeTurns) {
   const auto more = Store::open(server.url("turns", "few"), {.deadline = milliseconds{300}});
   EXPECT_EQ(code_of(more), Code::kResourceExhausted);
   EXPECT_THAT(fakes::why(more), HasSubstr("no connection is left"));
+}
+
+// Whoever has one goes on with it.
+TEST(PostgresqlConnections, WithoutOneLeftTheSettingIsNamedAndAllGoesOnWithOne) {
+  const PostgresqlServer server(
+      {"max_connections = 5", "max_wal_senders = 0", "superuser_reserved_connections = 2"});
+  with_counter(server.database("ids"));
+  server.run("CREATE ROLE minter LOGIN");
+  server.run("GRANT pg_read_all_data, pg_write_all_data TO minter");
+  const std::string url = server.url("ids", "minter");
+  const auto store = opened(url);
+  ASSERT_EQ(take(*store), (Range{1, 1, 1}));
+  std::vector<servers::Asking> held;
+  Result<std::unique_ptr<Store>> refused;
+  ASSERT_TRUE(eventually([&] {
+    held.push_back(servers::connected_postgresql(url));
+    refused = Store::open(url, {.deadline = milliseconds{300}});
+    return code_of(refused) == Code::kResourceExhausted;
+  }));
+  EXPECT_THAT(fakes::why(refused), AllOf(HasSubstr("not within 300 ms"),
+                                         HasSubstr("no connection is left (max_connections")));
+  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  held.clear();
+  EXPECT_EQ(take(*opened(url)), (Range{3, 1, 1}));
 }
 
 TEST(PostgresqlConnections, OneThatTheServerEndedIsReplaced) {

@@ -122,10 +122,15 @@ std::optional<Error> refused_settings(const Settings& settings) {
   const std::string on_rewrite(settings.get("no-appendfsync-on-rewrite"));
   const std::string maxmemory(settings.get("maxmemory"));
   const std::string policy(settings.get("maxmemory-policy"));
-  if (appendonly != "yes")
-    return refuse("runs with appendonly " + appendonly +
-                      ", and loses values that were handed out when it stops",
-                  "appendonly yes");
+  if (appendonly != "yes") {
+    Error error = refuse("runs with appendonly " + appendonly +
+                             ", and loses values that were handed out when it stops",
+                         "appendonly yes");
+    error.message +=
+        "; but where a store was in it before it was started so, it has not read its append-only "
+        "file, and CONFIG SET would overwrite that: start it again with appendonly yes";
+    return error;
+  }
   if (appendfsync != "always")
     return refuse("runs with appendfsync " + appendfsync +
                       ", and loses values that were handed out when its host stops",

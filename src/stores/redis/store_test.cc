@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -93,6 +94,28 @@ TEST(RedisSettings, WithoutWhatKeepsAValueItIsRefusedAndServedAgainWithIt) {
     ASSERT_TRUE(later) << later.error().message;
     EXPECT_EQ(*later, (Range{3, 1, 1})) << "2 may have been lost, and is nobody's";
   }
+}
+
+// Under a store that is open. A server that is started without its append-only file does not read
+// it, either.
+TEST(RedisSettings, AServerThatIsStartedAgainWithoutWhatKeepsAValueIsRefused) {
+  RedisServer server({"maxmemory 1gb"});
+  const auto store = with_counter(server.url());
+  for (std::int64_t value = 1; const auto& [setting, weak, right] : kWeak) {
+    EXPECT_EQ(take(*store), (Range{value++, 1, 1}));
+    server.kill();
+    server.restart({std::string(setting) + " " + weak});
+    const auto refused = take(*store);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << setting;
+    EXPECT_THAT(fakes::why(refused), HasSubstr("CONFIG SET " + std::string(setting) + " " + right));
+    EXPECT_EQ(code_of(Store::open(server.url())), Code::kFailedPrecondition) << setting;
+    if (setting == std::string("appendonly")) {
+      EXPECT_THAT(fakes::why(refused), HasSubstr("start it again with appendonly yes"));
+    }
+    server.kill();
+    server.restart();
+  }
+  EXPECT_EQ(take(*store), (Range{std::ssize(kWeak) + 1, 1, 1}));
 }
 
 TEST(RedisSettings, APolicyThatRemovesNothingOfOursIsAllowed) {
@@ -461,6 +484,24 @@ TEST(RedisConnections, WhereThereAreFewCallersTakeTurns) {
     });
   threads.clear();
   EXPECT_EQ(store->counters()->peek("c")->next, 161);
+}
+
+// Whoever has one goes on with it.
+TEST(RedisConnections, WithoutOneLeftTheSettingIsNamedAndAllGoesOnWithOne) {
+  const RedisServer server;
+  const auto store = with_counter(server.url());
+  auto other = opened(server.url());
+  server.set("maxclients", "2");
+  Result<std::unique_ptr<Store>> refused;
+  ASSERT_TRUE(eventually([&] {  // the connection that set it has gone
+    refused = Store::open(server.url(), {.deadline = milliseconds{300}});
+    return code_of(refused) == Code::kResourceExhausted;
+  }));
+  EXPECT_THAT(fakes::why(refused),
+              AllOf(HasSubstr("not within 300 ms"), HasSubstr("raise maxclients")));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  other.reset();
+  EXPECT_EQ(take(*opened(server.url())), (Range{2, 1, 1}));
 }
 
 TEST(RedisConnections, AStoreThatTookThePlaceOfAnotherIsNotUsed) {
