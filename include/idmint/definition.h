@@ -105,8 +105,8 @@ struct SequenceDefinition {
   std::int64_t first = 1;  // both ends inclusive; as integers, before the form is applied
   std::int64_t last = kLargestValue;
   // The values are first, first + stride, ... up to `last`. Several stores with equal strides and
-  // different remainders of `first` hand out different values: see with_offset(). Not for kGapless
-  // and adopted records; 1 to kMaxStride.
+  // different remainders of `first` hand out different values: see with_offset(). Not for kGapless,
+  // and of adopted records only for the ticket tables of MariaDB; 1 to kMaxStride.
   std::int64_t stride = 1;
   std::int64_t stripes = 1;  // kStriped, kInterleaved: the number of counters, 2 to kMaxStripes
   std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
@@ -116,8 +116,9 @@ struct SequenceDefinition {
   // sets the width of `last`.
   Form form{};
   bool retired = false;  // a tombstone: it hands out nothing any more
-  // kCounter, kCached, kStriped: the record of another program that holds the next value, in a
-  // syntax of the store (docs/mongodb-adopt.md has MongoDB's). Empty: idmint keeps its own record.
+  // kCounter, kCached, kStriped, and kInterleaved over several stores, each of which has one: the
+  // record of another program that holds the next value, in a syntax of the store
+  // (docs/mongodb-adopt.md has MongoDB's). Empty: idmint keeps its own record.
   std::string adopted{};
   // kInterleaved over several stores: all of them, in the order of the stripes, `stripes` in all.
   // Each keeps one stripe, and this definition with the index of its own. Empty: one store keeps

@@ -147,6 +147,7 @@ void tell_of_used_up(Mint& mint, const std::string& name, bool json) {
 // The wish for a sequence over several stores: interleaved, with a stripe in each.
 Result<SequenceTexts> over_several(SequenceTexts texts, const std::vector<std::string>& over) {
   if (over.empty()) return texts;
+  texts.over_stores = true;
   const std::string stores = std::to_string(over.size());
   if (has_store_option())
     return refuse("--over names each store of the sequence: leave --store out");

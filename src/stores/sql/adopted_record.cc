@@ -262,7 +262,7 @@ Result<Adoptable> RecordAdoption::read(std::string_view text, bool guarded) cons
                    .first = record->column.empty() || record->holds_last ? 1 : 0};
 }
 
-// The other programs of the record count by one, and use the values as they are.
+// The other programs of the record use the values as they are, and count as its kind says.
 Result<void> RecordAdoption::check(const SequenceDefinition& definition) const {
   const std::string sequence = "sequence " + definition.name;
   const bool striped = definition.strategy == Strategy::kStriped;
@@ -276,6 +276,9 @@ Result<void> RecordAdoption::check(const SequenceDefinition& definition) const {
                   (striped ? " has stripes, each in a row of its own: write {k} in the value of "
                              "the key for the number of the stripe"
                            : " has one record: {k} in the value of its key is for stripes"));
+  if (!record->kind->steps) {
+    if (Result<void> ok = must_count_by_one(definition, sql::place_of(*record)); !ok) return ok;
+  }
   if (record->holds_last && definition.first == 0)
     return refuse(sequence + " would begin at 0, and " + record->column +
                   " holds the value before the next: begin at 1 or above");

@@ -38,9 +38,11 @@ struct AdoptedKind {
   std::string_view form;  // of its text, for messages
   bool of_row;            // it has KEY=VALUE, which one that counts in either way can leave out
   Counting counting;
+  bool steps;  // the other programs count in steps, and from an offset on, as the server says
   Answer answer;
-  // value of the key 1 -> the next value, the largest last value, and what is wrong, or an empty
-  // text; a row for each that there is, two at most
+  // value of the key 1, and of one with steps the stride 2 and the offset 3 of the counter -> the
+  // next value, the largest last value, and what is wrong, or an empty text; a row for each that
+  // there is, two at most
   std::string_view look;
   // counter 1, count 2, least 3, value of the key 4, the last value as the caller knows it 5
   // -> as `answer` says; nothing, or kOutOfRange, where the counter is closed or not trusted, or

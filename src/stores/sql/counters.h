@@ -108,7 +108,7 @@ class Counters final : public CounterStore {
     if (record->holds_last && counter.bounds.first == 0)
       return refuse(making + ": it would begin at 0, and " + record->column +
                     " holds the value before the next: begin at 1 or above");
-    if (counter.bounds.stride != 1)
+    if (counter.bounds.stride != 1 && !record->kind->steps)
       return refuse("cannot adopt " + place_of(*record) + " in steps of " +
                     std::to_string(counter.bounds.stride) +
                     ": the others that use it count by one");
