@@ -115,15 +115,6 @@ class Counters final : public CounterStore {
     return record;
   }
 
-  static Error other_record(std::string_view counter, const std::string& there,
-                            const std::string& wanted) {
-    const auto in = [](const std::string& text) {
-      return text.empty() ? std::string("idmint's own") : "in " + text;
-    };
-    return {Code::kAlreadyExists, "counter " + shown(counter) + " exists and is " + in(there) +
-                                      ", not " + in(wanted) + "; use that or another name"};
-  }
-
   // Whether those that are new have records to go on from.
   Result<void> can_adopt(const std::vector<NewCounter>& counters,
                          const std::vector<std::string>& names, SteadyTime until) {
