@@ -139,6 +139,14 @@ constexpr std::array kKinds = {
 // As Flickr described it.
 constexpr std::array<std::string_view, 1> kRecipes = {"tickets tickets:Tickets64/stub=a:last=id"};
 
+constexpr std::array kNotAdopted = {sql::NotAdopted{
+    "auto_increment",
+    "MariaDB gives an AUTO_INCREMENT value only to a row that is inserted, and idmint has no row "
+    "for "
+    "a table of yours; create the sequence without a record, raise it past the column (raise "
+    "--from-table TABLE.COLUMN) while no program inserts, and from then on let all of them insert "
+    "the ids that idmint gives"}};
+
 }  // namespace
 
 constinit const sql::AdoptionRules Engine::kAdoptionRules{.kinds = kKinds,
@@ -146,7 +154,8 @@ constinit const sql::AdoptionRules Engine::kAdoptionRules{.kinds = kKinds,
                                                           .schema = "",
                                                           .quote = '`',
                                                           .one = "{key} = {value}",
-                                                          .no_key = "{value} = ''"};
+                                                          .no_key = "{value} = ''",
+                                                          .not_adopted = kNotAdopted};
 constinit const sql::RecordAdoption Engine::kAdoption{Engine::kAdoptionRules};
 
 }  // namespace idmint::stores::mariadb

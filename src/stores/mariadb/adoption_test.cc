@@ -312,7 +312,8 @@ TEST_F(MariadbAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
                             {"row:other.t/k=one:next=b", "its name must be"},
                             {"row:t`/k=one:next=b", "its name must be"},
                             {"row:idmint_counters/name=c:next=next", "idmint's own"},
-                            {"table:t", "cannot adopt \"table:t\": write row:TABLE"}}) {
+                            {"table:t", "cannot adopt \"table:t\": write row:TABLE"},
+                            {"auto_increment:many", "raise --from-table TABLE.COLUMN"}}) {
     const Result<void> refused = adopt(record);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << record;
     EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;

@@ -136,6 +136,9 @@ Result<AdoptedRecord> record_from_text(const AdoptionRules& rules, std::string_v
     return refuse("cannot adopt " + shown(text) + ": write " + forms_of(rules));
   };
   const std::string_view kind_name = text.substr(0, text.find(':'));
+  if (const auto never = std::ranges::find(rules.not_adopted, kind_name, &NotAdopted::name);
+      never != rules.not_adopted.end())
+    return refuse("cannot adopt " + shown(text) + ": " + std::string(never->why));
   const auto kind = std::ranges::find(rules.kinds, kind_name, &AdoptedKind::name);
   if (kind == rules.kinds.end() || kind_name.size() == text.size()) return none();
   AdoptedRecord record{.kind = &*kind};
@@ -255,7 +258,9 @@ Result<Adoptable> RecordAdoption::read(std::string_view text, bool guarded) cons
   }
   Result<AdoptedRecord> record = record_from_text(rules_, whole);
   if (!record) {
-    record.error().message += names;
+    if (std::ranges::find(rules_.not_adopted, whole.substr(0, whole.find(':')),
+                          &NotAdopted::name) == rules_.not_adopted.end())
+      record.error().message += names;
     return std::unexpected(std::move(record.error()));
   }
   return Adoptable{.record = to_text(*record),

@@ -53,6 +53,12 @@ struct AdoptedKind {
   std::string_view raise;
 };
 
+// What a text may name, and nobody can count in beside the programs that do.
+struct NotAdopted {
+  std::string_view name;  // as of a kind
+  std::string_view why;   // and what to do instead
+};
+
 // What an engine has of them.
 struct AdoptionRules {
   std::span<const AdoptedKind> kinds;
@@ -61,6 +67,7 @@ struct AdoptionRules {
   char quote;               // around a name
   std::string_view one;     // {one} of a record with a key, with {key} and {value}
   std::string_view no_key;  // {one} of a record without, with {value}, an empty text
+  std::span<const NotAdopted> not_adopted{};
 };
 
 struct AdoptedRecord {
