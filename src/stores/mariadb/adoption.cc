@@ -70,7 +70,8 @@ constexpr std::string_view kLookAtTickets =
     "    WHERE k.TABLE_SCHEMA = DATABASE() AND k.TABLE_NAME = '{name}' AND k.NON_UNIQUE = 0"
     "    GROUP BY k.INDEX_NAME HAVING COUNT(*) = 1 AND MAX(k.COLUMN_NAME) = '{key_field}')"
     "   THEN '{key_field} has no unique index of its own, and REPLACE would add rows for ever'"
-    "  WHEN @@global.auto_increment_increment <> $2"
+    "  ELSE '' END,"
+    " CASE WHEN @@global.auto_increment_increment <> $2"
     "   OR ($2 > 1 AND @@global.auto_increment_offset <> $3)"
     "   THEN CONCAT('the server counts in steps of ', @@global.auto_increment_increment,"
     "    ' from ', @@global.auto_increment_offset, ' on (auto_increment_increment,"
@@ -142,8 +143,7 @@ constexpr std::array<std::string_view, 1> kRecipes = {"tickets tickets:Tickets64
 constexpr std::array kNotAdopted = {sql::NotAdopted{
     "auto_increment",
     "MariaDB gives an AUTO_INCREMENT value only to a row that is inserted, and idmint has no row "
-    "for "
-    "a table of yours; create the sequence without a record, raise it past the column (raise "
+    "for your table; create the sequence without a record, raise it past the column (raise "
     "--from-table TABLE.COLUMN) while no program inserts, and from then on let all of them insert "
     "the ids that idmint gives"}};
 

@@ -289,19 +289,18 @@ TEST(RedisAdoptionCrash, AValueThatWasHandedOutDoesNotComeAgain) {
   RedisServer server;
   server.run({"SET", "orders", "0"});
   std::int64_t largest = 0;
-  for (int round = 0; round < 2; ++round) {
-    {
-      const auto store = Store::open(server.url(), {.deadline = std::chrono::minutes{1}}).value();
-      const NewCounter one{"c", {1, 1'000'000}, "key:orders"};
-      ASSERT_TRUE(store->counters()->create(std::span(&one, 1)));
-      const auto taken = store->counters()->advance("c", 3, Take::kAll);
-      ASSERT_TRUE(taken) << fakes::why(taken);
-      EXPECT_EQ(taken->first, largest + 1);
-      largest = taken->last();
-      server.kill();
-    }
-    server.restart();
+  for (int round = 0; round < 3; ++round) {
+    // Waits until the server has read its file.
+    const auto store = Store::open(server.url(), {.deadline = std::chrono::minutes{1}}).value();
+    const NewCounter one{"c", {1, 1'000'000}, "key:orders"};
+    ASSERT_TRUE(store->counters()->create(std::span(&one, 1)));
     EXPECT_EQ(server.run({"INCR", "orders"}), std::to_string(++largest));
+    const auto taken = store->counters()->advance("c", 3, Take::kAll);
+    ASSERT_TRUE(taken) << fakes::why(taken);
+    EXPECT_EQ(taken->first, largest + 1);
+    largest = taken->last();
+    server.kill();
+    server.restart();
   }
 }
 

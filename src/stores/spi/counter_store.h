@@ -102,7 +102,7 @@ class CounterStore {
   // - kUnavailable also: other programs take from an adopted record so fast that there were no
   //   `count` values without some of theirs in between; those that were passed over are lost.
   // - kNotFound: no such counter; it is not created.
-  // - kFailedPrecondition: it is closed.
+  // - kFailedPrecondition: it is closed; or adopted, and the server now counts in other steps.
   // - kInvalidArgument: count < 1.
   [[nodiscard]] Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
                                       SteadyTime until = SteadyTime::max());

@@ -44,7 +44,8 @@ class AdoptedCounters {
   }
 
   // Fills in the value of a counter, of which idmint's own row says the rest and `adopted`.
-  // kDataLoss: the record cannot be counted in, as `problem` says.
+  // - kDataLoss: the record cannot be counted in, as `problem` says.
+  // - kFailedPrecondition: not while the server has such settings.
   Result<CounterState> filled(CounterState state, std::string_view adopted, SteadyTime until) {
     const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, adopted);
     if (!record)
@@ -55,6 +56,11 @@ class AdoptedCounters {
     if (!wrong.empty())
       return database_.damaged(place_of(*record) + ", which counter " + shown(state.name) +
                                " was adopted from, cannot be counted in: " + wrong);
+    if (!reading->settings.empty())
+      return std::unexpected(Error{
+          Code::kFailedPrecondition,
+          database_.url() + ": " + place_of(*record) + ", which counter " + shown(state.name) +
+              " was adopted from, gives nothing now: " + reading->settings});
     state.next = state.bounds.at_or_above(reading->next);
     const std::lock_guard lock(mutex_);
     known_.insert_or_assign(state.name, std::make_shared<const Known>(
@@ -65,13 +71,11 @@ class AdoptedCounters {
   // kFailedPrecondition: there is nothing to go on from.
   Result<void> check(const AdoptedRecord& record, const CounterBounds& bounds, SteadyTime until) {
     const Result<Reading> reading = look(record, bounds, until);
-    std::string wrong;
-    if (reading)
-      wrong = problem(*reading, bounds);
-    else if (reading.error().code == Code::kDataLoss)
-      wrong = reading.error().message;  // no such table or column, or not of such a type
-    else
+    if (!reading && reading.error().code != Code::kDataLoss)
       return std::unexpected(reading.error());
+    // Otherwise: no such table or column, or not of such a type.
+    std::string wrong = reading ? reading->settings : reading.error().message;
+    if (wrong.empty()) wrong = problem(*reading, bounds);
     if (wrong.empty()) return {};
     return std::unexpected(Error{Code::kFailedPrecondition, database_.url() + ": cannot adopt " +
                                                                 place_of(record) + ": " + wrong +
@@ -122,6 +126,7 @@ class AdoptedCounters {
     std::int64_t next = 0;
     std::int64_t end = 0;
     std::string wrong{};
+    std::string settings{};  // what is wrong with those of the server
   };
 
   Result<Reading> look(const AdoptedRecord& record, const CounterBounds& bounds, SteadyTime until) {
@@ -142,6 +147,7 @@ class AdoptedCounters {
     reading.next = (*rows)[0].integer(0);
     reading.end = (*rows)[0].integer(1);
     reading.wrong = (*rows)[0].bytes(2);
+    if (record.kind->steps) reading.settings = (*rows)[0].bytes(3);
     return reading;
   }
 

@@ -41,8 +41,8 @@ struct AdoptedKind {
   bool steps;  // the other programs count in steps, and from an offset on, as the server says
   Answer answer;
   // value of the key 1, and of one with steps the stride 2 and the offset 3 of the counter -> the
-  // next value, the largest last value, and what is wrong, or an empty text; a row for each that
-  // there is, two at most
+  // next value, the largest last value, what is wrong, or an empty text, and of one with steps what
+  // is wrong with the settings of the server; a row for each that there is, two at most
   std::string_view look;
   // counter 1, count 2, least 3, value of the key 4, the last value as the caller knows it 5
   // -> as `answer` says; nothing, or kOutOfRange, where the counter is closed or not trusted, or
