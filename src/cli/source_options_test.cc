@@ -111,11 +111,13 @@ TEST(SequenceOptions, TicketsOfAPairAreAdoptedOverBothOrInTheStepsOfOne) {
   SequenceTexts over{.strategy = "interleaved", .stripes = "2", .adopt = "tickets"};
   EXPECT_THAT(refusal(over, kStore), HasSubstr("or over several stores"));
   over.over_stores = true;
-  EXPECT_EQ(defined(over, kStore), (SequenceDefinition{.name = "x",
-                                                       .strategy = Strategy::kInterleaved,
-                                                       .last = kLargestValue - 1,
-                                                       .stripes = 2,
-                                                       .adopted = tickets}));
+  EXPECT_EQ(as_sequence(definition("x", over, kStore).value()),
+            (SequenceDefinition{.name = "x",
+                                .strategy = Strategy::kInterleaved,
+                                .last = kLargestValue - 1,
+                                .stripes = 2,
+                                .adopted = tickets}))
+      << "to which create_sequence() adds the stores";
   over.adopt = "row:counter:last=n";
   EXPECT_THAT(refusal(over, kStore), HasSubstr("the other programs that use it count by one"));
   EXPECT_THAT(refusal({.stride = "2", .offset = "2", .adopt = *over.adopt}, kStore),

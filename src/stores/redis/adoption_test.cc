@@ -270,6 +270,21 @@ TEST(RedisKeyAdoption, ASequenceIsCheckedBeforeAStoreIsAsked) {
   EXPECT_THAT(fakes::why(adoption.check(orders)), HasSubstr("counts for one"));
 }
 
+TEST_F(RedisAdoption, WhoMintsNeedsTheRightsOfTheProgramsToo) {
+  set("1");
+  ASSERT_TRUE(adopt());
+  redis({"ACL", "SETUSER", "lesser", "reset", "on", ">geheim", "~{idmint}:*", "allcommands"});
+  const auto store = Store::open(redis_server().url(database_, "lesser:geheim")).value();
+  CounterStore& counters = *store->counters();
+  const auto refused = counters.advance("c", 1, Take::kAll);
+  EXPECT_EQ(code_of(refused), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("for a key that it adopts also ~KEY"));
+  redis({"ACL", "SETUSER", "lesser", "~orders", "nocommands", "+eval", "+evalsha", "+select",
+         "+info", "+config|get", "+@hash", "+@string", "+type", "+ttl"});
+  EXPECT_EQ(counters.advance("c", 2, Take::kAll), (Range{2, 1, 2}));
+  EXPECT_EQ(counters.raise("c", 9), 9);
+}
+
 // ---- in doubt, and after a crash
 
 TEST_F(RedisAdoption, InAStoreInDoubtItGivesNothing) {

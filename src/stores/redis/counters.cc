@@ -59,7 +59,7 @@ if c[6] ~= '' then
   end
   local is = call('GET', its)
   if above(is, c[2]) then
-    call('DECRBY', its, ARGV[6])
+    call('INCRBY', its, '-' .. ARGV[6])
     return refuse('short')
   end
   call('HSET', key('counter:', ARGV[2]), 'taken', is)
