@@ -106,7 +106,7 @@ struct SequenceDefinition {
   std::int64_t last = kLargestValue;
   // The values are first, first + stride, ... up to `last`. Stores with equal strides and different
   // remainders of `first` hand out different values: see with_offset(). 1 to kMaxStride; 1 for
-  // kGapless and adopted records.
+  // kGapless, and for adopted records but the ticket tables of MariaDB.
   std::int64_t stride = 1;
   std::int64_t stripes = 1;  // kStriped, kInterleaved: the number of counters, 2 to kMaxStripes
   std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
@@ -116,9 +116,9 @@ struct SequenceDefinition {
   // sets the width of `last`.
   Form form{};
   bool retired = false;  // a tombstone: it hands out nothing any more
-  // kCounter, kCached, kStriped: the record of another program that holds the next value, in the
-  // syntax of the store (docs/mongodb-adopt.md, docs/adopting.md). Empty: idmint keeps its own
-  // record.
+  // kCounter, kCached, kStriped, and kInterleaved over several stores, each of which has one: the
+  // record of another program that holds the next value, in the syntax of the store
+  // (docs/mongodb-adopt.md, docs/adopting.md). Empty: idmint keeps its own record.
   std::string adopted{};
   // kInterleaved over several stores: all of them, in the order of the stripes, `stripes` in all.
   // Each keeps one stripe, and this definition with the index of that stripe in `stripe`. Empty:

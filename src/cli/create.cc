@@ -104,7 +104,8 @@ void add_create(CLI::App& command) {
           "--adopt", sequence.adopt,
           "Take from what other programs count in. mongodb: counter, counters, ids:NAME, or "
           "COLLECTION/ID:next=FIELD (last=FIELD: it holds the value before); postgresql, "
-          "mysql: row:TABLE/KEY=VALUE:next=COLUMN; postgresql: sequence:NAME; mysql: tickets")
+          "mysql: row:TABLE/KEY=VALUE:next=COLUMN; postgresql: sequence:NAME; mysql: tickets; "
+          "redis: key:NAME")
       ->type_name("RECORD");
   command.add_flag("--validator", sequence.validator,
                    "Of --adopt: MongoDB refuses what would pass the last value, whoever writes it");
@@ -147,6 +148,7 @@ void tell_of_used_up(Mint& mint, const std::string& name, bool json) {
 // The wish for a sequence over several stores: interleaved, with a stripe in each.
 Result<SequenceTexts> over_several(SequenceTexts texts, const std::vector<std::string>& over) {
   if (over.empty()) return texts;
+  texts.over_stores = true;
   const std::string stores = std::to_string(over.size());
   if (has_store_option())
     return refuse("--over names each store of the sequence: leave --store out");
@@ -268,7 +270,9 @@ uniqueIdentifierCounter, counters is 1000 of them with a MAX_VALUE each, 12
 digits, and ids:NAME is index in ids.
 In PostgreSQL and MariaDB it is a row, in which a column holds the next value or
 the last one (row:...), a sequence, also of a serial or identity column
-(sequence:orders_id_seq), or Flickr's Tickets64 (tickets). These must be there.
+(sequence:orders_id_seq), or Flickr's Tickets64 (tickets), with --stride and
+--offset or with --over where its servers count by two. In Redis it is a key of
+INCR (key:orders). These must be there.
 
 Examples:
   $ idmint create orders --start 1000

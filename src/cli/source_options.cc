@@ -306,7 +306,8 @@ Result<Definition> definition(std::string_view name, const SequenceTexts& given,
                     .check = given.form.check,
                     .no_leading_zeros = given.form.no_leading_zeros,
                     .adopt = given.adopt,
-                    .validator = given.validator};
+                    .validator = given.validator,
+                    .over_stores = given.over_stores};
   struct Number {
     std::string_view option;
     const std::optional<std::string>& text;

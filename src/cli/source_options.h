@@ -61,6 +61,7 @@ struct SequenceTexts {
   std::optional<std::string> largest_count{};
   std::optional<std::string> adopt{};
   bool validator = false;
+  bool over_stores = false;  // each stripe is in a store of its own
 };
 
 // The layout that --layout names or spells. kInvalidArgument: no such layout.

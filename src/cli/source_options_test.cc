@@ -99,6 +99,32 @@ TEST(SequenceOptions, AClassicRecipeSaysTheRest) {
 }
 #endif
 
+#ifdef IDMINT_MARIADB
+// Each of the stores has its own table, in its own steps.
+TEST(SequenceOptions, TicketsOfAPairAreAdoptedOverBothOrInTheStepsOfOne) {
+  constexpr const char* kStore = "mysql://h/shop";
+  const std::string tickets = "tickets:Tickets64/stub=a:last=id";
+  EXPECT_EQ(
+      defined({.stride = "2", .offset = "2", .adopt = "tickets"}, kStore),
+      (SequenceDefinition{
+          .name = "x", .first = 2, .last = kLargestValue - 1, .stride = 2, .adopted = tickets}));
+  SequenceTexts over{.strategy = "interleaved", .stripes = "2", .adopt = "tickets"};
+  EXPECT_THAT(refusal(over, kStore), HasSubstr("or over several stores"));
+  over.over_stores = true;
+  EXPECT_EQ(as_sequence(definition("x", over, kStore).value()),
+            (SequenceDefinition{.name = "x",
+                                .strategy = Strategy::kInterleaved,
+                                .last = kLargestValue - 1,
+                                .stripes = 2,
+                                .adopted = tickets}))
+      << "to which create_sequence() adds the stores";
+  over.adopt = "row:counter:last=n";
+  EXPECT_THAT(refusal(over, kStore), HasSubstr("the other programs that use it count by one"));
+  EXPECT_THAT(refusal({.stride = "2", .offset = "2", .adopt = *over.adopt}, kStore),
+              HasSubstr("count by one"));
+}
+#endif
+
 // The store refuses it when the sequence is made.
 TEST(SequenceOptions, WhatNoStoreReadsIsLeftAsItIs) {
   for (const char* const store : {"", "sqlite:ids.db", "memory:"}) {

@@ -71,7 +71,8 @@ Result<SequenceWish> with_record(SequenceWish wish, const Adoption* adoption,
   if (!wish.step && same) wish.step = record->step;
   if (!wish.digits && !wish.width && !wish.max && !wish.encoding) wish.digits = record->digits;
   if (!wish.start) wish.start = record->first;
-  if (!wish.max && !wish.digits && !wish.width) wish.max = record->last;
+  if (!wish.max && !wish.digits && !wish.width && record->last < kLargestValue)
+    wish.max = record->last;
   return wish;
 }
 
@@ -214,7 +215,9 @@ Result<Definition> definition_of(const SequenceWish& wanted, std::string_view st
     if (!moved) return std::unexpected(std::move(moved.error()));
     definition = *std::move(moved);
   }
-  if (Result<void> valid = validate(definition); !valid) {
+  SequenceDefinition checked = definition;
+  if (wish.over_stores) checked.adopted.clear();  // only a sequence that names its stores may adopt
+  if (Result<void> valid = validate(checked); !valid) {
     return std::unexpected(std::move(valid.error()));
   }
   if (adoption != nullptr && !definition.adopted.empty()) {

@@ -38,7 +38,8 @@ struct SequenceWish {
   bool no_leading_zeros = false;
   // A record of another program, in its store's syntax (stores/spi/adoption.h).
   std::optional<std::string> adopt{};
-  bool validator = false;  // the store must enforce the last value
+  bool validator = false;    // the store must enforce the last value
+  bool over_stores = false;  // each stripe is in a store of its own
 };
 
 // A valid definition. Unspecified members follow from the others:
@@ -52,6 +53,7 @@ struct SequenceWish {
 //   - A pool has the layout sequence-generator; create_pool() chooses the number of worker ids.
 //   - The store supplies the defaults for an adopted record. `store` is its URL. If it is empty or
 //     its stores adopt nothing, the definition has the wish itself, and create_sequence() fails.
+//   - One over several stores is that of create_sequence() for all of them, which adds the stores.
 // kInvalidArgument: the message says what is wrong.
 [[nodiscard]] IDMINT_EXPORT Result<Definition> definition_of(const SequenceWish& wish,
                                                              std::string_view store = {});

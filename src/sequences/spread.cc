@@ -370,6 +370,10 @@ Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefin
   for (std::size_t k = 0; k < stores.size(); ++k) {
     Store& store = *stores[k];
     if (Result<void> offered = offers(store, wanted[k]); !offered) return offered;
+    if (const Adoption* const adoption = store.counters()->adoption();
+        adoption != nullptr && !all.adopted.empty()) {
+      if (Result<void> can = adoption->check(wanted[k]); !can) return can;
+    }
     const Result<Definition> found = store.catalog()->find(definition.name);
     if (!found && found.error().code != Code::kNotFound) return std::unexpected(found.error());
     if (found) {

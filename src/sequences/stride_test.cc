@@ -90,9 +90,9 @@ TEST(Stride, RefusesWhatMakesNoSense) {
   EXPECT_THAT(why(with_offset(plain, 5, 4)), HasSubstr("no value from 10 to 12"));
   EXPECT_THAT(why(with_offset({.name = "a", .strategy = Strategy::kGapless}, 2, 1)),
               HasSubstr("gapless, and a stride leaves numbers out"));
-  EXPECT_THAT(why(validate(SequenceDefinition{
-                  .name = "a", .last = 9, .stride = 2, .adopted = "c/d:next=n"})),
-              HasSubstr("count by one"));
+  EXPECT_TRUE(
+      validate(SequenceDefinition{.name = "a", .last = 9, .stride = 2, .adopted = "c/d:next=n"}))
+      << "the store says which of its records are counted in steps";
   EXPECT_EQ(code_of(validate(SequenceDefinition{.name = "a", .stride = 2})), Code::kInvalidArgument)
       << "the value after the last one could not be stored";
   EXPECT_TRUE(validate(SequenceDefinition{.name = "a", .last = kLargestValue - 1, .stride = 2}));

@@ -99,6 +99,9 @@ constexpr std::int64_t kEpoch = std::int64_t{1} << 32;
 
 // kAlreadyExists: the counter exists with other bounds.
 [[nodiscard]] Error other_bounds(const CounterState& there, const CounterBounds& wanted);
+// kAlreadyExists, of a counter in the record that `there` names, or idmint's own if that is empty.
+[[nodiscard]] Error other_record(std::string_view counter, const std::string& there,
+                                 const std::string& wanted);
 // The error of an advance that moved nothing: the counter is closed, or too little is left.
 [[nodiscard]] Error refused_advance(const CounterState& counter, std::int64_t count);
 // kInvalidArgument: an extend past largest_last(stride).

@@ -226,14 +226,10 @@ Result<void> validate_adopted(const SequenceDefinition& definition) {
   if (adopted.empty()) return {};
   const std::string sequence = titled(definition);
   if (definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kCounter &&
-      definition.strategy != Strategy::kCached)
+      definition.strategy != Strategy::kCached && !definition.is_spread())
     return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +
                   ", and other programs take the values of an adopted record as they come: "
-                  "adopt it as counter, cached or striped");
-  if (definition.stride != 1)
-    return refuse(sequence +
-                  " cannot adopt a record with a stride: the other programs that use the record "
-                  "count by one; leave out the stride");
+                  "adopt it as counter, cached or striped, or over several stores");
   if (adopted.size() > kLongest || escaped(adopted) != adopted)
     return refuse(sequence + " cannot adopt " + stores::shown(adopted) +
                   ": a record is named in 1000 bytes of UTF-8 at most, all of which can be seen");

@@ -285,6 +285,9 @@ TEST(DefinitionTest, OfASequenceOverSeveralStoresAllAreNamed) {
   EXPECT_EQ(to_json(*read), text);
   EXPECT_EQ(as_sequence(*read).over[1].url, "postgresql://u@h/d");
   EXPECT_EQ(as_sequence(*read).stripe, 1);
+  SequenceDefinition adopting = as_sequence(*read);
+  adopting.adopted = "c/i:next=f";
+  EXPECT_EQ(definition_from_json(to_json(adopting)), Definition(adopting)) << "each its own record";
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
     const std::size_t at = changed.find(from);

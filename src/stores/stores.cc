@@ -215,6 +215,14 @@ Error other_bounds(const CounterState& there, const CounterBounds& wanted) {
                                     "; use those bounds or another name"};
 }
 
+Error other_record(std::string_view counter, const std::string& there, const std::string& wanted) {
+  const auto in = [](const std::string& text) {
+    return text.empty() ? std::string("idmint's own") : "in " + text;
+  };
+  return {Code::kAlreadyExists, "counter " + shown(counter) + " exists and is " + in(there) +
+                                    ", not " + in(wanted) + "; use that or another name"};
+}
+
 Error refused_advance(const CounterState& counter, std::int64_t count) {
   if (counter.closed)
     return {Code::kFailedPrecondition,

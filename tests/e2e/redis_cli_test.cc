@@ -13,10 +13,34 @@ namespace idmint::e2e {
 namespace {
 
 using servers::RedisServer;
+using testing::HasSubstr;
 
 TEST_F(StoreCli, EveryStrategyButGaplessWorksOverRedis) {
   const RedisServer server;
   expect_every_strategy_but_gapless(server.database("shop"));
+}
+
+TEST_F(StoreCli, AKeyOfIncrIsAdopted) {
+  const RedisServer server;
+  const std::string store = naming(server.url());
+  const Ended missing = run(store + "idmint create orders --adopt key:shop:orders");
+  EXPECT_EQ(missing.status, 5);
+  EXPECT_THAT(missing.err, HasSubstr("SET it to the value that came last"));
+  server.run({"SET", "shop:orders", "1000"});
+  output(store + "idmint create orders --adopt key:shop:orders");
+  EXPECT_EQ(output(store + "idmint next orders -n 2"), "1001\n1002\n");
+  EXPECT_EQ(server.run({"INCR", "shop:orders"}), "1003");
+  EXPECT_EQ(output(store + "idmint next orders"), "1004\n");
+  EXPECT_THAT(output(store + "idmint peek orders"), HasSubstr("key:shop:orders"));
+  EXPECT_THAT(output(store + "idmint list --toml | tee a.toml; idmint apply a.toml"),
+              HasSubstr("was there  orders"));
+  output(store + "idmint raise orders --past 2000 --yes");
+  EXPECT_EQ(server.run({"INCR", "shop:orders"}), "2001");
+  server.run({"DEL", "shop:orders"});
+  const Ended gone = run(store + "idmint next orders");
+  EXPECT_EQ(gone.status, 10);
+  EXPECT_THAT(gone.err, HasSubstr("SET it to the largest value in use"));
+  EXPECT_THAT(run(store + "idmint doctor").out, HasSubstr("it is not there, and it had 2000"));
 }
 
 TEST_F(StoreCli, NothingIsLoadedForRedisAndLibsslOnlyWhenAUrlAsksForIt) {

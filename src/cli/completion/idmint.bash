@@ -31,7 +31,7 @@ _idmint() {
   elif [[ $previous == --kind ]]; then
     words="sequence pool"
   elif [[ $previous == --adopt ]]; then
-    words="counter counters ids: row: sequence: tickets"
+    words="counter counters ids: row: sequence: tickets key:"
   elif [[ $previous == --worker ]]; then
     words="env: ordinal address mac random"
   elif [[ $previous == --node ]]; then

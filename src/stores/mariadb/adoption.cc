@@ -70,9 +70,13 @@ constexpr std::string_view kLookAtTickets =
     "    WHERE k.TABLE_SCHEMA = DATABASE() AND k.TABLE_NAME = '{name}' AND k.NON_UNIQUE = 0"
     "    GROUP BY k.INDEX_NAME HAVING COUNT(*) = 1 AND MAX(k.COLUMN_NAME) = '{key_field}')"
     "   THEN '{key_field} has no unique index of its own, and REPLACE would add rows for ever'"
-    "  WHEN @@auto_increment_increment <> 1"
-    "   THEN CONCAT('the server counts in steps of ', @@auto_increment_increment,"
-    "    ' (auto_increment_increment), and idmint by one')"
+    "  ELSE '' END,"
+    " CASE WHEN @@global.auto_increment_increment <> $2"
+    "   OR ($2 > 1 AND @@global.auto_increment_offset <> $3)"
+    "   THEN CONCAT('the server counts in steps of ', @@global.auto_increment_increment,"
+    "    ' from ', @@global.auto_increment_offset, ' on (auto_increment_increment,"
+    " auto_increment_offset), and this counter in steps of ', $2, ' from ', $3,"
+    "    ' on: give the sequence that stride and offset, or SET GLOBAL those of the server')"
     "  ELSE '' END FROM " IDMINT_COLUMN
     " LEFT JOIN (SELECT 1 FROM {table} LIMIT 1) there ON TRUE";  // who may not read it is told so
 
@@ -81,13 +85,26 @@ constexpr std::string_view kLookAtTickets =
 // locks AUTO_INCREMENT for the whole statement: programs that use REPLACE at the same time then
 // fail with error 1467.) Where nothing may be taken the subquery for the first row has two rows,
 // and the statement fails with error 1242.
+//
+// The server has the steps in which it counts, and each connection has those of the server when it
+// began, or others that it set. The statement counts as the server does now, if that is as the
+// counter does: so programs on two servers that share out the values take none of each other's.
+// From AUTO_INCREMENT up to the next value of the counter.
+#define IDMINT_UP "MOD(MOD(c.first, c.stride) + c.stride - MOD(m.next, c.stride), c.stride)"
 constexpr std::string_view kTakeTickets =
-    "REPLACE INTO {table} ({key}) VALUES ((SELECT IF(EXISTS(SELECT 1 FROM idmint_counters c"
+    "SET STATEMENT auto_increment_increment = @@global.auto_increment_increment,"
+    " auto_increment_offset = @@global.auto_increment_offset FOR"
+    " REPLACE INTO {table} ({key}) VALUES ((SELECT IF(EXISTS(SELECT 1 FROM idmint_counters c"
     " JOIN idmint_store t ON " IDMINT_TRUSTED " JOIN " IDMINT_COLUMN
     " WHERE c.name = $1 AND NOT c.closed AND c.last >= $5 AND c.adopted <> ''"
-    "  AND m.next >= c.first AND $5 - m.next + 1 >= LEAST($2, {rows}) AND m.safe"
-    "  AND @@auto_increment_increment = 1 LOCK IN SHARE MODE),"
+    "  AND m.next > c.first - c.stride"
+    "  AND $5 - m.next - " IDMINT_UP
+    " >= (LEAST($2, {rows}) - 1) * c.stride AND m.safe"
+    "  AND @@auto_increment_increment = c.stride"
+    "  AND (c.stride = 1 OR @@auto_increment_offset = MOD(c.first + c.stride - 1, c.stride) + 1)"
+    "  LOCK IN SHARE MODE),"
     " {value}, (SELECT 1 UNION ALL SELECT 2)))){more} RETURNING {column}";
+#undef IDMINT_UP
 
 // A row with a larger value moves AUTO_INCREMENT past it; one with a smaller value does not.
 constexpr std::string_view kRaiseTickets =
@@ -104,6 +121,7 @@ constexpr std::array kKinds = {
                     "needs no /KEY=VALUE)",
                 .of_row = true,
                 .counting = Counting::kEither,
+                .steps = false,
                 .answer = Answer::kFirst,
                 .look = kLookAtRow,
                 .advance = kTakeFromRow,
@@ -113,6 +131,7 @@ constexpr std::array kKinds = {
                         "(VALUE), whose AUTO_INCREMENT column is the id",
                 .of_row = true,
                 .counting = Counting::kLast,
+                .steps = true,
                 .answer = Answer::kList,
                 .look = kLookAtTickets,
                 .advance = kTakeTickets,
@@ -121,6 +140,13 @@ constexpr std::array kKinds = {
 // As Flickr described it.
 constexpr std::array<std::string_view, 1> kRecipes = {"tickets tickets:Tickets64/stub=a:last=id"};
 
+constexpr std::array kNotAdopted = {sql::NotAdopted{
+    "auto_increment",
+    "MariaDB gives an AUTO_INCREMENT value only to a row that is inserted, and idmint has no row "
+    "for your table; create the sequence without a record, raise it past the column (raise "
+    "--from-table TABLE.COLUMN) while no program inserts, and from then on let all of them insert "
+    "the ids that idmint gives"}};
+
 }  // namespace
 
 constinit const sql::AdoptionRules Engine::kAdoptionRules{.kinds = kKinds,
@@ -128,7 +154,8 @@ constinit const sql::AdoptionRules Engine::kAdoptionRules{.kinds = kKinds,
                                                           .schema = "",
                                                           .quote = '`',
                                                           .one = "{key} = {value}",
-                                                          .no_key = "{value} = ''"};
+                                                          .no_key = "{value} = ''",
+                                                          .not_adopted = kNotAdopted};
 constinit const sql::RecordAdoption Engine::kAdoption{Engine::kAdoptionRules};
 
 }  // namespace idmint::stores::mariadb

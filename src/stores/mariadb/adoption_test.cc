@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "idmint/mongodb.h"
@@ -31,6 +32,7 @@ using fakes::code_of;
 using servers::expect_no_repeat;
 using servers::MariadbServer;
 using servers::PlainClients;
+using testing::AllOf;
 using testing::HasSubstr;
 
 // One connection of a program that takes a value. What the server rolled back because of a deadlock
@@ -310,7 +312,8 @@ TEST_F(MariadbAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
                             {"row:other.t/k=one:next=b", "its name must be"},
                             {"row:t`/k=one:next=b", "its name must be"},
                             {"row:idmint_counters/name=c:next=next", "idmint's own"},
-                            {"table:t", "cannot adopt \"table:t\": write row:TABLE"}}) {
+                            {"table:t", "cannot adopt \"table:t\": write row:TABLE"},
+                            {"auto_increment:many", "raise --from-table TABLE.COLUMN"}}) {
     const Result<void> refused = adopt(record);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << record;
     EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
@@ -348,17 +351,86 @@ TEST_F(MariadbAdoption, AnUnsignedNumberBeyondTheLastIsTheEnd) {
   EXPECT_EQ(code_of(take()), Code::kOutOfRange);
 }
 
-// The steps of a pair of ticket servers.
-TEST_F(MariadbAdoption, AServerThatCountsByTwoIsRefused) {
-  const MariadbServer server({"--auto-increment-increment=2", "--auto-increment-offset=1"});
-  const auto store = Store::open(server.database("ids"), {.deadline = std::chrono::minutes{1}});
-  ASSERT_TRUE(store) << fakes::why(store);
-  server.run("CREATE TABLE Tickets64 (id bigint AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE)",
-             "ids");
-  const NewCounter one{"c", {1, 99}, "tickets:Tickets64/stub=a:last=id"};
-  const auto refused = (*store)->counters()->create(std::span(&one, 1));
-  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
-  EXPECT_THAT(fakes::why(refused), HasSubstr("counts in steps of 2"));
+// ---- a pair of ticket servers
+
+// One of them, with a table of tickets and a store that connected before the server counted so.
+class MariadbTicketsOfAPair : public testing::Test {
+ protected:
+  MariadbTicketsOfAPair() {
+    store_ = Store::open(server_.database("ids"), {.deadline = std::chrono::seconds{20}}).value();
+    run("CREATE TABLE Tickets64 (id bigint AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE)");
+    count_by(2, 2);
+  }
+
+  void count_by(int step, int offset) const {
+    run("SET GLOBAL auto_increment_increment = " + std::to_string(step) +
+        ", GLOBAL auto_increment_offset = " + std::to_string(offset));
+  }
+  std::string run(const std::string& sql) const { return server_.run(sql, "ids"); }
+  Result<void> adopt(CounterBounds bounds) {
+    const NewCounter one{"c", bounds, "tickets:Tickets64/stub=a:last=id"};
+    return counters().create(std::span(&one, 1));
+  }
+  Result<Range> take(std::int64_t count = 1, Take take = Take::kAll) {
+    return counters().advance("c", count, take);
+  }
+  CounterStore& counters() { return *store_->counters(); }
+
+  MariadbServer server_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(MariadbTicketsOfAPair, TheCounterCountsAsTheServerDoes) {
+  const auto plain = program(server_, "ids", "REPLACE INTO Tickets64 (stub) VALUES ('a')");
+  const Result<void> adopted = adopt({2, 99, 2});
+  ASSERT_TRUE(adopted) << fakes::why(adopted);
+  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {2, 99, 2}, 2, false}));
+  const auto first = take();
+  EXPECT_EQ(first, (Range{2, 2, 1})) << fakes::why(first);
+  EXPECT_EQ(take(3), (Range{4, 2, 3}));
+  EXPECT_EQ(plain(), 10);
+  EXPECT_EQ(take(20), (Range{12, 2, 20}));
+  EXPECT_EQ(counters().raise("c", 81), 82);
+  EXPECT_EQ(plain(), 82);
+  EXPECT_EQ(code_of(take(9)), Code::kOutOfRange);
+  EXPECT_EQ(counters().peek("c")->left(), 8) << "nothing moved";
+  EXPECT_EQ(take(20, Take::kTail), (Range{84, 2, 8}));
+  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
+  EXPECT_EQ(counters().extend("c", 100), (CounterBounds{2, 100, 2}));
+  EXPECT_EQ(take(), (Range{100, 2, 1})) << "its last value";
+  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
+}
+
+// Otherwise it would take the values of the other server.
+TEST_F(MariadbTicketsOfAPair, NothingIsTakenWhileTheServerCountsOtherwise) {
+  for (const CounterBounds& other : {CounterBounds{1, 99}, {1, 99, 2}, {4, 99, 3}}) {
+    const auto refused = adopt(other);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+    EXPECT_THAT(fakes::why(refused),
+                AllOf(HasSubstr("the server counts in steps of 2 from 2 on "
+                                "(auto_increment_increment, auto_increment_offset), and this "
+                                "counter in steps of " +
+                                std::to_string(other.stride) + " from 1 on"),
+                      HasSubstr("give the sequence that stride and offset")));
+  }
+  ASSERT_TRUE(adopt({2, 99, 2}));
+  ASSERT_EQ(take(), (Range{2, 2, 1}));
+  for (const auto& [step, offset] : {std::pair{2, 1}, {1, 1}, {4, 2}}) {
+    count_by(step, offset);
+    const auto refused = take();
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << "until it counts so again";
+    EXPECT_THAT(fakes::why(refused), HasSubstr("auto_increment_offset"));
+  }
+  count_by(2, 2);
+  EXPECT_EQ(take(), (Range{4, 2, 1}));
+}
+
+// Below its first value are those of nobody.
+TEST_F(MariadbTicketsOfAPair, ItMayBeginAboveWhereTheTableIs) {
+  EXPECT_EQ(code_of(adopt({4, 99, 2})), Code::kFailedPrecondition);
+  run("ALTER TABLE Tickets64 AUTO_INCREMENT = 3");
+  EXPECT_TRUE(adopt({4, 99, 2}));
+  EXPECT_EQ(take(), (Range{4, 2, 1}));
 }
 
 // One row may be named in several ways, so a column is read in one way, whatever the row.

@@ -79,6 +79,7 @@ Result<void> DocumentAdoption::check(const SequenceDefinition& definition) const
     return refuse(sequence + (striped ? " has stripes, each in a document of its own: write {k} in "
                                         "the _id for the number of the stripe"
                                       : " has one document: {k} in its _id is for stripes"));
+  if (Result<void> ok = must_count_by_one(definition, record->collection); !ok) return ok;
   if (record->holds_last && definition.first == 0)
     return refuse(sequence + " would begin at 0, and " + record->field +
                   " holds the value before the next: begin at 1 or above");

@@ -115,6 +115,8 @@ TEST(AdoptionTest, ACheckSaysWhatToChange) {
             "above")
       << "below 0 nothing is";
   EXPECT_EQ(code_of(check(0, "c/i:last=f")), Code::kInvalidArgument);
+  EXPECT_THAT(why(kAdoption.check({.name = "a", .stride = 2, .adopted = "c/i:next=f"})),
+              HasSubstr("the other programs that use it count by one"));
   EXPECT_THAT(why(check(0, "c/i:next=a.b")), HasSubstr("must be 1 to 60 of A-Z a-z 0-9 _ -"));
   EXPECT_THAT(why(check(0, "idmint.counters/i:next=f")), HasSubstr("cannot be adopted from"));
   // Another kind of store calls its records otherwise.

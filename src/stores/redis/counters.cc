@@ -1,35 +1,70 @@
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "base/errors.h"
 #include "stores/backend.h"
+#include "stores/redis/adoption.h"
 #include "stores/redis/scripts.h"
 #include "stores/redis/tables.h"
 
 namespace idmint::stores::redis {
 namespace {
 
-// The five fields of a counter, each empty where it is missing.
+// What a key of other programs holds, and what is wrong with it, or nothing: "none", its type,
+// "text", "expires", or "low": it is below `taken`. INCR takes integers of 64 bits only.
+#define IDMINT_LUA_LOOK                                                                \
+  "local function look(at, taken)"                                                     \
+  " local kind = call('TYPE', at).ok "                                                 \
+  " if kind ~= 'string' then return '', kind end "                                     \
+  " local is = call('STRLEN', at) <= 20 and call('GET', at) or '' "                    \
+  " local digits = string.match(is, '^-?([1-9]%d*)$') or is == '0' and is "            \
+  " if not digits or above(digits, '9223372036854775807') then return '', 'text' end " \
+  " if string.sub(is, 1, 1) == '-' or above(taken, is) then return is, 'low' end "     \
+  " return is, call('TTL', at) >= 0 and 'expires' or '' end "
+
+// The fields of a counter, each empty where it is missing, and last what is wrong with its key. In
+// the place of `next` an adopted one has what its key holds.
 #define IDMINT_LUA_COUNTER                                                                       \
+  IDMINT_LUA_LOOK                                                                                \
   "local function counter(name)"                                                                 \
-  " local c = call('HMGET', key('counter:', name), 'first', 'last', 'stride', 'next', 'closed')" \
-  " for i = 1, 5 do c[i] = c[i] or '' end return c end "                                         \
+  " local c = call('HMGET', key('counter:', name), 'first', 'last', 'stride', 'next', 'closed'," \
+  "  'adopted', 'taken')"                                                                        \
+  " for i = 1, 7 do c[i] = c[i] or '' end c[8] = '' "                                            \
+  " if c[6] ~= '' then c[4], c[8] = look(string.sub(c[6], 5), c[7]) end return c end "           \
   "local function append(all, some)"                                                             \
   " for i = 1, #some do all[#all + 1] = some[i] end end "
 
 // ARGV[2] the counter; [3] how many values, less 1; [4] what that many strides are, or nothing
-// where a double has it exactly; [5] the last value that the counter must have, or nothing. The
-// outcomes but "ok" are followed by the counter: "short" there are not so many, "large" [4] is
-// needed, "other" it has another last value.
+// where a double has it exactly; [5] the last value that the counter must have, or nothing; [6] how
+// many values. The outcomes but "ok" and "taken" are followed by the counter: "short" there are not
+// so many, "large" [4] is needed, "other" it has another last value, "wrong" its key is wrong.
+// "taken": from a key, and the value that it had before.
 constexpr Script kAdvance{IDMINT_LUA_HAND_OUT IDMINT_LUA_COUNTER R"(
 local c = counter(ARGV[2])
 if c[1] == '' then return {'none'} end
 local function refuse(how) local all = {how} append(all, c) return all end
+if c[8] ~= '' then return refuse('wrong') end
 if c[5] ~= '0' or above(c[4], c[2]) then return refuse('short') end
 if ARGV[5] ~= '' and ARGV[5] ~= c[2] then return refuse('other') end
+if c[6] ~= '' then
+  local its = string.sub(c[6], 5)
+  local done = redis.pcall('INCRBY', its, ARGV[6])
+  if type(done) == 'table' then
+    return string.find(done.err, 'overflow', 1, true) and refuse('short') or done
+  end
+  local is = call('GET', its)
+  if above(is, c[2]) then
+    call('INCRBY', its, '-' .. ARGV[6])
+    return refuse('short')
+  end
+  call('HSET', key('counter:', ARGV[2]), 'taken', is)
+  return {'taken', c[4]}
+end
 local at, span = key('counter:', ARGV[2]), ARGV[4]
 if span == '' then
   span = tonumber(ARGV[3]) * tonumber(c[3])
@@ -50,28 +85,47 @@ call('HINCRBY', at, 'next', c[3])
 return {'ok', c[4], c[3]})",
                           Kind::kHandOut};
 
-// ARGV[2] and on: name, first, last and stride of each. All counters as they are then.
+// ARGV[2] and on: name, first, last and stride of each, the text of its record, or nothing, and the
+// value before the first. All counters as they are then. The outcome "wrong", before anything is
+// made, is followed by a text, what its key holds and what is wrong with that.
 constexpr Script kCreate{IDMINT_LUA_HAND_OUT IDMINT_LUA_COUNTER R"(
-local all = {'ok'}
-for i = 2, #ARGV, 4 do
+local all, found = {'ok'}, {}
+for i = 2, #ARGV, 6 do
+  if ARGV[i + 4] ~= '' and call('EXISTS', key('counter:', ARGV[i])) == 0 then
+    local is, wrong = look(string.sub(ARGV[i + 4], 5), ARGV[i + 5])
+    if wrong ~= '' then return {'wrong', ARGV[i + 4], is, wrong} end
+    found[i] = is
+  end
+end
+for i = 2, #ARGV, 6 do
   call('ZADD', key('counters', ''), 0, ARGV[i])
   if call('EXISTS', key('counter:', ARGV[i])) == 0 then
     call('HSET', key('counter:', ARGV[i]), 'first', ARGV[i + 1], 'last', ARGV[i + 2],
          'stride', ARGV[i + 3], 'next', ARGV[i + 1], 'closed', '0')
+    if found[i] then
+      call('HSET', key('counter:', ARGV[i]), 'adopted', ARGV[i + 4], 'taken', found[i])
+    end
   end
   append(all, counter(ARGV[i]))
 end
 return all)",
                          Kind::kHandOut};
 
-// ARGV[2] and on: name, the last value that it must have, and the next one that it is raised to.
-// The next value of each as it is then; empty: it has another last value.
+// ARGV[2] and on: name, the last value that it must have, the next one that it is raised to, and
+// the value before that. The next value of each as it is then, and of an adopted one what its key
+// holds; empty: it has another last value, or its key is wrong.
 constexpr Script kRaise{IDMINT_LUA_WRITE IDMINT_LUA_COUNTER R"(
 local all = {'ok'}
-for i = 2, #ARGV, 3 do
+for i = 2, #ARGV, 4 do
   local c = counter(ARGV[i])
-  local is = c[2] == ARGV[i + 1] and c[4] or ''
-  if is ~= '' and above(ARGV[i + 2], is) then
+  local is = c[2] == ARGV[i + 1] and c[8] == '' and c[4] or ''
+  if is ~= '' and c[6] ~= '' then
+    if above(ARGV[i + 3], is) then
+      is = ARGV[i + 3]
+      call('SET', string.sub(c[6], 5), is)
+      call('HSET', key('counter:', ARGV[i]), 'taken', is)
+    end
+  elseif is ~= '' and above(ARGV[i + 2], is) then
     is = ARGV[i + 2]
     call('HSET', key('counter:', ARGV[i]), 'next', is)
   end
@@ -125,39 +179,98 @@ return all)",
                        Kind::kRead};
 
 #undef IDMINT_LUA_COUNTER
+#undef IDMINT_LUA_LOOK
 
-constexpr std::size_t kFields = 5;
+constexpr std::size_t kFields = 8;
 // So many counters go into one script, during which the server does nothing else.
 constexpr std::size_t kAtOnce = 1000;
+
+// What is wrong with a key, for messages.
+std::string what_is_wrong(std::string_view wrong) {
+  struct Row {
+    std::string_view wrong;
+    std::string_view words;
+  };
+  constexpr std::array kRows = {
+      Row{"none", "it is not there"}, Row{"text", "it holds no integer of 64 bits"},
+      Row{"expires", "it has a time to live, after which it would begin anew: PERSIST it"}};
+  const auto* const row = std::ranges::find(kRows, wrong, &Row::wrong);
+  return row != kRows.end() ? std::string(row->words) : "it is a " + std::string(wrong);
+}
 
 class Counters final : public CounterStore {
  public:
   explicit Counters(Database& database) : database_(database) {}
 
+  [[nodiscard]] const Adoption* adoption() const noexcept override { return &kAdoption; }
+
  private:
-  using States = std::map<std::string, CounterState, std::less<>>;
+  struct Found {
+    CounterState state{};
+    std::string adopted{};   // the text of its record, or nothing
+    std::string wrong{};     // with its key; then the next value of the state is none
+    std::string held{};      // by its key
+    std::int64_t taken = 0;  // from its key
+  };
+  using FoundCounters = std::map<std::string, Found, std::less<>>;
 
   Result<void> do_create(std::span<const NewCounter> counters) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
+    for (const NewCounter& each : counters)
+      if (Result<void> can = can_adopt(each); !can) return can;
     for (bool written = false; !counters.empty(); written = true) {
       const auto some = counters.first(std::min(counters.size(), kAtOnce));
       counters = counters.subspan(some.size());
       Values values;
       for (const NewCounter& each : some)
         for (std::string& value :
-             values_of(each.name, each.bounds.first, each.bounds.last, each.bounds.stride))
+             values_of(each.name, each.bounds.first, each.bounds.last, each.bounds.stride,
+                       each.adopted, each.bounds.first - 1))
           values.push_back(std::move(value));
       const Result<Answer> made = database_.run(kCreate, values, *until, "make counters in");
       if (!made) return std::unexpected(written ? after_a_write(made.error()) : made.error());
+      if (made->outcome() == "wrong") return not_adopted(*made);
       for (std::size_t i = 0; i < some.size(); ++i) {
-        const auto there = state_in(*made, 1 + i * kFields, some[i].name);
+        const auto there = found_in(*made, 1 + i * kFields, some[i].name);
         if (!there) return std::unexpected(there.error());
-        if (there->bounds != some[i].bounds)
-          return std::unexpected(other_bounds(*there, some[i].bounds));
+        if (there->adopted != some[i].adopted)
+          return std::unexpected(other_record(some[i].name, there->adopted, some[i].adopted));
+        if (there->state.bounds != some[i].bounds)
+          return std::unexpected(other_bounds(there->state, some[i].bounds));
       }
     }
     return {};
+  }
+
+  // kInvalidArgument: not the text of a record, or the counter cannot be in it.
+  static Result<void> can_adopt(const NewCounter& counter) {
+    if (counter.adopted.empty()) return {};
+    const std::string making = "cannot make counter " + shown(counter.name);
+    if (const Result<std::string> key = key_from_text(counter.adopted); !key)
+      return refused(making, key.error());
+    const std::string place = redis::place_of(counter.adopted);
+    if (counter.bounds.first == 0)
+      return refuse(making + ": it would begin at 0, and " + place +
+                    " holds the value before the next: begin at 1 or above");
+    if (counter.bounds.stride != 1)
+      return refuse(making + ": " + place + " cannot be adopted in steps of " +
+                    std::to_string(counter.bounds.stride) +
+                    ", as the others that use it count by one");
+    return {};
+  }
+
+  // There is nothing to go on from.
+  [[nodiscard]] std::unexpected<Error> not_adopted(const Answer& answer) const {
+    const std::string_view wrong = answer.text(3);
+    std::string why = what_is_wrong(wrong);
+    if (wrong == "none") why += ": SET it to the value that came last";
+    if (wrong == "low")
+      why = "it holds " + std::string(answer.text(2)) + ", and the sequence begins further above";
+    return std::unexpected(Error{Code::kFailedPrecondition, database_.url() + ": cannot adopt " +
+                                                                redis::place_of(answer.text(1)) +
+                                                                ": " + why +
+                                                                "; it was left as it is"});
   }
 
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
@@ -166,7 +279,7 @@ class Counters final : public CounterStore {
     if (!until) return std::unexpected(until.error());
     const std::int64_t least = take == Take::kAll ? count : 1;
     std::int64_t wanted = count;
-    Values values = values_of(counter, wanted - 1, "", "");
+    Values values = values_of(counter, wanted - 1, "", "", wanted);
     // Another round where the division of 64 bits, which Lua has not, decides what is left.
     for (;;) {
       const Result<Answer> answer = database_.run(kAdvance, values, *until, "take values from");
@@ -178,14 +291,19 @@ class Counters final : public CounterStore {
         if (!first || !stride) return damaged_counter(counter);
         return Range{*first, *stride, wanted};
       }
-      const Result<CounterState> state = state_in(*answer, 1, counter);
+      if (answer->outcome() == "taken") {
+        const auto before = answer->integer(1);
+        if (!before) return damaged_counter(counter);
+        return Range{*before + 1, 1, wanted};
+      }
+      const Result<CounterState> state = usable(found_in(*answer, 1, counter));
       if (!state) return std::unexpected(state.error());
       const std::int64_t left = state->left();
       if (state->closed || left < least) return std::unexpected(refused_advance(*state, count));
       // Fewer only while the counter ends there.
       wanted = std::min(count, left);
       values = values_of(counter, wanted - 1, (wanted - 1) * state->bounds.stride,
-                         wanted < count ? text_of(state->bounds.last) : std::string());
+                         wanted < count ? text_of(state->bounds.last) : std::string(), wanted);
     }
   }
 
@@ -198,22 +316,26 @@ class Counters final : public CounterStore {
     // Another round for those that were extended meanwhile.
     for (bool written = false; !left.empty(); written = true) {
       const std::vector<std::string> some = some_of(left);
-      const Result<States> there = read(some, *until);
+      const Result<FoundCounters> there = read(some, *until);
       if (!there) return std::unexpected(written ? after_a_write(there.error()) : there.error());
       for (const std::string& name : some)
         if (!there->contains(name)) left.erase(name);
       Values values;
-      for (const auto& [name, state] : *there)
-        for (std::string& value :
-             values_of(name, state.bounds.last, state.bounds.at_or_above(floor)))
+      for (const auto& [name, found] : *there) {
+        const Result<CounterState> state = usable(found);
+        if (!state) return std::unexpected(written ? after_a_write(state.error()) : state.error());
+        const std::int64_t target = state->bounds.at_or_above(floor);
+        for (std::string& value : values_of(name, state->bounds.last, target, target - 1))
           values.push_back(std::move(value));
+      }
       if (values.empty()) continue;
       const Result<Answer> raised = database_.run(kRaise, values, *until, "raise a counter in");
       if (!raised) return std::unexpected(written ? after_a_write(raised.error()) : raised.error());
       std::size_t at = 1;
-      for (const auto& [name, state] : *there)
+      for (const auto& [name, found] : *there)
         if (const auto is = raised->integer(at++)) {
-          next.insert_or_assign(name, *is);
+          next.insert_or_assign(name,
+                                found.adopted.empty() ? *is : after(*is, found.state.bounds.last));
           left.erase(name);
         }
     }
@@ -227,22 +349,23 @@ class Counters final : public CounterStore {
     std::map<std::string, CounterBounds, std::less<>> bounds;
     std::optional<Error> too_large;
     const Result<void> done =
-        change_some(counters, *until, [&](const States& there) -> Result<void> {
+        change_some(counters, *until, [&](const FoundCounters& there) -> Result<void> {
           Values values = values_of(std::max<std::int64_t>(last, 0));
-          for (const auto& [name, state] : there) {
-            if (last <= largest_last(state.bounds.stride))
+          for (const auto& [name, found] : there) {
+            const std::int64_t stride = found.state.bounds.stride;
+            if (last <= largest_last(stride))
               values.push_back(name);
             else if (!too_large)
-              too_large = too_large_an_end(name, last, state.bounds.stride);
+              too_large = too_large_an_end(name, last, stride);
           }
           if (values.size() == 1) return {};
           const Result<Answer> extended =
               database_.run(kExtend, values, *until, "extend a counter in");
           if (!extended) return std::unexpected(extended.error());
           for (std::size_t i = 1; i < values.size(); ++i) {
-            const auto state = state_in(*extended, 1 + (i - 1) * kFields, values[i]);
-            if (!state) return std::unexpected(state.error());
-            bounds.insert_or_assign(values[i], state->bounds);
+            const auto found = found_in(*extended, 1 + (i - 1) * kFields, values[i]);
+            if (!found) return std::unexpected(found.error());
+            bounds.insert_or_assign(values[i], found->state.bounds);
           }
           return {};
         });
@@ -256,9 +379,9 @@ class Counters final : public CounterStore {
     if (!until) return std::unexpected(until.error());
     std::map<std::string, bool, std::less<>> closed;
     const Result<void> done =
-        change_some(counters, *until, [&](const States& there) -> Result<void> {
+        change_some(counters, *until, [&](const FoundCounters& there) -> Result<void> {
           Values values;
-          for (const auto& [name, state] : there) values.push_back(name);
+          for (const auto& [name, found] : there) values.push_back(name);
           const Result<Answer> answer = database_.run(kClose, values, *until, "close a counter in");
           if (!answer) return std::unexpected(answer.error());
           for (const std::string& name : values) closed.insert_or_assign(name, true);
@@ -273,10 +396,10 @@ class Counters final : public CounterStore {
   Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter_to_read(by);
     if (!until) return std::unexpected(until.error());
-    const Result<States> found = read({std::string(counter)}, *until);
+    const Result<FoundCounters> found = read({std::string(counter)}, *until);
     if (!found) return std::unexpected(found.error());
     if (found->empty()) return std::unexpected(no_counter(counter, database_.url()));
-    return found->begin()->second;
+    return usable(found->begin()->second);
   }
 
   Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {
@@ -291,7 +414,7 @@ class Counters final : public CounterStore {
       const std::size_t found = (some->size() - 1) / (kFields + 1);
       for (std::size_t i = 0; i < found; ++i) {
         const std::size_t at = 1 + i * (kFields + 1);
-        Result<CounterState> state = state_in(*some, at + 1, some->text(at));
+        Result<CounterState> state = usable(found_in(*some, at + 1, some->text(at)));
         if (!state) return std::unexpected(state.error());
         all.push_back(*std::move(state));
       }
@@ -301,27 +424,27 @@ class Counters final : public CounterStore {
   }
 
   // By their names. Those that are not there are left out.
-  Result<States> read(const std::vector<std::string>& counters, SteadyTime until) {
+  Result<FoundCounters> read(const std::vector<std::string>& counters, SteadyTime until) {
     const Result<Answer> answer = database_.run(kPeek, counters, until, "read");
     if (!answer) return std::unexpected(answer.error());
-    States states;
+    FoundCounters all;
     for (std::size_t i = 0; i < counters.size(); ++i) {
       const std::size_t at = 1 + i * kFields;
       if (answer->text(at).empty()) continue;
-      Result<CounterState> state = state_in(*answer, at, counters[i]);
-      if (!state) return std::unexpected(state.error());
-      states.insert_or_assign(counters[i], *std::move(state));
+      Result<Found> found = found_in(*answer, at, counters[i]);
+      if (!found) return std::unexpected(found.error());
+      all.insert_or_assign(counters[i], *std::move(found));
     }
-    return states;
+    return all;
   }
 
-  // Calls change(States) for those that there are, some at a time.
+  // Calls change(FoundCounters) for those that there are, some at a time.
   Result<void> change_some(std::span<const std::string> counters, SteadyTime until,
                            const auto& change) {
     for (bool written = false; !counters.empty(); written = true) {
       const auto some = counters.first(std::min(counters.size(), kAtOnce));
       counters = counters.subspan(some.size());
-      const Result<States> there = read({some.begin(), some.end()}, until);
+      const Result<FoundCounters> there = read({some.begin(), some.end()}, until);
       Result<void> changed = there ? (there->empty() ? Result<void>() : change(*there))
                                    : std::unexpected(there.error());
       if (!changed)
@@ -351,20 +474,52 @@ class Counters final : public CounterStore {
     return some;
   }
 
+  // The value after one that was taken from a counter that ends at `last`.
+  static std::int64_t after(std::int64_t value, std::int64_t last) {
+    return std::min(value, last) + 1;
+  }
+
   // Of the fields that begin with the text `at`. kDataLoss: they are not those of a counter.
-  Result<CounterState> state_in(const Answer& answer, std::size_t at, std::string_view name) const {
+  Result<Found> found_in(const Answer& answer, std::size_t at, std::string_view name) const {
+    Found found{.adopted = std::string(answer.text(at + 5)),
+                .wrong = std::string(answer.text(at + 7)),
+                .held = std::string(answer.text(at + 3))};
     const auto first = answer.integer(at);
     const auto last = answer.integer(at + 1);
     const auto stride = answer.integer(at + 2);
-    const auto next = answer.integer(at + 3);
+    auto next = answer.integer(at + 3);
     const std::string_view closed = answer.text(at + 4);
-    if (!first || !last || !stride || !next || (closed != "0" && closed != "1"))
+    if (!first || !last || !stride || (closed != "0" && closed != "1"))
       return damaged_counter(name);
+    if (!found.adopted.empty()) {
+      const auto taken = answer.integer(at + 6);
+      if (!taken || *taken < *first - 1 || *stride != 1 || !key_from_text(found.adopted))
+        return damaged_counter(name);
+      found.taken = *taken;
+      next = after(found.wrong.empty() ? next.value_or(*taken) : *taken, *last);
+    }
+    if (!next) return damaged_counter(name);
     const bool sound = 0 <= *first && *first <= *last && 1 <= *stride &&
                        *last <= largest_last(*stride) && *first <= *next &&
                        *next <= *last + *stride;
     if (!sound) return damaged_counter(name);
-    return CounterState{std::string(name), {*first, *last, *stride}, *next, closed == "1"};
+    found.state = {std::string(name), {*first, *last, *stride}, *next, closed == "1"};
+    return found;
+  }
+
+  // kDataLoss: its key cannot be counted in.
+  Result<CounterState> usable(const Result<Found>& found) const {
+    if (!found) return std::unexpected(found.error());
+    if (found->wrong.empty()) return found->state;
+    std::string why = what_is_wrong(found->wrong);
+    if (found->wrong == "low") why = "it was set back to " + found->held;
+    if (found->wrong == "low" || found->wrong == "none")
+      why += ", and it had " + std::to_string(found->taken) +
+             ": SET it to the largest value in use, that or above, and open the sequence again";
+    return std::unexpected(
+        Error{Code::kDataLoss, database_.url() + ": " + redis::place_of(found->adopted) +
+                                   ", which counter " + shown(found->state.name) +
+                                   " was adopted from, cannot be counted in: " + why});
   }
 
   [[nodiscard]] std::unexpected<Error> damaged_counter(std::string_view name) const {

@@ -18,7 +18,8 @@ struct Meaning {
 
 constexpr std::string_view kRights =
     "; the user needs ~{idmint}:* +eval +evalsha +select +info +config|get +time +exists +@hash "
-    "+sadd +scard +sismember +zadd +zrem +zrange (ACL SETUSER)";
+    "+sadd +scard +sismember +zadd +zrem +zrange (ACL SETUSER); for a key that it adopts also ~KEY "
+    "+@string +type +ttl";
 
 constexpr auto kMeanings = std::to_array<Meaning>({
     {"NOAUTH", Code::kUnauthenticated, false,

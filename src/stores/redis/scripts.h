@@ -10,6 +10,9 @@
 //                    replicas: 1 if the server was ever seen with a replica, or in doubt
 //   counters         the names of all counters: a sorted set, all with the score 0
 //   counter:NAME     a hash: first, last, stride, next, closed (0, 1)
+//                    adopted: the text of the record of another program that has the value, see
+//                    adoption.h; and taken: the largest value that idmint took from it, or raised
+//                    it to, or found there. `next` of an adopted one is not used
 //   definitions      a hash: name -> json (to_json)
 //   spaces           a hash: name -> closed (0, 1)
 //   claims:NAME      a set of numbers

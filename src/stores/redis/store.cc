@@ -15,6 +15,7 @@
 
 #include "ids/lease_table.h"
 #include "stores/backend.h"
+#include "stores/redis/adoption.h"
 #include "stores/redis/scripts.h"
 #include "stores/redis/tables.h"
 
@@ -92,6 +93,7 @@ constinit const Backend kRedis{
                            "before it is handed out",
              .shared = true},
     .other_scheme = "rediss",
-    .open = open_redis};
+    .open = open_redis,
+    .adoption = &redis::kAdoption};
 
 }  // namespace idmint::stores

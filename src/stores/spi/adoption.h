@@ -47,4 +47,9 @@ class Adoption {
   ~Adoption() = default;
 };
 
+// kInvalidArgument: a counter of the sequence leaves values out, and the programs that use
+// `place` count by one.
+[[nodiscard]] Result<void> must_count_by_one(const SequenceDefinition& definition,
+                                             std::string_view place);
+
 }  // namespace idmint

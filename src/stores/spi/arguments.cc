@@ -88,6 +88,14 @@ Result<void> check_count(std::string_view counter, std::int64_t count) {
 
 }  // namespace
 
+Result<void> must_count_by_one(const SequenceDefinition& definition, std::string_view place) {
+  const bool interleaved = definition.strategy == Strategy::kInterleaved;
+  if (definition.stride == 1 && !interleaved) return {};
+  return refuse_to("sequence " + definition.name + " cannot adopt " + std::string(place) +
+                       (interleaved ? " over several stores" : " with a stride"),
+                   "the other programs that use it count by one");
+}
+
 Result<void> CounterStore::create(std::span<const NewCounter> counters) {
   if (auto ok = check_new_counters(counters, adoption() != nullptr); !ok) return ok;
   return do_create(counters);

@@ -103,7 +103,7 @@ class CounterStore {
   //   `count` values without some of theirs in between; those that were passed over are lost. So
   //   are those that an adopted sequence or table gave to a statement that failed afterwards.
   // - kNotFound: no such counter; it is not created.
-  // - kFailedPrecondition: it is closed.
+  // - kFailedPrecondition: it is closed; or adopted, and the server now counts in other steps.
   // - kInvalidArgument: count < 1, or more (kAll) than one statement takes from an adopted record;
   //   the counter did not move.
   [[nodiscard]] Result<Range> advance(std::string_view counter, std::int64_t count, Take take,

@@ -26,11 +26,11 @@ namespace idmint::stores::sql {
 template <class Engine>
 class AdoptedCounters {
  public:
-  // What is known of one for ever, but that its last value may be moved up.
+  // What is known of one for ever, but that its end may be moved up.
   struct Known {
     AdoptedRecord record{};
     std::shared_ptr<const AdoptedStatements> statements{};
-    std::int64_t last = 0;
+    CounterBounds bounds{};
   };
 
   // The database must outlive it.
@@ -44,34 +44,38 @@ class AdoptedCounters {
   }
 
   // Fills in the value of a counter, of which idmint's own row says the rest and `adopted`.
-  // kDataLoss: the record cannot be counted in, as `problem` says.
+  // - kDataLoss: the record cannot be counted in, as `problem` says.
+  // - kFailedPrecondition: not while the server has such settings.
   Result<CounterState> filled(CounterState state, std::string_view adopted, SteadyTime until) {
     const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, adopted);
     if (!record)
       return database_.damaged("counter " + shown(state.name) + ": " + record.error().message);
-    const Result<Reading> reading = look(*record, until);
+    const Result<Reading> reading = look(*record, state.bounds, until);
     if (!reading) return std::unexpected(reading.error());
     const std::string wrong = problem(*reading, state.bounds);
     if (!wrong.empty())
       return database_.damaged(place_of(*record) + ", which counter " + shown(state.name) +
                                " was adopted from, cannot be counted in: " + wrong);
-    state.next = std::min(reading->next, state.bounds.last + 1);
+    if (!reading->settings.empty())
+      return std::unexpected(Error{
+          Code::kFailedPrecondition,
+          database_.url() + ": " + place_of(*record) + ", which counter " + shown(state.name) +
+              " was adopted from, gives nothing now: " + reading->settings});
+    state.next = state.bounds.at_or_above(reading->next);
     const std::lock_guard lock(mutex_);
-    known_.insert_or_assign(state.name, std::make_shared<const Known>(Known{
-                                            *record, statements_of(*record), state.bounds.last}));
+    known_.insert_or_assign(state.name, std::make_shared<const Known>(
+                                            Known{*record, statements_of(*record), state.bounds}));
     return state;
   }
 
   // kFailedPrecondition: there is nothing to go on from.
   Result<void> check(const AdoptedRecord& record, const CounterBounds& bounds, SteadyTime until) {
-    const Result<Reading> reading = look(record, until);
-    std::string wrong;
-    if (reading)
-      wrong = problem(*reading, bounds);
-    else if (reading.error().code == Code::kDataLoss)
-      wrong = reading.error().message;  // no such table or column, or not of such a type
-    else
+    const Result<Reading> reading = look(record, bounds, until);
+    if (!reading && reading.error().code != Code::kDataLoss)
       return std::unexpected(reading.error());
+    // Otherwise: no such table or column, or not of such a type.
+    std::string wrong = reading ? reading->settings : reading.error().message;
+    if (wrong.empty()) wrong = problem(*reading, bounds);
     if (wrong.empty()) return {};
     return std::unexpected(Error{Code::kFailedPrecondition, database_.url() + ": cannot adopt " +
                                                                 place_of(record) + ": " + wrong +
@@ -91,7 +95,7 @@ class AdoptedCounters {
                                             std::to_string(kMostListed) + " or fewer"});
     auto values = values_of<Engine>(Name{counter}, count, least);
     values.push_back(Engine::text(record.value));
-    values.push_back(Engine::value(known.last));
+    values.push_back(Engine::value(known.bounds.last));
     const auto rows = database_.run(known.statements->advance(count, count == least), values, until,
                                     "take values from");
     if (!rows && rows.error().code == Code::kOutOfRange) return std::nullopt;
@@ -122,21 +126,28 @@ class AdoptedCounters {
     std::int64_t next = 0;
     std::int64_t end = 0;
     std::string wrong{};
+    std::string settings{};  // what is wrong with those of the server
   };
 
-  Result<Reading> look(const AdoptedRecord& record, SteadyTime until) {
+  Result<Reading> look(const AdoptedRecord& record, const CounterBounds& bounds, SteadyTime until) {
     const auto statements = [&] {
       const std::lock_guard lock(mutex_);
       return statements_of(record);
     }();
-    const Result<Rows> rows =
-        database_.run(statements->look(), {Engine::text(record.value)}, until, "read");
+    typename Engine::Values values = {Engine::text(record.value)};
+    if (record.kind->steps) {
+      const SequenceDefinition alike{.first = bounds.first, .stride = bounds.stride};
+      values.push_back(Engine::value(bounds.stride));
+      values.push_back(Engine::value(alike.offset()));
+    }
+    const Result<Rows> rows = database_.run(statements->look(), values, until, "read");
     if (!rows) return std::unexpected(rows.error());
     Reading reading{.rows = rows->size()};
     if (rows->empty()) return reading;
     reading.next = (*rows)[0].integer(0);
     reading.end = (*rows)[0].integer(1);
     reading.wrong = (*rows)[0].bytes(2);
+    if (record.kind->steps) reading.settings = (*rows)[0].bytes(3);
     return reading;
   }
 
@@ -144,7 +155,8 @@ class AdoptedCounters {
     if (reading.rows == 0) return "it is not there";
     if (reading.rows > 1) return "there is more than one such row";
     if (!reading.wrong.empty()) return reading.wrong;
-    if (reading.next < bounds.first)
+    // The next value of the counter itself may be up to a step further.
+    if (reading.next <= bounds.first - bounds.stride)
       return "the next value is " + std::to_string(reading.next) +
              ", below the first one of the sequence, " + std::to_string(bounds.first);
     if (reading.end < bounds.last)
@@ -191,23 +203,23 @@ class AdoptedCounters {
     if (rows.found() == 0) return std::nullopt;
     if (rows.found() > 1) return std::unexpected(many(known.record));
     const std::int64_t first = Engine::inserted(rows);
-    return Range{first, 1, std::min(count, known.last - first + 1)};
+    return Range{first, 1, std::min(count, known.bounds.last - first + 1)};
   }
 
   // The first run of values without any of others between them that is long enough.
   Taken run_in(const Rows& rows, const Known& known, std::int64_t count, std::int64_t least) const {
     std::vector<std::int64_t> values;
     for (int i = 0; i < rows.size(); ++i)
-      if (const std::int64_t value = rows[i].integer(0); value <= known.last)
+      if (const std::int64_t value = rows[i].integer(0); value <= known.bounds.last)
         values.push_back(value);
     std::ranges::sort(values);
     Range run;
     for (const std::int64_t value : values) {
-      if (run.count > 0 && value == run.last() + 1) {
+      if (run.count > 0 && value == run.last() + run.stride) {
         ++run.count;
       } else {
         if (run.count >= least) break;
-        run = {value, 1, 1};
+        run = {value, known.bounds.stride, 1};
       }
       if (run.count == count) break;
     }

@@ -136,6 +136,9 @@ Result<AdoptedRecord> record_from_text(const AdoptionRules& rules, std::string_v
     return refuse("cannot adopt " + shown(text) + ": write " + forms_of(rules));
   };
   const std::string_view kind_name = text.substr(0, text.find(':'));
+  if (const auto never = std::ranges::find(rules.not_adopted, kind_name, &NotAdopted::name);
+      never != rules.not_adopted.end())
+    return refuse("cannot adopt " + shown(text) + ": " + std::string(never->why));
   const auto kind = std::ranges::find(rules.kinds, kind_name, &AdoptedKind::name);
   if (kind == rules.kinds.end() || kind_name.size() == text.size()) return none();
   AdoptedRecord record{.kind = &*kind};
@@ -255,14 +258,16 @@ Result<Adoptable> RecordAdoption::read(std::string_view text, bool guarded) cons
   }
   Result<AdoptedRecord> record = record_from_text(rules_, whole);
   if (!record) {
-    record.error().message += names;
+    if (std::ranges::find(rules_.not_adopted, whole.substr(0, whole.find(':')),
+                          &NotAdopted::name) == rules_.not_adopted.end())
+      record.error().message += names;
     return std::unexpected(std::move(record.error()));
   }
   return Adoptable{.record = to_text(*record),
                    .first = record->column.empty() || record->holds_last ? 1 : 0};
 }
 
-// The other programs of the record count by one, and use the values as they are.
+// The other programs of the record use the values as they are, and count as its kind says.
 Result<void> RecordAdoption::check(const SequenceDefinition& definition) const {
   const std::string sequence = "sequence " + definition.name;
   const bool striped = definition.strategy == Strategy::kStriped;
@@ -276,6 +281,9 @@ Result<void> RecordAdoption::check(const SequenceDefinition& definition) const {
                   (striped ? " has stripes, each in a row of its own: write {k} in the value of "
                              "the key for the number of the stripe"
                            : " has one record: {k} in the value of its key is for stripes"));
+  if (!record->kind->steps) {
+    if (Result<void> ok = must_count_by_one(definition, sql::place_of(*record)); !ok) return ok;
+  }
   if (record->holds_last && definition.first == 0)
     return refuse(sequence + " would begin at 0, and " + record->column +
                   " holds the value before the next: begin at 1 or above");

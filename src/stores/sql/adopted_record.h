@@ -38,9 +38,11 @@ struct AdoptedKind {
   std::string_view form;  // of its text, for messages
   bool of_row;            // it has KEY=VALUE, which one that counts in either way can leave out
   Counting counting;
+  bool steps;  // the other programs count in steps, and from an offset on, as the server says
   Answer answer;
-  // value of the key 1 -> the next value, the largest last value, and what is wrong, or an empty
-  // text; a row for each that there is, two at most
+  // value of the key 1, and of one with steps the stride 2 and the offset 3 of the counter -> the
+  // next value, the largest last value, what is wrong, or an empty text, and of one with steps what
+  // is wrong with the settings of the server; a row for each that there is, two at most
   std::string_view look;
   // counter 1, count 2, least 3, value of the key 4, the last value as the caller knows it 5
   // -> as `answer` says; nothing, or kOutOfRange, where the counter is closed or not trusted, or
@@ -51,6 +53,12 @@ struct AdoptedKind {
   std::string_view raise;
 };
 
+// What a text may name, and nobody can count in beside the programs that do.
+struct NotAdopted {
+  std::string_view name;  // as of a kind
+  std::string_view why;   // and what to do instead
+};
+
 // What an engine has of them.
 struct AdoptionRules {
   std::span<const AdoptedKind> kinds;
@@ -59,6 +67,7 @@ struct AdoptionRules {
   char quote;               // around a name
   std::string_view one;     // {one} of a record with a key, with {key} and {value}
   std::string_view no_key;  // {one} of a record without, with {value}, an empty text
+  std::span<const NotAdopted> not_adopted{};
 };
 
 struct AdoptedRecord {

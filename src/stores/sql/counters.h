@@ -108,20 +108,11 @@ class Counters final : public CounterStore {
     if (record->holds_last && counter.bounds.first == 0)
       return refuse(making + ": it would begin at 0, and " + record->column +
                     " holds the value before the next: begin at 1 or above");
-    if (counter.bounds.stride != 1)
+    if (counter.bounds.stride != 1 && !record->kind->steps)
       return refuse("cannot adopt " + place_of(*record) + " in steps of " +
                     std::to_string(counter.bounds.stride) +
                     ": the others that use it count by one");
     return record;
-  }
-
-  static Error other_record(std::string_view counter, const std::string& there,
-                            const std::string& wanted) {
-    const auto in = [](const std::string& text) {
-      return text.empty() ? std::string("idmint's own") : "in " + text;
-    };
-    return {Code::kAlreadyExists, "counter " + shown(counter) + " exists and is " + in(there) +
-                                      ", not " + in(wanted) + "; use that or another name"};
   }
 
   // Whether those that are new have records to go on from.
