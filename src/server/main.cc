@@ -33,8 +33,8 @@ namespace idmint::server {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Without options it serves the formats, but snowflake and uuid2, and the sequences
-and pools of the default store, to programs on this machine.
+    R"(Without options it serves the formats, but snowflake and uuid2, and the
+sequences and pools of the default store, to programs on this machine.
 
 Any client of Redis is a client:
   $ idmint create orders
@@ -44,8 +44,8 @@ and so is any client of HTTP:
   $ curl -X POST http://localhost:7380/v1/ids/orders
   $ curl -X POST http://localhost:7380/v1/ids/uuid7?count=3
 
-SIGTERM and SIGINT end it: calls that were taken are answered first. SIGHUP makes
-it read its file again; without one it ends it.
+SIGTERM and SIGINT end it: calls that were taken are answered first. SIGHUP
+makes it read its file again; without one it ends it.
 )";
 
 constexpr const char* kTokenFooter =
@@ -363,10 +363,11 @@ constexpr std::array kMeantByDaemon = {
 };
 
 int run(std::span<const char* const> words) {
-  CLI::App app(
-      "idmintd serves globally unique ids, never the same one twice, over the protocol of "
-      "Redis and over HTTP.",
-      "idmintd");
+  CLI::App app(wrapped("idmintd serves globally unique ids, never the same one twice, over the "
+                       "protocol of Redis and over HTTP.",
+                       kHelpColumns),
+               "idmintd");
+  fit_help(app);
   app.footer(kFooter);
   CommandLine line;
   app.add_option("--config", line.config,

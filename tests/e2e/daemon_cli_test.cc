@@ -48,6 +48,14 @@ TEST_F(DaemonCli, AStoreThatIsRefusedIsNamedWhereItStands) {
               StartsWith("idmintd: --over: the variable NOPE "));
 }
 
+TEST_F(DaemonCli, TheHelpFitsEightyColumns) {
+  for (const char* const help : {"idmintd --help", "idmintd token --help"}) {
+    const Ended ended = run(help);
+    EXPECT_EQ(ended.status, 0);
+    for (const std::string& line : lines_of(ended.out)) EXPECT_LE(line.size(), 80U) << line;
+  }
+}
+
 TEST_F(DaemonCli, WrongUsage) {
   const std::string listen =
       "did you mean --redis ADDRESS:PORT or --http ADDRESS:PORT? See idmintd --help\n";

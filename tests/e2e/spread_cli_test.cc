@@ -73,6 +73,25 @@ TEST_F(Cli, AWrongStoreOfSeveralIsRefused) {
   EXPECT_EQ(run("idmint doctor --ignore clock --store sqlite:a.db").status, 21);
 }
 
+#ifdef IDMINTD_BINARY
+
+// With a store that its definition does not find, and that of another sequence.
+TEST_F(Cli, TheDaemonIsToldWhereTheStoresOfSeveralAre) {
+  output(
+      "idmint create tickets --over sqlite:a.db --over sqlite:b.db;"
+      "idmint create parts --over sqlite:c.db --over sqlite:d.db; mkdir moved; mv b.db* moved");
+  const Ended served = run(R"(
+    IDMINT_OVER='sqlite:d.db sqlite:moved/b.db' idmintd --store sqlite:a.db --http unix:http &
+    until [[ -S http ]]; do sleep 0.02; done
+    for i in 1 2 3; do curl -s --unix-socket http -X POST http://localhost/v1/ids/tickets; done
+    kill $!
+    wait $!)");
+  EXPECT_EQ(served.status, 0) << served.err;
+  EXPECT_EQ(served.out, "1\n2\n3\n");
+}
+
+#endif
+
 TEST_F(Cli, WhatCreateRefusesOfSeveralStores) {
   EXPECT_THAT(run("idmint create t --over sqlite:a.db").err, HasSubstr("given once"));
   EXPECT_THAT(run("idmint create t --over sqlite:a.db --over sqlite:a.db").err,
