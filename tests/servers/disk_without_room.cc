@@ -1,6 +1,7 @@
 // A disk without room, for a process that loads this before the C library: while the file that
 // IDMINT_NO_ROOM names is there, no file grows. What has its place on the disk can be written, as
-// on a real one. Standard output and error are left alone.
+// on a real one. Standard output and error are left alone. (A mongod ends without room for its log:
+// for it there is tests/restore/full_disk.cc.)
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -57,4 +57,30 @@ namespace idmint::servers {
   return port;
 }
 
+// A port at which connections are neither made nor refused: one waits to be accepted, and more may
+// not, so the system drops whatever asks for another.
+class BlackHole {
+ public:
+  BlackHole() {
+    const sockaddr_in address = loopback(port());
+    if (::listen(listener_, 0) == 0 &&
+        ::connect(waiting_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+      return;
+    std::perror("connect");
+    std::abort();
+  }
+  ~BlackHole() {
+    ::close(waiting_);
+    ::close(listener_);
+  }
+  BlackHole(const BlackHole&) = delete;
+  BlackHole& operator=(const BlackHole&) = delete;
+
+  [[nodiscard]] int port() const { return port_of(listener_); }
+
+ private:
+  const int listener_ = bound_socket();
+  const int waiting_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+};
+
 }  // namespace idmint::servers

@@ -28,6 +28,7 @@
 #include "tests/fakes/certificate.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
+#include "tests/fakes/silent_servers.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/etcd.h"
 #include "tests/servers/loopback.h"
@@ -337,16 +338,9 @@ TEST(EtcdMembers, OneThatWasKilledAndStartedIsGoneOnWith) {
 }
 
 TEST(EtcdMembers, AServerThatSaysNothingIsPassedOver) {
-  const int silent = servers::listening_socket();
-  const std::string host = "127.0.0.1:" + std::to_string(servers::port_of(silent));
-  const auto alone = Store::open("etcd://" + host + "/ids", {.deadline = milliseconds{300}});
-  EXPECT_EQ(code_of(alone), Code::kUnavailable);
-  EXPECT_THAT(fakes::why(alone), HasSubstr("no answer in time"));
-  const auto both =
-      Store::open("etcd://" + host + "," + servers::etcd_cluster().host(0) + "/passed",
-                  {.deadline = std::chrono::seconds{4}});
-  EXPECT_TRUE(both) << fakes::why(both);
-  ::close(silent);
+  fakes::expect_silence_is_passed_over(
+      [](const std::string& hosts) { return "etcd://" + hosts + "/passed"; },
+      servers::etcd_cluster().host(0));
 }
 
 TEST(EtcdMembers, ALearnerIsRefusedAndPassedOver) {

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -31,8 +30,8 @@
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
+#include "tests/fakes/silent_servers.h"
 #include "tests/fakes/temp_folder.h"
-#include "tests/servers/loopback.h"
 #include "tests/servers/mariadb.h"
 
 namespace idmint {
@@ -432,18 +431,11 @@ TEST(MariadbConnections, OneThatTheServerEndedIsReplaced) {
 }
 
 TEST(MariadbConnections, AServerThatSaysNothingIsPassedOver) {
-  const int silent = servers::listening_socket();
-  const std::string host = "127.0.0.1:" + std::to_string(servers::port_of(silent));
-  const auto alone = Store::open("mysql://root@" + host + "/ids", {.deadline = milliseconds{300}});
-  EXPECT_EQ(code_of(alone), Code::kUnavailable);
-  EXPECT_THAT(fakes::why(alone), HasSubstr("the server does not answer"));
   const MariadbServer& server = servers::mariadb_server();
   server.database("passed");
-  const auto both = Store::open(
-      "mysql://root@" + host + ",127.0.0.1:" + std::to_string(server.port()) + "/passed",
-      {.deadline = std::chrono::seconds{4}});
-  EXPECT_TRUE(both) << fakes::why(both);
-  ::close(silent);
+  fakes::expect_silence_is_passed_over(
+      [](const std::string& hosts) { return "mysql://root@" + hosts + "/passed"; },
+      "127.0.0.1:" + std::to_string(server.port()));
 }
 
 void expect_each_value_once(const MariadbServer& server) {

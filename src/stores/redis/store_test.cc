@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -28,6 +27,7 @@
 #include "tests/fakes/certificate.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
+#include "tests/fakes/silent_servers.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/loopback.h"
 #include "tests/servers/redis.h"
@@ -556,16 +556,9 @@ TEST(RedisConnections, AServerThatIsBusyIsWaitedFor) {
 }
 
 TEST(RedisConnections, AServerThatSaysNothingIsPassedOver) {
-  const int silent = servers::listening_socket();
-  const std::string host = "127.0.0.1:" + std::to_string(servers::port_of(silent));
-  const auto alone = Store::open("redis://" + host, {.deadline = milliseconds{300}});
-  EXPECT_EQ(code_of(alone), Code::kUnavailable);
-  EXPECT_THAT(fakes::why(alone), HasSubstr("no answer in time"));
-  const auto both = Store::open(
-      "redis://" + host + ",127.0.0.1:" + std::to_string(redis_server().port()) + "/999",
-      {.deadline = std::chrono::seconds{4}});
-  EXPECT_TRUE(both) << fakes::why(both);
-  ::close(silent);
+  fakes::expect_silence_is_passed_over(
+      [](const std::string& hosts) { return "redis://" + hosts + "/999"; },
+      "127.0.0.1:" + std::to_string(redis_server().port()));
 }
 
 // ---- fail-over
