@@ -210,10 +210,10 @@ Examples:
 
 const Command kPeek = {
     "peek", "Show a sequence or a pool without taking from it", add_peek, run_peek,
-    R"(The value shown as next may be taken by somebody else before you ask for it. Of
-a permuted sequence the index says how many values came before it. Of a pool
-free are the worker ids that nobody owns, none before a time where ids under all
-of them are ahead of the clock.
+    R"(The value shown as next may be taken by somebody else before you ask for it. For
+a permuted sequence the index says how many values came before. For a pool, free
+counts the worker ids that nobody owns; "none before TIME" means that the ids
+under all of them are ahead of the clock until then.
 
 Examples:
   $ idmint create orders --start 1000
