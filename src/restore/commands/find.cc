@@ -40,7 +40,7 @@ struct FindOptions {
 void add_find(CLI::App& command) {
   command
       .add_option("--oplog,OPLOG", find_options.oplog,
-                  "Oplog: its dump, the folder that is in, or a URI")
+                  "A dump of the oplog, the folder that has it, or a URI")
       ->type_name("OPLOG")
       ->required();
   command.add_option("--since", find_options.since, "First entry, SECONDS:ORDINAL or a time")

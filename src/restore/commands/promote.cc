@@ -428,7 +428,7 @@ and swapped. The old ones are kept as NAME.before-restore-DATE until --finish;
 until then --undo puts them back. Killed at any point, the same command goes on.
 
 Without --ns every collection that was written since the limit is set back.
-The plan lists the documents that are lost by it.
+The plan lists the documents that this loses.
 
 Examples:
   $ idmint-restore promote --from mongodb://127.0.0.1:27117/ \

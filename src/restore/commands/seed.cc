@@ -121,11 +121,11 @@ Result<void> run_seed(Context& context) {
 
 const Command kSeed = {
     "seed", "Make a replica set of the folder of a restored server", add_seed, run_seed,
-    R"(Prints each step as it is done: the record of the restore is taken away, the
-spare is ended, its folder is copied to the first member, that becomes a set of
-one, and its folder is copied to the other members here, which follow without an
+    R"(Prints each step as it is done: the record of the restore is dropped, the spare
+is ended, its folder is copied to the first member, that becomes a set of one,
+and its folder is copied to the other members here, which follow without an
 initial sync. For members on other hosts the steps are printed. Stopped at any
-point, the same command goes on. Draw the fence before: idmint-restore fence.
+point, the same command goes on. Run idmint-restore fence first.
 
 Examples:
   $ idmint-restore seed --spare spare --set rs0 --member db1:27017=/data/db1 \

@@ -69,7 +69,8 @@ Result<std::string> to_json(Document document) {
 
 void add_show(CLI::App& command) {
   command
-      .add_option("--oplog", show_options.oplog, "Oplog: its dump, the folder that is in, or a URI")
+      .add_option("--oplog", show_options.oplog,
+                  "A dump of the oplog, the folder that has it, or a URI")
       ->type_name("OPLOG")
       ->required();
   command.add_option("--since", show_options.since, "First entry, SECONDS:ORDINAL or a time")
