@@ -213,8 +213,9 @@ moved up) or is refused, because it is defined otherwise. All are looked at
 first: if one is refused, nothing is changed, and the exit status is 5. The same
 command again is safe.
 Keys: kind ("sequence" or "pool").
-Of a sequence: strategy, start, max, stride, offset, digits, width, key, stripes,
-no_leading_zeros, step, prefix, encoding, check, largest_count, adopt, validator.
+Of a sequence: strategy, start, max, stride, offset, digits, width, stripes,
+step, prefix, encoding, check, key, largest_count, adopt, validator,
+no_leading_zeros.
 Of a pool: layout, workers, prefix, encoding, check, largest_count.
 
 Examples:

@@ -333,10 +333,12 @@ constexpr std::array kMeantByDaemon = {
 
 int run(std::span<const char* const> words) {
   CLI::App app(
-      "idmintd serves globally unique ids, never the same one twice, over the protocol of "
-      "Redis and over HTTP.",
+      "idmintd serves globally unique ids, never the same one twice, over the protocol\n"
+      "of Redis and over HTTP.",
       "idmintd");
   fit_help(app);
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", "idmintd " IDMINT_VERSION, "Print the version");
   app.footer(kFooter);
   CommandLine line;
   app.add_option("--config", line.config,
@@ -367,8 +369,6 @@ int run(std::span<const char* const> words) {
                  "repeated (127.0.0.1:7380)")
       ->type_name("ADDRESS")
       ->allow_extra_args(false);
-  app.set_help_flag("-h,--help", "Print this help");
-  app.set_version_flag("--version", "idmintd " IDMINT_VERSION, "Print the version");
 
   std::string token;
   std::vector<std::string> allow;

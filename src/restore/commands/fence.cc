@@ -78,7 +78,8 @@ void add_fence(CLI::App& command) {
       ->type_name("S=C:F");
   command
       .add_option("--exclude", fence_given.exclude,
-                  "Leave these alone: DATABASE/NAME, DATABASE.COLLECTION, with * for any text")
+                  "Leave these alone: DATABASE/NAME, DATABASE.COLLECTION, with * for any text; may "
+                  "be repeated")
       ->type_name("WHAT");
   command.add_flag("--allow-production", fence_given.allow_production,
                    "The target may be production itself");

@@ -101,13 +101,17 @@ void add_run(CLI::App& command) {
       ->needs(base);
   command
       .add_option("--include", run_options.include,
-                  "Restore these alone: DATABASE, DATABASE.COLLECTION, with * for any text")
+                  "Restore these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
+                  "repeated")
       ->type_name("NS");
-  command.add_option("--exclude", run_options.exclude, "Restore all but these")->type_name("NS");
-  command.add_option("--skip", run_options.skip, "Leave this entry out, SECONDS:ORDINAL")
+  command.add_option("--exclude", run_options.exclude, "Restore all but these; may be repeated")
+      ->type_name("NS");
+  command
+      .add_option("--skip", run_options.skip,
+                  "Leave this entry out, SECONDS:ORDINAL; may be repeated")
       ->type_name("S:O");
   command.add_flag("--force-skip", run_options.force_skip,
-                   "Leave it out even if later entries build on it");
+                   "Leave that entry out even if later entries build on it");
   command
       .add_option("--writers", run_options.writers, "Connections that write at once, 1 to 64 (4)")
       ->type_name("N")
@@ -447,8 +451,8 @@ const Command kRun = {"run", "Restore a base backup and replay the oplog up to a
                       run_run,
                       R"(All inputs are read and checked whole before anything is written, and the
 target must be empty. Killed at any point, the same command goes on to the same
-end. --dry-run reads and checks just as much and writes nothing. With a data copy
-it does not check the oplog: the end of the copy is known only when it is
+end. --dry-run reads and checks just as much and writes nothing. With a data
+copy it does not check the oplog: the end of the copy is known only when it is
 recovered.
 
 --spare starts a mongod on 127.0.0.1 with its data in DIR. After the restore it

@@ -35,14 +35,14 @@ void add_seed(CLI::App& command) {
       ->required();
   command
       .add_option("--member", given.members,
-                  "HOST:PORT=DIR, a new folder here; or HOST:PORT of another host")
+                  "HOST:PORT=DIR, a new folder here; or HOST:PORT of another host; may be repeated")
       ->type_name("M")
       ->required();
   command.add_option("--mongod", given.mongod, "The mongod to start (default: that on the PATH)")
       ->type_name("PATH");
   command
       .add_option("--argument", given.arguments,
-                  "A further argument of each mongod, as --argument=--auth")
+                  "A further argument of each mongod, as --argument=--auth; may be repeated")
       ->type_name("ARG");
   command.add_flag("--dry-run", given.dry_run, "Print the steps, and do nothing");
   command.add_flag("--yes", given.yes, "Do not ask");

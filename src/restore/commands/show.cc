@@ -75,7 +75,8 @@ void add_show(CLI::App& command) {
       ->required();
   command.add_option("--since", show_options.since, "First entry, SECONDS:ORDINAL or a time")
       ->type_name("WHEN");
-  command.add_option("--until", show_options.until, "Last entry, likewise")->type_name("WHEN");
+  command.add_option("--until", show_options.until, "Last entry, in the same form")
+      ->type_name("WHEN");
   add_not_sharded(command, show_options.not_sharded);
 }
 

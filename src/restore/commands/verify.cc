@@ -83,9 +83,11 @@ void add_verify(CLI::App& command) {
   add_not_sharded(command, verify_options.not_sharded);
   command
       .add_option("--include", verify_options.include,
-                  "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text")
+                  "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
+                  "repeated")
       ->type_name("NS");
-  command.add_option("--exclude", verify_options.exclude, "Compare all but these")->type_name("NS");
+  command.add_option("--exclude", verify_options.exclude, "Compare all but these; may be repeated")
+      ->type_name("NS");
   command.add_option("--html", verify_options.html, "Write the report as a page, too")
       ->type_name("FILE");
   command.add_option("--save", verify_options.save, "Write what the server has, for --expected")

@@ -47,7 +47,7 @@ complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l mongod
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l include -x -d 'These namespaces alone'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l exclude -x -d 'All but these namespaces'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l skip -x -d 'Leave this entry out'
-complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l force-skip -d 'Leave it out even if later entries build on it'
+complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l force-skip -d 'Leave that entry out even if later entries build on it'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l writers -x -d 'Connections that write at once'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l allow-replica-set -d 'The target may be a member of a set'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l stop -d 'End the spare at the end'
