@@ -116,12 +116,13 @@ Result<void> run_list(Context& context) {
   std::vector<Row> rows;
   for (const SequenceStatus& status : *all) {
     const Definition& definition = status.definition;
-    const bool known = !status.error.has_value();
+    const std::string_view state = state_name(status);
+    const bool known = !status.error.has_value() && state != "moved";
     rows.push_back({name(definition),
                     std::string(strategy_name(definition)) + with_stride(definition) +
                         with_stores(status) + (adopted_of(definition).empty() ? "" : ", adopted"),
                     or_dash(next_value(status)), known ? std::to_string(status.left) : "-",
-                    known ? used(status) : "-", std::string(state_name(status))});
+                    known ? used(status) : "-", std::string(state)});
   }
   print_table(context.out,
               {{"NAME"},
