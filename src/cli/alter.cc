@@ -99,8 +99,8 @@ const Command kAlter = {
     "Move the last value of a sequence up",
     add_alter,
     run_alter,
-    R"(Nothing else of a sequence can be changed, and the last value only be made
-larger: as far as the digits or the width that its values are printed in go.
+    R"(Nothing else of a sequence can be changed. The last value can only be raised, as
+far as the digits or the width of its values allow.
 
 Examples:
   $ idmint create small --max 10
@@ -112,9 +112,9 @@ Examples:
 
 const Command kRetire = {
     "retire", "End a sequence or a pool for ever", add_retire, run_retire,
-    R"(No process gets another value, or of a pool another lease. The name stays taken,
-so that the sequence is never made again with the values it gave before. It asks
-first, as there is no way back.
+    R"(No process gets another value, or another lease of a pool. The name stays taken,
+so that no new sequence gives the old values again. It asks first, as there is
+no way back.
 
 Examples:
   $ idmint create old-orders

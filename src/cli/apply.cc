@@ -210,11 +210,13 @@ const Command kApply = {
     "apply", "Make the sequences and pools of a TOML file", add_apply, run_apply,
     R"(Each [sequence.NAME] of the file is created, was there, is extended (its max
 moved up) or is refused, because it is defined otherwise. All are looked at
-first: when one is refused, none is changed, and the exit status is 5. Again is
-fine.
-Keys: strategy, start, max, stride, offset, digits, width, no_leading_zeros,
-stripes, step, prefix, encoding, check, key, largest_count, adopt, validator;
-with kind = "pool" layout, workers, prefix, encoding, check, largest_count.
+first: if one is refused, nothing is changed, and the exit status is 5. The same
+command again is safe.
+Keys: kind ("sequence" or "pool").
+Of a sequence: strategy, start, max, stride, offset, digits, width, stripes,
+step, prefix, encoding, check, key, largest_count, adopt, validator,
+no_leading_zeros.
+Of a pool: layout, workers, prefix, encoding, check, largest_count.
 
 Examples:
   $ printf '[sequence.invoices]\nstart = 1000\n' >sources.toml

@@ -44,9 +44,11 @@ struct BenchOptions {
 void add_bench(CLI::App& command) {
   command.add_option("SOURCE", bench_options.sources, "Formats, sequences and pools (the formats)")
       ->type_name("");
-  command.add_option("--threads", bench_options.threads, "That share each source (1)")
+  command.add_option("--threads", bench_options.threads, "Threads that share each source (1)")
       ->type_name("N");
-  command.add_option("--seconds", bench_options.seconds, "For each source (1)")->type_name("S");
+  command
+      .add_option("--seconds", bench_options.seconds, "How long each source runs, in seconds (1)")
+      ->type_name("S");
   command.add_option("--batch", bench_options.batch, "Ids in one call (1)")->type_name("N");
   command.add_option("--svg", bench_options.svg, "Also draw the bars into this file")
       ->type_name("FILE");
@@ -296,12 +298,12 @@ Result<void> run_bench(Context& context) {
 
 const Command kBench = {
     "bench", "Mint for a while, and tell how fast", add_bench, run_bench,
-    R"(Without a SOURCE, all formats that need nothing to be given. What a sequence
-mints is used up, so sequences run only when they are named; it says how many
-values they have lost.
-NS/ID is the time that one thread takes for an id: the median of blocks of 1024
-calls, or of the calls where they ask a store. The other times are those of one
-call: of a store, its round trips. The time of reading the clock is subtracted.
+    R"(Without a SOURCE it runs all formats that need no options. The values that a
+sequence mints are used up, so sequences run only if they are named; the command
+says how many values they have lost.
+NS/ID is the median time of one thread for an id, in memory over blocks of 1024
+calls. The other times are those of single calls, in a store its round trips.
+The time of reading the clock is subtracted.
 Ctrl-C ends it with the results so far.
 
 Examples:

@@ -25,7 +25,9 @@ void add_bounds(CLI::App& command) {
   command
       .add_option("--until", bounds_options.until, "The end of the span, which is not part of it")
       ->type_name("TIME");
-  command.add_option("--layout", bounds_options.layout, "Of snowflake (sequence-generator)")
+  command
+      .add_option("--layout", bounds_options.layout,
+                  "The layout of snowflake ids (sequence-generator)")
       ->type_name("L");
 }
 

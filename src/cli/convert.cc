@@ -38,13 +38,14 @@ void add_convert(CLI::App& command) {
                   "What the ids are: FORMAT, ENCODING or FORMAT:ENCODING")
       ->type_name("WHAT");
   command
-      .add_option("--prefix", convert_options.to.prefix, "Of a TypeID, or to print before the id")
+      .add_option("--prefix", convert_options.to.prefix,
+                  "The prefix of a TypeID, or text to print before the id")
       ->type_name("P");
   command.add_option("--check", convert_options.to.check, "Check symbols to print after the id")
       ->type_name("C");
   command
       .add_option("--width", convert_options.to.width,
-                  "Of an integer in an encoding: N characters (as many as 64 bits take)")
+                  "For an integer in an encoding: N characters (as many as 64 bits take)")
       ->type_name("N");
 }
 

@@ -46,23 +46,22 @@ void add_create(CLI::App& command) {
                   "1 to 120 of A-Z a-z 0-9 . _ - beginning with a letter or digit")
       ->required()
       ->type_name("");
-  command.add_option("--kind", sequence.kind, "sequence (the usual one), or pool: of worker ids")
+  command.add_option("--kind", sequence.kind, "sequence (default) or pool of worker ids")
       ->type_name("K");
   command
       .add_option("--layout", sequence.layout,
-                  "pool: of its Snowflake ids, a preset or fields such as \"41t10w12s epoch "
-                  "2025-01-01\" (sequence-generator)")
+                  "pool: the layout of its Snowflake ids, a preset or fields such as \"41t10w12s "
+                  "epoch 2025-01-01\" (sequence-generator)")
       ->type_name("L");
   command
       .add_option(
           "--workers", sequence.workers,
           "pool: how many worker ids, up to 65536 of those that its layout has (all, or 1024 "
-          "where there are more)")
+          "if there are more)")
       ->type_name("N");
   command
-      .add_option(
-          "--strategy", sequence.strategy,
-          "counter (the usual one), striped, interleaved, cached, random, permuted or gapless")
+      .add_option("--strategy", sequence.strategy,
+                  "counter (default), striped, interleaved, cached, random, permuted or gapless")
       ->type_name("S");
   command.add_option("--start", sequence.start, "The first value (1; see below for --digits)")
       ->type_name("N");
@@ -73,16 +72,17 @@ void add_create(CLI::App& command) {
       ->type_name("N");
   command
       .add_option("--stride", sequence.stride,
-                  "With --offset: every K-th value, for K servers that are not to give the same")
+                  "With --offset: every K-th value, so that K servers never give the same value")
       ->type_name("K");
   command
       .add_option("--offset", sequence.offset,
-                  "Of --stride: which of the K servers, 1 to K; its values are k, k+K, k+2K, ...")
+                  "With --stride: which of the K servers, 1 to K; its values are k, k+K, k+2K, ...")
       ->type_name("k");
   command
-      .add_option("--over", create_options.over,
-                  "interleaved: a store for each stripe, given once for each, 2 to 16; ids go on "
-                  "while one is down")
+      .add_option(
+          "--over", create_options.over,
+          "interleaved: the store of one stripe; give it 2 to 16 times. Ids go on while one "
+          "is down")
       ->allow_extra_args(false)
       ->type_name("URL");
   command.add_option("--stripes", sequence.stripes, "striped, interleaved: how many counters")
@@ -96,8 +96,8 @@ void add_create(CLI::App& command) {
   add_form(command, sequence.form);
   command
       .add_option("--width", sequence.form.width,
-                  "Of --encoding: so many characters, prefix and check apart (what the last value "
-                  "takes)")
+                  "With --encoding: this many characters, without prefix and check (as many as the "
+                  "last value takes)")
       ->type_name("N");
   command
       .add_option(
@@ -107,8 +107,9 @@ void add_create(CLI::App& command) {
           "mysql: row:TABLE/KEY=VALUE:next=COLUMN; postgresql: sequence:NAME; mysql: tickets; "
           "redis: key:NAME")
       ->type_name("RECORD");
-  command.add_flag("--validator", sequence.validator,
-                   "Of --adopt: MongoDB refuses what would pass the last value, whoever writes it");
+  command.add_flag(
+      "--validator", sequence.validator,
+      "With --adopt: MongoDB refuses what would pass the last value, whoever writes it");
   add_numbers(command);
   add_store(command);
 }
@@ -226,8 +227,8 @@ const Command kCreate = {
     "Make a sequence, or a pool of worker ids",
     add_create,
     run_create,
-    R"(Again with the same values is fine and changes nothing. There is no way to
-remove a sequence or to set it back: its values would come twice.
+    R"(The same command again changes nothing. There is no way to remove a sequence or
+to set it back: its values would come twice.
 
 The strategies:
   counter      one counter: continuous, increasing, across all processes
@@ -238,36 +239,35 @@ The strategies:
   random       drawn at random and claimed in the store: never twice
   permuted     a counter in an order that a key gives: looks random, costs as a
                counter
-  gapless      no number missing, ever: each comes in the transaction that
-               inserts the document which bears it; on MongoDB only
+  gapless      no number is ever missing: each comes in the transaction that
+               inserts its document; MongoDB only
 
 With --stride K --offset k the values are those from --start to --max that leave
 the remainder k when divided by K, as with MySQL's auto_increment_increment and
 auto_increment_offset. K servers without a connection, with one --start, one
 --max, one K and the offsets 1 to K, share out all values, and none comes twice.
 
-With --over the stripes are in different stores: stripe k of K in the store that
---over names as the k-th. Ids go on while one of them is down, and the one that
-was down then serves alone until it has caught up. Every later command takes any
-one of them as --store, and finds the others by their URLs here, which it keeps
-without passwords: give --over URL again where that is not enough. What is cut
-off is finished by the same command.
+With --over each stripe is in a store of its own: stripe k in the k-th --over.
+Ids go on while one store is down; that one then serves alone until it has
+caught up. Later commands take any of them as --store and find the others by the
+URLs in the definition, which have no passwords: give --over URL again for
+those. The same command finishes what was cut off.
 
 A pool holds worker ids of Snowflake generators. Each process that mints from it
 leases one, so that no two ever mint with the same one at the same id-time. Its
 layout and how many worker ids it has never change; --prefix, --encoding and
 --check say how its ids are printed.
 
-With --digits N the values are all that fit N digits, from 0 on; where they come
-in order (counter, cached) from 1 on. More than 18 digits want a --max. In
-another encoding all have the width of the last value, or --width N. What is
-given here is kept in the store, for every process.
+With --digits N the values are all that fit N digits: from 0, or from 1 if they
+come in order (counter, cached). More than 18 digits need a --max. In another
+encoding all have the width of the last value, or --width N. The store keeps
+these options for every process.
 
 With --adopt the next value stays where other programs keep it, and they and
 idmint take from it side by side. What is there keeps its value. Documents of
 MongoDB's classic recipes are made if they are missing: counter is COUNT in
-uniqueIdentifierCounter, counters is 1000 of them with a MAX_VALUE each, 12
-digits, and ids:NAME is index in ids.
+uniqueIdentifierCounter, counters is 1000 documents, each with COUNT and
+MAX_VALUE, for 12 digits, and ids:NAME is index in ids.
 In PostgreSQL and MariaDB it is a row, in which a column holds the next value or
 the last one (row:...), a sequence, also of a serial or identity column
 (sequence:orders_id_seq), or Flickr's Tickets64 (tickets), with --stride and

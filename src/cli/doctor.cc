@@ -62,21 +62,22 @@ std::string names_of_checks() {
 void add_doctor(CLI::App& command) {
   command
       .add_option("--warn-below", doctor_options.warn_below,
-                  "Least part of a sequence that is left (10%)")
+                  "Warn of a sequence with less than this part left (10%)")
       ->type_name("P");
-  command.add_option("--horizon", doctor_options.horizon, "What ends sooner is a warning (90d)")
+  command.add_option("--horizon", doctor_options.horizon, "Warn of what ends sooner (90d)")
       ->type_name("T");
   command.add_flag("--all", doctor_options.all, "List every layout, used here or not");
   command
-      .add_option("--rate", doctor_options.rates, "Of a sequence: NAME=50k/s; again for another")
+      .add_option("--rate", doctor_options.rates,
+                  "The rate of a sequence, NAME=50k/s; may be repeated")
       ->type_name("R");
   command
       .add_option("--used-in", doctor_options.used_in,
-                  "Where values are: NAME=DATABASE.COLLECTION:FIELD; again for another")
+                  "A field with values in use, NAME=DATABASE.COLLECTION:FIELD; may be repeated")
       ->type_name("F");
   command
       .add_option("--ignore", doctor_options.ignored,
-                  "Leave a check out: " + names_of_checks() + "; again for another")
+                  "Leave a check out: " + names_of_checks() + "; may be repeated")
       ->type_name("CHECK");
   add_over(command);
   add_store(command);
@@ -470,17 +471,19 @@ Result<void> run_doctor(Context& context) {
 
 const Command kDoctor = {
     "doctor", "Say what runs out when, and what is wrong", add_doctor, run_doctor,
-    R"(One line for the store, its disk, every sequence and pool, every state file,
-the clock, and each layout that a state file is of or whose time ends within
---horizon; with --all every layout. Each begins with ok, warn or fail.
+    R"(Prints one line for the store, its disk, every sequence and pool, every state
+file, the clock, and each layout that a state file is of or whose time ends
+within --horizon; with --all every layout. Each begins with ok, warn or fail.
 Nothing is changed. --json lists everything.
-What next and insert on this host gave last, and the largest value in the
-fields that insert filled and --used-in names, are compared with the store:
-where it does not know of them it was set back, as by a restore, and gives
+The last values that next and insert gave on this host, and the largest value in
+the fields that insert filled and --used-in names, are compared with the store.
+A store that does not know of them was set back, as by a restore, and would give
 values again.
-With --ignore a check is left out of the list and of the exit status: clock in a
-container, say, whose kernel does not tell whether the clock is synchronised.
-Exit status: 0 all ok, 20 a warning, 21 a failure; others as of every command.
+With --ignore a check is left out of the list and of the exit status, such as
+clock in a container whose kernel does not tell whether the clock is
+synchronised.
+Exit status: 0 all ok, 20 a warning, 21 a failure; other failures as for every
+command.
 
 Examples:
   $ idmint doctor

@@ -107,7 +107,7 @@ struct SweepOptions {
 void add_sweep(CLI::App& command) {
   add_collection(command, sweep_options.collection, sweep_options.field);
   // With another field no document would be found, and each claim would be abandoned.
-  command.get_option("--field")->required()->description("Where the ids are, as of insert");
+  command.get_option("--field")->required()->description("The field of the ids, as in insert");
   command
       .add_option("--proxy", sweep_options.proxy, "The collection of the claims (COLLECTION.ids)")
       ->type_name("NAME");
@@ -504,14 +504,13 @@ const Command kInsert = {
     R"(Reads documents from standard input, one a line, in Extended JSON, and prints
 their ids in the same order; blank lines are skipped. The collection's own
 unique index on exactly that field keeps an id from coming twice, whoever else
-writes to it: where it refuses one, that document alone gets another.
+writes to it: if it refuses one, that document alone gets another.
 
-10,000 lines go at a time, and their ids are printed when they are in. When a
-line is no document, nothing of its 10,000 is inserted, and the message has the
-lines that are in. When a document is refused, the others of its 10,000 are
-inserted, and it ends; - stands for its id, and ?ID where it is not known
-whether the document is in. Ctrl-C ends it after the lines that were sent; it
-says how many are in.
+Lines are inserted 10,000 at a time, and then their ids are printed. If one is
+not a document, none of these is inserted, and the message says which lines were
+inserted before. If a document is refused, the others are inserted and the
+command ends; - is printed for its id, and ?ID if the outcome is unknown. Ctrl-C
+ends it after the lines that were sent; it says how many were inserted.
 
 A collection that is sharded by another field can have no such index: --proxy.
 

@@ -70,8 +70,7 @@ Result<void> read_standard_input(Output& out, const TakeLine& take) {
 void add_texts(CLI::App& command, std::vector<std::string>& ids) {
   command
       .add_option("ID", ids,
-                  "Ids; - reads them from standard input, one a line, as does no id where it is no "
-                  "terminal")
+                  "Ids; - or no id (without a terminal) reads them from standard input, one a line")
       ->type_name("");
 }
 

@@ -126,12 +126,13 @@ Result<void> run_list(Context& context) {
   std::vector<Row> rows;
   for (const SequenceStatus& status : *all) {
     const Definition& definition = status.definition;
-    const bool known = !status.error.has_value();
+    const std::string_view state = state_name(status);
+    const bool known = !status.error.has_value() && state != "moved";
     rows.push_back({name(definition),
                     std::string(strategy_name(definition)) + with_stride(definition) +
                         with_stores(status) + (adopted_of(definition).empty() ? "" : ", adopted"),
                     or_dash(next_value(status)), known ? std::to_string(status.left) : "-",
-                    known ? used(status) : "-", std::string(state_name(status))});
+                    known ? used(status) : "-", std::string(state)});
   }
   print_table(context.out,
               {{"NAME"},
@@ -221,10 +222,10 @@ Examples:
 
 const Command kPeek = {
     "peek", "Show a sequence or a pool without taking from it", add_peek, run_peek,
-    R"(The value shown as next may be taken by somebody else before you ask for it. Of
-a permuted sequence the index says how many values came before it. Of a pool
-free are the worker ids that nobody owns, none before a time where ids under all
-of them are ahead of the clock.
+    R"(The value shown as next may be taken by somebody else before you ask for it. For
+a permuted sequence the index says how many values came before. For a pool, free
+counts the worker ids that nobody owns; "none before TIME" means that the ids
+under all of them are ahead of the clock until then.
 
 Examples:
   $ idmint create orders --start 1000

@@ -141,16 +141,16 @@ const Command kMove = {
     "move", "Move a sequence to another store", add_move, run_move,
     R"(The sequence is closed in one store and goes on in the other, while programs
 ask for values: none comes twice, and none that is in the store is skipped. It
-asks first, as there is no way back. Cut off at any point, even by kill -9, the same command finishes
-it; until then programs get no value and are told so (exit status 7).
+asks first, as there is no way back. If it is cut off, even by kill -9, the same
+command finishes it; until then the sequence may give no values (exit status 7).
 
 Programs that were given the other store follow: idmint next --also URL, the
-variable IDMINT_ALSO, idmintd --also URL. Others are told where it is (exit
-status 5). What a process holds in memory (strategy cached) comes from it until
-it follows; the rest of that is skipped.
+variable IDMINT_ALSO, idmintd --also URL. Others get exit status 5 and the URL
+of the new store. A process hands out the range that it holds in memory
+(strategy cached) until it follows; the rest of that is skipped.
 
-Moved are sequences of strategy counter, cached, striped, interleaved and
-permuted. A pool, a random or gapless sequence, one over several stores, and one
+Sequences of strategy counter, cached, striped, interleaved and permuted can be
+moved. A pool, a random or gapless sequence, one over several stores, and one
 that counts in a record of other programs are refused with the reason. An older
 idmint refuses a sequence that moves or was moved: renew the programs first.
 

@@ -26,7 +26,9 @@ void add_name(CLI::App& command) {
       .add_option("TEXT", name_options.names, "Names; - reads them from standard input, one a line")
       ->required()
       ->type_name("");
-  command.add_option("--version", name_options.version, "Of the UUID: 5 (SHA-1) or 3 (MD5)")
+  command
+      .add_option("--version", name_options.version,
+                  "The version of the UUID: 5 (SHA-1) or 3 (MD5)")
       ->type_name("V");
 }
 

@@ -52,7 +52,7 @@ void add_next(CLI::App& command) {
       ->type_name("T");
   command.add_flag(
       "--wait", next_options.wait,
-      "a pool: where every worker id is owned, wait until the first one is no longer held "
+      "a pool: if every worker id is owned, wait until the first one is no longer held "
       "(15s after its owner was killed), instead of --timeout");
   command
       .add_option("--node", next_options.format.node,
@@ -62,7 +62,7 @@ void add_next(CLI::App& command) {
       ->type_name("D");
   command
       .add_option("--local-id", next_options.format.local_id,
-                  "uuid2: of the domain, a user id, say")
+                  "uuid2: the id within the domain, such as a user id")
       ->type_name("N");
   add_timeout(command, next_options.timeout, "5s");
   add_numbers(command);
@@ -226,21 +226,21 @@ const Command kNext = {"next",
                        add_next,
                        run_next,
                        R"(Ids of a sequence are taken from its store before they are printed, up to
-1000000 in one step: all of them, or none and exit status 6. More are taken in
-steps of 1000, 2000, 4000 and so on, up to 1000000. When fewer are left than you
-ask for, nothing is taken unless another process takes at the same time. What
-was taken and could not be printed is lost; it never comes again.
+1000000 in one step: all, or none (exit status 6). A larger N is taken in steps
+of 1000, 2000, 4000 and so on, up to 1000000. If fewer are left than you ask
+for, nothing is taken unless another process takes at the same time. Ids that
+were taken and could not be printed are lost; they never come again.
 With --json each id is one line {"id":...,"source":...}. Ids are strings. With
 --numbers integers without a prefix, an encoding or a check are numbers.
 
 Opening the store and taking the first ids end within --timeout together, and
 each further step of 1000000 within as long again. Exit status 7 says that
 nothing was taken; 11, that ids may have been taken, which are lost. A format
-that keeps a state file waits as long for whoever holds it.
+that keeps a state file waits as long for its holder.
 
-Of a pool, ids are Snowflake ids of a worker id that this process leases. If all
-are owned it waits as long for one, and then ends with exit status 8 and says
-until when the first one is held. With --wait it waits that long.
+The ids of a pool are Snowflake ids of a worker id that this process leases. If
+all are owned, it waits --timeout for one, then ends with exit status 8 and says
+until when the first one is held. With --wait it waits until then.
 
 Examples:
   $ idmint next uuid7

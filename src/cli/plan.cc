@@ -47,17 +47,18 @@ void add_plan(CLI::App& command) {
                   "none, per-host; on all hosts: strict, gapless (none)")
       ->type_name("O");
   command
-      .add_option("--database", plan_options.database,
-                  "Their key there: none, mongodb, postgresql, mysql, sqlite, redis (none)")
+      .add_option(
+          "--database", plan_options.database,
+          "Where the ids are the key: none, mongodb, postgresql, mysql, sqlite, redis (none)")
       ->type_name("D");
   command
       .add_option("--round-trip", plan_options.round_trip,
-                  "Of the store, durable (1ms; 25ms of one that several hosts share)")
+                  "Time of a durable change of the store (1ms; 25ms if several hosts share it)")
       ->type_name("T");
   command.add_flag("--shared-store", plan_options.shared_store,
                    "There is a store that all hosts reach (as --database mongodb is)");
   command.add_flag("--unguessable", plan_options.unguessable,
-                   "Who knows some ids cannot tell others");
+                   "Nobody who knows some ids can guess others");
   command.add_flag("--all", all_choices,
                    "Also the other sources that fit, and those that do not, with the reasons");
 }

@@ -36,13 +36,16 @@ void add_plan_change(CLI::App& command) {
   command.add_option("--from", change_options.from, "The old layout")->required()->type_name("L");
   command.add_option("--to", change_options.to, "The new layout")->required()->type_name("L");
   command
-      .add_option("--at", change_options.at, "When the old ones stop and the new ones start (now)")
+      .add_option("--at", change_options.at,
+                  "When the old generators stop and the new ones start (now)")
       ->type_name("TIME");
   command
       .add_option("--from-workers", change_options.from_workers,
-                  "Worker ids of the old ones, as 0-511 (all)")
+                  "Worker ids of the old generators, as 0-511 (all)")
       ->type_name("W");
-  command.add_option("--to-workers", change_options.to_workers, "Of the new ones (all)")
+  command
+      .add_option("--to-workers", change_options.to_workers,
+                  "Worker ids of the new generators (all)")
       ->type_name("W");
   command
       .add_option("--since", change_options.since,

@@ -67,13 +67,10 @@ void add_raise(CLI::App& command) {
   command.add_option("NAME", raise_options.name, "A sequence")->type_name("");
   command.add_flag("--all", raise_options.all,
                    "Instead: everything in the store, which then gives values again");
+  command.add_option("--past", raise_options.past, "The largest value to skip")->type_name("N");
   command
-      .add_option("--past", raise_options.past, "The largest value that is not to come any more")
-      ->type_name("N");
-  command
-      .add_option(
-          "--past-each", raise_options.past_each,
-          "striped, interleaved: of each counter the largest, V,V,...; without one it stays")
+      .add_option("--past-each", raise_options.past_each,
+                  "striped, interleaved: a value of each counter to raise, V,V,...; others stay")
       ->type_name("V,V");
   command
       .add_option("--past-from", raise_options.past_from,
@@ -516,10 +513,11 @@ const Command kRaise = {
     "Skip values of a sequence",
     add_raise,
     run_raise,
-    R"(Afterwards no value up to and including N comes from the store: for numbers that
-are in use elsewhere. What processes hold in memory (strategy cached) still
-comes. A permuted sequence is raised by index: past the first N of its values.
-It asks before it passes over more than a tenth of the values that are left.
+    R"(Afterwards the store hands out no value up to and including N: for numbers that
+are in use elsewhere. Ranges that processes hold in memory (strategy cached) are
+still handed out. A permuted sequence is raised by index: past the first N of
+its values. It asks before it passes over more than a tenth of the values that
+are left.
 
 --past-each raises each block of a striped sequence past its own value, where
 --past N would use up every block below N.
@@ -537,11 +535,11 @@ a copy, a restored backup, a file whose log is gone. With nobody minting,
   --past-from URL  raises all past what the newer store has come to
   --past N         raises counters past the value N, a permuted sequence past
                    its first N values and each block of a striped one past its
-                   own first N; what this cannot be right for is named
+                   own first N; sources for which N cannot be right are named
   --moved          raises nothing: nothing was handed out since
-Pools go past this clock and every bound that is known. Claims of a random
-sequence cannot be raised, nor can a gapless one: what can still repeat is said.
-Again is fine, and finishes what was cut off.
+Pools go past this clock and every bound that is known. Random and gapless
+sequences cannot be raised; the command says what can repeat. The same command
+finishes what was cut off.
 
 Examples:
   $ idmint create orders --start 1000

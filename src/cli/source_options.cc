@@ -42,10 +42,10 @@ void add_snowflake(CLI::App& command, FormatTexts& format) {
   command
       .add_option(
           "--worker", format.worker,
-          "snowflake: a worker id that no other generator uses (0 to 1023 in the usual "
-          "layout); or whence it comes: env:NAME, a variable; ordinal, the N of a host name "
-          "web-N; address, or address:INTERFACE, the low bits of the IP address; mac, a "
-          "hash of the hardware addresses; random")
+          "snowflake: a worker id that no other generator uses (0 to 1023 in the default "
+          "layout); or where it comes from: env:NAME, a variable; ordinal, the N of a host name "
+          "web-N; address, or address:INTERFACE, the low bits of the IP address; mac, a hash of "
+          "the hardware addresses, or random (both unique in practice only)")
       ->type_name("W");
   command
       .add_option("--layout", format.layout,
@@ -55,8 +55,9 @@ void add_snowflake(CLI::App& command, FormatTexts& format) {
   command.add_option("--unit", format.unit, "snowflake: what its time counts (1ms)")
       ->type_name("T");
   command
-      .add_option("--run-ahead", format.run_ahead,
-                  "snowflake: go on ahead of the clock by so much, instead of waiting; 5s at most")
+      .add_option(
+          "--run-ahead", format.run_ahead,
+          "snowflake: go on ahead of the clock by this much, instead of waiting; 5s at most")
       ->type_name("T");
 }
 

@@ -85,7 +85,7 @@ void add_store(CLI::App& command, Stays stays) {
 void add_also(CLI::App& command) {
   command
       .add_option("--also", store_option.also,
-                  "A store where a sequence goes on that was moved (idmint move); again for more")
+                  "A store to which sequences were moved (idmint move); may be repeated")
       ->type_name("URL")
       ->allow_extra_args(false);
 }
@@ -93,8 +93,8 @@ void add_also(CLI::App& command) {
 void add_over(CLI::App& command) {
   command
       .add_option("--over", store_option.over,
-                  "A store of a sequence over several, where its definition lacks the password or "
-                  "the place; once for each")
+                  "A store of a sequence over several stores, if its definition lacks the password "
+                  "or has an old place; may be repeated")
       ->allow_extra_args(false)
       ->type_name("URL");
 }

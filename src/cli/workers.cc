@@ -214,9 +214,8 @@ const Command kWorkers = {
     "workers", "Show, release and raise the worker ids of a pool", add_workers, run_workers,
     R"(list     who holds which worker id, until when ids may have been minted under
          it, and how long it is held without being renewed
-release  takes a worker id from its holder, who may be gone. It may still mint
-         below its bound, which is safe: whoever gets the worker id next begins
-         there.
+release  takes a worker id from its holder. The holder may still mint below its
+         bound, which is safe: whoever gets the worker id next begins there.
 raise    takes all worker ids from their holders, and lets none mint an id of
          TIME or before. For a store that was restored from a backup: with
          nobody minting, a minute past the time when the last one stopped (ids

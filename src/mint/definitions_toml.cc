@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "idmint/encoding.h"
 #include "idmint/form.h"
+#include "mint/sequence_facts.h"
 #include "mint/sequence_wish.h"
 #include "mint/toml.h"
 
@@ -195,16 +198,43 @@ class Table {
   std::string& text_;
 };
 
+// What keeps a definition out of a file, in the order of the comments.
+enum class Absence : std::uint8_t { kSpread, kMoving, kMoved, kRetired };
+constexpr std::array<std::string_view, 4> kAbsences = {
+    "# Over several stores, which a file does not name, so left out here:\n",
+    "# Being moved from one store to another, so left out until that is done:\n",
+    "# Moved to another store, so left out here:\n",
+    "# Retired, so left out here; in the store that they are of, these names cannot be given "
+    "again:\n"};
+
+// Nothing: the file has it.
+std::optional<Absence> absence_of(const Definition& definition) {
+  if (const Move* const move = move_of(definition))
+    return move->stage == Move::Stage::kGone ? Absence::kMoved : Absence::kMoving;
+  if (is_retired(definition)) return Absence::kRetired;
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  if (sequence != nullptr && sequence->is_spread()) return Absence::kSpread;
+  return std::nullopt;
+}
+
+// The line of a comment that names it, with the other store of a move.
+std::string named_as_absent(const Definition& definition) {
+  std::string line = "#   " + name(definition);
+  if (const Move* const move = move_of(definition))
+    line += (move->stage == Move::Stage::kArriving ? ", from " : ", to ") + move->url;
+  return line + "\n";
+}
+
 }  // namespace
 
 std::string to_toml(std::span<const Definition> definitions) {
   std::string text;
-  const auto is_spread = [](const Definition& definition) {
-    const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-    return sequence != nullptr && sequence->is_spread();
-  };
+  std::array<std::string, kAbsences.size()> absent;
   for (const Definition& definition : definitions) {
-    if (is_retired(definition) || is_spread(definition)) continue;
+    if (const std::optional<Absence> absence = absence_of(definition)) {
+      absent[static_cast<std::size_t>(*absence)] += named_as_absent(definition);
+      continue;
+    }
     if (text.empty()) {
       text =
           "# A sequence is of one store. Applied to another, each of these begins anew there, and "
@@ -216,23 +246,10 @@ std::string to_toml(std::span<const Definition> definitions) {
     text.append(mark).append(name(definition)).append(mark).append("]\n");
     std::visit([&](const auto& its) { Table(text).write(its); }, definition);
   }
-  std::string retired;
-  std::string spread;
-  for (const Definition& definition : definitions) {
-    if (!is_retired(definition) && is_spread(definition))
-      spread += "#   " + name(definition) + "\n";
-    if (is_retired(definition)) retired += "#   " + name(definition) + "\n";
-  }
-  if (!spread.empty()) {
+  for (std::size_t i = 0; i < absent.size(); ++i) {
+    if (absent[i].empty()) continue;
     if (!text.empty()) text += "\n";
-    text += "# Over several stores, which a file does not name, so left out here:\n" + spread;
-  }
-  if (!retired.empty()) {
-    if (!text.empty()) text += "\n";
-    text +=
-        "# Retired, so left out here; in the store that they are of, these names cannot be given "
-        "again:\n" +
-        retired;
+    text.append(kAbsences[i]).append(absent[i]);
   }
   return text;
 }

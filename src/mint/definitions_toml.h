@@ -30,8 +30,9 @@ inline constexpr std::size_t kLongestToml = std::size_t{1} << 20;
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<Definition>> definitions_from_toml(
     std::string_view text, std::string_view store = {});
 
-// The inverse: reads back as the same definitions. Retired ones are only named in a comment, since
-// their names cannot be used again. REQUIRES: each is valid.
+// The inverse: reads back as the same definitions, except for those that only comments name, with
+// the reason: sequences over several stores, those that move or were moved, and what is retired.
+// REQUIRES: each is valid.
 [[nodiscard]] IDMINT_EXPORT std::string to_toml(std::span<const Definition> definitions);
 
 }  // namespace idmint

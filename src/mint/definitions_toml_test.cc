@@ -217,5 +217,24 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
   EXPECT_TRUE(to_toml(std::vector<Definition>{all.front(), retired}).ends_with("\n\n" + comment));
 }
 
+// Applied to another store, a table of one would make it a second time.
+TEST(DefinitionsToml, SequencesThatMoveAreNamedWithTheOtherStore) {
+  const auto moving = [](std::string name, Move::Stage stage) {
+    SequenceDefinition sequence{.name = std::move(name)};
+    sequence.move = Move{.stage = stage, .url = "sqlite:/b.db"};
+    sequence.retired = stage == Move::Stage::kGone;
+    return sequence;
+  };
+  EXPECT_EQ(to_toml(std::vector<Definition>{moving("a", Move::Stage::kGone),
+                                            moving("b", Move::Stage::kArriving),
+                                            moving("c", Move::Stage::kLeaving)}),
+            "# Being moved from one store to another, so left out until that is done:\n"
+            "#   b, from sqlite:/b.db\n"
+            "#   c, to sqlite:/b.db\n"
+            "\n"
+            "# Moved to another store, so left out here:\n"
+            "#   a, to sqlite:/b.db\n");
+}
+
 }  // namespace
 }  // namespace idmint

@@ -41,8 +41,7 @@ Error refuse_moved(const Store& store, const SequenceDefinition& moving, const M
       break;
   }
   return error_at(store, Code::kFailedPrecondition, moving,
-                  "it was moved to " + move.url +
-                      "; ask that store, or give it to the program as one where it may go on",
+                  "it was moved to " + move.url + "; ask that store, or start the program with it",
                   {Remedy::kFollowMove, moving.name, {move.url}});
 }
 

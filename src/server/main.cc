@@ -33,7 +33,7 @@ namespace idmint::server {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Without options it serves the formats, but snowflake and uuid2, and the
+    R"(Without options it serves the formats except snowflake and uuid2, and the
 sequences and pools of the default store, to programs on this machine.
 
 Any client of Redis is a client:
@@ -45,7 +45,7 @@ and so is any client of HTTP:
   $ curl -X POST http://localhost:7380/v1/ids/uuid7?count=3
 
 SIGTERM and SIGINT end it: calls that were taken are answered first. SIGHUP
-makes it read its file again; without one it ends it.
+makes it read the file of --config again; without a file SIGHUP ends it.
 )";
 
 constexpr const char* kTokenFooter =
@@ -368,52 +368,52 @@ int run(std::span<const char* const> words) {
                        kHelpColumns),
                "idmintd");
   fit_help(app);
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", "idmintd " IDMINT_VERSION, "Print the version");
   app.footer(kFooter);
   CommandLine line;
   app.add_option("--config", line.config,
                  "A file of settings in TOML; or IDMINTD_CONFIG. The options below override it")
-      ->envname("IDMINTD_CONFIG")
       ->type_name("FILE");
-  app.add_flag("--check", line.check, "Says what is wrong in the settings, and serves nothing");
+  app.add_flag("--check", line.check, "Say what is wrong in the settings, and serve nothing");
   app.add_option(
          "--store", line.stores,
          "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, "
          "postgresql://HOST,.../DB, mysql://HOST,.../DB, redis://HOST, "
          "etcd://HOST,.../PREFIX, env:NAME, file:PATH; or "
-         "IDMINT_STORE (the default store of idmint). As NAME=URL a further one, whose sources are "
-         "NAME/SOURCE; again for more")
+         "IDMINT_STORE (the default store of idmint). NAME=URL adds a store, whose sources are "
+         "NAME/SOURCE; may be repeated")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--also", line.also,
-                 "A store where sequences of the others go on that were moved there (idmint move); "
-                 "or IDMINT_ALSO; again for more")
+                 "A store to which sequences were moved (idmint move); or IDMINT_ALSO, separated "
+                 "by blanks; may be repeated")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--over", line.over,
                  "A store of a sequence over several, where its definition lacks the password or "
-                 "the place; or IDMINT_OVER; again for more")
+                 "the place; or IDMINT_OVER; may be repeated")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--redis", line.redis,
                  "Where to listen for clients of Redis: ADDRESS:PORT, tls:ADDRESS:PORT or "
-                 "unix:PATH; again for more (127.0.0.1:7379)")
+                 "unix:PATH; may be repeated (127.0.0.1:7379)")
       ->type_name("ADDRESS")
       ->allow_extra_args(false);
   app.add_option("--http", line.http,
-                 "Where to listen for HTTP: ADDRESS:PORT, tls:ADDRESS:PORT or unix:PATH; again for "
-                 "more (127.0.0.1:7380)")
+                 "Where to listen for HTTP: ADDRESS:PORT, tls:ADDRESS:PORT or unix:PATH; may be "
+                 "repeated (127.0.0.1:7380)")
       ->type_name("ADDRESS")
       ->allow_extra_args(false);
-  app.set_version_flag("--version", "idmintd " IDMINT_VERSION);
 
   std::string token;
   std::vector<std::string> allow;
-  CLI::App* const make = app.add_subcommand("token", "Makes a token, and its table for the file");
+  CLI::App* const make = app.add_subcommand("token", "Make a token, and its table for the file");
   make->footer(kTokenFooter);
-  make->add_option("NAME", token, "What logs and messages call it")->required();
+  make->add_option("NAME", token, "What logs and messages call it")->required()->type_name("");
   make->add_option("--allow", allow,
                    "What it may do: verbs and a pattern of sources, as in \"next,peek orders*\"; "
-                   "again for more. The verbs are next, peek, raise, create, extend, retire, "
+                   "may be repeated. The verbs are next, peek, raise, create, extend, retire, "
                    "metrics and all (\"next *\")")
       ->type_name("RIGHT")
       ->allow_extra_args(false);
@@ -428,6 +428,10 @@ int run(std::span<const char* const> words) {
             : wrong_usage(error.what(), app, words.subspan(1), "idmintd", kMeantByDaemon);
     return fail_with({Code::kInvalidArgument, wrong}, false);
   }
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here
+  if (const char* const config = std::getenv("IDMINTD_CONFIG");
+      line.config.empty() && config != nullptr)
+    line.config = config;
   if (make->parsed()) {
     if (allow.empty()) allow.emplace_back("next *");
     return print_token(token, allow);

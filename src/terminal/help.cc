@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <sstream>
+#include <utility>
 #include <vector>
 
 #include "base/similar.h"
@@ -17,6 +19,19 @@ namespace {
 constexpr std::size_t kOptionColumn = 20;  // the column of an option's description
 
 class HelpOnEightyColumns final : public CLI::Formatter {
+  // Of an argument that may be given as an option too, the text stands once.
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    const bool is_both = option->get_positional() && option->nonpositional();
+    if (!is_both) return CLI::Formatter::make_option(option, is_positional);
+    std::string name = make_option_name(option, is_positional);
+    if (!is_positional) name += make_option_opts(option);
+    std::ostringstream row;
+    CLI::detail::format_help(
+        row, std::move(name),
+        is_positional ? make_option_desc(option) : "The same, given as an option",
+        get_column_width());
+    return row.str();
+  }
   std::string make_option_desc(const CLI::Option* option) const override {
     return wrapped(option->get_description(), kHelpColumns - kOptionColumn);
   }

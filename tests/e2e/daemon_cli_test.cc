@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +54,26 @@ TEST_F(DaemonCli, TheHelpFitsEightyColumns) {
     const Ended ended = run(help);
     EXPECT_EQ(ended.status, 0);
     for (const std::string& line : lines_of(ended.out)) EXPECT_LE(line.size(), 80U) << line;
+  }
+}
+
+TEST_F(DaemonCli, TheFileOfTheVariableIsOverriddenByTheOption) {
+  const std::string with =
+      "printf 'drain_seconds = 5\\n' >a.toml; IDMINTD_CONFIG=none.toml idmintd --check ";
+  EXPECT_THAT(run(with).err, StartsWith("idmintd: cannot read the file of --config: "));
+  EXPECT_EQ(run(with + "--config a.toml").status, 0);
+}
+
+TEST_F(DaemonCli, TheHelpFitsEightyColumnsAndHasTheWordsOfIdmint) {
+  const std::string help = output("idmintd --help");
+  for (const std::string& line : lines_of(help + output("idmintd token --help")))
+    EXPECT_TRUE(line.size() <= 80 || line.starts_with("  $ ")) << line;
+  const std::vector<std::string> of_idmint = lines_of(output("idmint --help"));
+  for (const std::string option : {"  -h,--help ", "  --version "}) {
+    const auto line = std::ranges::find_if(
+        of_idmint, [&](const std::string& each) { return each.starts_with(option); });
+    ASSERT_NE(line, of_idmint.end()) << option;
+    EXPECT_THAT(help, HasSubstr("\n" + *line + "\n"));
   }
 }
 

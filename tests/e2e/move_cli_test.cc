@@ -32,7 +32,9 @@ namespace idmint::e2e {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class MoveCli : public Cli {
  protected:
@@ -92,7 +94,10 @@ TEST_F(MoveCli, AsksAndThenTheSequenceGoesOnThere) {
             "1004\n");
   EXPECT_EQ(output("export IDMINT_ALSO=\"sqlite:absent.db " + to("asks") + "\"; " + next("orders")),
             "1005\n");
-  EXPECT_THAT(output("idmint list --store '" + from() + "'"), HasSubstr("moved"));
+  EXPECT_THAT(output("idmint list --store '" + from() + "'"),
+              ContainsRegex("orders +counter +- +- +- +moved\n"));
+  EXPECT_THAT(output("idmint list --toml --store '" + from() + "'"),
+              StartsWith("# Moved to another store, so left out here:\n#   orders, to "));
   EXPECT_THAT(output("idmint peek orders --store '" + from() + "'"), HasSubstr("to        "));
   EXPECT_THAT(output("idmint peek orders --json --store '" + from() + "'"),
               AllOf(HasSubstr(R"("state":"moved")"), HasSubstr(R"("moved_to":")")));

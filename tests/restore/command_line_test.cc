@@ -72,6 +72,9 @@ TEST_F(CommandLine, TheHelpFitsEightyColumns) {
   }
   const std::string help = output("idmint-restore --help");
   for (const std::string& command : kCommands) EXPECT_THAT(help, HasSubstr("\n  " + command + " "));
+  const std::string find = output("idmint-restore find --help");
+  EXPECT_THAT(find, HasSubstr("\n  OPLOG             A dump of the oplog"));
+  EXPECT_THAT(find, HasSubstr("\n  --oplog OPLOG     The same"));
   for (const std::string& line : lines_of(help))
     EXPECT_TRUE(line.size() <= 80 || line.starts_with("  $ ")) << line;
 }

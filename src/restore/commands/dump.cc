@@ -36,8 +36,9 @@ void add_dump(CLI::App& command) {
       ->type_name("PATH")
       ->required();
   command
-      .add_option("--exclude", dump_options.exclude,
-                  "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text")
+      .add_option(
+          "--exclude", dump_options.exclude,
+          "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text; may be repeated")
       ->type_name("NS");
   command.add_flag("--archive", dump_options.archive, "One file instead of a folder");
   command.add_flag("--gzip", dump_options.gzip, "Compress it");

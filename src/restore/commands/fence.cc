@@ -47,12 +47,14 @@ void add_fence(CLI::App& command) {
       ->type_name("URI")
       ->required();
   command
-      .add_option("--oplog", fence_given.oplog,
-                  "What production handed out, by the dump of its oplog: the file, or its folder")
+      .add_option(
+          "--oplog", fence_given.oplog,
+          "A dump of production's oplog, from the limit to the end, or the folder that has it")
       ->type_name("FILE");
   command
-      .add_option("--live", fence_given.live,
-                  "Or by production itself: its oplog, its counters and what holds ids")
+      .add_option(
+          "--live", fence_given.live,
+          "Production itself, with --oplog or instead: its oplog, its counters and what holds ids")
       ->type_name("URI");
   command
       .add_option("--limit", fence_given.limit,
@@ -76,7 +78,8 @@ void add_fence(CLI::App& command) {
       ->type_name("S=C:F");
   command
       .add_option("--exclude", fence_given.exclude,
-                  "Leave these alone: DATABASE/NAME, DATABASE.COLLECTION, with * for any text")
+                  "Leave these alone: DATABASE/NAME, DATABASE.COLLECTION, with * for any text; may "
+                  "be repeated")
       ->type_name("WHAT");
   command.add_flag("--allow-production", fence_given.allow_production,
                    "The target may be production itself");
@@ -215,14 +218,14 @@ const Command kFence = {
     R"(Every sequence and pool of idmint on the target, and every counter document of
 the classic recipes, goes past the largest value that the oplog, the live server
 and the collections that hold such ids know. Stop what mints first: what comes
-after the end of the oplog is not known. Again is fine: it finishes what was cut
-off, goes further, and never lowers anything.
+after the end of the oplog is not known. The same command again finishes what
+was cut off, goes further, and never lowers anything.
 
 Counter documents are known by COUNT with MAXCOUNT or MAX_VALUE, seq, index or
-uniqueIdentifierCounter beside an _id, and by steps that only rose. Any other is
-named with --counter. Fields that only rose and are named by nobody are shown.
+uniqueIdentifierCounter beside an _id, and by steps that only rose. Name any
+other field with --counter. Fields that only rose and are not named are shown.
 
-Where one cannot be fenced, nothing is written: mend it, or leave it out with
+If one cannot be fenced, nothing is written: mend it, or leave it out with
 --exclude.
 
 Examples:

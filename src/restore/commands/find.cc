@@ -40,12 +40,13 @@ struct FindOptions {
 void add_find(CLI::App& command) {
   command
       .add_option("--oplog,OPLOG", find_options.oplog,
-                  "Oplog: its dump, the folder that is in, or a URI")
+                  "A dump of the oplog, the folder that has it, or a URI")
       ->type_name("OPLOG")
       ->required();
   command.add_option("--since", find_options.since, "First entry, SECONDS:ORDINAL or a time")
       ->type_name("WHEN");
-  command.add_option("--until", find_options.until, "Last entry, likewise")->type_name("WHEN");
+  command.add_option("--until", find_options.until, "Last entry, in the same form")
+      ->type_name("WHEN");
   command
       .add_option("--ns", find_options.namespaces,
                   "Only DATABASE or DATABASE.COLLECTION; * is any text; may be repeated")
@@ -64,9 +65,9 @@ void add_find(CLI::App& command) {
       .add_option("--field", find_options.field,
                   "Only what sets this field, dotted, or one within it")
       ->type_name("F");
-  command.add_option("--list", find_options.list, "Print so many of the operations, one a line")
+  command.add_option("--list", find_options.list, "Print this many operations, one a line")
       ->type_name("N");
-  command.add_option("--top", find_options.top, "Print so many suspects (default: 5)")
+  command.add_option("--top", find_options.top, "Print this many suspects (default: 5)")
       ->type_name("N");
   command
       .add_option("--svg", find_options.svg,

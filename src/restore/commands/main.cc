@@ -64,8 +64,8 @@ constexpr Program kProgram = {
     .commands = kCommands,
     .environment = R"(Credentials:
   Give env:NAME or file:PATH in the place of a URI to have it read from a
-  variable, or from a file that no other user may read. Where the URI names a
-  user without a password, that is asked for on the terminal.
+  variable, or from a file that no other user may read. If the URI names a user
+  without a password, the password is asked for on the terminal.
 
 Environment:
   NO_COLOR  when it is not empty: no colour on a terminal

@@ -58,8 +58,7 @@ void add_oplog(CLI::App& command) {
       ->type_name("BASE")
       ->excludes(since);
   command
-      .add_option("--out", oplog_options.out,
-                  "File to write; one that is there is gone on with after its last entry")
+      .add_option("--out", oplog_options.out, "File to write, or to continue after its last entry")
       ->type_name("FILE")
       ->required();
   command.add_flag("--follow", oplog_options.follow,

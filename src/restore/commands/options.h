@@ -15,7 +15,8 @@ inline constexpr std::array kSpanRenamed = {Renamed{"--from", "--since"},
                                             Renamed{"--to", "--until"}};
 
 inline void add_not_sharded(CLI::App& command, bool& not_sharded) {
-  command.add_flag("--not-sharded", not_sharded, "The set is no shard, though it looks like one");
+  command.add_flag("--not-sharded", not_sharded,
+                   "The set is not a shard, though it looks like one: skip the check");
 }
 
 // The first signal aborts a call that is not answered.

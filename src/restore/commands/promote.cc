@@ -53,9 +53,11 @@ void add_promote(CLI::App& command) {
   command.add_option("--to", given.to, "Production, a replica set")->type_name("URI")->required();
   command
       .add_option("--ns", given.include,
-                  "Set these alone back: DATABASE, DATABASE.COLLECTION, with * for any text")
+                  "Set these alone back: DATABASE, DATABASE.COLLECTION, with * for any text; may "
+                  "be repeated")
       ->type_name("NS");
-  command.add_option("--exclude", given.exclude, "Set all but these back")->type_name("NS");
+  command.add_option("--exclude", given.exclude, "Set all but these back; may be repeated")
+      ->type_name("NS");
   command
       .add_option("--limit", given.limit,
                   "To which the spare was restored (default: as its report says)")
@@ -79,7 +81,7 @@ void add_promote(CLI::App& command) {
       ->needs(mistake_to);
   command
       .add_option("--counter", given.counters,
-                  "A field that programs count in, DATABASE.COLLECTION.FIELD")
+                  "A field that programs count in, DATABASE.COLLECTION.FIELD; may be repeated")
       ->type_name("FIELD");
   command.add_flag("--leave-gap", given.leave_gap,
                    "Gapless sequences may lack the numbers of lost documents");
@@ -428,7 +430,7 @@ and swapped. The old ones are kept as NAME.before-restore-DATE until --finish;
 until then --undo puts them back. Killed at any point, the same command goes on.
 
 Without --ns every collection that was written since the limit is set back.
-The plan lists the documents that are lost by it.
+The plan lists the documents that this loses.
 
 Examples:
   $ idmint-restore promote --from mongodb://127.0.0.1:27117/ \

@@ -38,7 +38,7 @@ void add_ready(CLI::App& command) {
       ->required();
   command
       .add_option("--base-at", ready_options.base_at,
-                  "Of a base without oplog.bson: when it was made, SECONDS:ORDINAL")
+                  "For a base without oplog.bson: when it was made, SECONDS:ORDINAL")
       ->type_name("S:O");
   command
       .add_option("--warn-below", ready_options.warn_below,

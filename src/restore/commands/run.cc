@@ -71,7 +71,7 @@ void add_run(CLI::App& command) {
   base->excludes(copy);
   command
       .add_option("--oplog", run_options.oplog,
-                  "Oplog dump: the file, or the folder it is in; without it, the base alone")
+                  "A dump of the oplog, or the folder that has it; without it, the base alone")
       ->type_name("OPLOG");
   CLI::Option* const limit =
       command
@@ -101,12 +101,17 @@ void add_run(CLI::App& command) {
       ->needs(base);
   command
       .add_option("--include", run_options.include,
-                  "Restore these alone: DATABASE, DATABASE.COLLECTION, with * for any text")
+                  "Restore these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
+                  "repeated")
       ->type_name("NS");
-  command.add_option("--exclude", run_options.exclude, "Restore all but these")->type_name("NS");
-  command.add_option("--skip", run_options.skip, "Leave this entry out, SECONDS:ORDINAL")
+  command.add_option("--exclude", run_options.exclude, "Restore all but these; may be repeated")
+      ->type_name("NS");
+  command
+      .add_option("--skip", run_options.skip,
+                  "Leave this entry out, SECONDS:ORDINAL; may be repeated")
       ->type_name("S:O");
-  command.add_flag("--force-skip", run_options.force_skip, "... though later entries build on it");
+  command.add_flag("--force-skip", run_options.force_skip,
+                   "Leave that entry out even if later entries build on it");
   command
       .add_option("--writers", run_options.writers, "Connections that write at once, 1 to 64 (4)")
       ->type_name("N")
@@ -446,17 +451,19 @@ const Command kRun = {"run", "Restore a base backup and replay the oplog up to a
                       run_run,
                       R"(All inputs are read and checked whole before anything is written, and the
 target must be empty. Killed at any point, the same command goes on to the same
-end. --dry-run reads and checks just as much and writes nothing; of a data copy
-it cannot, as its last entry is known only when it is recovered.
+end. --dry-run reads and checks just as much and writes nothing. With a data
+copy it does not check the oplog: the end of the copy is known only when it is
+recovered.
 
 --spare starts a mongod on 127.0.0.1 with its data in DIR. After the restore it
 is left running, to be looked at, and how to end it is printed; --stop ends it.
-Where the restore fails or is stopped, it is ended. --data-copy works in the
+If the restore fails or is stopped, the spare is ended. --data-copy works in the
 copy itself: keep another. On a --target the TTL monitor is turned off and left
 so, as it would delete what is restored.
 
-At the end the server holds nothing of ours. What verify, fence and promote need
-is in the report: DIR.report.json beside the spare's folder, or --report FILE.
+At the end the server holds nothing of idmint-restore. The report for verify,
+fence and promote is DIR.report.json beside the spare's folder, or --report
+FILE.
 
 Users and roles, and the databases admin, config and local, are not restored.
 

@@ -35,14 +35,14 @@ void add_seed(CLI::App& command) {
       ->required();
   command
       .add_option("--member", given.members,
-                  "HOST:PORT=DIR, a new folder here; or HOST:PORT of another host")
+                  "HOST:PORT=DIR, a new folder here; or HOST:PORT of another host; may be repeated")
       ->type_name("M")
       ->required();
   command.add_option("--mongod", given.mongod, "The mongod to start (default: that on the PATH)")
       ->type_name("PATH");
   command
       .add_option("--argument", given.arguments,
-                  "A further argument of each mongod, as --argument=--auth")
+                  "A further argument of each mongod, as --argument=--auth; may be repeated")
       ->type_name("ARG");
   command.add_flag("--dry-run", given.dry_run, "Print the steps, and do nothing");
   command.add_flag("--yes", given.yes, "Do not ask");
@@ -121,11 +121,11 @@ Result<void> run_seed(Context& context) {
 
 const Command kSeed = {
     "seed", "Make a replica set of the folder of a restored server", add_seed, run_seed,
-    R"(Prints each step as it is done: the record of the restore is taken away, the
-spare is ended, its folder is copied to the first member, that becomes a set of
-one, and its folder is copied to the other members here, which follow without an
+    R"(Prints each step as it is done: the record of the restore is dropped, the spare
+is ended, its folder is copied to the first member, that becomes a set of one,
+and its folder is copied to the other members here, which follow without an
 initial sync. For members on other hosts the steps are printed. Stopped at any
-point, the same command goes on. Draw the fence before: idmint-restore fence.
+point, the same command goes on. Run idmint-restore fence first.
 
 Examples:
   $ idmint-restore seed --spare spare --set rs0 --member db1:27017=/data/db1 \

@@ -69,12 +69,14 @@ Result<std::string> to_json(Document document) {
 
 void add_show(CLI::App& command) {
   command
-      .add_option("--oplog", show_options.oplog, "Oplog: its dump, the folder that is in, or a URI")
+      .add_option("--oplog", show_options.oplog,
+                  "A dump of the oplog, the folder that has it, or a URI")
       ->type_name("OPLOG")
       ->required();
   command.add_option("--since", show_options.since, "First entry, SECONDS:ORDINAL or a time")
       ->type_name("WHEN");
-  command.add_option("--until", show_options.until, "Last entry, likewise")->type_name("WHEN");
+  command.add_option("--until", show_options.until, "Last entry, in the same form")
+      ->type_name("WHEN");
   add_not_sharded(command, show_options.not_sharded);
 }
 

@@ -67,7 +67,9 @@ void add_verify(CLI::App& command) {
                   "Instead: the folder of the spare, or of a data copy")
       ->type_name("DIR")
       ->excludes(target);
-  command.add_option("--mongod", verify_options.mongod, "To start on the spare, should it not run")
+  command
+      .add_option("--mongod", verify_options.mongod,
+                  "The mongod to start if the spare does not run")
       ->type_name("PATH")
       ->excludes(target);
   CLI::Option* const against =
@@ -81,9 +83,11 @@ void add_verify(CLI::App& command) {
   add_not_sharded(command, verify_options.not_sharded);
   command
       .add_option("--include", verify_options.include,
-                  "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text")
+                  "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
+                  "repeated")
       ->type_name("NS");
-  command.add_option("--exclude", verify_options.exclude, "Compare all but these")->type_name("NS");
+  command.add_option("--exclude", verify_options.exclude, "Compare all but these; may be repeated")
+      ->type_name("NS");
   command.add_option("--html", verify_options.html, "Write the report as a page, too")
       ->type_name("FILE");
   command.add_option("--save", verify_options.save, "Write what the server has, for --expected")
@@ -103,7 +107,7 @@ void add_verify(CLI::App& command) {
                   "The report of run (that beside the folder of the server's data)")
       ->type_name("FILE");
   command.add_flag("--forget", verify_options.forget,
-                   "Where nothing differs, delete the report of run, and a record on the server");
+                   "If nothing differs, delete the report of run, and a record on the server");
 }
 
 // The most documents named per differing collection.
@@ -542,9 +546,9 @@ Result<void> run_verify(Context& context) {
 
 const Command kVerify = {
     "verify", "Compare what was restored with what should be there", add_verify, run_verify,
-    R"(Of each collection the number of documents is compared with what the base had,
+    R"(The number of documents of each collection is compared with what the base had,
 plus inserts, minus deletes, as run recorded them. With --against or --expected
-its documents (SHA-256 over all of them by _id), options and indexes are too.
+documents (SHA-256 in the order of _id), options and indexes are compared too.
 Exit status 10: something differs.
 
 Examples:
