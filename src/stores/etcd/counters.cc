@@ -27,7 +27,8 @@ class Counters final : public CounterStore {
   explicit Counters(Database& database) : database_(database) {}
   ~Counters() {
     // A child of fork() may have them half changed, by a thread of its parent.
-    if (!owner_) static_cast<void>(turns_.release());
+    if (owner_) return;
+    [[maybe_unused]] const AllTurns* const left_alone = turns_.release();
   }
   Counters(const Counters&) = delete;
   Counters& operator=(const Counters&) = delete;
