@@ -68,8 +68,8 @@ std::string with_stores(const SequenceStatus& status) {
          std::to_string(status.skew());
 }
 
-// Leaves out what is damaged, and what is over several stores, and says so in comments. The error
-// is that of the last one, so that no partial list looks complete; those of the others are
+// Leaves out what is damaged, and what to_toml() leaves out, and says so in comments. The error is
+// that of the last damaged one, so that no partial list looks complete; those of the others are
 // reported.
 Result<void> print_toml(Output& out, std::span<const SequenceStatus> all) {
   std::vector<Definition> definitions;
@@ -208,12 +208,12 @@ Result<void> run_peek(Context& context) {
 
 const Command kList = {
     "list", "List the sequences and pools of a store", add_list, run_list,
-    R"(NEXT is a value before it is printed with prefix, check or encoding. LEFT are
-the values that nobody has taken; of a pool, the worker ids that nobody owns.
-The ends and the guarantee are in idmint peek. What --toml prints makes, applied
-to another store, sequences that mint the same values again. What is damaged is
-left out of it and named in a comment, and the exit status is that of its error.
-So is what is over several stores, without an error.
+    R"(NEXT is a value before it is printed with prefix, check or encoding. LEFT counts
+the values that nobody has taken; for a pool, the worker ids that nobody owns.
+idmint peek has the ends and the guarantee. The file of --toml, applied to
+another store, makes sequences that mint the same values again. Comments name
+what it leaves out: sequences over several stores, those that move or were
+moved, what is retired, and what is damaged, whose error is the exit status.
 
 Examples:
   $ idmint list

@@ -391,8 +391,8 @@ int run(std::span<const char* const> words) {
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--over", line.over,
-                 "A store of a sequence over several, where its definition lacks the password or "
-                 "the place; or IDMINT_OVER; may be repeated")
+                 "A store of a sequence over several stores, if its definition lacks the password "
+                 "or has an old place; or IDMINT_OVER, separated by blanks; may be repeated")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--redis", line.redis,
