@@ -1,0 +1,404 @@
+// Ids from a counter in PostgreSQL, MariaDB, Redis and etcd, beside the recipes that everybody
+// writes first, in one run.
+//
+//   engines_bench [SECONDS [ROUNDS [ENGINE...]]]
+//
+// SECONDS: for each figure, 1. ROUNDS: how often each is measured, 5; the median counts. ENGINE:
+// postgresql, mariadb, redis or etcd; all of them.
+//
+// It starts the servers by itself, on the loopback, one of each. Every id of both sides is durable:
+// a write is acknowledged when it is on the disk. idmint has one store and one counter sequence for
+// all callers of a process, as a server process has, and each caller asks for one id a call.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engines/engine.h"
+#include "idmint/definition.h"
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "load.h"
+#include "tests/fakes/temp_folder.h"
+
+namespace {
+
+using namespace idmint;
+using namespace bench;
+
+// ---- processor time
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+// In seconds, of this process and of those that it started and that have ended.
+double own_processor_time() {
+  double sum = 0;
+  for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used{};
+    ::getrusage(who, &used);
+    sum += seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+  }
+  return sum;
+}
+
+// In seconds, in steps of 10 ms: of the processes below `pid` that run, which are the servers.
+double processor_time_below(const std::string& pid) {
+  double sum = 0;
+  std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+  for (std::string child; children >> child;) {
+    std::ifstream file("/proc/" + child + "/stat");
+    std::string stat{std::istreambuf_iterator<char>(file), {}};
+    std::istringstream fields(stat.erase(0, stat.rfind(')') + 1));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) fields >> skipped;
+    for (int i = 0; i < 4; ++i) {  // user and system time; those of its children that have ended
+      double ticks = 0;
+      fields >> ticks;
+      sum += ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    }
+    sum += processor_time_below(child);
+  }
+  return sum;
+}
+
+// ---- what is measured
+
+struct Measured {
+  Figures figures{};
+  double refused = 0;  // for one id
+  double a_trip = 0;   // ids for one round trip
+  double own_us = 0;   // processor time for one id, in microseconds
+  double server_us = 0;
+};
+
+using Measuring = std::function<Measured()>;
+
+// The median of each, by ids a second. They take turns, so that whatever slows the machine down
+// slows all of them down.
+std::vector<Measured> medians(const std::vector<Measuring>& all, std::size_t rounds) {
+  std::vector<std::vector<Measured>> measured(all.size());
+  for (std::size_t round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < all.size(); ++i) measured[i].push_back(all[i]());
+  std::vector<Measured> medians;
+  for (std::vector<Measured>& each : measured) {
+    const auto middle = each.begin() + std::ssize(each) / 2;
+    std::ranges::nth_element(each, middle, {},
+                             [](const Measured& one) { return one.figures.ids_per_second; });
+    medians.push_back(*middle);
+  }
+  return medians;
+}
+
+Measured measured_recipe(const EngineRecipe& recipe, std::size_t callers,
+                         Steady::duration duration) {
+  const std::uint64_t before = *recipe.refused;
+  std::atomic<std::uint64_t> ids{0};
+  const Figures is = blocking(callers, duration, [&] {
+    return [&ids, call = recipe.caller()] {
+      call();
+      ids.fetch_add(1, std::memory_order_relaxed);
+    };
+  });
+  return {.figures = is,
+          .refused = static_cast<double>(*recipe.refused - before) / static_cast<double>(ids)};
+}
+
+Measured measured_sequence(Sequence& sequence, std::size_t callers, Steady::duration duration) {
+  const SequenceStatistics before = sequence.statistics();
+  const double own = own_processor_time();
+  const double below = processor_time_below(std::to_string(::getpid()));
+  const Figures is = blocking(sequence, callers, duration);
+  const double own_took = own_processor_time() - own;
+  const double below_took = processor_time_below(std::to_string(::getpid())) - below;
+  const SequenceStatistics after = sequence.statistics();
+  const auto ids = static_cast<double>(after.values - before.values);
+  return {.figures = is,
+          .a_trip = ids / static_cast<double>(after.rounds - before.rounds),
+          .own_us = own_took / ids * 1e6,
+          .server_us = below_took / ids * 1e6};
+}
+
+// ---- the table
+
+constexpr const char* kHead =
+    "| callers | recipe | ids/s | p50 ms | p99 ms | refused an id | idmint ids/s | p50 ms | p99 ms "
+    "| ids a trip | processor us an id: program + server | ratio |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+
+void print_row(const std::string& callers, const std::string& recipe, const Measured& theirs,
+               const Measured& ours) {
+  const auto dash = [](double number, const char* format) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), format, number);
+    return number > 0 ? std::string(text.data()) : std::string("-");
+  };
+  std::printf("| %s | %s | %.0f | %.2f | %.2f | %s | %.0f | %.2f | %.2f | %s | %s + %s | %.2f |\n",
+              callers.c_str(), recipe.c_str(), theirs.figures.ids_per_second, theirs.figures.p50_ms,
+              theirs.figures.p99_ms, dash(theirs.refused, "%.2f").c_str(),
+              ours.figures.ids_per_second, ours.figures.p50_ms, ours.figures.p99_ms,
+              dash(ours.a_trip, "%.1f").c_str(), dash(ours.own_us, "%.1f").c_str(),
+              dash(ours.server_us, "%.1f").c_str(),
+              ours.figures.ids_per_second / theirs.figures.ids_per_second);
+  std::fflush(stdout);
+}
+
+void print_engine(const Engine& engine) {
+  std::printf("\n%s; %s. A connection for each caller of a recipe; round trips an id: ",
+              engine.name.c_str(), engine.durability.c_str());
+  const char* before = "";
+  for (const EngineRecipe& recipe : engine.recipes)
+    std::printf("%s%s %s", std::exchange(before, "; "), recipe.name.c_str(), recipe.trips.c_str());
+  std::printf(".\n\n%s", kHead);
+}
+
+void measure_engine(const Engine& engine, Store& store, Steady::duration duration,
+                    std::size_t rounds) {
+  print_engine(engine);
+  checked(create_sequence(store, {.name = "orders"}));
+  const auto sequence = checked(Sequence::open(store, "orders"));
+  for (const std::size_t callers : {std::size_t{1}, std::size_t{64}, kMostCallers}) {
+    std::vector<const EngineRecipe*> recipes;
+    std::vector<Measuring> all;
+    for (const EngineRecipe& recipe : engine.recipes) {
+      if (callers > recipe.most_callers) continue;
+      recipes.push_back(&recipe);
+      all.emplace_back([&, callers] { return measured_recipe(recipe, callers, duration); });
+    }
+    all.emplace_back([&, callers] { return measured_sequence(*sequence, callers, duration); });
+    const std::vector<Measured> is = medians(all, rounds);
+    for (std::size_t i = 0; i < recipes.size(); ++i)
+      print_row(std::to_string(callers), recipes[i]->name, is[i], is.back());
+  }
+}
+
+// ---- several processes
+
+constexpr std::size_t kProcesses = 8;
+constexpr std::size_t kCallersEach = 32;
+constexpr std::string_view kRecipeOfEtcd = "recipe-of-etcd";
+constexpr std::string_view kIdmint = "idmint";
+
+// A process of its own: waits for a moment of the steady clock, measures, and prints what it found.
+//   engines_bench process WHAT WHERE CALLERS SECONDS NANOSECONDS
+// WHAT: recipe-of-etcd, with the server's host and port as WHERE; or idmint, with a store's URL.
+int run_process(std::string_view what, const std::string& where, std::size_t callers,
+                double seconds, std::int64_t begin_ns) {
+  const auto duration =
+      std::chrono::duration_cast<Steady::duration>(std::chrono::duration<double>(seconds));
+  const Steady::time_point begin{std::chrono::nanoseconds{begin_ns}};
+  Measuring measuring;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Sequence> sequence;
+  if (what == kRecipeOfEtcd) {
+    measuring = [recipe = etcd_recipe(where), callers, duration] {
+      return measured_recipe(recipe, callers, duration);
+    };
+  } else {
+    store = checked(Store::open(where));
+    sequence = checked(Sequence::open(*store, "orders"));
+    measuring = [&] { return measured_sequence(*sequence, callers, duration); };
+  }
+  if (Steady::now() > begin) fail("a process was not ready in time");
+  std::this_thread::sleep_until(begin);
+  const Measured is = measuring();
+  std::printf("%g %g %g %g %g\n", is.figures.ids_per_second, is.figures.p50_ms, is.figures.p99_ms,
+              is.refused, is.a_trip);
+  return 0;
+}
+
+// The sum of what so many processes do at once. p50: the median of theirs; p99: the largest.
+Measured measured_processes(std::string_view what, const std::string& where, double seconds) {
+  const auto begin = Steady::now() + std::chrono::seconds{2};
+  std::ostringstream command;
+  command << "exec '" << std::filesystem::read_symlink("/proc/self/exe").string() << "' process "
+          << what << " '" << where << "' " << kCallersEach << ' ' << seconds << ' '
+          << begin.time_since_epoch() / std::chrono::nanoseconds{1};
+  const double own = own_processor_time();
+  const double below = processor_time_below(std::to_string(::getpid()));
+  std::array<std::FILE*, kProcesses> pipes{};
+  for (std::FILE*& pipe : pipes) pipe = ::popen(command.str().c_str(), "r");
+  Measured sum;
+  std::array<double, kProcesses> p50{};
+  for (std::size_t i = 0; i < kProcesses; ++i) {
+    Measured one;
+    if (pipes[i] == nullptr ||
+        std::fscanf(pipes[i], "%lf %lf %lf %lf %lf", &one.figures.ids_per_second, &p50[i],
+                    &one.figures.p99_ms, &one.refused, &one.a_trip) != 5 ||
+        ::pclose(pipes[i]) != 0)
+      fail("a process failed");
+    sum.refused += one.refused * one.figures.ids_per_second;
+    sum.a_trip += one.a_trip / static_cast<double>(kProcesses);
+    sum.figures.ids_per_second += one.figures.ids_per_second;
+    sum.figures.p99_ms = std::max(sum.figures.p99_ms, one.figures.p99_ms);
+  }
+  std::ranges::sort(p50);
+  sum.figures.p50_ms = p50[kProcesses / 2];
+  sum.refused /= sum.figures.ids_per_second;
+  const double ids = sum.figures.ids_per_second * seconds;
+  sum.own_us = (own_processor_time() - own) / ids * 1e6;
+  sum.server_us = (processor_time_below(std::to_string(::getpid())) - below) / ids * 1e6;
+  return sum;
+}
+
+void measure_processes(const Engine& etcd, double seconds, std::size_t rounds) {
+  const std::vector<Measured> is =
+      medians({[&] { return measured_processes(kRecipeOfEtcd, etcd.host, seconds); },
+               [&] { return measured_processes(kIdmint, etcd.url, seconds); }},
+              rounds);
+  print_row(std::to_string(kProcesses) + " processes x " + std::to_string(kCallersEach),
+            etcd.recipes.front().name, is.front(), is.back());
+}
+
+// ---- cached ranges
+
+// Nanoseconds for one id of all threads together.
+double cached(CachedSequence& sequence, std::size_t threads, Steady::duration duration) {
+  constexpr int kBlock = 10'000;
+  std::atomic<std::uint64_t> ids{0};
+  std::atomic<bool> stop{false};
+  const auto begin = Steady::now();
+  {
+    std::vector<std::jthread> all;
+    for (std::size_t i = 0; i < threads; ++i)
+      all.emplace_back([&] {
+        while (!stop.load(std::memory_order_relaxed)) {
+          for (int id = 0; id < kBlock; ++id)
+            if (checked(sequence.next()) == 0) fail("there is no value 0");
+          ids.fetch_add(kBlock, std::memory_order_relaxed);
+        }
+      });
+    std::this_thread::sleep_for(duration);
+    stop.store(true);
+  }
+  const std::chrono::duration<double, std::nano> took = Steady::now() - begin;
+  return took.count() / static_cast<double>(ids.load());
+}
+
+struct NamedStore {
+  std::string name;
+  Store& store;
+};
+
+// The first store is the one that the others are compared with.
+void measure_cached(const std::vector<NamedStore>& stores, Steady::duration duration,
+                    std::size_t rounds) {
+  std::printf("\nCached ranges, ns an id of all threads together; against %s:\n\n",
+              stores.front().name.c_str());
+  std::printf("| store | 1 thread | | 2 threads | |\n|---|---|---|---|---|\n");
+  std::vector<std::unique_ptr<CachedSequence>> sequences;
+  for (const NamedStore& each : stores) {
+    checked(create_sequence(each.store, {.name = "cached", .strategy = Strategy::kCached}));
+    sequences.push_back(checked(CachedSequence::open(each.store, "cached")));
+  }
+  std::vector<std::vector<double>> medians(stores.size());
+  for (const std::size_t threads : {1U, 2U}) {
+    std::vector<std::vector<double>> measured(stores.size());
+    for (std::size_t round = 0; round <= rounds; ++round)  // the first one warms up
+      for (std::size_t i = 0; i < stores.size(); ++i) {
+        const double ns = cached(*sequences[i], threads, duration);
+        if (round > 0) measured[i].push_back(ns);
+      }
+    for (std::size_t i = 0; i < stores.size(); ++i) {
+      std::ranges::sort(measured[i]);
+      medians[i].push_back(measured[i][measured[i].size() / 2]);
+    }
+  }
+  for (std::size_t i = 0; i < stores.size(); ++i)
+    std::printf("| %s | %.2f | %.2f x | %.2f | %.2f x |\n", stores[i].name.c_str(), medians[i][0],
+                medians[i][0] / medians[0][0], medians[i][1], medians[i][1] / medians[0][1]);
+  std::fflush(stdout);
+}
+
+// ---- the disk
+
+// How often a second a record of 512 bytes is made durable: at the end of a file, or in a file that
+// is as long already.
+double syncs_per_second(const std::string& path, bool appends, Steady::duration duration) {
+  const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+  const std::string record(512, 'r');
+  const std::string longer(std::size_t{16} << 20, '\0');
+  bool ok = fd >= 0 && (appends || ::pwrite(fd, longer.data(), longer.size(), 0) > 0) &&
+            ::fdatasync(fd) == 0;
+  double syncs = 0;
+  off_t at = 0;
+  const auto begin = Steady::now();
+  for (; ok && Steady::now() - begin < duration; ++syncs) {
+    ok = ::pwrite(fd, record.data(), record.size(), at) > 0 && ::fdatasync(fd) == 0;
+    at += static_cast<off_t>(record.size());
+    if (!appends) at %= static_cast<off_t>(longer.size());
+  }
+  const std::chrono::duration<double> took = Steady::now() - begin;
+  ::close(fd);
+  if (!ok) fail("cannot write " + path);
+  return syncs / took.count();
+}
+
+// ---- the engines
+
+struct NamedEngine {
+  std::string_view name;
+  Engine (*start)();
+};
+constexpr std::array<NamedEngine, 4> kEngines = {{{"postgresql", postgresql_engine},
+                                                  {"mariadb", mariadb_engine},
+                                                  {"redis", redis_engine},
+                                                  {"etcd", etcd_engine}}};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 6 && words[0] == "process")
+    return run_process(words[1], words[2], std::stoul(words[3]), std::stod(words[4]),
+                       std::stoll(words[5]));
+  const double seconds = words.empty() ? 1 : std::atof(words[0].c_str());
+  const std::size_t rounds = words.size() < 2 ? 5 : std::strtoul(words[1].c_str(), nullptr, 10);
+  const auto duration =
+      std::chrono::duration_cast<Steady::duration>(std::chrono::duration<double>(seconds));
+  if (duration <= Steady::duration::zero() || rounds == 0)
+    fail("usage: engines_bench [SECONDS [ROUNDS [ENGINE...]]]");
+  const std::vector<std::string> wanted(
+      words.begin() + std::min(std::ssize(words), std::ptrdiff_t{2}), words.end());
+
+  const fakes::TempFolder folder;
+  std::printf(
+      "%u processors; syncs of 512 bytes a second: %.0f appended, %.0f overwritten; medians "
+      "of %zu rounds of %g s, in turns\n",
+      std::thread::hardware_concurrency(),
+      syncs_per_second(folder.path("appended"), true, duration),
+      syncs_per_second(folder.path("overwritten"), false, duration), rounds, seconds);
+  std::vector<Engine> engines;
+  std::vector<std::unique_ptr<Store>> opened;
+  opened.push_back(checked(Store::open("sqlite:" + folder.path("ids.db"))));
+  std::vector<NamedStore> stores = {{"SQLite", *opened.front()}};
+  for (const NamedEngine& each : kEngines) {
+    if (!wanted.empty() && std::ranges::find(wanted, each.name) == wanted.end()) continue;
+    engines.push_back(each.start());
+    opened.push_back(checked(Store::open(engines.back().url)));
+    stores.push_back({engines.back().name, *opened.back()});
+    measure_engine(engines.back(), *opened.back(), duration, rounds);
+    if (each.name == "etcd") measure_processes(engines.back(), seconds, rounds);
+  }
+  measure_cached(stores, duration / 3, rounds);
+}
