@@ -84,6 +84,8 @@ double processor_time_below(const std::string& pid) {
 
 // ---- what is measured
 
+constexpr std::array<std::size_t, 3> kCallers = {1, 64, kMostCallers};
+
 struct Measured {
   Figures figures{};
   double refused = 0;  // for one id
@@ -177,7 +179,7 @@ void measure_engine(const Engine& engine, Store& store, Steady::duration duratio
   print_engine(engine);
   checked(create_sequence(store, {.name = "orders"}));
   const auto sequence = checked(Sequence::open(store, "orders"));
-  for (const std::size_t callers : {std::size_t{1}, std::size_t{64}, kMostCallers}) {
+  for (const std::size_t callers : kCallers) {
     std::vector<const EngineRecipe*> recipes;
     std::vector<Measuring> all;
     for (const EngineRecipe& recipe : engine.recipes) {
@@ -190,6 +192,24 @@ void measure_engine(const Engine& engine, Store& store, Steady::duration duratio
     for (std::size_t i = 0; i < recipes.size(); ++i)
       print_row(std::to_string(callers), recipes[i]->name, is[i], is.back());
   }
+}
+
+// What is left of idmint without a server: each id wakes the thread that waits for it. No store is
+// faster with so many callers.
+void measure_limit(Steady::duration duration, std::size_t rounds) {
+  std::printf(
+      "\nidmint without a server (memory:), the limit for callers that block:\n\n"
+      "| callers | ids/s | p50 ms | p99 ms | processor us an id |\n|---|---|---|---|---|\n");
+  const auto store = checked(Store::open("memory:"));
+  checked(create_sequence(*store, {.name = "orders"}));
+  const auto sequence = checked(Sequence::open(*store, "orders"));
+  for (const std::size_t callers : kCallers) {
+    const Measured is =
+        medians({[&] { return measured_sequence(*sequence, callers, duration); }}, rounds).front();
+    std::printf("| %zu | %.0f | %.3f | %.3f | %.1f |\n", callers, is.figures.ids_per_second,
+                is.figures.p50_ms, is.figures.p99_ms, is.own_us);
+  }
+  std::fflush(stdout);
 }
 
 // ---- several processes
@@ -335,7 +355,7 @@ void measure_cached(const std::vector<NamedStore>& stores, Steady::duration dura
 
 // How often a second a record of 512 bytes is made durable: at the end of a file, or in a file that
 // is as long already.
-double syncs_per_second(const std::string& path, bool appends, Steady::duration duration) {
+double syncs_per_second(const std::string& path, bool appends) {
   const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
   const std::string record(512, 'r');
   const std::string longer(std::size_t{16} << 20, '\0');
@@ -344,7 +364,7 @@ double syncs_per_second(const std::string& path, bool appends, Steady::duration 
   double syncs = 0;
   off_t at = 0;
   const auto begin = Steady::now();
-  for (; ok && Steady::now() - begin < duration; ++syncs) {
+  for (; ok && Steady::now() - begin < std::chrono::seconds{1}; ++syncs) {
     ok = ::pwrite(fd, record.data(), record.size(), at) > 0 && ::fdatasync(fd) == 0;
     at += static_cast<off_t>(record.size());
     if (!appends) at %= static_cast<off_t>(longer.size());
@@ -386,9 +406,8 @@ int main(int argc, char** argv) {
   std::printf(
       "%u processors; syncs of 512 bytes a second: %.0f appended, %.0f overwritten; medians "
       "of %zu rounds of %g s, in turns\n",
-      std::thread::hardware_concurrency(),
-      syncs_per_second(folder.path("appended"), true, duration),
-      syncs_per_second(folder.path("overwritten"), false, duration), rounds, seconds);
+      std::thread::hardware_concurrency(), syncs_per_second(folder.path("appended"), true),
+      syncs_per_second(folder.path("overwritten"), false), rounds, seconds);
   std::vector<Engine> engines;
   std::vector<std::unique_ptr<Store>> opened;
   opened.push_back(checked(Store::open("sqlite:" + folder.path("ids.db"))));
@@ -401,5 +420,6 @@ int main(int argc, char** argv) {
     measure_engine(engines.back(), *opened.back(), duration, rounds);
     if (each.name == "etcd") measure_processes(engines.back(), seconds, rounds);
   }
+  measure_limit(duration / 3, rounds);
   measure_cached(stores, duration / 3, rounds);
 }
