@@ -3,8 +3,9 @@
 //
 //   engines_bench [SECONDS [ROUNDS [ENGINE...]]]
 //
-// SECONDS: for each figure, 1. ROUNDS: how often each is measured, 5; the median counts. ENGINE:
-// postgresql, mariadb, redis or etcd; all of them.
+// SECONDS: for each figure, 1. ROUNDS: how often each is measured, 5; the median counts. For one
+// caller, five times as often a fifth as long. ENGINE: postgresql, mariadb, redis or etcd; all of
+// them.
 //
 // It starts the servers by itself, on the loopback, one of each. Every id of both sides is durable:
 // a write is acknowledged when it is on the disk. idmint has one store and one counter sequence for
@@ -96,8 +97,8 @@ struct Measured {
 
 using Measuring = std::function<Measured()>;
 
-// The median of each, by ids a second. They take turns, so that whatever slows the machine down
-// slows all of them down.
+// The median of each by ids a second, with what an id takes on the average of all rounds. They take
+// turns, so that whatever slows the machine down slows all of them down.
 std::vector<Measured> medians(const std::vector<Measuring>& all, std::size_t rounds) {
   std::vector<std::vector<Measured>> measured(all.size());
   for (std::size_t round = 0; round < rounds; ++round)
@@ -107,63 +108,125 @@ std::vector<Measured> medians(const std::vector<Measuring>& all, std::size_t rou
     const auto middle = each.begin() + std::ssize(each) / 2;
     std::ranges::nth_element(each, middle, {},
                              [](const Measured& one) { return one.figures.ids_per_second; });
-    medians.push_back(*middle);
+    Measured median{.figures = middle->figures};
+    double ids = 0;
+    for (const Measured& one : each) ids += one.figures.ids_per_second;
+    for (const auto an_id :
+         {&Measured::refused, &Measured::a_trip, &Measured::own_us, &Measured::server_us})
+      for (const Measured& one : each)
+        median.*an_id += one.*an_id * one.figures.ids_per_second / ids;
+    medians.push_back(median);
   }
   return medians;
 }
 
+// What is used until it is stopped, by this process and by the servers.
+class ProcessorTime {
+ public:
+  // Sets what one id has cost.
+  void stop(double ids, Measured* measured) const {
+    measured->own_us = (own_processor_time() - own_) / ids * 1e6;
+    measured->server_us = (processor_time_below(self_) - servers_) / ids * 1e6;
+  }
+
+ private:
+  const std::string self_ = std::to_string(::getpid());
+  const double own_ = own_processor_time();
+  const double servers_ = processor_time_below(self_);
+};
+
+// All are connected before the time begins.
 Measured measured_recipe(const EngineRecipe& recipe, std::size_t callers,
                          Steady::duration duration) {
+  std::vector<std::function<void()>> connected(callers);
+  for (std::function<void()>& each : connected) each = recipe.caller();
   const std::uint64_t before = *recipe.refused;
   std::atomic<std::uint64_t> ids{0};
-  const Figures is = blocking(callers, duration, [&] {
-    return [&ids, call = recipe.caller()] {
-      call();
-      ids.fetch_add(1, std::memory_order_relaxed);
-    };
-  });
-  return {.figures = is,
-          .refused = static_cast<double>(*recipe.refused - before) / static_cast<double>(ids)};
+  std::atomic<std::size_t> next{0};
+  const ProcessorTime time;
+  Measured is{.figures = blocking(callers, duration, [&] {
+                return [&ids, &call = connected[next++]] {
+                  call();
+                  ids.fetch_add(1, std::memory_order_relaxed);
+                };
+              })};
+  const auto sum = static_cast<double>(ids);
+  time.stop(sum, &is);
+  is.refused = static_cast<double>(*recipe.refused - before) / sum;
+  return is;
 }
 
 Measured measured_sequence(Sequence& sequence, std::size_t callers, Steady::duration duration) {
   const SequenceStatistics before = sequence.statistics();
-  const double own = own_processor_time();
-  const double below = processor_time_below(std::to_string(::getpid()));
-  const Figures is = blocking(sequence, callers, duration);
-  const double own_took = own_processor_time() - own;
-  const double below_took = processor_time_below(std::to_string(::getpid())) - below;
+  const ProcessorTime time;
+  Measured is{.figures = blocking(sequence, callers, duration)};
   const SequenceStatistics after = sequence.statistics();
   const auto ids = static_cast<double>(after.values - before.values);
-  return {.figures = is,
-          .a_trip = ids / static_cast<double>(after.rounds - before.rounds),
-          .own_us = own_took / ids * 1e6,
-          .server_us = below_took / ids * 1e6};
+  time.stop(ids, &is);
+  is.a_trip = ids / static_cast<double>(after.rounds - before.rounds);
+  return is;
+}
+
+// ---- the disk
+
+// How often a second a record of 512 bytes is made durable: at the end of a file, or in a file that
+// is as long already.
+double syncs_per_second(const std::string& path, bool appends) {
+  const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+  const std::string record(512, 'r');
+  const std::string longer(std::size_t{16} << 20, '\0');
+  bool ok = fd >= 0 && (appends || ::pwrite(fd, longer.data(), longer.size(), 0) > 0) &&
+            ::fdatasync(fd) == 0;
+  double syncs = 0;
+  off_t at = 0;
+  const auto begin = Steady::now();
+  for (; ok && Steady::now() - begin < std::chrono::milliseconds{500}; ++syncs) {
+    ok = ::pwrite(fd, record.data(), record.size(), at) > 0 && ::fdatasync(fd) == 0;
+    at += static_cast<off_t>(record.size());
+    if (!appends) at %= static_cast<off_t>(longer.size());
+  }
+  const std::chrono::duration<double> took = Steady::now() - begin;
+  ::close(fd);
+  if (!ok) fail("cannot write " + path);
+  return syncs / took.count();
+}
+
+void print_disk() {
+  const fakes::TempFolder folder;
+  std::printf(
+      "\nThe disk makes %.0f records of 512 bytes durable a second, or %.0f at the end of a "
+      "file.\n",
+      syncs_per_second(folder.path("overwritten"), false),
+      syncs_per_second(folder.path("appended"), true));
 }
 
 // ---- the table
 
-constexpr const char* kHead =
-    "| callers | recipe | ids/s | p50 ms | p99 ms | refused an id | idmint ids/s | p50 ms | p99 ms "
-    "| ids a trip | processor us an id: program + server | ratio |\n"
-    "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
-
+// With a dash for what is not there. us: of processor time for an id, of the program and of the
+// server.
 void print_row(const std::string& callers, const std::string& recipe, const Measured& theirs,
                const Measured& ours) {
-  const auto dash = [](double number, const char* format) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), format, number);
-    return number > 0 ? std::string(text.data()) : std::string("-");
+  const auto shown = [](const char* format, auto... numbers) {
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), format, numbers...);
+    return std::string((... + numbers) > 0 ? text.data() : "-");
   };
-  std::printf("| %s | %s | %.0f | %.2f | %.2f | %s | %.0f | %.2f | %.2f | %s | %s + %s | %.2f |\n",
-              callers.c_str(), recipe.c_str(), theirs.figures.ids_per_second, theirs.figures.p50_ms,
-              theirs.figures.p99_ms, dash(theirs.refused, "%.2f").c_str(),
-              ours.figures.ids_per_second, ours.figures.p50_ms, ours.figures.p99_ms,
-              dash(ours.a_trip, "%.1f").c_str(), dash(ours.own_us, "%.1f").c_str(),
-              dash(ours.server_us, "%.1f").c_str(),
+  const auto figures = [&](const Measured& is) {
+    return shown(" %.0f | %.2f | %.2f | ", is.figures.ids_per_second, is.figures.p50_ms,
+                 is.figures.p99_ms) +
+           shown("%.1f + %.1f", is.own_us, is.server_us) + " | ";
+  };
+  std::printf("| %s | %s |%s%s |%s%s | %.2f |\n", callers.c_str(), recipe.c_str(),
+              figures(theirs).c_str(), shown("%.2f", theirs.refused).c_str(), figures(ours).c_str(),
+              shown("%.1f", ours.a_trip).c_str(),
               ours.figures.ids_per_second / theirs.figures.ids_per_second);
   std::fflush(stdout);
 }
+
+constexpr const char* kHead =
+    "| callers | recipe | ids/s | p50 ms | p99 ms | us | refused an id "
+    "| idmint ids/s | p50 ms | p99 ms | us | ids a trip | ratio |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 void print_engine(const Engine& engine) {
   std::printf("\n%s; %s. A connection for each caller of a recipe; round trips an id: ",
@@ -176,19 +239,23 @@ void print_engine(const Engine& engine) {
 
 void measure_engine(const Engine& engine, Store& store, Steady::duration duration,
                     std::size_t rounds) {
+  print_disk();
   print_engine(engine);
   checked(create_sequence(store, {.name = "orders"}));
   const auto sequence = checked(Sequence::open(store, "orders"));
   for (const std::size_t callers : kCallers) {
+    // What one caller gets depends on the disk of the moment alone: turns are short.
+    const int turns = callers == 1 ? 5 : 1;
+    const auto turn = duration / turns;
     std::vector<const EngineRecipe*> recipes;
     std::vector<Measuring> all;
     for (const EngineRecipe& recipe : engine.recipes) {
       if (callers > recipe.most_callers) continue;
       recipes.push_back(&recipe);
-      all.emplace_back([&, callers] { return measured_recipe(recipe, callers, duration); });
+      all.emplace_back([&, callers, turn] { return measured_recipe(recipe, callers, turn); });
     }
-    all.emplace_back([&, callers] { return measured_sequence(*sequence, callers, duration); });
-    const std::vector<Measured> is = medians(all, rounds);
+    all.emplace_back([&, callers, turn] { return measured_sequence(*sequence, callers, turn); });
+    const std::vector<Measured> is = medians(all, rounds * static_cast<std::size_t>(turns));
     for (std::size_t i = 0; i < recipes.size(); ++i)
       print_row(std::to_string(callers), recipes[i]->name, is[i], is.back());
   }
@@ -351,30 +418,6 @@ void measure_cached(const std::vector<NamedStore>& stores, Steady::duration dura
   std::fflush(stdout);
 }
 
-// ---- the disk
-
-// How often a second a record of 512 bytes is made durable: at the end of a file, or in a file that
-// is as long already.
-double syncs_per_second(const std::string& path, bool appends) {
-  const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
-  const std::string record(512, 'r');
-  const std::string longer(std::size_t{16} << 20, '\0');
-  bool ok = fd >= 0 && (appends || ::pwrite(fd, longer.data(), longer.size(), 0) > 0) &&
-            ::fdatasync(fd) == 0;
-  double syncs = 0;
-  off_t at = 0;
-  const auto begin = Steady::now();
-  for (; ok && Steady::now() - begin < std::chrono::seconds{1}; ++syncs) {
-    ok = ::pwrite(fd, record.data(), record.size(), at) > 0 && ::fdatasync(fd) == 0;
-    at += static_cast<off_t>(record.size());
-    if (!appends) at %= static_cast<off_t>(longer.size());
-  }
-  const std::chrono::duration<double> took = Steady::now() - begin;
-  ::close(fd);
-  if (!ok) fail("cannot write " + path);
-  return syncs / took.count();
-}
-
 // ---- the engines
 
 struct NamedEngine {
@@ -404,10 +447,9 @@ int main(int argc, char** argv) {
 
   const fakes::TempFolder folder;
   std::printf(
-      "%u processors; syncs of 512 bytes a second: %.0f appended, %.0f overwritten; medians "
-      "of %zu rounds of %g s, in turns\n",
-      std::thread::hardware_concurrency(), syncs_per_second(folder.path("appended"), true),
-      syncs_per_second(folder.path("overwritten"), false), rounds, seconds);
+      "%u processors; medians of %zu rounds of %g s, in turns. us: of processor time for an "
+      "id, of the program and of the server.\n",
+      std::thread::hardware_concurrency(), rounds, seconds);
   std::vector<Engine> engines;
   std::vector<std::unique_ptr<Store>> opened;
   opened.push_back(checked(Store::open("sqlite:" + folder.path("ids.db"))));
