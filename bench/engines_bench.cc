@@ -12,6 +12,7 @@
 // all callers of a process, as a server process has, and each caller asks for one id a call.
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,21 +64,27 @@ double own_processor_time() {
   return sum;
 }
 
-// In seconds, in steps of 10 ms: of the processes below `pid` that run, which are the servers.
+// In seconds, of the processes below `pid`, which are the servers.
 double processor_time_below(const std::string& pid) {
   double sum = 0;
   std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
   for (std::string child; children >> child;) {
+    clockid_t clock{};
+    timespec used{};
+    if (::clock_getcpuclockid(static_cast<pid_t>(std::stol(child)), &clock) != 0 ||
+        ::clock_gettime(clock, &used) != 0)
+      continue;  // it has ended
+    sum += static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+    // That of its own children that have ended, in steps of 10 ms.
     std::ifstream file("/proc/" + child + "/stat");
     std::string stat{std::istreambuf_iterator<char>(file), {}};
     std::istringstream fields(stat.erase(0, stat.rfind(')') + 1));
     std::string skipped;
-    for (int i = 0; i < 11; ++i) fields >> skipped;
-    for (int i = 0; i < 4; ++i) {  // user and system time; those of its children that have ended
-      double ticks = 0;
-      fields >> ticks;
-      sum += ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
-    }
+    for (int i = 0; i < 13; ++i) fields >> skipped;
+    double user = 0;
+    double system = 0;
+    fields >> user >> system;
+    sum += (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
     sum += processor_time_below(child);
   }
   return sum;
