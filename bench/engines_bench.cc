@@ -96,6 +96,7 @@ constexpr std::array<std::size_t, 3> kCallers = {1, 64, kMostCallers};
 
 struct Measured {
   Figures figures{};
+  double ids = 0;
   double refused = 0;  // for one id
   double a_trip = 0;   // ids for one round trip
   double own_us = 0;   // processor time for one id, in microseconds
@@ -103,6 +104,16 @@ struct Measured {
 };
 
 using Measuring = std::function<Measured()>;
+
+// All ids, and what one of them takes on the average.
+Measured sum_of(const std::vector<Measured>& all) {
+  Measured sum;
+  for (const Measured& one : all) sum.ids += one.ids;
+  for (const auto an_id :
+       {&Measured::refused, &Measured::a_trip, &Measured::own_us, &Measured::server_us})
+    for (const Measured& one : all) sum.*an_id += one.*an_id * one.ids / sum.ids;
+  return sum;
+}
 
 // The median of each by ids a second, with what an id takes on the average of all rounds. They take
 // turns, so that whatever slows the machine down slows all of them down.
@@ -115,14 +126,9 @@ std::vector<Measured> medians(const std::vector<Measuring>& all, std::size_t rou
     const auto middle = each.begin() + std::ssize(each) / 2;
     std::ranges::nth_element(each, middle, {},
                              [](const Measured& one) { return one.figures.ids_per_second; });
-    Measured median{.figures = middle->figures};
-    double ids = 0;
-    for (const Measured& one : each) ids += one.figures.ids_per_second;
-    for (const auto an_id :
-         {&Measured::refused, &Measured::a_trip, &Measured::own_us, &Measured::server_us})
-      for (const Measured& one : each)
-        median.*an_id += one.*an_id * one.figures.ids_per_second / ids;
-    medians.push_back(median);
+    const Measured median = *middle;
+    medians.push_back(sum_of(each));
+    medians.back().figures = median.figures;
   }
   return medians;
 }
@@ -130,10 +136,10 @@ std::vector<Measured> medians(const std::vector<Measuring>& all, std::size_t rou
 // What is used until it is stopped, by this process and by the servers.
 class ProcessorTime {
  public:
-  // Sets what one id has cost.
-  void stop(double ids, Measured* measured) const {
-    measured->own_us = (own_processor_time() - own_) / ids * 1e6;
-    measured->server_us = (processor_time_below(self_) - servers_) / ids * 1e6;
+  // Sets what each of the ids has cost.
+  void stop(Measured* measured) const {
+    measured->own_us = (own_processor_time() - own_) / measured->ids * 1e6;
+    measured->server_us = (processor_time_below(self_) - servers_) / measured->ids * 1e6;
   }
 
  private:
@@ -142,24 +148,30 @@ class ProcessorTime {
   const double servers_ = processor_time_below(self_);
 };
 
-// All are connected before the time begins.
-Measured measured_recipe(const EngineRecipe& recipe, std::size_t callers,
-                         Steady::duration duration) {
-  std::vector<std::function<void()>> connected(callers);
-  for (std::function<void()>& each : connected) each = recipe.caller();
-  const std::uint64_t before = *recipe.refused;
+// A recipe with so many callers, which are connected.
+struct Connected {
+  Connected(const EngineRecipe& of, std::size_t callers) : recipe(of) {
+    for (std::size_t i = 0; i < callers; ++i) calls.push_back(recipe.caller());
+  }
+
+  EngineRecipe recipe;
+  std::vector<std::function<void()>> calls{};
+};
+
+Measured measured_recipe(const Connected& connected, Steady::duration duration) {
+  const std::uint64_t before = *connected.recipe.refused;
   std::atomic<std::uint64_t> ids{0};
   std::atomic<std::size_t> next{0};
   const ProcessorTime time;
-  Measured is{.figures = blocking(callers, duration, [&] {
-                return [&ids, &call = connected[next++]] {
+  Measured is{.figures = blocking(connected.calls.size(), duration, [&] {
+                return [&ids, &call = connected.calls[next++]] {
                   call();
                   ids.fetch_add(1, std::memory_order_relaxed);
                 };
               })};
-  const auto sum = static_cast<double>(ids);
-  time.stop(sum, &is);
-  is.refused = static_cast<double>(*recipe.refused - before) / sum;
+  is.ids = static_cast<double>(ids);
+  time.stop(&is);
+  is.refused = static_cast<double>(*connected.recipe.refused - before) / is.ids;
   return is;
 }
 
@@ -168,9 +180,9 @@ Measured measured_sequence(Sequence& sequence, std::size_t callers, Steady::dura
   const ProcessorTime time;
   Measured is{.figures = blocking(sequence, callers, duration)};
   const SequenceStatistics after = sequence.statistics();
-  const auto ids = static_cast<double>(after.values - before.values);
-  time.stop(ids, &is);
-  is.a_trip = ids / static_cast<double>(after.rounds - before.rounds);
+  is.ids = static_cast<double>(after.values - before.values);
+  time.stop(&is);
+  is.a_trip = is.ids / static_cast<double>(after.rounds - before.rounds);
   return is;
 }
 
@@ -254,17 +266,18 @@ void measure_engine(const Engine& engine, Store& store, Steady::duration duratio
     // What one caller gets depends on the disk of the moment alone: turns are short.
     const int turns = callers == 1 ? 5 : 1;
     const auto turn = duration / turns;
-    std::vector<const EngineRecipe*> recipes;
+    std::vector<std::unique_ptr<const Connected>> recipes;
     std::vector<Measuring> all;
     for (const EngineRecipe& recipe : engine.recipes) {
       if (callers > recipe.most_callers) continue;
-      recipes.push_back(&recipe);
-      all.emplace_back([&, callers, turn] { return measured_recipe(recipe, callers, turn); });
+      recipes.push_back(std::make_unique<const Connected>(recipe, callers));
+      all.emplace_back(
+          [&connected = *recipes.back(), turn] { return measured_recipe(connected, turn); });
     }
     all.emplace_back([&, callers, turn] { return measured_sequence(*sequence, callers, turn); });
     const std::vector<Measured> is = medians(all, rounds * static_cast<std::size_t>(turns));
     for (std::size_t i = 0; i < recipes.size(); ++i)
-      print_row(std::to_string(callers), recipes[i]->name, is[i], is.back());
+      print_row(std::to_string(callers), recipes[i]->recipe.name, is[i], is.back());
   }
 }
 
@@ -302,12 +315,12 @@ int run_process(std::string_view what, const std::string& where, std::size_t cal
       std::chrono::duration_cast<Steady::duration>(std::chrono::duration<double>(seconds));
   const Steady::time_point begin{std::chrono::nanoseconds{begin_ns}};
   Measuring measuring;
+  std::unique_ptr<const Connected> connected;
   std::unique_ptr<Store> store;
   std::unique_ptr<Sequence> sequence;
   if (what == kRecipeOfEtcd) {
-    measuring = [recipe = etcd_recipe(where), callers, duration] {
-      return measured_recipe(recipe, callers, duration);
-    };
+    connected = std::make_unique<const Connected>(etcd_recipe(where), callers);
+    measuring = [&] { return measured_recipe(*connected, duration); };
   } else {
     store = checked(Store::open(where));
     sequence = checked(Sequence::open(*store, "orders"));
@@ -316,44 +329,43 @@ int run_process(std::string_view what, const std::string& where, std::size_t cal
   if (Steady::now() > begin) fail("a process was not ready in time");
   std::this_thread::sleep_until(begin);
   const Measured is = measuring();
-  std::printf("%g %g %g %g %g %g\n", is.figures.ids_per_second, is.figures.p50_ms,
-              is.figures.p99_ms, is.refused, is.a_trip, is.own_us);
+  std::printf("%g %g %g %g %g %g %g\n", is.figures.ids_per_second, is.figures.p50_ms,
+              is.figures.p99_ms, is.ids, is.refused, is.a_trip, is.own_us);
   return 0;
 }
 
-// The sum of what so many processes do at once. p50: the median of theirs; p99: the largest.
+// So many processes at once, as if they were one. p50: the median of theirs; p99: the largest.
 Measured measured_processes(std::string_view what, const std::string& where, double seconds) {
   const auto begin = Steady::now() + std::chrono::seconds{1};
   std::ostringstream command;
   command << "exec '" << std::filesystem::read_symlink("/proc/self/exe").string() << "' process "
           << what << " '" << where << "' " << kCallersEach << ' ' << seconds << ' '
           << begin.time_since_epoch() / std::chrono::nanoseconds{1};
-  const double below = processor_time_below(std::to_string(::getpid()));
+  const ProcessorTime time;
   std::array<std::FILE*, kProcesses> pipes{};
   for (std::FILE*& pipe : pipes) pipe = ::popen(command.str().c_str(), "r");
-  Measured sum;
-  std::array<double, kProcesses> p50{};
-  for (std::size_t i = 0; i < kProcesses; ++i) {
+  std::vector<Measured> all;
+  for (std::FILE* const pipe : pipes) {
     Measured one;
-    if (pipes[i] == nullptr ||
-        std::fscanf(pipes[i], "%lf %lf %lf %lf %lf %lf", &one.figures.ids_per_second, &p50[i],
-                    &one.figures.p99_ms, &one.refused, &one.a_trip, &one.own_us) != 6 ||
-        ::pclose(pipes[i]) != 0)
+    if (pipe == nullptr ||
+        std::fscanf(pipe, "%lf %lf %lf %lf %lf %lf %lf", &one.figures.ids_per_second,
+                    &one.figures.p50_ms, &one.figures.p99_ms, &one.ids, &one.refused, &one.a_trip,
+                    &one.own_us) != 7 ||
+        ::pclose(pipe) != 0)
       fail("a process failed");
-    const double rate = one.figures.ids_per_second;
-    sum.figures.ids_per_second += rate;
-    sum.figures.p99_ms = std::max(sum.figures.p99_ms, one.figures.p99_ms);
-    sum.refused += one.refused * rate;
-    sum.a_trip += one.a_trip * rate;
-    sum.own_us += one.own_us * rate;
+    all.push_back(one);
   }
-  std::ranges::sort(p50);
-  sum.figures.p50_ms = p50[kProcesses / 2];
-  for (double* const per_id : {&sum.refused, &sum.a_trip, &sum.own_us})
-    *per_id /= sum.figures.ids_per_second;
-  sum.server_us = (processor_time_below(std::to_string(::getpid())) - below) /
-                  (sum.figures.ids_per_second * seconds) * 1e6;
-  return sum;
+  const Measured sum = sum_of(all);
+  Measured is = sum;
+  time.stop(&is);
+  is.own_us = sum.own_us;  // without what it takes to start them
+  std::ranges::sort(all, {}, [](const Measured& one) { return one.figures.p50_ms; });
+  is.figures.p50_ms = all[kProcesses / 2].figures.p50_ms;
+  for (const Measured& one : all) {
+    is.figures.ids_per_second += one.figures.ids_per_second;
+    is.figures.p99_ms = std::max(is.figures.p99_ms, one.figures.p99_ms);
+  }
+  return is;
 }
 
 void measure_processes(const Engine& etcd, double seconds, std::size_t rounds) {
