@@ -379,27 +379,44 @@ void measure_processes(const Engine& etcd, double seconds, std::size_t rounds) {
 
 // ---- cached ranges
 
-// Nanoseconds for one id of all threads together.
-double cached(CachedSequence& sequence, std::size_t threads, Steady::duration duration) {
+// Nanoseconds for one id of all threads together: by the wall clock, and by the time in which the
+// threads had a processor, as if each had one of its own.
+struct CachedFigures {
+  double wall_ns = 0;
+  double cpu_ns = 0;
+};
+
+double thread_cpu_ns() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) * 1e9 + static_cast<double>(used.tv_nsec);
+}
+
+CachedFigures cached(CachedSequence& sequence, std::size_t threads, Steady::duration duration) {
   constexpr int kBlock = 10'000;
   std::atomic<std::uint64_t> ids{0};
+  std::atomic<double> cpu_ns{0};
   std::atomic<bool> stop{false};
   const auto begin = Steady::now();
   {
     std::vector<std::jthread> all;
     for (std::size_t i = 0; i < threads; ++i)
       all.emplace_back([&] {
+        const double began = thread_cpu_ns();
         while (!stop.load(std::memory_order_relaxed)) {
           for (int id = 0; id < kBlock; ++id)
             if (checked(sequence.next()) == 0) fail("there is no value 0");
           ids.fetch_add(kBlock, std::memory_order_relaxed);
         }
+        cpu_ns.fetch_add(thread_cpu_ns() - began);
       });
     std::this_thread::sleep_for(duration);
     stop.store(true);
   }
   const std::chrono::duration<double, std::nano> took = Steady::now() - begin;
-  return took.count() / static_cast<double>(ids.load());
+  const auto sum = static_cast<double>(ids);
+  return {.wall_ns = took.count() / sum,
+          .cpu_ns = cpu_ns.load() / static_cast<double>(threads) / sum};
 }
 
 struct NamedStore {
@@ -410,30 +427,37 @@ struct NamedStore {
 // The first store is the one that the others are compared with.
 void measure_cached(const std::vector<NamedStore>& stores, Steady::duration duration,
                     std::size_t rounds) {
-  std::printf("\nCached ranges, ns an id of all threads together; against %s:\n\n",
-              stores.front().name.c_str());
-  std::printf("| store | 1 thread | | 2 threads | |\n|---|---|---|---|---|\n");
+  std::printf(
+      "\nCached ranges, ns an id of all threads together; ratios of processor time, against %s:\n\n"
+      "| store | 1 thread, wall | processor | ratio | 2 threads, wall | processor | ratio |\n"
+      "|---|---|---|---|---|---|---|\n",
+      stores.front().name.c_str());
   std::vector<std::unique_ptr<CachedSequence>> sequences;
   for (const NamedStore& each : stores) {
     checked(create_sequence(each.store, {.name = "cached", .strategy = Strategy::kCached}));
     sequences.push_back(checked(CachedSequence::open(each.store, "cached")));
   }
-  std::vector<std::vector<double>> medians(stores.size());
-  for (const std::size_t threads : {1U, 2U}) {
-    std::vector<std::vector<double>> measured(stores.size());
+  constexpr std::array<std::size_t, 2> kThreads = {1, 2};
+  std::vector<std::array<CachedFigures, kThreads.size()>> medians(stores.size());
+  for (std::size_t t = 0; t < kThreads.size(); ++t) {
+    std::vector<std::vector<CachedFigures>> measured(stores.size());
     for (std::size_t round = 0; round <= rounds; ++round)  // the first one warms up
       for (std::size_t i = 0; i < stores.size(); ++i) {
-        const double ns = cached(*sequences[i], threads, duration);
-        if (round > 0) measured[i].push_back(ns);
+        const CachedFigures is = cached(*sequences[i], kThreads.at(t), duration);
+        if (round > 0) measured[i].push_back(is);
       }
     for (std::size_t i = 0; i < stores.size(); ++i) {
-      std::ranges::sort(measured[i]);
-      medians[i].push_back(measured[i][measured[i].size() / 2]);
+      std::ranges::sort(measured[i], {}, &CachedFigures::cpu_ns);
+      medians[i].at(t) = measured[i][measured[i].size() / 2];
     }
   }
-  for (std::size_t i = 0; i < stores.size(); ++i)
-    std::printf("| %s | %.2f | %.2f x | %.2f | %.2f x |\n", stores[i].name.c_str(), medians[i][0],
-                medians[i][0] / medians[0][0], medians[i][1], medians[i][1] / medians[0][1]);
+  for (std::size_t i = 0; i < stores.size(); ++i) {
+    std::printf("| %s |", stores[i].name.c_str());
+    for (std::size_t t = 0; t < kThreads.size(); ++t)
+      std::printf(" %.2f | %.2f | %.2f |", medians[i].at(t).wall_ns, medians[i].at(t).cpu_ns,
+                  medians[i].at(t).cpu_ns / medians[0].at(t).cpu_ns);
+    std::printf("\n");
+  }
   std::fflush(stdout);
 }
 
@@ -482,5 +506,5 @@ int main(int argc, char** argv) {
     if (each.name == "etcd") measure_processes(engines.back(), seconds, rounds);
   }
   measure_limit(duration / 3, rounds);
-  measure_cached(stores, duration / 3, rounds);
+  measure_cached(stores, duration / 3, 2 * rounds);
 }
