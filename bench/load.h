@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <span>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -23,13 +25,15 @@ namespace idmint::bench {
 using Steady = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
+[[noreturn]] inline void fail(const std::string& why) {
+  std::fprintf(stderr, "bench: %s\n", why.c_str());
+  std::exit(1);
+}
+
 // The value, or the end of the benchmark.
 template <class T>
 T checked(Result<T> result) {
-  if (!result) {
-    std::fprintf(stderr, "bench: %s\n", result.error().message.c_str());
-    std::exit(1);
-  }
+  if (!result) fail(result.error().message);
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 

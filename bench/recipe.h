@@ -6,18 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
 
-namespace idmint::bench {
+#include "load.h"
 
-[[noreturn]] inline void fail(const std::string& why) {
-  std::fprintf(stderr, "bench: %s\n", why.c_str());
-  std::exit(1);
-}
+namespace idmint::bench {
 
 class Recipe {
  public:
