@@ -352,6 +352,8 @@ TEST_F(FenceOfStores, WhatWasMovedToAnotherStoreGivesNothingHere) {
   SequenceDefinition leaving = blocks;
   leaving.move = {Move::Stage::kLeaving, (*elsewhere)->id(), "memory:"};
   ASSERT_TRUE(shop_->catalog()->replace(blocks, leaving));
+  options = by_oplog();
+  options.leave_gap = true;
   EXPECT_THAT(refused(options).message,
               AllOf(HasSubstr("shop/blocks"), HasSubstr("production is moving it")));
 }
