@@ -61,8 +61,8 @@ struct SpreadOptions {
   // URLs that replace those in the definition, which have no passwords: a URL of the same servers
   // and database, or of the new place of a store, which must then answer.
   std::vector<std::string> over{};
-  // `over` may also have the URLs of stores of other sequences. One that names no place of the
-  // definition is tried only if a store does not open at its place.
+  // `over` may also have the URLs of stores of other sequences. Those that name no place of the
+  // definition are then tried before its places, and need not answer.
   bool over_others = false;
   // Opens the store at such a URL, by `until`. Nothing: Store::open(), without creating it.
   std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)> open{};
@@ -208,8 +208,8 @@ enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 // raises the counters in `to` to the next values, and opens it there. No value comes twice, and
 // none that is in the store is skipped; a process that holds a cached range hands it out until it
 // goes on in `to`, and skips the rest. While the sequence is closed in both, calls fail with
-// kUnavailable. Afterwards calls in `from` fail with kFailedPrecondition and the URL of `to`; a Mint
-// with MintOptions::also goes on there.
+// kUnavailable. Afterwards calls in `from` fail with kFailedPrecondition and the URL of `to`; a
+// Mint with MintOptions::also goes on there.
 //
 // The same call again completes an interrupted one, wherever and however it was interrupted. Until
 // then the sequence cannot be moved elsewhere, raised or extended; retiring it in `to` ends it in

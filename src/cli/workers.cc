@@ -218,8 +218,9 @@ release  takes a worker id from its holder. The holder may still mint below its
          bound, which is safe: whoever gets the worker id next begins there.
 raise    takes all worker ids from their holders, and lets none mint an id of
          TIME or before. For a store that was restored from a backup: with
-         nobody minting, a minute past the time when the last one stopped (ids
-         may be ahead of the clock: add a --window that is longer than 20s).
+         nobody minting, a minute past the time when the last one stopped, or
+         two windows and a unit past it if that is more, as ids may be ahead
+         of the clock.
          There is no way back, so TIME is at most a day ahead of this clock.
 
 Examples:

@@ -157,6 +157,8 @@ struct Mint::State {
   // and opening the sequence afterwards, has an equal share of the time that is left.
   [[nodiscard]] Result<std::shared_ptr<Store>> open_another(std::string_view name, Error unanswered,
                                                             SteadyTime until) {
+    const Result<std::string> usual = url();
+    if (!usual) return std::unexpected(usual.error());
     std::size_t shares = options.over.size() + 1;
     for (const std::string& each : options.over) {
       const SteadyTime by = share_of(until, shares--);
@@ -165,7 +167,12 @@ struct Mint::State {
       if (!opened || (*opened)->catalog() == nullptr) continue;
       const Result<Definition> found = (*opened)->catalog()->find(name, by);
       const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
-      if (sequence != nullptr && sequence->is_spread()) return opened;
+      // Another sequence of the name is not the one that was asked for.
+      if (sequence != nullptr &&
+          std::ranges::any_of(sequence->over, [&](const StoreOfStripe& stripe) {
+            return place_of(stripe.url) == place_of(without_secrets(*usual));
+          }))
+        return opened;
     }
     return std::unexpected(std::move(unanswered));
   }
@@ -352,8 +359,12 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     return std::unexpected(opened.error());
   }
   std::shared_ptr<Store> its = *opened;
-  if (others.can_follow())
-    its = others.follow({its, find_definition(*its, name, until)}, until).store;
+  if (others.can_follow()) {
+    PlacedDefinition at = others.follow({its, find_definition(*its, name, until)}, until);
+    if (!at.found && at.found.error().code != Code::kNotFound)
+      return std::unexpected(std::move(at.found.error()));
+    its = std::move(at.store);
+  }
   auto done = act(*its);
   if (!done && done.error().code == Code::kNotFound)
     return std::unexpected(unknown(name, false, until));

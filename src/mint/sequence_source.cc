@@ -41,6 +41,11 @@ Result<std::shared_ptr<Store>> OtherStores::with_id(const Move& move, SteadyTime
       if ((place_of(url) == place_of(move.url)) != same_place) continue;
       Result<std::shared_ptr<Store>> opened = at(url, share_of(until, left--));
       if (opened && (*opened)->id() == move.store) return opened;
+      if (opened && same_place)
+        failed =
+            Error{Code::kDataLoss, "another store than that to which the sequence was moved, " +
+                                       move.store.to_string() + ", is at " + move.url +
+                                       "; say where that is, or restore it"};
       // One that does not exist is not the one.
       if (!opened && !failed && opened.error().code != Code::kNotFound)
         failed = std::move(opened.error());
@@ -158,7 +163,6 @@ class SequenceSource final : public Source {
       if (why.advice.remedy == Remedy::kFollowMove) {
         const Result<void> opened = open_again(asked, until);
         if (!opened) return opened;
-        if (sequence() == asked) return std::unexpected(std::move(why));
       } else {
         const auto left = until - std::chrono::steady_clock::now();
         if (left <= pause) return std::unexpected(std::move(why));

@@ -442,6 +442,18 @@ Result<void> close_values(Store& store, const SequenceDefinition& definition) {
   });
 }
 
+Result<void> send_away(Store& store, const SequenceDefinition& read, const Move& move) {
+  if (Result<void> closed = close_values(store, read); !closed) return closed;
+  SequenceDefinition sent = read;
+  sent.move = move;
+  sent.retired = move.stage == Move::Stage::kGone;
+  const Result<Definition> now = store.catalog()->replace(read, sent);
+  if (!now) return std::unexpected(now.error());
+  if (*now == Definition(sent)) return {};
+  return std::unexpected(error_at(store, Code::kUnavailable, read,
+                                  "others changed its definition meanwhile; try again"));
+}
+
 namespace {
 
 Result<void> close_values(Store& store, const PoolDefinition& pool) {

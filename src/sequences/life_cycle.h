@@ -56,6 +56,10 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 
 // Closes the counters of the sequence, or its space. A missing one hands out nothing either.
 [[nodiscard]] Result<void> close_values(Store& store, const SequenceDefinition& definition);
+// Closes the counters, and writes into the definition that the sequence goes to another store, or
+// went there. kUnavailable: the definition is no longer `read`; nothing was written.
+[[nodiscard]] Result<void> send_away(Store& store, const SequenceDefinition& read,
+                                     const Move& move);
 
 // Moves the ends that are below the definition's, in the store and in `counters`, the result of
 // read_counters().

@@ -27,7 +27,7 @@ namespace {
 
 using MoveProgress = std::function<void(std::int64_t done, std::int64_t of)>;
 
-// From where a sequence is moved to where.
+// The two stores of a move, and the name of the sequence.
 struct Route {
   Store& from;
   Store& to;
@@ -67,7 +67,7 @@ Error cannot_move(const Store& store, const Definition& definition, const std::s
                   std::move(advice));
 }
 
-// What is in the store is all that was handed out.
+// A store in doubt may hold less than it handed out.
 Result<void> must_be_trusted(Store& store) {
   if (std::optional<Error> doubt = store.doubt()) return std::unexpected(*std::move(doubt));
   return {};
@@ -136,7 +136,8 @@ bool is_missing(const Result<SequenceDefinition>& found) {
 // kFailedPrecondition: the name is taken in the target, by another one than this move's.
 Result<void> must_be_free(const Route& route, const SequenceDefinition& there) {
   if (is_at(there, Move::Stage::kArriving, route.from.id())) return {};
-  if (is_arriving(there)) return std::unexpected(refuse_moved(route.to, there, *there.move));
+  if (there.move && there.move->stage == Move::Stage::kArriving)
+    return std::unexpected(refuse_moved(route.to, there, *there.move));
   if (there.move)
     return std::unexpected(
         error_at(route.to, Code::kFailedPrecondition, there,
@@ -173,24 +174,32 @@ Result<bool> may_leave(const Route& route, const SequenceDefinition& source) {
   return *now == Definition(source);
 }
 
-// Whoever may not raise the counters and write the definition in the target marks and closes
-// nothing in the source, as nobody would get a value then. Both calls change nothing. False: the
-// target changed meanwhile.
-Result<bool> may_open(const Route& route, const SequenceDefinition& reserved) {
-  const NewCounter counter = counter_of(reserved, 0);
-  const Result<std::int64_t> next = route.to.counters()->raise(counter.name, counter.bounds.first);
-  if (!next) return std::unexpected(next.error());
-  const Result<Definition> now = route.to.catalog()->replace(reserved, reserved);
-  if (!now) return std::unexpected(now.error());
-  return *now == Definition(reserved);
-}
-
 // The error of a call in `store`, which may come of another call of this move that went on
 // meanwhile. False: it did, `read` is no longer the definition there.
 Result<bool> unless_changed(Store& store, const Definition& read, Error error) {
   const Result<Definition> now = store.catalog()->find(idmint::name(read));
   if (now && *now != read) return false;
   return std::unexpected(std::move(error));
+}
+
+// Whether the target can be opened in the end: its counters give values, and the user may raise
+// them and write the definition. Otherwise nothing is marked or closed in the source, as nobody
+// would get a value then. The calls change nothing. False: the target changed meanwhile.
+Result<bool> may_open(const Route& route, const SequenceDefinition& reserved) {
+  const NewCounter counter = counter_of(reserved, 0);
+  const Result<std::int64_t> next = route.to.counters()->raise(counter.name, counter.bounds.first);
+  if (!next) return std::unexpected(next.error());
+  const Result<std::vector<CounterState>> counters = read_counters(route.to, reserved);
+  if (!counters) return unless_changed(route.to, reserved, counters.error());
+  if (std::ranges::any_of(*counters, &CounterState::closed))
+    return unless_changed(route.to, reserved,
+                          error_at(route.to, Code::kFailedPrecondition, reserved,
+                                   "a retirement of it was cut off here; retire it here, and move "
+                                   "it to another store",
+                                   {Remedy::kRetireSequence, route.name}));
+  const Result<Definition> now = route.to.catalog()->replace(reserved, reserved);
+  if (!now) return std::unexpected(now.error());
+  return *now == Definition(reserved);
 }
 
 // Step 1. The reservation may be an earlier one of this move, of a smaller last value. False: the
@@ -324,6 +333,8 @@ Result<bool> finish(const Route& route, const SequenceDefinition& leaving,
     if (is_arriving(*now)) return false;
     moved = told_of_target(route, opened);
   } else {
+    if (Result<void> closed = close_values(route.from, leaving); !closed)
+      return std::unexpected(std::move(closed.error()));
     moved = told_of_target(route, *reserved);
   }
   const Result<Definition> now =

@@ -284,6 +284,20 @@ TEST(Move, CanBeGivenUpBeforeTheSourceIsMarked) {
   EXPECT_EQ(values_of(third, 1).front(), 2);
 }
 
+// A retire of the reservation that was cut off has closed its counter.
+TEST(Move, ClosesNothingWhereTheTargetIsClosed) {
+  Pair stores;
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
+  stores.from.fail_call(kMark, {{Code::kUnavailable, "away"}, false});
+  ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
+  const std::array<std::string, 1> counter = {"orders"};
+  ASSERT_TRUE(stores.to.counters()->close(counter));
+  const Result<Moved> refused = move_sequence(stores.from, stores.to, "orders");
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_EQ(refused.error().advice.remedy, Remedy::kRetireSequence);
+  EXPECT_EQ(values_of(stores.from, 1).front(), 1);
+}
+
 // ---- stores that went back, as after a restore
 
 // Cut off between the opening of the target and the end of the move in the source.
@@ -488,7 +502,7 @@ TEST(Move, IsRefusedWhereTheNameIsTaken) {
 
 // A database may grant the counters and not the definitions, or a new definition and not another.
 TEST(Move, ClosesNothingWhereTheTargetCannotBeOpened) {
-  for (const std::size_t call : {4U, 5U}) {  // find, define, create, raise, replace
+  for (const std::size_t call : {4U, 5U, 6U}) {  // find, define, create, raise, peek, replace
     Pair stores;
     ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
     stores.to.fail_call(call, {{Code::kPermissionDenied, "no right to"}, false});

@@ -460,7 +460,8 @@ struct Known {
 
 // Raises past the clock by one minute and past every known bound; returns the first unit that may
 // be leased. A bound lost with the store's latest state is ahead of the clock by a window and the
-// allowed drift of 20 s: less than a minute with windows of up to 40 s. No store knows larger ones.
+// allowed drift, which is 20 s, or a window and a second if that is more: less than a minute with
+// windows of up to 29 s. No store knows larger ones.
 Result<std::int64_t> raise_pool_past_all(Store& store, const PoolDefinition& pool,
                                          const Known& known, RaiseMode mode) {
   const SnowflakeLayout& layout = pool.layout;
@@ -562,22 +563,9 @@ Result<void> raise_row(Store& store, const PoolDefinition& pool, const Known& kn
   if (!floor) return std::unexpected(floor.error());
   row.past_unit = *floor - 1;
   row.remains =
-      "if a program leased from it with a window above 40 s, its latest "
-      "bound may lie later: raise it by itself, past that window";
+      "if a program leased from it with a window above 29 s, its latest "
+      "bound may lie later: raise it by itself, two windows and a unit past the last one that ran";
   return {};
-}
-
-// Closes the counters, which were raised, and says where the sequence went.
-Result<void> send_away(Store& store, const SequenceDefinition& read, const Move& move) {
-  if (Result<void> closed = close_values(store, read); !closed) return closed;
-  SequenceDefinition sent = read;
-  sent.move = move;
-  sent.retired = move.stage == Move::Stage::kGone;
-  const Result<Definition> now = store.catalog()->replace(read, sent);
-  if (!now) return std::unexpected(now.error());
-  if (*now == Definition(sent)) return {};
-  return std::unexpected(error_at(store, Code::kUnavailable, read,
-                                  "others changed its definition meanwhile; try again"));
 }
 
 // One that is on its way to another store, or went there since the backup. Its counters are raised
@@ -603,12 +591,12 @@ Result<void> raise_and_send_away(Store& store, const SequenceDefinition& definit
 
 // One whose move to this store was cut off, or was, when the backup was made: values may have come
 // from it here since.
-Result<void> raise_arriving(Store& store, const SequenceDefinition& definition,
+Result<void> raise_arriving(Store& store, const SequenceDefinition& definition, const Move& move,
                             const RaiseCounters& raise, RaisedSource& row) {
   const Result<Raised> raised = with_latest(store, definition, raise);
   if (raised) {
     row.raised = *raised;
-    row.remains = "it is being moved here from " + definition.move->url + ": finish the move";
+    row.remains = "it is being moved here from " + move.url + ": finish the move";
     return {};
   }
   if (raised.error().code != Code::kDataLoss && raised.error().code != Code::kNotFound)
@@ -639,7 +627,8 @@ Result<void> raise_or_retire(Store& store, const Definition& definition, const K
     row.retired = true;
     return {};
   }
-  if (sequence != nullptr && sequence->move) return raise_arriving(store, *sequence, raise, row);
+  if (sequence != nullptr && sequence->move)
+    return raise_arriving(store, *sequence, *sequence->move, raise, row);
   const auto each = [&](const auto& its) { return raise_row(store, its, known, mode, raise, row); };
   return std::visit(each, definition);
 }

@@ -113,13 +113,17 @@ Result<std::shared_ptr<Store>> SpreadStores::open(const std::string& url, Steady
   return std::shared_ptr<Store>(*std::move(opened));
 }
 
-// At its place, or else at one of the URLs that name no place of the definition. The error is that
+// At one of the URLs that name no place of the definition, or else at its place. The error is that
 // of its place.
 Result<std::shared_ptr<Store>> SpreadStores::open_stripe(std::size_t k, SteadyTime until) const {
   const std::span<const std::string> others =
       options_.over_others ? std::span(elsewhere_) : std::span<const std::string>();
   std::size_t shares = others.size() + 1;
-  Result<std::shared_ptr<Store>> opened = open(slots_[k].url, share_of(until, shares--));
+  for (const std::string& url : others) {
+    Result<std::shared_ptr<Store>> other = open(url, share_of(until, shares--));
+    if (other && (*other)->id() == definition_.over[k].id) return other;
+  }
+  Result<std::shared_ptr<Store>> opened = open(slots_[k].url, until);
   if (opened && (*opened)->id() != definition_.over[k].id)
     opened = std::unexpected(other_store(k, **opened));
   if (!opened && opened.error().code == Code::kNotFound)
@@ -128,11 +132,6 @@ Result<std::shared_ptr<Store>> SpreadStores::open_stripe(std::size_t k, SteadyTi
              "sequence " + definition_.name + ": the store of its stripe " + std::to_string(k) +
                  " is not at " + url(k) + " (" + opened.error().message + "); say where it is now",
              kOtherStores);
-  for (const std::string& url : others) {
-    if (opened) break;
-    Result<std::shared_ptr<Store>> other = open(url, share_of(until, shares--));
-    if (other && (*other)->id() == definition_.over[k].id) opened = std::move(other);
-  }
   return opened;
 }
 

@@ -204,9 +204,8 @@ NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
     case Strategy::kInterleaved:
       if (definition.is_spread()) {
         const std::int64_t every = definition.stripes * stride;
-        return {definition.name,
-                {first + definition.stripe * stride, last, every},
-                definition.adopted};
+        return {
+            definition.name, {first + definition.stripe * stride, last, every}, definition.adopted};
       }
       return {stripe, {first + k * stride, last, definition.stripes * stride}};
     case Strategy::kPermuted:

@@ -93,6 +93,7 @@ TEST_F(StoreCli, TheTimeoutIsSharedByAllThatACommandWaitsFor) {
   const RedisServer server;
   const std::string url = "'" + server.url() + "'";
   output("idmint create tickets --over " + url + " --over sqlite:b.db");
+  output("idmint create tickets --over sqlite:c.db --over sqlite:d.db");
   server.signal(SIGSTOP);
   steady_clock::duration waited{};
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -105,6 +106,11 @@ TEST_F(StoreCli, TheTimeoutIsSharedByAllThatACommandWaitsFor) {
     if (waited <= seconds{5}) break;
   }
   EXPECT_LE(waited, seconds{5});
+  // Nor does another sequence of the name.
+  const Ended other =
+      run("idmint next tickets --timeout 1s --store " + url + " --over sqlite:c.db");
+  EXPECT_EQ(other.status, 7);
+  EXPECT_EQ(other.out, "");
 }
 
 TEST_F(StoreCli, AStoreWhosePasswordIsMissingIsLeftOutWithANotice) {

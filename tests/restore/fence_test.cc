@@ -346,7 +346,8 @@ TEST_F(FenceOfStores, WhatWasMovedToAnotherStoreGivesNothingHere) {
   const FencedSource moved = source(fenced(options), "shop/counter");
   EXPECT_EQ(moved.outcome, FenceOutcome::kRetired);
   EXPECT_THAT(moved.note, HasSubstr("production moved it to memory:"));
-  EXPECT_FALSE(Sequence::open(*open(target_url("shop")), "counter"));
+  EXPECT_THAT(Sequence::open(*open(target_url("shop")), "counter").error().message,
+              HasSubstr("it was moved to memory:"));
 
   const auto blocks = std::get<SequenceDefinition>(shop_->catalog()->find("blocks").value());
   SequenceDefinition leaving = blocks;

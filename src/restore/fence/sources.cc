@@ -15,6 +15,7 @@
 #include "restore/fence/server_state.h"
 #include "restore/namespaces.h"
 #include "restore/replay/minted.h"
+#include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
 #include "stores/mongodb/names.h"
 #include "stores/spi/catalog.h"
@@ -117,9 +118,8 @@ std::string of_a_move(const Definition* restored, const Definition* later) {
            "): finish the move with idmint move, and draw the fence again";
   const Move* const before = move_of(restored);
   if (!under_way(before)) return "";
-  const Move* const after = move_of(later);
-  const bool went = after != nullptr && after->stage == Move::Stage::kGone;
-  if (went && before->stage == Move::Stage::kLeaving) return "";  // it stays closed here
+  // One that went is closed here.
+  if (before->stage == Move::Stage::kLeaving && move_of(later) != nullptr) return "";
   return "it was being moved when the backup was made (the other store is " + before->url +
          "): retire it on the target, and go on with a sequence of another name that begins past "
          "every value in use";
@@ -148,9 +148,10 @@ Result<UsedIn> parse_used_in(std::string_view text) {
 struct SourceFence::Planned {
   std::string database{};
   Definition wanted{};
-  bool make = false;    // create it
-  bool retire = false;  // retire it, as in production
-  bool extend = false;  // raise its end, as in production
+  bool make = false;           // create it
+  bool retire = false;         // retire it, as in production
+  bool extend = false;         // raise its end, as in production
+  std::optional<Move> went{};  // with `retire`: the move that ended it in production
   // The arguments of raise_sequence(): values; an index for a permuted sequence.
   std::vector<std::int64_t> past{};
   std::optional<std::int64_t> floor{};                 // for a gapless sequence
@@ -255,8 +256,8 @@ Result<void> SourceFence::plan_source(const std::string& database, const std::st
   const Move* const moved = move_of(later);
   planned.retire = is_retired(planned.wanted) && (!options_.reopen || moved != nullptr);
   if (planned.retire) {
-    // One that was on its way in the backup is closed there, and says so.
-    row.outcome = move_of(restored) == nullptr ? FenceOutcome::kRetired : FenceOutcome::kAsItWas;
+    if (moved != nullptr) planned.went = *moved;
+    row.outcome = FenceOutcome::kRetired;
     row.note = moved != nullptr
                    ? "production moved it to " + moved->url + ", where it goes on"
                    : "production retired it after the limit; if it was closed there to go on here, "
@@ -542,6 +543,11 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
       return std::unexpected(defined.error());
   } else if (planned.make) {
     if (Result<void> made = create_sequence(store, sequence); !made) return made;
+  }
+  if (planned.went) {
+    const Result<Definition> now = store.catalog()->find(name);
+    if (!now) return std::unexpected(now.error());
+    return send_away(store, std::get<SequenceDefinition>(*now), *planned.went);
   }
   if (planned.retire) return retire_sequence(store, name);
   if (planned.extend) {
