@@ -133,12 +133,20 @@ void tell_of_equal_pools(Mint& mint, const PoolDefinition& pool, bool json) {
                   json);
 }
 
-// Reports that a sequence has no value left although it is new: the document that it was adopted
-// from has come to its end.
-void tell_of_used_up(Mint& mint, const std::string& name, bool json) {
+// Reports what is unexpected of a record that other programs count in: that it has come to its
+// end, or that one that was named by its place has not counted yet. MongoDB makes a document that
+// is missing, so a name that is misspelled begins anew.
+void tell_of_adopted(Mint& mint, const std::string& name, bool json) {
   const Result<SequenceStatus> status = mint.peek(name);
-  if (!status || status->error || status->left != 0) return;
+  if (!status || status->error) return;
   const auto& definition = std::get<SequenceDefinition>(status->definition);
+  const bool is_place = create_options.sequence.adopt->contains('/');
+  if (is_place && status->next == definition.first)
+    return report_notice(name + " begins at " + std::to_string(definition.first) +
+                             ": what it takes from, in " + status->adopted_from +
+                             ", has counted nothing yet, or was missing and was made",
+                         json);
+  if (status->left != 0) return;
   const Onward onward = onward_from(definition);
   report_notice(name + " is used up already: what it takes from, in " + status->adopted_from +
                     ", has come to " + std::to_string(definition.last) +
@@ -200,7 +208,7 @@ Result<void> run_create(Context& context) {
     report_notice(name + " has the layout sequence-generator, as no --layout was given",
                   context.json);
   if (pool != nullptr) tell_of_equal_pools(mint, *pool, context.json);
-  if (create_options.sequence.adopt) tell_of_used_up(mint, name, context.json);
+  if (create_options.sequence.adopt) tell_of_adopted(mint, name, context.json);
   if (!tell && !context.json) return {};
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());

@@ -155,6 +155,10 @@ TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
   output(store + "idmint raise users --past 99; idmint retire orders --yes");
   EXPECT_EQ(output(store + "idmint next users"), "100\n");
   EXPECT_EQ(run(store + "idmint next orders").status, 5);
+  EXPECT_EQ(
+      run(store + "idmint create typo --adopt counters/usrid:last=seq").err,
+      "idmint: typo begins at 1: what it takes from, in counters, has counted nothing yet, or "
+      "was missing and was made\n");
   const Ended elsewhere = run("idmint create users --adopt counter --store sqlite:ids.db");
   EXPECT_EQ(elsewhere.status, 12);
   EXPECT_THAT(elsewhere.err, HasSubstr("adopts no documents"));
