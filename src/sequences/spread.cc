@@ -115,7 +115,7 @@ Result<std::shared_ptr<Store>> SpreadStores::open(const std::string& url, Steady
 
 // At one of the URLs that name no place of the definition, or else at its place. The error is that
 // of its place.
-Result<std::shared_ptr<Store>> SpreadStores::open_stripe(std::size_t k, SteadyTime until) const {
+Result<std::shared_ptr<Store>> SpreadStores::open_stripe(std::size_t k, SteadyTime until) {
   const std::span<const std::string> others =
       options_.over_others ? std::span(elsewhere_) : std::span<const std::string>();
   std::size_t shares = others.size() + 1;
@@ -124,6 +124,7 @@ Result<std::shared_ptr<Store>> SpreadStores::open_stripe(std::size_t k, SteadyTi
     if (other && (*other)->id() == definition_.over[k].id) return other;
   }
   Result<std::shared_ptr<Store>> opened = open(slots_[k].url, until);
+  slots_[k].refused = !opened && opened.error().code == Code::kFailedPrecondition;
   if (opened && (*opened)->id() != definition_.over[k].id)
     opened = std::unexpected(other_store(k, **opened));
   if (!opened && opened.error().code == Code::kNotFound)

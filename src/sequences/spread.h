@@ -45,6 +45,10 @@ class SpreadStores final {
   // - Errors of opening it.
   [[nodiscard]] Result<const Member*> at(std::size_t k, SteadyTime until);
 
+  // Whether at(k) failed because the store does not open under its settings. The others can go on
+  // without it, as without one that is down: it hands out nothing.
+  [[nodiscard]] bool refuses(std::size_t k) const noexcept { return slots_[k].refused; }
+
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
   [[nodiscard]] std::size_t own() const noexcept { return own_; }
   // Where stripe k is, for messages.
@@ -56,10 +60,11 @@ class SpreadStores final {
     std::string url;                   // as it is opened; may have a password
     std::shared_ptr<Store> opened{};   // null: not yet, or `own`
     std::unique_ptr<Member> member{};  // null: not verified yet
+    bool refused = false;              // see refuses()
   };
 
   [[nodiscard]] Result<std::shared_ptr<Store>> open(const std::string& url, SteadyTime until) const;
-  [[nodiscard]] Result<std::shared_ptr<Store>> open_stripe(std::size_t k, SteadyTime until) const;
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_stripe(std::size_t k, SteadyTime until);
   [[nodiscard]] Result<void> verify(std::size_t k, Store& store, SteadyTime until);
   [[nodiscard]] Error other_store(std::size_t k, const Store& store) const;
 

@@ -313,7 +313,9 @@ Opened open_spread(Store& store, SequenceDefinition definition, const SequenceOp
                                       {Remedy::kRetireSequence, its.name}));
     const Result<std::vector<CounterState>> counters =
         member ? counters_now(**member, share) : std::unexpected(member.error());
-    if (!counters && must_be_mended(counters.error().code))
+    const bool is_other = !member && !stores->refuses(k);  // than the definition says
+    if (!counters &&
+        (is_other ? must_be_mended(counters.error().code) : stops_all(counters.error().code)))
       return std::unexpected(counters.error());
     if (!counters && !may_come_back(counters.error().code) && options.spread.left_out)
       options.spread.left_out(stores->url(k), counters.error());

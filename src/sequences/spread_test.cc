@@ -408,20 +408,23 @@ TEST(Spread, OpensWhileAStoreIsDownAndTakesItInLater) {
 }
 
 TEST(Spread, AStoreThatAPersonMustMendIsReportedWhenItIsLeftOut) {
-  SpreadFixture fixture(3);
-  fixture.stores.shut(1, {Code::kUnauthenticated, "no password"});
-  fixture.stores.shut(2);
-  SpreadOptions spread = fixture.stores.spread();
-  std::vector<std::string> reports;
-  spread.left_out = [&](std::string_view url, const Error& error) {
-    reports.push_back(std::string(url) + ": " + error.message);
-  };
-  const auto sequence = Sequence::open(fixture.stores[0], "tickets",
-                                       {.executor = &fixture.executor, .spread = spread},
-                                       fixture.clock, fixture.entropy);
-  ASSERT_TRUE(sequence) << why(sequence);
-  EXPECT_THAT(reports, ElementsAre("gated:1: no password")) << "the other one may come back";
-  EXPECT_EQ((*sequence)->next(), 1);
+  for (const Code code : {Code::kUnauthenticated, Code::kFailedPrecondition}) {
+    SpreadFixture fixture(3);
+    fixture.stores.shut(1, {code, "no password, or a setting"});
+    fixture.stores.shut(2);
+    SpreadOptions spread = fixture.stores.spread();
+    std::vector<std::string> reports;
+    spread.left_out = [&](std::string_view url, const Error& error) {
+      reports.push_back(std::string(url) + ": " + error.message);
+    };
+    const auto sequence = Sequence::open(fixture.stores[0], "tickets",
+                                         {.executor = &fixture.executor, .spread = spread},
+                                         fixture.clock, fixture.entropy);
+    ASSERT_TRUE(sequence) << why(sequence);
+    EXPECT_THAT(reports, ElementsAre("gated:1: no password, or a setting"))
+        << "the other one may come back";
+    EXPECT_EQ((*sequence)->next(), 1);
+  }
 }
 
 TEST(Spread, AWrongStoreIsRefusedAndTheDifferenceNamed) {
