@@ -52,11 +52,19 @@ std::string take_sqlstate(std::string* text) {
   return "";
 }
 
+constexpr std::string_view kBackend = "{backend}";
+
 std::string with_backend(std::string sql, std::string_view backend) {
-  constexpr std::string_view kMark = "{backend}";
-  for (std::size_t at = sql.find(kMark); at != std::string::npos; at = sql.find(kMark, at))
-    sql.replace(at, kMark.size(), backend);
+  for (std::size_t at = sql.find(kBackend); at != std::string::npos; at = sql.find(kBackend, at))
+    sql.replace(at, kBackend.size(), backend);
   return sql;
+}
+
+// Of a statement with the {backend}: says what the division by zero stands for.
+void tell_of_pooler(Failure& failure) {
+  if (failure.reason == kOtherBackend)
+    failure.error.message = "another process of the server has the connection than at first" +
+                            std::string(advice_for(kOtherBackend));
 }
 
 std::string field_of(const PGresult* result, int field) {
@@ -282,17 +290,22 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
   if (!rows && rows.error().reason == kInsufficientPrivilege && *query.rights != '\0')
     rows.error().error.message +=
         std::string("; the user needs USAGE on the schema idmint, ") + query.rights;
-  if (!rows && rows.error().reason == kOtherBackend)
-    rows.error().error.message = "another process of the server has the connection than at first" +
-                                 std::string(advice_for(kOtherBackend));
+  if (!rows && std::string_view(query.sql).contains(kBackend)) tell_of_pooler(rows.error());
   if (rows && uses == 0) uses = 1;
   return rows;
 }
 
 std::expected<Rows, Failure> Connection::execute(const std::string& sql, SteadyTime until) {
   unawaited_.clear();
-  if (PQsendQuery(connection_, sql.c_str()) == 0) return std::unexpected(broken(Kind::kRead, ""));
-  return exchange(Kind::kWrite, until);
+  const std::string guarded =
+      with_backend("SELECT 1 / (CASE pg_backend_pid() WHEN {backend} THEN 1 ELSE 0 END);",
+                   backend_) +
+      sql;
+  if (PQsendQuery(connection_, guarded.c_str()) == 0)
+    return std::unexpected(broken(Kind::kRead, ""));
+  auto rows = exchange(Kind::kWrite, until);
+  if (!rows) tell_of_pooler(rows.error());
+  return rows;
 }
 
 }  // namespace idmint::stores::postgresql

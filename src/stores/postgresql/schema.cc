@@ -136,9 +136,10 @@ std::string statements_that_make(const Uuid& id, bool with_schema) {
 
 }  // namespace
 
-constinit const Query Engine::kSettle{
-    "settle", "UPDATE idmint.store SET system = " IDMINT_SYSTEM ", timeline = " IDMINT_TIMELINE,
-    Kind::kWrite, "SELECT and UPDATE on idmint.store"};
+constinit const Query Engine::kSettle{"settle",
+                                      "UPDATE idmint.store SET system = " IDMINT_SYSTEM
+                                      ", timeline = " IDMINT_TIMELINE " WHERE " IDMINT_OWN_BACKEND,
+                                      Kind::kWrite, "SELECT and UPDATE on idmint.store"};
 
 std::string Engine::names(std::span<const std::string> names) {
   std::vector<std::string> stored;

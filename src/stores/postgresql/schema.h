@@ -52,12 +52,12 @@
 
 namespace idmint::stores::postgresql {
 
-// In the condition of each Query of Kind::kHandOut. What a connection was set up with is kept by a
-// process of the server. A pooler may give a transaction to another one: there the division fails
-// (kOtherBackend), and nothing is handed out. Connection::run() puts in the {backend}.
-#define IDMINT_TRUSTED                  \
-  "EXISTS (SELECT FROM idmint.trusted)" \
-  " AND 1 / (CASE pg_backend_pid() WHEN {backend} THEN 1 ELSE 0 END) = 1"
+// In the condition of each Query that writes. What a connection was set up with, so that what it
+// writes is durable, is kept by a process of the server. A pooler may give a transaction to another
+// one: there the division fails (kOtherBackend). Connection::run() puts in the {backend}.
+#define IDMINT_OWN_BACKEND "1 / (CASE pg_backend_pid() WHEN {backend} THEN 1 ELSE 0 END) = 1"
+// In the condition of each Query of Kind::kHandOut.
+#define IDMINT_TRUSTED "EXISTS (SELECT FROM idmint.trusted) AND " IDMINT_OWN_BACKEND
 
 // What decides whether a crash of the server loses what it acknowledged.
 struct Settings {

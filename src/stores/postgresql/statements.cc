@@ -19,9 +19,11 @@ constexpr Query kAdvance{
     Kind::kHandOut, "SELECT and UPDATE on idmint.counters and SELECT on idmint.trusted"};
 
 // Those that change many lock them in one order, so that no two wait for each other.
-#define IDMINT_LOCKED                                                                          \
-  "WITH locked AS MATERIALIZED (SELECT name FROM idmint.counters WHERE name = ANY($1::text[])" \
-  "  ORDER BY name FOR UPDATE) UPDATE idmint.counters c "
+#define IDMINT_LOCKED                                             \
+  "WITH locked AS MATERIALIZED (SELECT name FROM idmint.counters" \
+  "  WHERE name = ANY($1::text[]) AND " IDMINT_OWN_BACKEND        \
+  "  ORDER BY name FOR UPDATE)"                                   \
+  " UPDATE idmint.counters c "
 constexpr Query kRaise{
     "raise",
     IDMINT_LOCKED
@@ -97,8 +99,9 @@ constexpr Query kClaimed{
 constexpr Query kContains{"contains",
                           "SELECT 1 FROM idmint.claims WHERE space = $1 AND key = $2::bigint",
                           Kind::kRead, "SELECT on idmint.claims"};
-constexpr Query kCloseSpace{"close_space", "UPDATE idmint.spaces SET closed = true WHERE name = $1",
-                            Kind::kWrite, "SELECT and UPDATE on idmint.spaces"};
+constexpr Query kCloseSpace{
+    "close_space", "UPDATE idmint.spaces SET closed = true WHERE name = $1 AND " IDMINT_OWN_BACKEND,
+    Kind::kWrite, "SELECT and UPDATE on idmint.spaces"};
 
 // ---- worker ids
 
@@ -158,13 +161,14 @@ constexpr Query kExtendLease{
 constexpr Query kRelease{
     "release",
     "UPDATE idmint.workers SET token = NULL, holder = ''"
-    " WHERE pool = $1 AND worker = $2::bigint AND token = $3::uuid AND generation = $4::bigint",
+    " WHERE pool = $1 AND worker = $2::bigint AND token = $3::uuid AND generation = $4::bigint"
+    "  AND " IDMINT_OWN_BACKEND,
     Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
 constexpr Query kRaiseFloor{
     "raise_floor",
     "UPDATE idmint.workers SET token = NULL, holder = '', generation = $3::bigint,"
     "  taken_from = greatest(minted_until, $2::bigint),"
-    "  minted_until = greatest(minted_until, $2::bigint) WHERE pool = $1",
+    "  minted_until = greatest(minted_until, $2::bigint) WHERE pool = $1 AND " IDMINT_OWN_BACKEND,
     Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
 constexpr Query kWorker{
     "worker", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 AND worker = $2::bigint",
@@ -187,7 +191,8 @@ constexpr Query kDefine{"define",
                         Kind::kHandOut,
                         "SELECT and INSERT on idmint.definitions and SELECT on idmint.trusted"};
 constexpr Query kReplace{"replace",
-                         "UPDATE idmint.definitions SET json = $3 WHERE name = $1 AND json = $2",
+                         "UPDATE idmint.definitions SET json = $3 WHERE name = $1 AND json = $2"
+                         " AND " IDMINT_OWN_BACKEND,
                          Kind::kWrite, "SELECT and UPDATE on idmint.definitions"};
 constexpr Query kFindDefinition{"find_definition",
                                 "SELECT json FROM idmint.definitions WHERE name = $1", Kind::kRead,

@@ -577,6 +577,10 @@ TEST(PostgresqlPoolers, AnotherProcessOfTheServerHandsNothingOut) {
   EXPECT_EQ(code_of(store->counters()->create("d", {1, 9})), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(store->catalog()->define(SequenceDefinition{.name = "orders", .last = 9})),
             Code::kFailedPrecondition);
+  // Nor is a raise or a close acknowledged, which the settings of that process may lose.
+  EXPECT_EQ(code_of(store->counters()->raise("c", 5)), Code::kFailedPrecondition);
+  const std::array<std::string, 1> counter = {"c"};
+  EXPECT_EQ(code_of(store->counters()->close(counter)), Code::kFailedPrecondition);
   pooler.use(0);
   EXPECT_EQ(take(*store), (Range{1, 1, 1}));
 }
