@@ -12,6 +12,9 @@ namespace idmint::server {
 
 namespace {
 
+// The least time that one look has for the sequences of a store.
+constexpr std::chrono::milliseconds kLeastPatience{1000};
+
 // The instant at which a range of id-time ends that reaches up to this unit.
 Instant bound_of(const SnowflakeLayout& layout, std::int64_t units) {
   return time_of(layout, units).value_or(Instant::max());
@@ -99,8 +102,13 @@ void Survey::start(std::size_t store) {
   std::string before = name.empty() ? "" : name + "/";
   loop_.elsewhere(
       loop_.due(),
+      // A sequence over several stores waits for those that are down: what is left of the patience
+      // is for this store.
       [&mint = mints[store].mint, before = std::move(before), pools = sources_.open_pools(name),
-       &clock = clock_](SteadyTime until) { return look_at(mint, before, pools, clock, until); },
+       &clock = clock_, patience = std::max(patience_ * 3 / 4, kLeastPatience)](SteadyTime until) {
+        return look_at(mint, before, pools, clock,
+                       std::min(until, std::chrono::steady_clock::now() + patience));
+      },
       [this, store](Result<Found> found) { finish(store, std::move(found)); });
 }
 
