@@ -7,6 +7,7 @@
 
 #include "idmint/mint.h"
 #include "idmint/sequence.h"
+#include "sequences/moved.h"
 
 namespace idmint {
 
@@ -53,12 +54,6 @@ struct Ends {
 // A permuted sequence: the number of its values that have come or were skipped.
 [[nodiscard]] inline std::optional<std::int64_t> next_index(const SequenceStatus& status) noexcept {
   return has_strategy(status.definition, Strategy::kPermuted) ? status.next : std::nullopt;
-}
-
-// Null: it does not move, and was not moved.
-[[nodiscard]] inline const Move* move_of(const Definition& definition) noexcept {
-  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  return sequence != nullptr && sequence->move ? &*sequence->move : nullptr;
 }
 
 [[nodiscard]] inline std::string_view state_name(const SequenceStatus& status) noexcept {

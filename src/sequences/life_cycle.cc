@@ -13,6 +13,7 @@
 #include "idmint/form.h"
 #include "idmint/sequence.h"
 #include "ids/form_width.h"
+#include "sequences/moved.h"
 #include "sequences/permutation.h"
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
@@ -21,40 +22,6 @@
 #include "stores/spi/unique_index.h"
 
 namespace idmint {
-
-Error refuse_moved(const Store& store, const SequenceDefinition& moving, const Move& move) {
-  const std::string here(store.url());
-  const auto under_way = [&](const std::string& what, const std::string& from,
-                             const std::string& to) {
-    return error_at(store, Code::kUnavailable, moving,
-                    what + "; ask again when that is done, and if it was cut off finish it",
-                    {Remedy::kFinishMove, moving.name, {from, to}});
-  };
-  switch (move.stage) {
-    case Move::Stage::kLeaving:
-      return under_way("it is being moved to " + move.url, here, move.url);
-    case Move::Stage::kArriving:
-      return under_way("it is being moved here from " + move.url +
-                           " (or was to be: to give that up, retire it here)",
-                       move.url, here);
-    case Move::Stage::kGone:
-      break;
-  }
-  return error_at(store, Code::kFailedPrecondition, moving,
-                  "it was moved to " + move.url + "; ask that store, or start the program with it",
-                  {Remedy::kFollowMove, moving.name, {move.url}});
-}
-
-bool is_arriving(const Definition& definition) {
-  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  return sequence != nullptr && sequence->move && sequence->move->stage == Move::Stage::kArriving;
-}
-
-std::optional<Error> moved_away(const Store& store, const Definition& definition) {
-  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  if (sequence == nullptr || !sequence->move) return std::nullopt;
-  return refuse_moved(store, *sequence, *sequence->move);
-}
 
 Error refuse_retired(const Store& store, const Definition& retired, std::string_view so) {
   if (std::optional<Error> moved = moved_away(store, retired)) return *std::move(moved);
@@ -440,18 +407,6 @@ Result<void> close_values(Store& store, const SequenceDefinition& definition) {
   return in_batches(names, [&](std::span<const std::string> batch) {
     return unless_gone(store.counters()->close(batch));
   });
-}
-
-Result<void> send_away(Store& store, const SequenceDefinition& read, const Move& move) {
-  if (Result<void> closed = close_values(store, read); !closed) return closed;
-  SequenceDefinition sent = read;
-  sent.move = move;
-  sent.retired = move.stage == Move::Stage::kGone;
-  const Result<Definition> now = store.catalog()->replace(read, sent);
-  if (!now) return std::unexpected(now.error());
-  if (*now == Definition(sent)) return {};
-  return std::unexpected(error_at(store, Code::kUnavailable, read,
-                                  "others changed its definition meanwhile; try again"));
 }
 
 namespace {

@@ -56,11 +56,6 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 
 // Closes the counters of the sequence, or its space. A missing one hands out nothing either.
 [[nodiscard]] Result<void> close_values(Store& store, const SequenceDefinition& definition);
-// Closes the counters, and writes into the definition that the sequence goes to another store, or
-// went there. kUnavailable: the definition is no longer `read`; nothing was written.
-[[nodiscard]] Result<void> send_away(Store& store, const SequenceDefinition& read,
-                                     const Move& move);
-
 // Moves the ends that are below the definition's, in the store and in `counters`, the result of
 // read_counters().
 [[nodiscard]] Result<void> extend_counters(Store& store, const SequenceDefinition& definition,
@@ -101,16 +96,6 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 // moved: refuse_moved().
 [[nodiscard]] Error refuse_retired(const Store& store, const Definition& retired,
                                    std::string_view so);
-
-// The error of a call for values, or for a change, of a sequence that is moved. kGone:
-// kFailedPrecondition, Remedy::kFollowMove. kLeaving, kArriving: kUnavailable, Remedy::kFinishMove,
-// since the call can succeed when the move is done. `move` is that of the sequence.
-[[nodiscard]] Error refuse_moved(const Store& store, const SequenceDefinition& moving,
-                                 const Move& move);
-// Whether a move from another store to this one is under way, or was cut off.
-[[nodiscard]] bool is_arriving(const Definition& definition);
-// Nothing: the definition is not one that is being moved, or was moved.
-[[nodiscard]] std::optional<Error> moved_away(const Store& store, const Definition& definition);
 
 // Compares the definitions after filling the gaps of `here` from `there`: a key, a width, a number
 // of worker ids. kFailedPrecondition: they differ (the message names each difference), or it is

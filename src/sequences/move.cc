@@ -18,6 +18,7 @@
 #include "base/url.h"
 #include "idmint/sequence.h"
 #include "sequences/life_cycle.h"
+#include "sequences/moved.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"

@@ -17,6 +17,7 @@
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
 #include "sequences/life_cycle.h"
+#include "sequences/moved.h"
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"

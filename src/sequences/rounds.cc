@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sequences/life_cycle.h"
+#include "sequences/moved.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"

@@ -7,6 +7,7 @@
 
 #include "idmint/form.h"
 #include "sequences/life_cycle.h"
+#include "sequences/moved.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/gapless_store.h"

@@ -15,7 +15,7 @@
 #include "restore/fence/server_state.h"
 #include "restore/namespaces.h"
 #include "restore/replay/minted.h"
-#include "sequences/life_cycle.h"
+#include "sequences/moved.h"
 #include "sequences/strategies.h"
 #include "stores/mongodb/names.h"
 #include "stores/spi/catalog.h"
@@ -100,11 +100,9 @@ std::string not_written_by_idmint(const HandedOutCounter& counter, const std::st
          row.label();
 }
 
-// The move of a sequence; null: none.
-const Move* move_of(const Definition* definition) {
-  const auto* const sequence =
-      definition != nullptr ? std::get_if<SequenceDefinition>(definition) : nullptr;
-  return sequence != nullptr && sequence->move ? &*sequence->move : nullptr;
+// The move of a sequence; null: none, or no definition.
+const Move* move_in(const Definition* definition) {
+  return definition != nullptr ? move_of(*definition) : nullptr;
 }
 
 // Why a sequence cannot be fenced whose move to another store is under way, or was when the backup
@@ -113,13 +111,13 @@ std::string of_a_move(const Definition* restored, const Definition* later) {
   const auto under_way = [](const Move* move) {
     return move != nullptr && move->stage != Move::Stage::kGone;
   };
-  if (const Move* const move = move_of(later); under_way(move))
+  if (const Move* const move = move_in(later); under_way(move))
     return "production is moving it (the other store is " + move->url +
            "): finish the move with idmint move, and draw the fence again";
-  const Move* const before = move_of(restored);
+  const Move* const before = move_in(restored);
   if (!under_way(before)) return "";
   // One that went is closed here.
-  if (before->stage == Move::Stage::kLeaving && move_of(later) != nullptr) return "";
+  if (before->stage == Move::Stage::kLeaving && move_in(later) != nullptr) return "";
   return "it was being moved when the backup was made (the other store is " + before->url +
          "): retire it on the target, and go on with a sequence of another name that begins past "
          "every value in use";
@@ -253,7 +251,7 @@ Result<void> SourceFence::plan_source(const std::string& database, const std::st
   }
   planned.wanted = later != nullptr ? *later : *restored;
   planned.make = restored == nullptr;
-  const Move* const moved = move_of(later);
+  const Move* const moved = move_in(later);
   planned.retire = is_retired(planned.wanted) && (!options_.reopen || moved != nullptr);
   if (planned.retire) {
     if (moved != nullptr) planned.went = *moved;
