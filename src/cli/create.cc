@@ -140,7 +140,7 @@ void tell_of_adopted(Mint& mint, const std::string& name, bool json) {
   const Result<SequenceStatus> status = mint.peek(name);
   if (!status || status->error) return;
   const auto& definition = std::get<SequenceDefinition>(status->definition);
-  const bool is_place = create_options.sequence.adopt->contains('/');
+  const bool is_place = create_options.sequence.adopt.value_or("").contains('/');
   if (is_place && status->next == definition.first)
     return report_notice(name + " begins at " + std::to_string(definition.first) +
                              ": what it takes from, in " + status->adopted_from +
