@@ -374,7 +374,10 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   Result<T> call(std::optional<Fault> fault, const Change& change) {
     if (calls_ + 1 == act_at_) {
       act_at_ = 0;
-      act_();
+      const std::function<void()> act = std::move(act_);
+      mutex_.unlock();  // another process does it, and may wait for other stores
+      act();
+      mutex_.lock();
     }
     if (++calls_ == fail_at_) fault = fault_at_;
     if (calls_ == change_at_) change_(defined_);
@@ -415,7 +418,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   const std::string url_ = "gated:";
   bool offers_ = true;
   bool cut_off_ = false;                // the call under way, by a fault
-  mutable std::recursive_mutex mutex_;  // before() may call the store again
+  mutable std::recursive_mutex mutex_;  // what is done meanwhile may call the store
   std::condition_variable_any changed_;
   bool shut_ = false;
   int passes_ = 0;
