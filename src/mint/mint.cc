@@ -159,6 +159,7 @@ struct Mint::State {
                                                             SteadyTime until) {
     const Result<std::string> usual = url();
     if (!usual) return std::unexpected(usual.error());
+    const std::string place = place_of(without_secrets(*usual));
     std::size_t shares = options.over.size() + 1;
     for (const std::string& each : options.over) {
       const SteadyTime by = share_of(until, shares--);
@@ -170,7 +171,7 @@ struct Mint::State {
       // Another sequence of the name is not the one that was asked for.
       if (sequence != nullptr &&
           std::ranges::any_of(sequence->over, [&](const StoreOfStripe& stripe) {
-            return place_of(stripe.url) == place_of(without_secrets(*usual));
+            return place_of(stripe.url) == place;
           }))
         return opened;
     }

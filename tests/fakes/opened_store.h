@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "idmint/store.h"
 #include "stores/spi/counter_store.h"
@@ -40,6 +41,18 @@ inline std::unique_ptr<Store> with_counter(const std::string& url,
 }
 
 inline Result<Range> take(Store& store) { return store.counters()->advance("c", 1, Take::kAll); }
+
+// Eight threads take 20 values each.
+inline void take_at_once(Store& store) {
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 8; ++thread)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        const auto taken = take(store);
+        EXPECT_TRUE(taken) << why(taken);
+      }
+    });
+}
 
 // Whether the condition came within kPatient.
 inline bool eventually(const std::function<bool()>& condition) {

@@ -352,15 +352,7 @@ TEST(MariadbConnections, WhereThereAreFewCallersTakeTurns) {
       "CREATE OR REPLACE USER few@'127.0.0.1' WITH MAX_USER_CONNECTIONS 2;"
       "GRANT SELECT, INSERT, UPDATE ON turns.* TO few@'127.0.0.1'");
   const auto store = fakes::opened(server.url("turns", "few"));
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 8; ++thread)
-    threads.emplace_back([&] {
-      for (int i = 0; i < 20; ++i) {
-        const auto taken = take(*store);
-        EXPECT_TRUE(taken) << fakes::why(taken);
-      }
-    });
-  threads.clear();
+  fakes::take_at_once(*store);
   EXPECT_EQ(store->counters()->peek("c")->next, 161);
   // Two that are held leave none.
   const auto more = Store::open(server.url("turns", "few"), {.deadline = milliseconds{300}});

@@ -350,15 +350,7 @@ TEST(PostgresqlConnections, WhereThereAreFewCallersTakeTurns) {
   server.run("ALTER ROLE few NOSUPERUSER");
   server.run("GRANT pg_read_all_data, pg_write_all_data TO few");
   const auto store = opened(server.url("turns", "few"));
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 8; ++thread)
-    threads.emplace_back([&] {
-      for (int i = 0; i < 20; ++i) {
-        const auto taken = take(*store);
-        EXPECT_TRUE(taken) << taken.error().message;
-      }
-    });
-  threads.clear();
+  fakes::take_at_once(*store);
   EXPECT_EQ(store->counters()->peek("c")->next, 161);
   // Two that are held leave none.
   const auto more = Store::open(server.url("turns", "few"), {.deadline = milliseconds{300}});
