@@ -485,14 +485,12 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
                    "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
                        " yet: an extension was cut off; finish it",
                    {Remedy::kAlterSequence, its.name, {std::to_string(its.last)}});
-    if (counter.closed && !status.error && its.move) {
-      status.error = refuse_moved(store, its, *its.move);
-    } else if (counter.closed && !status.error) {
-      status.error = error_at(store, Code::kFailedPrecondition, its.name,
-                              "counter " + counter.name +
-                                  " is closed, by a retire that was cut off or by hand; retire the "
-                                  "sequence, and go on with another");
-    }
+    if (counter.closed && !status.error)
+      status.error = its.move ? refuse_moved(store, its, *its.move)
+                              : error_at(store, Code::kFailedPrecondition, its.name,
+                                         "counter " + counter.name +
+                                             " is closed, by a retire that was cut off or by hand; "
+                                             "retire the sequence, and go on with another");
   }
   if (counters->size() == 1) status.next = counters->front().next;
   if (its.strategy == Strategy::kPermuted && counters->front().left() > 0)
