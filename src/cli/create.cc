@@ -213,13 +213,16 @@ Result<void> run_create(Context& context) {
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
   const std::string& store = *url;
-  const std::string hint = pool != nullptr ? ": try idmint next " + name + store_again() +
-                                                 " and idmint workers list " + name + store_again()
-                                           : "";
   if (tell) {
-    report_notice(
-        there ? name + " was there already, as defined" : "made " + name + " in " + store + hint,
-        false);
+    const std::string next = ": try idmint next " + name;
+    const std::string made =
+        !over.empty()
+            ? "over " + std::to_string(over.size()) + " stores" + next + " --store " + store
+        : pool != nullptr ? "in " + store + next + store_again() + " and idmint workers list " +
+                                name + store_again()
+                          : "in " + store;
+    report_notice(there ? name + " was there already, as defined" : "made " + name + " " + made,
+                  false);
     return {};
   }
   const Result<SequenceStatus> status = mint.peek(name);

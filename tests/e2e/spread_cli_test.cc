@@ -54,6 +54,13 @@ TEST_F(Cli, OneSequenceOverSeveralStores) {
     EXPECT_EQ(run("idmint next tickets --store sqlite:" + store + ".db").status, 5);
 }
 
+TEST_F(Cli, WhoMakesOneOverSeveralStoresIsToldWhereToAsk) {
+  EXPECT_THAT(
+      run("script -qefc 'idmint create tickets --over sqlite:a.db --over sqlite:b.db' /dev/null")
+          .out,
+      HasSubstr("made tickets over 2 stores: try idmint next tickets --store sqlite:"));
+}
+
 TEST_F(Cli, AWrongStoreOfSeveralIsRefused) {
   output("idmint create tickets --over sqlite:a.db --over sqlite:b.db");
   const std::string next = "idmint next tickets --store sqlite:a.db";
