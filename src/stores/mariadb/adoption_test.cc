@@ -2,11 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -21,6 +18,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "stores/spi/counter_store.h"
+#include "tests/conformance/adopted_record.h"
 #include "tests/fakes/code_of.h"
 #include "tests/servers/mariadb.h"
 #include "tests/servers/plain_clients.h"
@@ -28,6 +26,9 @@
 namespace idmint {
 namespace {
 
+using conformance::AdoptedPlace;
+using conformance::AdoptedRecords;
+using conformance::AdoptedWay;
 using fakes::code_of;
 using servers::expect_no_repeat;
 using servers::MariadbServer;
@@ -53,8 +54,7 @@ PlainClients::Next program(const MariadbServer& server, const std::string& datab
 // What programs do, and how idmint adopts it.
 struct Way {
   const char* name;
-  const char* tables;   // with the last value, or the next, in the place of ?
-  std::int64_t before;  // from that value to the latest one
+  const char* tables;  // ? is the latest value
   const char* recipe;
   const char* adopted;
 };
@@ -64,51 +64,56 @@ const std::vector<Way>& ways() {
       {"RowOfTheNext",
        "CREATE TABLE counters (name varchar(20) PRIMARY KEY, n bigint NOT NULL);"
        "INSERT INTO counters VALUES ('orders', ? + 1)",
-       1, "UPDATE counters SET n = LAST_INSERT_ID(n) + 1 WHERE name = 'orders'",
+       "UPDATE counters SET n = LAST_INSERT_ID(n) + 1 WHERE name = 'orders'",
        "row:counters/name=orders:next=n"},
       {"RowOfTheLast",
        "CREATE TABLE counters (id int PRIMARY KEY, `Last` int unsigned);"
        "INSERT INTO counters VALUES (7, ?), (8, 3)",
-       0, "UPDATE counters SET `Last` = LAST_INSERT_ID(`Last` + 1) WHERE id = 7",
+       "UPDATE counters SET `Last` = LAST_INSERT_ID(`Last` + 1) WHERE id = 7",
        "row:counters/id=7:last=Last"},
-      {"OnlyRow", "CREATE TABLE counter (n bigint unsigned); INSERT INTO counter VALUES (?)", 0,
+      {"OnlyRow", "CREATE TABLE counter (n bigint unsigned); INSERT INTO counter VALUES (?)",
        "UPDATE counter SET n = LAST_INSERT_ID(n + 1)", "row:counter:last=n"},
       {"Tickets",
        "CREATE TABLE Tickets64 (id bigint unsigned NOT NULL auto_increment,"
        " stub char(1) NOT NULL default '', PRIMARY KEY (id), UNIQUE KEY stub (stub));"
        "INSERT INTO Tickets64 VALUES (?, 'a')",
-       0, "REPLACE INTO Tickets64 (stub) VALUES ('a')", "tickets:Tickets64/stub=a:last=id"},
+       "REPLACE INTO Tickets64 (stub) VALUES ('a')", "tickets:Tickets64/stub=a:last=id"},
   };
   return all;
 }
 
+void make(const Way& way, const std::string& database, std::int64_t last) {
+  std::string tables = way.tables;
+  tables.replace(tables.find('?'), 1, std::to_string(last));
+  servers::mariadb_server().run(tables, database);
+}
+
+std::vector<AdoptedWay> every_way() {
+  std::vector<AdoptedWay> all;
+  for (const Way& way : ways())
+    all.push_back({way.name, [&way](std::int64_t last) {
+                     MariadbServer& server = servers::mariadb_server();
+                     const std::string database = conformance::name_of_test();
+                     const std::string url = server.database(database);
+                     make(way, database, last);
+                     return AdoptedPlace{
+                         .url = url,
+                         .record = way.adopted,
+                         .connect = [&, database] { return program(server, database, way.recipe); },
+                         .doubt =
+                             [&server, database] {
+                               server.run("UPDATE idmint_store SET server = 77", database);
+                             }};
+                   }});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Mariadb, AdoptedRecords, testing::ValuesIn(every_way()),
+                         conformance::name_of_way);
+
 class MariadbAdoption : public testing::Test {
  protected:
-  MariadbAdoption() {
-    name_ = testing::UnitTest::GetInstance()->current_test_info()->name();
-    for (char& c : name_) c = c == '/' ? '_' : static_cast<char>(std::tolower(c));
-    name_ = "a_" + name_.substr(0, 50);
-    url_ = server_.database(name_);
-    store_ = open();
-  }
-
-  [[nodiscard]] std::unique_ptr<Store> open() const {
-    Result<std::unique_ptr<Store>> store = Store::open(url_, {.deadline = std::chrono::minutes{1}});
-    if (!store) {
-      ADD_FAILURE() << store.error().message;
-      std::abort();
-    }
-    return *std::move(store);
-  }
-  void make(const Way& way, std::int64_t last) {
-    std::string tables = way.tables;
-    tables.replace(tables.find('?'), 1, std::to_string(last));
-    run(tables);
-  }
   std::string run(const std::string& sql) const { return server_.run(sql, name_); }
-  [[nodiscard]] PlainClients::Next plain(const std::string& recipe) const {
-    return program(server_, name_, recipe);
-  }
 
   Result<void> adopt(const std::string& record, CounterBounds bounds = {1, 1'000'000'000},
                      const std::string& counter = "c") {
@@ -121,110 +126,18 @@ class MariadbAdoption : public testing::Test {
   CounterStore& counters() { return *store_->counters(); }
 
   MariadbServer& server_ = servers::mariadb_server();
-  std::string name_;
-  std::string url_;
-  std::unique_ptr<Store> store_;
+  const std::string name_ = conformance::name_of_test();
+  const std::string url_ = server_.database(name_);
+  const std::unique_ptr<Store> store_ = fakes::opened(url_);
 };
 
-void append(std::vector<std::int64_t>& values, const Range& range) {
-  for (std::int64_t i = 0; i < range.count; ++i) values.push_back(range.at(i));
-}
+// ---- each way, and what only MariaDB can show
 
-// ---- each way
-
-class MariadbAdoptedWay : public MariadbAdoption, public testing::WithParamInterface<Way> {};
-
-TEST_P(MariadbAdoptedWay, IsGoneOnWithByAllInTurn) {
-  make(GetParam(), 3);
-  const auto next = plain(GetParam().recipe);
-  ASSERT_EQ(next(), 4);
-  const Result<void> adopted = adopt(GetParam().adopted);
-  ASSERT_TRUE(adopted) << fakes::why(adopted);
-  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {1, 1'000'000'000}, 5, false}));
-  const auto first = take();
-  EXPECT_EQ(first, (Range{5, 1, 1})) << fakes::why(first);
-  EXPECT_EQ(take(10), (Range{6, 1, 10}));
-  EXPECT_EQ(take(2, Take::kTail), (Range{16, 1, 2}));
-  EXPECT_EQ(next(), 18);
-  EXPECT_EQ(take(), (Range{19, 1, 1}));
-  EXPECT_EQ(counters().list("c")->front().next, 20);
-  EXPECT_EQ(run("SELECT next FROM idmint_counters"), "1") << "the value is in the record alone";
-  ASSERT_TRUE(adopt(GetParam().adopted)) << "again is fine";
-  EXPECT_EQ(open()->counters()->advance("c", 1, Take::kAll), (Range{20, 1, 1}));
-}
-
-TEST_P(MariadbAdoptedWay, EndsWithinItsBoundsAndForAll) {
-  make(GetParam(), 1);
-  ASSERT_TRUE(adopt(GetParam().adopted, {1, 9}));
-  ASSERT_EQ(take(1), (Range{2, 1, 1}));
-  EXPECT_EQ(code_of(take(9)), Code::kOutOfRange);
-  EXPECT_EQ(counters().peek("c")->next, 3) << "nothing moved";
-  EXPECT_EQ(take(20, Take::kTail), (Range{3, 1, 7}));
-  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
-  const auto plain_next = plain(GetParam().recipe);
-  EXPECT_EQ(plain_next(), 10) << "it obeys nobody";
-  EXPECT_EQ(plain_next(), 11);
-  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
-  EXPECT_EQ(counters().peek("c")->left(), 0);
-  EXPECT_EQ(counters().extend("c", 20), (CounterBounds{1, 20}));
-  EXPECT_EQ(take(), (Range{12, 1, 1}));
-  ASSERT_TRUE(counters().close("c"));
-  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
-  EXPECT_EQ(plain_next(), 13);
-}
-
-TEST_P(MariadbAdoptedWay, IsTakenFromByManyAtOnceWithoutARepeat) {
-  make(GetParam(), 1);
-  ASSERT_TRUE(adopt(GetParam().adopted));
-  PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
-  std::vector<std::int64_t> values;
-  std::mutex mutex;
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 4; ++thread)
-    threads.emplace_back([&, thread] {
-      std::vector<std::int64_t> ours;
-      for (int i = 0; i < 40; ++i) {
-        const std::int64_t count = thread % 2 == 0 ? 1 : 20;
-        const auto range = take(count, thread < 2 ? Take::kAll : Take::kTail);
-        ASSERT_TRUE(range) << fakes::why(range);
-        EXPECT_TRUE(range->count == count || thread >= 2) << "all, or as many as came in one run";
-        append(ours, *range);
-      }
-      const std::lock_guard lock(mutex);
-      values.insert(values.end(), ours.begin(), ours.end());
-    });
-  threads.clear();
-  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
-  expect_no_repeat(values);
-}
-
-// It never goes back, whoever moves it meanwhile.
-TEST_P(MariadbAdoptedWay, IsRaisedWhileOthersTakeFromIt) {
-  make(GetParam(), 1);
-  ASSERT_TRUE(adopt(GetParam().adopted));
-  PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
-  std::vector<std::int64_t> values;
-  for (int i = 0; i < 20; ++i) {
-    const std::int64_t floor = counters().peek("c")->next + (i % 3 == 0 ? 0 : 50);
-    const auto raised = counters().raise("c", floor);
-    ASSERT_TRUE(raised) << fakes::why(raised);
-    EXPECT_GE(*raised, floor);
-    const auto range = take(3);
-    ASSERT_TRUE(range) << fakes::why(range);
-    EXPECT_GE(range->first, floor);
-    append(values, *range);
-  }
-  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
-  expect_no_repeat(values);
-  const std::int64_t next = counters().peek("c")->next;
-  EXPECT_EQ(counters().raise("c", 1), next) << "it was past that";
-  EXPECT_EQ(counters().raise("c", 2'000'000'000), 1'000'000'001) << "to its end at most";
-  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
-}
+class MariadbWay : public MariadbAdoption, public testing::WithParamInterface<Way> {};
 
 // A take that waits for another program's transaction keeps close() waiting with it, or is refused.
-TEST_P(MariadbAdoptedWay, NothingIsTakenAfterItIsClosed) {
-  make(GetParam(), 1);
+TEST_P(MariadbWay, NothingIsTakenAfterItIsClosed) {
+  make(GetParam(), name_, 1);
   ASSERT_TRUE(adopt(GetParam().adopted));
   ASSERT_TRUE(take());
   const auto holder = server_.connected(name_);
@@ -249,20 +162,7 @@ TEST_P(MariadbAdoptedWay, NothingIsTakenAfterItIsClosed) {
   EXPECT_EQ(range.has_value(), !early);
 }
 
-TEST_P(MariadbAdoptedWay, InAStoreInDoubtItGivesNothing) {
-  make(GetParam(), 1);
-  ASSERT_TRUE(adopt(GetParam().adopted));
-  ASSERT_TRUE(take());
-  run("UPDATE idmint_store SET server = 77");
-  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(open()->counters()->advance("c", 1, Take::kTail)), Code::kFailedPrecondition);
-  EXPECT_EQ(counters().peek("c")->next, 3);
-  EXPECT_EQ(counters().raise("c", 100), 100);
-  ASSERT_TRUE(store_->settle());
-  EXPECT_EQ(take(), (Range{100, 1, 1}));
-}
-
-INSTANTIATE_TEST_SUITE_P(Each, MariadbAdoptedWay, testing::ValuesIn(ways()),
+INSTANTIATE_TEST_SUITE_P(Each, MariadbWay, testing::ValuesIn(ways()),
                          [](const auto& each) { return std::string(each.param.name); });
 
 // ---- what is refused
@@ -338,7 +238,7 @@ TEST_F(MariadbAdoption, ARowThatIsDeletedIsNotMadeAgain) {
   run("INSERT INTO counters VALUES ('a', 7), ('a', 9)");
   EXPECT_EQ(code_of(take()), Code::kDataLoss) << "which of the two?";
   run("DROP TABLE counters");
-  EXPECT_EQ(code_of(open()->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
+  EXPECT_EQ(code_of(fakes::opened(url_)->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
   EXPECT_TRUE(counters().close("c"));
 }
 

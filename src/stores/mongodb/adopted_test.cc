@@ -20,6 +20,7 @@
 #include "stores/mongodb/adopted_record.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
+#include "tests/conformance/adopted_record.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/definitions.h"
 #include "tests/fakes/temp_folder.h"
@@ -28,10 +29,14 @@
 namespace idmint {
 namespace {
 
+using conformance::AdoptedPlace;
+using conformance::AdoptedRecords;
+using conformance::AdoptedWay;
 using fakes::code_of;
 using fakes::why;
 using servers::mongo_command;
 using servers::mongo_set;
+using servers::PlainClients;
 using std::chrono::seconds;
 using stores::mongodb::AdoptedRecord;
 using testing::AllOf;
@@ -95,6 +100,48 @@ class Adopted : public testing::Test {
   std::string database_ = std::filesystem::path(folder_.path("x")).parent_path().filename();
   std::unique_ptr<Store> store_;
 };
+
+// ---- beside programs that count with findAndModify
+
+// One that takes a value: it is in the document before, or after.
+PlainClients::Next program(const std::string& database, const std::string& field, bool is_last) {
+  return [database, field, is_last]() -> std::int64_t {
+    const std::string reply =
+        mongo_command(mongo_set().url(""), database,
+                      R"({"findAndModify":"counters","query":{"_id":"one"},"update":{"$inc":{")" +
+                          field + R"(":1}},"new":)" + (is_last ? "true" : "false") +
+                          R"(,"writeConcern":{"w":"majority"}})");
+    const std::string before = "\"" + field + "\" : ";
+    const std::size_t at = reply.find(before);
+    if (at != std::string::npos) return std::stoll(reply.substr(at + before.size()));
+    ADD_FAILURE() << reply;
+    return -1;
+  };
+}
+
+AdoptedWay way(const std::string& name, const AdoptedRecord& record) {
+  return {name, [record](std::int64_t last) {
+            const std::string database = conformance::name_of_test();
+            mongo_command(mongo_set().url(""), database,
+                          R"({"insert":"counters","documents":[{"_id":"one",")" + record.field +
+                              "\":" + std::to_string(record.holds_last ? last : last + 1) +
+                              R"(}],"writeConcern":{"w":"majority"}})");
+            return AdoptedPlace{
+                .url = mongo_set().url(database), .record = to_text(record), .connect = [=] {
+                  return program(database, record.field, record.holds_last);
+                }};
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Mongodb, AdoptedRecords,
+                         testing::Values(way("Next", kCounter),
+                                         way("Last", {.collection = "counters",
+                                                      .id = "one",
+                                                      .field = "seq",
+                                                      .holds_last = true})),
+                         conformance::name_of_way);
+
+// ---- what only MongoDB can show
 
 TEST_F(Adopted, WhatIsMissingIsMadeAsTheClassicScriptsDo) {
   ASSERT_TRUE(adopt(kBounded, {1000, 1999}));

@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -20,6 +18,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "stores/spi/counter_store.h"
+#include "tests/conformance/adopted_record.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
 #include "tests/servers/plain_clients.h"
@@ -28,6 +27,9 @@
 namespace idmint {
 namespace {
 
+using conformance::AdoptedPlace;
+using conformance::AdoptedRecords;
+using conformance::AdoptedWay;
 using fakes::code_of;
 using servers::expect_no_repeat;
 using servers::PlainClients;
@@ -47,61 +49,74 @@ PlainClients::Next program(const std::string& url, const std::string& recipe) {
 // What programs do, and how idmint adopts it.
 struct Way {
   const char* name;
-  const char* tables;
+  const char* tables;  // ? is the latest value
   const char* recipe;
   const char* adopted;
 };
 
 const std::vector<Way>& ways() {
   static const std::vector<Way> all = {
-      {"RowOfTheNext", "CREATE TABLE counters (name text PRIMARY KEY, n bigint NOT NULL)",
+      {"RowOfTheNext",
+       "CREATE TABLE counters (name text PRIMARY KEY, n bigint NOT NULL);"
+       "INSERT INTO counters VALUES ('orders', ? + 1)",
        "UPDATE counters SET n = n + 1 WHERE name = 'orders' RETURNING n - 1",
        "row:public.counters/name=orders:next=n"},
-      {"RowOfTheLast", "CREATE TABLE counters (id integer PRIMARY KEY, \"Last\" integer)",
+      {"RowOfTheLast",
+       "CREATE TABLE counters (id integer PRIMARY KEY, \"Last\" integer);"
+       "INSERT INTO counters VALUES (7, ?)",
        "UPDATE counters SET \"Last\" = \"Last\" + 1 WHERE id = 7 RETURNING \"Last\"",
        "row:public.counters/id=7:last=Last"},
-      {"OnlyRow", "CREATE TABLE counter (n bigint)", "UPDATE counter SET n = n + 1 RETURNING n",
-       "row:public.counter:last=n"},
-      {"Sequence", "CREATE SEQUENCE numbers", "SELECT nextval('numbers')",
-       "sequence:public.numbers"},
-      {"Serial", "CREATE TABLE orders (id serial PRIMARY KEY, of text)",
+      {"OnlyRow", "CREATE TABLE counter (n bigint); INSERT INTO counter VALUES (?)",
+       "UPDATE counter SET n = n + 1 RETURNING n", "row:public.counter:last=n"},
+      {"Sequence", "CREATE SEQUENCE numbers; SELECT setval('numbers', ?)",
+       "SELECT nextval('numbers')", "sequence:public.numbers"},
+      {"Serial",
+       "CREATE TABLE orders (id serial PRIMARY KEY, of text);"
+       "SELECT setval('orders_id_seq', ?)",
        "INSERT INTO orders (of) VALUES ('us') RETURNING id", "sequence:public.orders_id_seq"},
       {"Identity",
        "CREATE SCHEMA shop; CREATE TABLE shop.orders"
-       " (id bigint GENERATED ALWAYS AS IDENTITY, of text)",
+       " (id bigint GENERATED ALWAYS AS IDENTITY, of text);"
+       "SELECT setval('shop.orders_id_seq', ?)",
        "INSERT INTO shop.orders (of) VALUES ('us') RETURNING id", "sequence:shop.orders_id_seq"},
   };
   return all;
 }
 
+void make(const Way& way, const std::string& database, std::int64_t last) {
+  std::string tables = way.tables;
+  tables.replace(tables.find('?'), 1, std::to_string(last));
+  servers::postgresql_server().run(tables, database);
+}
+
+std::vector<AdoptedWay> every_way() {
+  std::vector<AdoptedWay> all;
+  for (const Way& way : ways())
+    all.push_back({way.name, [&way](std::int64_t last) {
+                     PostgresqlServer& server = servers::postgresql_server();
+                     const std::string database = conformance::name_of_test();
+                     const std::string url = server.database(database);
+                     make(way, database, last);
+                     return AdoptedPlace{.url = url,
+                                         .record = way.adopted,
+                                         .connect = [&, url] { return program(url, way.recipe); },
+                                         .doubt =
+                                             [&server, database] {
+                                               server.run(
+                                                   "UPDATE idmint.store SET timeline = '000000FF'",
+                                                   database);
+                                             }};
+                   }});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Postgresql, AdoptedRecords, testing::ValuesIn(every_way()),
+                         conformance::name_of_way);
+
 class Adoption : public testing::Test {
  protected:
-  explicit Adoption(PostgresqlServer& server = servers::postgresql_server()) : server_(server) {
-    name_ = testing::UnitTest::GetInstance()->current_test_info()->name();
-    for (char& c : name_) c = c == '/' ? '_' : static_cast<char>(std::tolower(c));
-    name_ = "a_" + name_.substr(0, 50);
-    url_ = server_.database(name_);
-    store_ = open();
-  }
+  explicit Adoption(PostgresqlServer& server = servers::postgresql_server()) : server_(server) {}
 
-  [[nodiscard]] std::unique_ptr<Store> open() const {
-    Result<std::unique_ptr<Store>> store = Store::open(url_, {.deadline = std::chrono::minutes{1}});
-    if (!store) {
-      ADD_FAILURE() << store.error().message;
-      std::abort();
-    }
-    return *std::move(store);
-  }
-  // With the row that it needs.
-  void make(const Way& way, std::int64_t value) {
-    run(way.tables);
-    const std::string adopted = way.adopted;
-    const std::string number = std::to_string(value);
-    if (adopted.contains("name=orders"))
-      run("INSERT INTO counters VALUES ('orders', " + number + ")");
-    if (adopted.contains("id=7")) run("INSERT INTO counters VALUES (7, " + number + ")");
-    if (adopted.contains("counter:")) run("INSERT INTO counter VALUES (" + number + ")");
-  }
   std::string run(const std::string& sql) const { return server_.run(sql, name_); }
   [[nodiscard]] PlainClients::Next plain(const std::string& recipe) const {
     return program(url_, recipe);
@@ -118,111 +133,18 @@ class Adoption : public testing::Test {
   CounterStore& counters() { return *store_->counters(); }
 
   PostgresqlServer& server_;
-  std::string name_;
-  std::string url_;
-  std::unique_ptr<Store> store_;
+  const std::string name_ = conformance::name_of_test();
+  const std::string url_ = server_.database(name_);
+  const std::unique_ptr<Store> store_ = fakes::opened(url_);
 };
 
-void append(std::vector<std::int64_t>& values, const Range& range) {
-  for (std::int64_t i = 0; i < range.count; ++i) values.push_back(range.at(i));
-}
+// ---- each way, and what only PostgreSQL can show
 
-// ---- each way
-
-class AdoptedWay : public Adoption, public testing::WithParamInterface<Way> {};
-
-TEST_P(AdoptedWay, IsGoneOnWithByAllInTurn) {
-  make(GetParam(), 3);
-  const auto next = plain(GetParam().recipe);
-  const std::int64_t theirs = next();
-  const Result<void> adopted = adopt(GetParam().adopted);
-  ASSERT_TRUE(adopted) << fakes::why(adopted);
-  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {1, 1'000'000'000}, theirs + 1, false}));
-  const auto first = take();
-  EXPECT_EQ(first, (Range{theirs + 1, 1, 1})) << fakes::why(first);
-  EXPECT_EQ(take(10), (Range{theirs + 2, 1, 10}));
-  EXPECT_EQ(take(2, Take::kTail), (Range{theirs + 12, 1, 2}));
-  EXPECT_EQ(next(), theirs + 14);
-  EXPECT_EQ(take(), (Range{theirs + 15, 1, 1}));
-  EXPECT_EQ(counters().list("c")->front().next, theirs + 16);
-  EXPECT_EQ(run("SELECT next FROM idmint.counters"), "1") << "the value is in the record alone";
-  ASSERT_TRUE(adopt(GetParam().adopted)) << "again is fine";
-  EXPECT_EQ(open()->counters()->advance("c", 1, Take::kAll), (Range{theirs + 16, 1, 1}));
-}
-
-TEST_P(AdoptedWay, EndsWithinItsBoundsAndForAll) {
-  make(GetParam(), 1);
-  ASSERT_TRUE(adopt(GetParam().adopted, {1, 9}));
-  ASSERT_TRUE(take(1));
-  const std::int64_t next = counters().peek("c")->next;
-  EXPECT_EQ(code_of(take(9)), Code::kOutOfRange);
-  EXPECT_EQ(counters().peek("c")->next, next) << "nothing moved";
-  EXPECT_EQ(take(20, Take::kTail), (Range{next, 1, 10 - next}));
-  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
-  const auto plain_next = plain(GetParam().recipe);
-  EXPECT_EQ(plain_next(), 10) << "it obeys nobody";
-  EXPECT_EQ(plain_next(), 11);
-  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
-  EXPECT_EQ(counters().peek("c")->left(), 0);
-  EXPECT_EQ(counters().extend("c", 20), (CounterBounds{1, 20}));
-  EXPECT_EQ(take(), (Range{12, 1, 1}));
-  ASSERT_TRUE(counters().close("c"));
-  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
-  EXPECT_EQ(plain_next(), 13);
-}
-
-TEST_P(AdoptedWay, IsTakenFromByManyAtOnceWithoutARepeat) {
-  make(GetParam(), 1);
-  ASSERT_TRUE(adopt(GetParam().adopted));
-  PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
-  std::vector<std::int64_t> values;
-  std::mutex mutex;
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 4; ++thread)
-    threads.emplace_back([&, thread] {
-      std::vector<std::int64_t> ours;
-      for (int i = 0; i < 40; ++i) {
-        const std::int64_t count = thread % 2 == 0 ? 1 : 20;
-        const auto range = take(count, thread < 2 ? Take::kAll : Take::kTail);
-        ASSERT_TRUE(range) << fakes::why(range);
-        EXPECT_TRUE(range->count == count || thread >= 2) << "all, or as many as came in one run";
-        append(ours, *range);
-      }
-      const std::lock_guard lock(mutex);
-      values.insert(values.end(), ours.begin(), ours.end());
-    });
-  threads.clear();
-  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
-  expect_no_repeat(values);
-}
-
-// It never goes back, whoever moves it meanwhile.
-TEST_P(AdoptedWay, IsRaisedWhileOthersTakeFromIt) {
-  make(GetParam(), 1);
-  ASSERT_TRUE(adopt(GetParam().adopted));
-  PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
-  std::vector<std::int64_t> values;
-  for (int i = 0; i < 20; ++i) {
-    const std::int64_t floor = counters().peek("c")->next + (i % 3 == 0 ? 0 : 50);
-    const auto raised = counters().raise("c", floor);
-    ASSERT_TRUE(raised) << fakes::why(raised);
-    EXPECT_GE(*raised, floor);
-    const auto range = take(3);
-    ASSERT_TRUE(range) << fakes::why(range);
-    EXPECT_GE(range->first, floor);
-    append(values, *range);
-  }
-  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
-  expect_no_repeat(values);
-  const std::int64_t next = counters().peek("c")->next;
-  EXPECT_EQ(counters().raise("c", 1), next) << "it was past that";
-  EXPECT_EQ(counters().raise("c", 2'000'000'000), 1'000'000'001) << "to its end at most";
-  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
-}
+class PostgresqlWay : public Adoption, public testing::WithParamInterface<Way> {};
 
 // A take that waits for another program's transaction keeps close() waiting with it.
-TEST_P(AdoptedWay, NothingIsUnderWayWhenItIsClosed) {
-  make(GetParam(), 1);
+TEST_P(PostgresqlWay, NothingIsUnderWayWhenItIsClosed) {
+  make(GetParam(), name_, 1);
   ASSERT_TRUE(adopt(GetParam().adopted));
   ASSERT_TRUE(take());
   const servers::Asking holder = servers::connected_postgresql(url_);
@@ -247,21 +169,7 @@ TEST_P(AdoptedWay, NothingIsUnderWayWhenItIsClosed) {
   EXPECT_TRUE(closed.get());
 }
 
-TEST_P(AdoptedWay, InAStoreInDoubtItGivesNothing) {
-  make(GetParam(), 1);
-  ASSERT_TRUE(adopt(GetParam().adopted));
-  ASSERT_TRUE(take());
-  const std::int64_t next = counters().peek("c")->next;
-  run("UPDATE idmint.store SET timeline = '000000FF'");
-  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(open()->counters()->advance("c", 1, Take::kTail)), Code::kFailedPrecondition);
-  EXPECT_EQ(counters().peek("c")->next, next);
-  EXPECT_EQ(counters().raise("c", 100), 100);
-  ASSERT_TRUE(store_->settle());
-  EXPECT_EQ(take(), (Range{100, 1, 1}));
-}
-
-INSTANTIATE_TEST_SUITE_P(Each, AdoptedWay, testing::ValuesIn(ways()),
+INSTANTIATE_TEST_SUITE_P(Each, PostgresqlWay, testing::ValuesIn(ways()),
                          [](const auto& each) { return std::string(each.param.name); });
 
 // ---- what is refused
@@ -347,7 +255,7 @@ TEST_F(Adoption, ARowThatIsDeletedIsNotMadeAgain) {
   const auto again = take();
   EXPECT_EQ(again, (Range{10, 1, 1})) << fakes::why(again);
   run("DROP TABLE counters");
-  EXPECT_EQ(code_of(open()->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
+  EXPECT_EQ(code_of(fakes::opened(url_)->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
   EXPECT_TRUE(counters().close("c"));
 }
 
