@@ -28,6 +28,7 @@
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
+#include "tests/conformance/least_rights.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
 #include "tests/fakes/silent_servers.h"
@@ -181,55 +182,8 @@ constexpr std::array kRightsToMake = {"INSERT ON idmint_definitions",
 class MariadbRights : public testing::Test {
  protected:
   MariadbRights() {
-    const auto owner = with_counter(server_.database("rights"));
-    EXPECT_TRUE(owner->unique_index()->create_space("s"));
-    EXPECT_TRUE(owner->leases()->create_pool("p", 2));
-    EXPECT_TRUE(owner->catalog()->define(SequenceDefinition{.name = "orders", .last = 9}));
+    conformance::make_store_to_mint_from(server_.database("rights"));
     server_.run("CREATE OR REPLACE USER lesser@'127.0.0.1'");
-  }
-
-  void grant(const char* right) { change("GRANT ", right, " TO "); }
-  void revoke(const char* right) { change("REVOKE ", right, " FROM "); }
-  Result<std::unique_ptr<Store>> open() {
-    return Store::open(server_.url("rights", "lesser"), {.create = false});
-  }
-
-  // All that hands something out.
-  Result<void> mint() {
-    const auto store = open();
-    if (!store) return std::unexpected(store.error());
-    if (const auto found = (*store)->catalog()->find("orders"); !found)
-      return std::unexpected(found.error());
-    if (const auto taken = take(**store); !taken) return std::unexpected(taken.error());
-    const std::vector<std::int64_t> keys = {++key_};
-    if (const auto ours = (*store)->unique_index()->insert("s", keys); !ours)
-      return std::unexpected(ours.error());
-    const auto lease = (*store)->leases()->acquire(
-        "p", {.token = Uuid(Uuid::Bytes{1}), .now = 1, .max_drift = 1'000'000});
-    if (!lease) return std::unexpected(lease.error());
-    return (*store)->leases()->release("p", lease->worker, lease->token, lease->generation);
-  }
-
-  // All that makes something, changes a definition or ends a doubt.
-  Result<void> make() {
-    const auto store = open();
-    if (!store) return std::unexpected(store.error());
-    const std::string name = "new" + std::to_string(++key_);
-    if (auto made = (*store)->counters()->create(name, {1, 9}); !made) return made;
-    if (auto made = (*store)->unique_index()->create_space(name); !made) return made;
-    if (auto closed = (*store)->unique_index()->close_space(name); !closed) return closed;
-    if (auto made = (*store)->leases()->create_pool(name, 1); !made) return made;
-    const auto old = (*store)->catalog()->define(SequenceDefinition{.name = name, .last = 9});
-    if (!old) return std::unexpected(old.error());
-    const auto altered =
-        (*store)->catalog()->replace(*old, SequenceDefinition{.name = name, .last = 10});
-    if (!altered) return std::unexpected(altered.error());
-    server_.run("UPDATE idmint_store SET server = 77", "rights");
-    Result<void> settled = (*store)->settle();
-    if (!settled) {
-      EXPECT_TRUE(Store::open(server_.url("rights")).value()->settle());
-    }
-    return settled;
   }
 
   static void expect_named(const Result<void>& refused, std::string_view right) {
@@ -240,36 +194,24 @@ class MariadbRights : public testing::Test {
         << right;
   }
 
- private:
   void change(const std::string& verb, std::string right, const std::string& whose) {
     right.insert(right.find(" ON ") + 4, "rights.");
     server_.run(verb + right + whose + "lesser@'127.0.0.1'");
   }
 
   const MariadbServer& server_ = servers::mariadb_server();
-  std::int64_t key_ = 0;
 };
 
 TEST_F(MariadbRights, EachThatIsMissingIsNamed) {
-  for (const char* const right : kRightsToMint) grant(right);
-  const Result<void> minted = mint();
-  EXPECT_TRUE(minted) << fakes::why(minted);
-  EXPECT_EQ(code_of(make()), Code::kPermissionDenied);
-  for (const char* const right : kRightsToMake) grant(right);
-  const Result<void> made = make();
-  EXPECT_TRUE(made) << fakes::why(made);
-  for (const char* const right : kRightsToMint) {
-    revoke(right);
-    expect_named(mint(), right);
-    grant(right);
-  }
-  for (const char* const right : kRightsToMake) {
-    revoke(right);
-    expect_named(make(), right);
-    grant(right);
-  }
-  EXPECT_TRUE(mint());
-  EXPECT_TRUE(make());
+  conformance::expect_each_missing_right_to_be_named(
+      {.url = server_.url("rights", "lesser"),
+       .owners = server_.url("rights"),
+       .to_mint = kRightsToMint,
+       .to_make = kRightsToMake,
+       .grant = [&](const char* right) { change("GRANT ", right, " TO "); },
+       .revoke = [&](const char* right) { change("REVOKE ", right, " FROM "); },
+       .doubt = [&] { server_.run("UPDATE idmint_store SET server = 77", "rights"); },
+       .expect_named = expect_named});
 }
 
 // A thousand counters are one statement and one transaction, and for the last one there is no room.

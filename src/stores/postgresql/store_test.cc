@@ -27,6 +27,7 @@
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
+#include "tests/conformance/least_rights.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
 #include "tests/fakes/silent_servers.h"
@@ -220,59 +221,17 @@ constexpr std::array kRightsToMake = {"SELECT ON idmint.pools",       "INSERT ON
 class PostgresqlRights : public testing::Test {
  protected:
   PostgresqlRights() {
-    const auto owner = with_counter(server_.database("rights"));
-    EXPECT_TRUE(owner->unique_index()->create_space("s"));
-    EXPECT_TRUE(owner->leases()->create_pool("p", 2));
-    EXPECT_TRUE(owner->catalog()->define(orders(9)));
+    conformance::make_store_to_mint_from(server_.database("rights"));
     run("CREATE ROLE lesser LOGIN");
   }
 
-  static SequenceDefinition orders(std::int64_t last) { return {.name = "orders", .last = last}; }
   std::string run(const std::string& sql) { return server_.run(sql, "rights"); }
   void grant(const char* right) { run(std::string("GRANT ") + right + " TO lesser"); }
-  void revoke(const char* right) { run(std::string("REVOKE ") + right + " FROM lesser"); }
   Result<std::unique_ptr<Store>> open() {
     return Store::open(server_.url("rights", "lesser"), {.create = false});
   }
 
-  // All that hands something out.
-  Result<void> mint() {
-    const auto store = open();
-    if (!store) return std::unexpected(store.error());
-    if (const auto found = (*store)->catalog()->find("orders"); !found)
-      return std::unexpected(found.error());
-    if (const auto taken = take(**store); !taken) return std::unexpected(taken.error());
-    const std::vector<std::int64_t> keys = {++key_};
-    if (const auto ours = (*store)->unique_index()->insert("s", keys); !ours)
-      return std::unexpected(ours.error());
-    const auto lease = (*store)->leases()->acquire(
-        "p", {.token = Uuid(Uuid::Bytes{1}), .now = 1, .max_drift = 1'000'000});
-    if (!lease) return std::unexpected(lease.error());
-    return (*store)->leases()->release("p", lease->worker, lease->token, lease->generation);
-  }
-
-  // All that makes something, changes a definition or ends a doubt.
-  Result<void> make() {
-    const auto store = open();
-    if (!store) return std::unexpected(store.error());
-    const std::string name = "new" + std::to_string(++key_);
-    if (auto made = (*store)->counters()->create(name, {1, 9}); !made) return made;
-    if (auto made = (*store)->unique_index()->create_space(name); !made) return made;
-    if (auto made = (*store)->leases()->create_pool(name, 1); !made) return made;
-    const auto old = (*store)->catalog()->define(SequenceDefinition{.name = name, .last = 9});
-    if (!old) return std::unexpected(old.error());
-    const auto altered =
-        (*store)->catalog()->replace(*old, SequenceDefinition{.name = name, .last = 10});
-    if (!altered) return std::unexpected(altered.error());
-    run("UPDATE idmint.store SET system = '1'");
-    Result<void> settled = (*store)->settle();
-    if (!settled) {
-      EXPECT_TRUE(opened(server_.url("rights"))->settle());
-    }
-    return settled;
-  }
-
-  void expect_named(const Result<void>& refused, std::string_view right) {
+  static void expect_named(const Result<void>& refused, std::string_view right) {
     const std::size_t on = right.find(" ON ");
     EXPECT_EQ(code_of(refused), Code::kPermissionDenied) << right;
     EXPECT_THAT(fakes::why(refused),
@@ -282,29 +241,18 @@ class PostgresqlRights : public testing::Test {
   }
 
   const PostgresqlServer server_{};
-  std::int64_t key_ = 0;
 };
 
 TEST_F(PostgresqlRights, EachThatIsMissingIsNamed) {
-  for (const char* const right : kRightsToMint) grant(right);
-  const Result<void> minted = mint();
-  EXPECT_TRUE(minted) << fakes::why(minted);
-  EXPECT_EQ(code_of(make()), Code::kPermissionDenied);
-  for (const char* const right : kRightsToMake) grant(right);
-  const Result<void> made = make();
-  EXPECT_TRUE(made) << fakes::why(made);
-  for (const char* const right : kRightsToMint) {
-    revoke(right);
-    expect_named(mint(), right);
-    grant(right);
-  }
-  for (const char* const right : kRightsToMake) {
-    revoke(right);
-    expect_named(make(), right);
-    grant(right);
-  }
-  EXPECT_TRUE(mint());
-  EXPECT_TRUE(make());
+  conformance::expect_each_missing_right_to_be_named(
+      {.url = server_.url("rights", "lesser"),
+       .owners = server_.url("rights"),
+       .to_mint = kRightsToMint,
+       .to_make = kRightsToMake,
+       .grant = [&](const char* right) { grant(right); },
+       .revoke = [&](const char* right) { run(std::string("REVOKE ") + right + " FROM lesser"); },
+       .doubt = [&] { run("UPDATE idmint.store SET system = '1'"); },
+       .expect_named = expect_named});
 }
 
 TEST_F(PostgresqlRights, WhoMayOnlyMintRetiresNothing) {
