@@ -99,8 +99,9 @@ Failure Connection::failed(Kind kind, unsigned number, const char* text) {
   std::string why = escaped(as_utf8(text));
   if (why.empty()) why = "the connection broke";
   const Meaning meaning = meaning_of(number);
+  why += meaning.advice;
   if (meaning.outcome != Outcome::kUnknown)
-    return {.error = {meaning.code, why + std::string(meaning.advice)},
+    return {.error = {meaning.code, std::move(why)},
             .reason = std::to_string(number),
             .passing = meaning.outcome == Outcome::kPassing};
   usable_ = false;
