@@ -22,6 +22,7 @@
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
+#include "tests/servers/adopted_counter.h"
 #include "tests/servers/plain_clients.h"
 #include "tests/servers/postgresql.h"
 
@@ -29,7 +30,11 @@ namespace idmint {
 namespace {
 
 using fakes::code_of;
+using servers::expect_all_go_on_in_turn;
+using servers::expect_an_end_within_the_bounds;
 using servers::expect_no_repeat;
+using servers::expect_no_repeat_beside;
+using servers::expect_raises_beside;
 using servers::PlainClients;
 using servers::PostgresqlServer;
 using testing::HasSubstr;
@@ -123,10 +128,6 @@ class Adoption : public testing::Test {
   std::unique_ptr<Store> store_;
 };
 
-void append(std::vector<std::int64_t>& values, const Range& range) {
-  for (std::int64_t i = 0; i < range.count; ++i) values.push_back(range.at(i));
-}
-
 // ---- each way
 
 class AdoptedWay : public Adoption, public testing::WithParamInterface<Way> {};
@@ -137,14 +138,7 @@ TEST_P(AdoptedWay, IsGoneOnWithByAllInTurn) {
   const std::int64_t theirs = next();
   const Result<void> adopted = adopt(GetParam().adopted);
   ASSERT_TRUE(adopted) << fakes::why(adopted);
-  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {1, 1'000'000'000}, theirs + 1, false}));
-  const auto first = take();
-  EXPECT_EQ(first, (Range{theirs + 1, 1, 1})) << fakes::why(first);
-  EXPECT_EQ(take(10), (Range{theirs + 2, 1, 10}));
-  EXPECT_EQ(take(2, Take::kTail), (Range{theirs + 12, 1, 2}));
-  EXPECT_EQ(next(), theirs + 14);
-  EXPECT_EQ(take(), (Range{theirs + 15, 1, 1}));
-  EXPECT_EQ(counters().list("c")->front().next, theirs + 16);
+  expect_all_go_on_in_turn(counters(), next, theirs);
   EXPECT_EQ(run("SELECT next FROM idmint.counters"), "1") << "the value is in the record alone";
   ASSERT_TRUE(adopt(GetParam().adopted)) << "again is fine";
   EXPECT_EQ(open()->counters()->advance("c", 1, Take::kAll), (Range{theirs + 16, 1, 1}));
@@ -153,71 +147,21 @@ TEST_P(AdoptedWay, IsGoneOnWithByAllInTurn) {
 TEST_P(AdoptedWay, EndsWithinItsBoundsAndForAll) {
   make(GetParam(), 1);
   ASSERT_TRUE(adopt(GetParam().adopted, {1, 9}));
-  ASSERT_TRUE(take(1));
-  const std::int64_t next = counters().peek("c")->next;
-  EXPECT_EQ(code_of(take(9)), Code::kOutOfRange);
-  EXPECT_EQ(counters().peek("c")->next, next) << "nothing moved";
-  EXPECT_EQ(take(20, Take::kTail), (Range{next, 1, 10 - next}));
-  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
-  const auto plain_next = plain(GetParam().recipe);
-  EXPECT_EQ(plain_next(), 10) << "it obeys nobody";
-  EXPECT_EQ(plain_next(), 11);
-  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
-  EXPECT_EQ(counters().peek("c")->left(), 0);
-  EXPECT_EQ(counters().extend("c", 20), (CounterBounds{1, 20}));
-  EXPECT_EQ(take(), (Range{12, 1, 1}));
-  ASSERT_TRUE(counters().close("c"));
-  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
-  EXPECT_EQ(plain_next(), 13);
+  expect_an_end_within_the_bounds(counters(), plain(GetParam().recipe));
 }
 
 TEST_P(AdoptedWay, IsTakenFromByManyAtOnceWithoutARepeat) {
   make(GetParam(), 1);
   ASSERT_TRUE(adopt(GetParam().adopted));
   PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
-  std::vector<std::int64_t> values;
-  std::mutex mutex;
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 4; ++thread)
-    threads.emplace_back([&, thread] {
-      std::vector<std::int64_t> ours;
-      for (int i = 0; i < 40; ++i) {
-        const std::int64_t count = thread % 2 == 0 ? 1 : 20;
-        const auto range = take(count, thread < 2 ? Take::kAll : Take::kTail);
-        ASSERT_TRUE(range) << fakes::why(range);
-        EXPECT_TRUE(range->count == count || thread >= 2) << "all, or as many as came in one run";
-        append(ours, *range);
-      }
-      const std::lock_guard lock(mutex);
-      values.insert(values.end(), ours.begin(), ours.end());
-    });
-  threads.clear();
-  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
-  expect_no_repeat(values);
+  expect_no_repeat_beside(plain_clients, counters());
 }
 
-// It never goes back, whoever moves it meanwhile.
 TEST_P(AdoptedWay, IsRaisedWhileOthersTakeFromIt) {
   make(GetParam(), 1);
   ASSERT_TRUE(adopt(GetParam().adopted));
   PlainClients plain_clients(8, [&] { return plain(GetParam().recipe); });
-  std::vector<std::int64_t> values;
-  for (int i = 0; i < 20; ++i) {
-    const std::int64_t floor = counters().peek("c")->next + (i % 3 == 0 ? 0 : 50);
-    const auto raised = counters().raise("c", floor);
-    ASSERT_TRUE(raised) << fakes::why(raised);
-    EXPECT_GE(*raised, floor);
-    const auto range = take(3);
-    ASSERT_TRUE(range) << fakes::why(range);
-    EXPECT_GE(range->first, floor);
-    append(values, *range);
-  }
-  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
-  expect_no_repeat(values);
-  const std::int64_t next = counters().peek("c")->next;
-  EXPECT_EQ(counters().raise("c", 1), next) << "it was past that";
-  EXPECT_EQ(counters().raise("c", 2'000'000'000), 1'000'000'001) << "to its end at most";
-  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
+  expect_raises_beside(plain_clients, counters());
 }
 
 // A take that waits for another program's transaction keeps close() waiting with it.

@@ -7,10 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "idmint/sequence.h"
@@ -18,6 +16,7 @@
 #include "stores/backend.h"
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
+#include "tests/servers/adopted_counter.h"
 #include "tests/servers/plain_clients.h"
 #include "tests/servers/redis.h"
 
@@ -25,7 +24,9 @@ namespace idmint {
 namespace {
 
 using fakes::code_of;
-using servers::expect_no_repeat;
+using servers::expect_all_go_on_in_turn;
+using servers::expect_an_end_within_the_bounds;
+using servers::expect_no_repeat_beside;
 using servers::PlainClients;
 using servers::redis_server;
 using servers::RedisServer;
@@ -69,18 +70,12 @@ class RedisAdoption : public testing::Test {
 
 TEST_F(RedisAdoption, IsGoneOnWithByAllInTurn) {
   set("3");
+  const auto next = plain();
+  ASSERT_EQ(next(), 4);
   const Result<void> adopted = adopt();
   ASSERT_TRUE(adopted) << fakes::why(adopted);
-  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {1, 1'000'000'000}, 4, false}));
-  EXPECT_EQ(plain()(), 4);
-  const auto first = take();
-  EXPECT_EQ(first, (Range{5, 1, 1})) << fakes::why(first);
-  EXPECT_EQ(take(10), (Range{6, 1, 10}));
-  EXPECT_EQ(take(2, Take::kTail), (Range{16, 1, 2}));
-  EXPECT_EQ(plain()(), 18);
-  EXPECT_EQ(take(), (Range{19, 1, 1}));
+  expect_all_go_on_in_turn(counters(), next, 4);
   EXPECT_EQ(redis({"GET", "orders"}), "19") << "the value is in the key alone";
-  EXPECT_EQ(counters().list("c")->front().next, 20);
   ASSERT_TRUE(adopt()) << "again is fine";
   EXPECT_EQ(open()->counters()->advance("c", 1, Take::kAll), (Range{20, 1, 1}));
   EXPECT_EQ(code_of(adopt({1, 1'000'000'000}, "")), Code::kAlreadyExists);
@@ -91,42 +86,13 @@ TEST_F(RedisAdoption, IsTakenFromByManyAtOnceWithoutARepeat) {
   set("0");
   ASSERT_TRUE(adopt());
   PlainClients plain_clients(4, [&] { return plain(); });
-  std::vector<std::int64_t> values;
-  std::mutex mutex;
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 4; ++thread)
-    threads.emplace_back([&, thread] {
-      for (int i = 0; i < 40; ++i) {
-        const std::int64_t count = thread % 2 == 0 ? 1 : 20;
-        const auto range = take(count);
-        ASSERT_TRUE(range) << fakes::why(range);
-        EXPECT_EQ(range->count, count);
-        const std::lock_guard lock(mutex);
-        for (std::int64_t at = 0; at < range->count; ++at) values.push_back(range->at(at));
-      }
-    });
-  threads.clear();
-  for (const std::int64_t theirs : plain_clients.stop()) values.push_back(theirs);
-  expect_no_repeat(values);
+  expect_no_repeat_beside(plain_clients, counters());
 }
 
 TEST_F(RedisAdoption, EndsWithinItsBoundsAndForAll) {
   set("1");
   ASSERT_TRUE(adopt({1, 9}));
-  ASSERT_EQ(take(), (Range{2, 1, 1}));
-  EXPECT_EQ(code_of(take(9)), Code::kOutOfRange);
-  EXPECT_EQ(redis({"GET", "orders"}), "2") << "nothing moved";
-  EXPECT_EQ(take(20, Take::kTail), (Range{3, 1, 7}));
-  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
-  EXPECT_EQ(plain()(), 10) << "it obeys nobody";
-  EXPECT_EQ(plain()(), 11);
-  EXPECT_EQ(code_of(take()), Code::kOutOfRange);
-  EXPECT_EQ(counters().peek("c")->left(), 0);
-  EXPECT_EQ(counters().extend("c", 20), (CounterBounds{1, 20}));
-  EXPECT_EQ(take(), (Range{12, 1, 1}));
-  ASSERT_TRUE(counters().close("c"));
-  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
-  EXPECT_EQ(plain()(), 13);
+  expect_an_end_within_the_bounds(counters(), plain());
 }
 
 // The largest numbers, which Lua has not.
