@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -18,8 +17,6 @@
 
 namespace idmint::stores::mariadb {
 namespace {
-
-using std::chrono::steady_clock;
 
 // The statement with ? for each $n, and which n each stands for, counted from 0.
 std::string with_marks(std::string_view sql, std::vector<std::size_t>* places) {
