@@ -53,11 +53,14 @@ namespace {
 struct KilledServer : servers::EtcdCluster {
   KilledServer() : EtcdCluster(IDMINT_KILL_MEMBERS) {}
   [[nodiscard]] std::string database(const std::string& name) const { return url(name); }
-  // Each of the members in turn.
-  void kill() { EtcdCluster::kill(killed_); }
+  void kill() {
+    for (std::size_t i = 0; i < IDMINT_KILL_MEMBERS; ++i)
+      if (is_hit(i)) EtcdCluster::kill(i);
+  }
   void restart() {
-    EtcdCluster::restart(killed_);
-    killed_ = (killed_ + 1) % IDMINT_KILL_MEMBERS;
+    for (std::size_t i = 0; i < IDMINT_KILL_MEMBERS; ++i)
+      if (is_hit(i)) EtcdCluster::restart(i);
+    ++round_;
   }
   [[nodiscard]] bool is_idle() const {
     wait_until_ready();
@@ -68,7 +71,13 @@ struct KilledServer : servers::EtcdCluster {
   [[nodiscard]] std::string claims() const { return count("ids/claim/s/"); }
 
  private:
-  std::size_t killed_ = 0;
+  // Whether this round kills the member: each in turn, then all at once.
+  [[nodiscard]] bool is_hit(std::size_t member) const {
+    const std::size_t turn = round_ % (IDMINT_KILL_MEMBERS + 1);
+    return turn == member || turn == IDMINT_KILL_MEMBERS;
+  }
+
+  std::size_t round_ = 0;
 };
 #elif defined(IDMINT_KILL_MARIADB)
 struct KilledServer : servers::MariadbServer {

@@ -1,6 +1,7 @@
 // A store of a test, with one counter; for stores whose database is a server.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -42,7 +43,7 @@ inline std::unique_ptr<Store> with_counter(const std::string& url,
 
 inline Result<Range> take(Store& store) { return store.counters()->advance("c", 1, Take::kAll); }
 
-// Eight threads take 20 values each.
+// Eight threads take 20 values each, the first of the counter.
 inline void take_at_once(Store& store) {
   std::vector<std::jthread> threads;
   for (int thread = 0; thread < 8; ++thread)
@@ -52,6 +53,8 @@ inline void take_at_once(Store& store) {
         EXPECT_TRUE(taken) << why(taken);
       }
     });
+  threads.clear();
+  EXPECT_EQ(store.counters()->peek("c")->next, 161);
 }
 
 // Whether the condition came within kPatient.
@@ -62,6 +65,26 @@ inline bool eventually(const std::function<bool()>& condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }
   return false;
+}
+
+// What each hold() returns has a connection until it goes. When none is left, whoever opens the
+// store is told the setting, and whoever has a connection goes on with it.
+void expect_all_go_on_without_a_connection_left(const std::string& url, const std::string& setting,
+                                                const auto& hold) {
+  const auto store = opened(url);
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  std::vector<decltype(hold())> held;
+  Result<std::unique_ptr<Store>> refused;
+  ASSERT_TRUE(eventually([&] {
+    held.push_back(hold());
+    refused = Store::open(url, {.deadline = std::chrono::milliseconds{300}});
+    return code_of(refused) == Code::kResourceExhausted;
+  }));
+  EXPECT_THAT(why(refused),
+              testing::AllOf(testing::HasSubstr("not within 300 ms"), testing::HasSubstr(setting)));
+  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  held.clear();
+  EXPECT_EQ(take(*opened(url)), (Range{3, 1, 1}));
 }
 
 }  // namespace idmint::fakes

@@ -1,13 +1,15 @@
 // A disk without room, for a process that loads this before the C library: while the file that
-// IDMINT_NO_ROOM names is there, no file grows. What has its place on the disk can be written, as
-// on a real one. Standard output and error are left alone. (A mongod ends without room for its log:
-// for it there is tests/restore/full_disk.cc.)
+// IDMINT_NO_ROOM names is there, no file grows beyond its last block. What has its place on the
+// disk can be written, as on a real one: so a write may end in the midst of what it was given.
+// Standard output and error are left alone. (A mongod ends without room for its log: for it there
+// is tests/restore/full_disk.cc.)
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -18,19 +20,37 @@ bool has_no_room() {
   return file != nullptr && ::access(file, F_OK) == 0;
 }
 
-// Whether the file would grow by what is written at that place; `at` < 0: at the one that it is at.
-bool is_refused(int fd, off64_t at, size_t size) {
+// How much of what is written at that place has room; `at` < 0: at the one that the file is at.
+size_t room_for(int fd, off64_t at, size_t size) {
+  constexpr off64_t kBlock = 4096;
   const int before = errno;
   struct stat64 file{};
-  bool refused = fd > STDERR_FILENO && size > 0 && has_no_room() && ::fstat64(fd, &file) == 0 &&
-                 S_ISREG(file.st_mode);
-  if (refused && at < 0) {
-    const bool appended = (::fcntl(fd, F_GETFL) & O_APPEND) != 0;
-    at = appended ? file.st_size : ::lseek64(fd, 0, SEEK_CUR);
+  if (fd > STDERR_FILENO && size > 0 && has_no_room() && ::fstat64(fd, &file) == 0 &&
+      S_ISREG(file.st_mode)) {
+    if (at < 0) {
+      const bool appended = (::fcntl(fd, F_GETFL) & O_APPEND) != 0;
+      at = appended ? file.st_size : ::lseek64(fd, 0, SEEK_CUR);
+    }
+    const off64_t end = (file.st_size + kBlock - 1) / kBlock * kBlock;
+    size = std::min(size, static_cast<size_t>(std::max(end - at, off64_t{0})));
   }
-  refused = refused && at + static_cast<off64_t>(size) > file.st_size;
-  errno = refused ? ENOSPC : before;
-  return refused;
+  errno = before;
+  return size;
+}
+
+// Whether not all of it has room.
+bool is_refused(int fd, off64_t at, size_t size) {
+  if (room_for(fd, at, size) == size) return false;
+  errno = ENOSPC;
+  return true;
+}
+
+// Writes what has room.
+ssize_t write_some(int fd, off64_t at, size_t size, const auto& call) {
+  const size_t some = room_for(fd, at, size);
+  if (some > 0 || size == 0) return call(some);
+  errno = ENOSPC;
+  return -1;
 }
 
 size_t size_of(const iovec* parts, int count) {
@@ -52,7 +72,7 @@ extern "C" {
 
 IDMINT_SHOWN ssize_t write(int fd, const void* from, size_t size) {
   static const auto call = real<decltype(&::write)>("write");
-  return is_refused(fd, -1, size) ? -1 : call(fd, from, size);
+  return write_some(fd, -1, size, [&](size_t some) { return call(fd, from, some); });
 }
 
 IDMINT_SHOWN ssize_t writev(int fd, const iovec* parts, int count) {
@@ -62,7 +82,7 @@ IDMINT_SHOWN ssize_t writev(int fd, const iovec* parts, int count) {
 
 IDMINT_SHOWN ssize_t pwrite64(int fd, const void* from, size_t size, off64_t at) {
   static const auto call = real<decltype(&::pwrite64)>("pwrite64");
-  return is_refused(fd, at, size) ? -1 : call(fd, from, size, at);
+  return write_some(fd, at, size, [&](size_t some) { return call(fd, from, some, at); });
 }
 
 IDMINT_SHOWN ssize_t pwrite(int fd, const void* from, size_t size, off_t at) {

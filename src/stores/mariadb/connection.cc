@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -18,8 +17,6 @@
 
 namespace idmint::stores::mariadb {
 namespace {
-
-using std::chrono::steady_clock;
 
 // The statement with ? for each $n, and which n each stands for, counted from 0.
 std::string with_marks(std::string_view sql, std::vector<std::size_t>* places) {
@@ -99,8 +96,9 @@ Failure Connection::failed(Kind kind, unsigned number, const char* text) {
   std::string why = escaped(as_utf8(text));
   if (why.empty()) why = "the connection broke";
   const Meaning meaning = meaning_of(number);
+  why += meaning.advice;
   if (meaning.outcome != Outcome::kUnknown)
-    return {.error = {meaning.code, why + std::string(meaning.advice)},
+    return {.error = {meaning.code, std::move(why)},
             .reason = std::to_string(number),
             .passing = meaning.outcome == Outcome::kPassing};
   usable_ = false;

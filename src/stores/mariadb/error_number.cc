@@ -15,6 +15,9 @@ constexpr std::string_view kPooler =
     "; a proxy seems to hand each statement another connection: name the server itself";
 constexpr std::string_view kNoConnection =
     "; no connection is left (max_connections, or a limit of the user)";
+constexpr std::string_view kLogCutOff =
+    "; if that is the binary log, run FLUSH BINARY LOGS when there is room: recovery after a crash "
+    "reads the log only as far as here, and may take back what is acknowledged from now on";
 constexpr std::string_view kReadOnly =
     "; the server is a replica, or read_only is on: name the primary";
 constexpr std::string_view kLogin =
@@ -23,11 +26,12 @@ constexpr std::string_view kLogin =
 
 // Sorted.
 constexpr auto kMeanings = std::to_array<Entry>({
+    {3, {Code::kUnknown, Outcome::kUnknown, kLogCutOff}},   // as 1026
     {1020, {Code::kUnavailable, Outcome::kPassing}},        // rolled back, as another was quicker
     {1021, {Code::kResourceExhausted, Outcome::kNothing}},  // the disk is full
     // A write or a commit failed after the statement was carried out: in the binary log, perhaps,
     // and what the next recovery makes of that is not known here.
-    {1026, {Code::kUnknown, Outcome::kUnknown}},
+    {1026, {Code::kUnknown, Outcome::kUnknown, kLogCutOff}},
     {1037, {Code::kResourceExhausted, Outcome::kNothing}},
     {1038, {Code::kResourceExhausted, Outcome::kNothing}},
     {1040, {Code::kResourceExhausted, Outcome::kPassing, kNoConnection}},
@@ -81,10 +85,10 @@ bool is_of_the_library(unsigned number) {
 }  // namespace
 
 Meaning meaning_of(unsigned number) {
-  // Nor does anybody know after an error of the server's files, below 1000.
-  if (is_of_the_library(number) || number < 1000) return {Code::kUnknown, Outcome::kUnknown};
   const auto* const found = std::ranges::lower_bound(kMeanings, number, {}, &Entry::number);
   if (found != kMeanings.end() && found->number == number) return found->meaning;
+  // Nor does anybody know after an error of the server's files, below 1000.
+  if (is_of_the_library(number) || number < 1000) return {Code::kUnknown, Outcome::kUnknown};
   return {Code::kInternal, Outcome::kNothing};
 }
 

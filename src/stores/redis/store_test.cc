@@ -474,34 +474,17 @@ TEST(RedisConnections, WhereThereAreFewCallersTakeTurns) {
   const RedisServer server;
   const auto store = with_counter(server.url());
   server.set("maxclients", "3");
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 8; ++thread)
-    threads.emplace_back([&] {
-      for (int i = 0; i < 20; ++i) {
-        const auto taken = take(*store);
-        EXPECT_TRUE(taken) << taken.error().message;
-      }
-    });
-  threads.clear();
-  EXPECT_EQ(store->counters()->peek("c")->next, 161);
+  fakes::take_at_once(*store);
 }
 
 // Whoever has one goes on with it.
 TEST(RedisConnections, WithoutOneLeftTheSettingIsNamedAndAllGoesOnWithOne) {
   const RedisServer server;
-  const auto store = with_counter(server.url());
-  auto other = opened(server.url());
-  server.set("maxclients", "2");
-  Result<std::unique_ptr<Store>> refused;
-  ASSERT_TRUE(eventually([&] {  // the connection that set it has gone
-    refused = Store::open(server.url(), {.deadline = milliseconds{300}});
-    return code_of(refused) == Code::kResourceExhausted;
-  }));
-  EXPECT_THAT(fakes::why(refused),
-              AllOf(HasSubstr("not within 300 ms"), HasSubstr("raise maxclients")));
-  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
-  other.reset();
-  EXPECT_EQ(take(*opened(server.url())), (Range{2, 1, 1}));
+  with_counter(server.url());
+  server.set("maxclients", "3");
+  fakes::expect_all_go_on_without_a_connection_left(server.url(), "raise maxclients", [&] {
+    return Store::open(server.url(), {.deadline = milliseconds{300}});
+  });
 }
 
 TEST(RedisConnections, AStoreThatTookThePlaceOfAnotherIsNotUsed) {
