@@ -314,7 +314,7 @@ TEST(EtcdKeys, ThoseWhoCountAtOnceGetEveryValueOnce) {
 TEST(EtcdMembers, ACallEndsByItsDeadlineWhileTheMemberStandsStill) {
   const EtcdCluster cluster;
   const auto store = with_counter(cluster.url(), milliseconds{500});
-  EXPECT_TRUE(take(*store));
+  ASSERT_TRUE(eventually([&] { return take(*store).has_value(); }));
   cluster.signal(0, SIGSTOP);
   const auto begun = steady_clock::now();
   EXPECT_EQ(code_of(take(*store)), Code::kDeadlineExceeded) << "it was sent";
@@ -358,7 +358,7 @@ TEST(EtcdMembers, ALearnerIsRefusedAndPassedOver) {
 TEST(EtcdMembers, WithoutAQuorumEachCallEndsInTimeAndAllGoesOnWithIt) {
   EtcdCluster cluster(3);
   const auto store = with_counter(cluster.url(), std::chrono::seconds{1});
-  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  ASSERT_TRUE(eventually([&] { return take(*store).has_value(); }));
   cluster.kill(1);
   // Two are a quorum, perhaps after an election.
   EXPECT_TRUE(eventually([&] { return take(*store).has_value(); }));

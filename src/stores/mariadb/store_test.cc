@@ -39,6 +39,7 @@ namespace idmint {
 namespace {
 
 using fakes::code_of;
+using fakes::eventually;
 using fakes::kPatient;
 using fakes::take;
 using fakes::with_counter;
@@ -278,7 +279,7 @@ TEST(MariadbFailOver, ALaggingReplicaThatIsPromotedGivesNothingUntilItIsRaised) 
 TEST(MariadbConnections, AFrozenServerEndsACallInTime) {
   const MariadbServer server;
   const auto store = with_counter(server.database("ids"), milliseconds{500});
-  ASSERT_TRUE(take(*store)) << "its statement is prepared";
+  ASSERT_TRUE(eventually([&] { return take(*store).has_value(); })) << "its statement is prepared";
   server.signal(SIGSTOP);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(code_of(take(*store)), Code::kDeadlineExceeded);
@@ -296,9 +297,9 @@ TEST(MariadbConnections, WhereThereAreFewCallersTakeTurns) {
   const auto store = fakes::opened(server.url("turns", "few"));
   fakes::take_at_once(*store);
   // Two that are held leave none.
-  const auto more = Store::open(server.url("turns", "few"), {.deadline = milliseconds{300}});
-  EXPECT_EQ(code_of(more), Code::kResourceExhausted);
-  EXPECT_THAT(fakes::why(more), HasSubstr("no connection is left"));
+  const Error refusal = fakes::refusal_that_says("no connection is left",
+                                                 server.url("turns", "few"), milliseconds{300});
+  EXPECT_EQ(refusal.code, Code::kResourceExhausted);
 }
 
 // Whoever has one goes on with it.
@@ -334,7 +335,7 @@ TEST(MariadbConnections, OneThatTheServerEndedStaysEndedWhateverAnOptionFileSays
   const std::string others =
       "FROM information_schema.processlist WHERE db = 'reconnect' AND id <> CONNECTION_ID()";
   server.run("KILL " + server.run("SELECT id " + others));
-  ASSERT_TRUE(fakes::eventually([&] { return server.run("SELECT COUNT(*) " + others) == "0"; }));
+  ASSERT_TRUE(eventually([&] { return server.run("SELECT COUNT(*) " + others) == "0"; }));
   for (int i = 0; i < 3; ++i) EXPECT_FALSE((*connection)->execute("SET @a = 1", until));
   EXPECT_FALSE((*connection)->is_usable());
 }
@@ -347,7 +348,7 @@ TEST(MariadbConnections, OneThatTheServerEndedIsReplaced) {
   for (std::int64_t value = 1; value < 5; ++value) {
     EXPECT_EQ(take(*store), (Range{value, 1, 1}));
     server.run("KILL " + server.run("SELECT id " + others));
-    ASSERT_TRUE(fakes::eventually([&] { return server.run("SELECT COUNT(*) " + others) == "0"; }));
+    ASSERT_TRUE(eventually([&] { return server.run("SELECT COUNT(*) " + others) == "0"; }));
   }
 }
 

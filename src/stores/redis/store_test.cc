@@ -142,9 +142,9 @@ TEST(RedisSettings, OneWhoseFirstFileIsNotCompleteIsWaitedFor) {
   const RedisServer server({"appendonly no", "rdb-key-save-delay 600000000"});
   server.run({"SET", "key", "value"});
   server.set("appendonly", "yes");
-  const auto refused = Store::open(server.url(), {.deadline = milliseconds{200}});
-  EXPECT_EQ(code_of(refused), Code::kUnavailable);
-  EXPECT_THAT(fakes::why(refused), HasSubstr("the first append-only file is not complete"));
+  const Error refusal = fakes::refusal_that_says("the first append-only file is not complete",
+                                                 server.url(), milliseconds{200});
+  EXPECT_EQ(refusal.code, Code::kUnavailable);
   server.set("appendonly", "no");
   server.set("rdb-key-save-delay", "0");
   server.set("appendonly", "yes");
@@ -429,9 +429,9 @@ TEST_F(RedisTls, AStoreIsServedOverIt) {
 TEST_F(RedisTls, AServerThatIsNotTheOneNamedIsRefused) {
   for (const std::string& url : {rediss("localhost", ca(client_)), rediss("localhost", ""),
                                  rediss("127.0.0.1", ca(server_certificate_))}) {
-    const auto refused = Store::open(url, {.deadline = milliseconds{500}});
-    EXPECT_EQ(code_of(refused), Code::kUnavailable) << url;
-    EXPECT_THAT(fakes::why(refused), HasSubstr("the certificate of the server is not accepted"));
+    const Error refusal = fakes::refusal_that_says("the certificate of the server is not accepted",
+                                                   url, milliseconds{500});
+    EXPECT_EQ(refusal.code, Code::kUnavailable) << url;
   }
   const auto no_file = Store::open(rediss("localhost", "?tls_ca=/nowhere.pem"));
   EXPECT_EQ(code_of(no_file), Code::kInvalidArgument);
@@ -499,7 +499,7 @@ TEST(RedisConnections, AStoreThatTookThePlaceOfAnotherIsNotUsed) {
 TEST(RedisConnections, ACallEndsByItsDeadlineWhileTheServerStandsStill) {
   RedisServer server;
   const auto store = with_counter(server.url(), milliseconds{500});
-  EXPECT_TRUE(take(*store));
+  ASSERT_TRUE(eventually([&] { return take(*store).has_value(); }));
   server.signal(SIGSTOP);
   const auto begun = steady_clock::now();
   EXPECT_EQ(code_of(take(*store)), Code::kDeadlineExceeded) << "it was sent";
@@ -530,9 +530,8 @@ TEST(RedisConnections, AServerThatIsBusyIsWaitedFor) {
                          [&] { return server.ask({"EVAL", "while true do end", "0"}); });
   ASSERT_TRUE(eventually([&] { return server.ask({"GET", "x"}).starts_with("ERROR: BUSY"); }));
   auto next = std::async(std::launch::async, [&] { return take(*store); });
-  const auto impatient = Store::open(server.url(), {.deadline = milliseconds{200}});
-  EXPECT_EQ(code_of(impatient), Code::kUnavailable);
-  EXPECT_THAT(fakes::why(impatient), HasSubstr("BUSY"));
+  const Error impatient = fakes::refusal_that_says("BUSY", server.url(), milliseconds{200});
+  EXPECT_EQ(impatient.code, Code::kUnavailable);
   server.run({"SCRIPT", "KILL"});
   busy.get();
   EXPECT_EQ(next.get(), (Range{1, 1, 1}));
