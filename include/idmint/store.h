@@ -47,11 +47,11 @@ struct StoreOptions {
   bool create = true;
   // Read-only access never creates a store, and needs fewer permissions (docs/stores.md).
   Access access = Access::kReadWrite;
-  // The definition that the caller will look up first: stores on servers read it in the command
-  // that opens them, and need no other for the first look-up. Used during open() only.
+  // The name of the definition that the caller will look up first. Stores on servers read it in the
+  // command that opens them, so the first look-up needs no other command. Used during open() only.
   std::string_view first_definition{};
-  // A folder, created if needed, with one small file for each store: the latest state that this
-  // user saw. An SQLite store is compared with it, which detects an older copy of the file
+  // A folder, created if needed, with one small file for each SQLite store: the latest state that
+  // this user saw. The store is compared with it, which detects an older copy of the store
   // (Store::doubt()). Empty: nothing is kept. Used during open() only.
   std::string_view trust_folder{};
 };
@@ -60,8 +60,8 @@ struct StoreOptions {
 // store. Any thread may use it.
 //
 // In a child of fork() every call fails with kFailedPrecondition; the child must open its own
-// store. SQLite keeps its locks by process, so a child of a process with an open SQLite store can
-// open none: open stores after the fork, or exec a program that does.
+// store. SQLite keeps its locks by process, so a child of a process with an open SQLite store
+// cannot open one: open stores after the fork, or exec a program that does.
 //
 // The destructor of a MongoDB store closes its connections in a thread that runs for half a second,
 // or up to the deadline if a server hangs; exit() waits for it. The other parts of idmint that use
@@ -84,7 +84,7 @@ class IDMINT_EXPORT Store {
                                                            Entropy& entropy = system_entropy());
   virtual ~Store() = default;
 
-  // The random id that the store got at its creation. Two URLs with one id are one store.
+  // The random id that the store got at its creation. Two URLs with equal ids name one store.
   [[nodiscard]] virtual const Uuid& id() const noexcept = 0;
   // The URL as opened, without passwords.
   [[nodiscard]] virtual std::string_view url() const noexcept = 0;
@@ -101,12 +101,11 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual LeaseTable* leases() noexcept = 0;
   [[nodiscard]] virtual GaplessStore* gapless() noexcept { return nullptr; }
 
-  // Why the store may hold less than it handed out. kDataLoss: it is a copy or an older backup, or
+  // Why the store may be behind what it handed out. kDataLoss: it is a copy or an older backup, or
   // its log is missing. kFailedPrecondition: a standby or replica was promoted, or a snapshot of
   // etcd was restored. The error says what to do; nullopt: no doubt is known. A store in doubt can
   // be opened, for writing too.
-  // - These work: reads, raise(), raise_floor(), extend() of counters, close(), release(), and the
-  //   replacement of a definition by an extended or retired one.
+  // - These work: reads, and the functions that raise, alter, retire and release.
   // - These fail with this error: every call that would hand out a value, a claim or a lease, or
   //   create a counter or a definition.
   // If an SQLite file lies beside the log of its newer state, every call fails, settle() too, until

@@ -63,15 +63,15 @@ struct Uuid1Options {
   std::chrono::nanoseconds window = std::chrono::seconds{15};
 };
 
-// Version 1. The first id of a millisecond has the clock's time, each further one the next 100 ns.
+// Version 1. The first id of a millisecond has the clock's time, and each further id adds 100 ns.
 // The limit is 10 million ids a second; beyond it calls wait for the next millisecond. Threads may
 // share it; neither copied nor moved. No two ids of one generator are equal.
 //
-// Unique if configured so, with a hardware address and a state file: no other generator may have
-// the node without that file. Each id's time is below a bound that was synced before. After a
-// restart, times continue above the bound with the same clock sequence. If the clock is further
-// behind than max_drift, at a restart or between two ids, the next clock sequence is synced and
-// then used. Copying or losing the file cannot be detected.
+// Unique if configured so, with a hardware address and a state file: no generator without that file
+// may have the node. Each id's time is below a bound that was synced before. After a restart, times
+// continue above the bound with the same clock sequence. If the clock is further behind than
+// max_drift, at a restart or between two ids, the next clock sequence is synced and then used.
+// Copying or losing the file cannot be detected.
 //
 // Otherwise practical. With a random node, two generators repeat an id only if they drew the same
 // node: odds of about n^2 / 2^48 among n generators. With a hardware address and no state file, the
@@ -79,8 +79,8 @@ struct Uuid1Options {
 // or two processes on one node then have the same clock sequence with odds of 1 in 16384, and
 // repeat ids if they use the same 100 ns.
 //
-// A child of fork() draws another clock sequence and random node; with a state file every call in
-// it fails with kFailedPrecondition.
+// A child of fork() draws another clock sequence and random node. With a state file every call in
+// the child fails with kFailedPrecondition.
 class IDMINT_EXPORT Uuid1Generator final {
  public:
   // Errors, besides those of the state file, which are as for SnowflakeGenerator::open():
