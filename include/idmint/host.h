@@ -75,8 +75,7 @@ struct AddressWorker {
 // The low bits of an IP address of `interface`; if that is empty, of the interface with the default
 // route, or else of the only one. Takes the IPv4 address, or else the IPv6 address; ignores
 // loopback and link-local addresses. Unique among hosts within the block, which must contain the
-// whole subnet of the host: a larger subnet is rejected, and so is an interface with several
-// addresses.
+// whole subnet of the host. Rejects a larger subnet, and an interface with several addresses.
 [[nodiscard]] IDMINT_EXPORT Result<AddressWorker> worker_from_address(
     int bits, std::string_view interface = {});
 

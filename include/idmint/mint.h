@@ -52,7 +52,7 @@ struct Worker {
 // The origin of the node of a version 1 or 2 UUID.
 struct UuidNode {
   enum class From : std::uint8_t {
-    kRandom,    // version 1 only: 47 random bits: practical
+    kRandom,    // 47 random bits, version 1 only: practical
     kHardware,  // host_address() (host.h): unique if configured so
     kGiven,     // given here: unique if configured so
   };
@@ -97,12 +97,12 @@ struct MintOptions {
   StoreOptions store_options{};
   // The URLs of stores to which sequences may be moved (move_sequence()). All calls for a sequence
   // that was moved to one of them go there; list() covers `store` alone. next() of an open source
-  // goes on there, and during the move tries again until its deadline. Without the URL the error
-  // says where the sequence is (Remedy::kFollowMove). A caller of Source::sequence() must open the
-  // source again.
+  // goes on there, and during the move tries again until its deadline. If the URL is not here, the
+  // error says where the sequence is (Remedy::kFollowMove). A caller of Source::sequence() must
+  // open the source again.
   std::vector<std::string> also{};
-  // For all sequences over several stores (SpreadOptions::over, over_others). If `store` does not
-  // answer, source() also looks for such a sequence in these stores.
+  // URLs for all sequences over several stores (SpreadOptions::over, over_others). If `store` does
+  // not answer, source() also looks for such a sequence in these stores.
   std::vector<std::string> over{};
   // For sequences (SequenceOptions::executor); null: shared_executor().
   Executor* executor = nullptr;
@@ -113,9 +113,9 @@ struct MintOptions {
   // expires, as known when the wait began, and at least until StoreOptions::deadline; `of` is that
   // total time. Without it the source waits until StoreOptions::deadline. Must not throw.
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
-  // Receives one-line notices that are not errors, such as that a state file was created, or that a
-  // store of a sequence over several is left out until somebody mends it (once for each store).
-  // Called within source(); must not throw.
+  // Receives one-line notices that are not errors, for example when a state file was created, or
+  // when a store of a sequence over several is left out until somebody mends it (once for each
+  // store). Called within source(); must not throw.
   std::function<void(std::string_view)> notice{};
 };
 
@@ -140,9 +140,9 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] static std::vector<Declaration> formats();
 
   // The format, sequence or pool of this name. The source of a pool leases a worker id at the first
-  // call for ids. If all are owned, it tries again until StoreOptions::deadline, or longer with
-  // MintOptions::wait_on; then the call fails with kResourceExhausted, and the message says when
-  // the first lease expires. Errors of source():
+  // call for ids. If all are owned, the call tries again until StoreOptions::deadline, or longer
+  // with MintOptions::wait_on; then it fails with kResourceExhausted, and the message says when the
+  // first lease expires. Errors of source():
   // - kNotFound: no such name; the advice is to create it.
   // - kInvalidArgument: an option does not apply. A sequence takes none; a pool takes `window`
   //   only.

@@ -40,7 +40,8 @@ struct ExistingForm {
   std::int64_t last = kLargestValue;
 };
 
-// Any thread may call it at any time.
+// The values in a field of a collection or in a column of a table. Any thread may call it at any
+// time.
 class IDMINT_EXPORT ExistingValues {
  public:
   // Reads a field of a collection of MongoDB, or a column of a table of SQL:
@@ -86,12 +87,12 @@ using Bytes = std::span<const std::byte>;
     std::string_view json);
 
 struct CollectionOptions {
-  // The longest that one command waits; an insert of many documents takes several. The checks
-  // before the first one wait 5 s at most.
+  // The longest that one command waits; an insert of many documents takes several commands. The
+  // checks before the first insert wait 5 s at most.
   std::chrono::milliseconds deadline = std::chrono::seconds{10};
 };
 
-// A collection, and what is known of its indexes. Any thread may use it. After fork() only the
+// A collection and the known state of its indexes. Any thread may use it. After fork() only the
 // parent may.
 class IDMINT_EXPORT Collection final {
  public:
@@ -134,7 +135,7 @@ struct InsertOptions {
   // Create the index if it is missing: a unique one, or with a proxy a non-unique one.
   bool make_index = false;
   // A collection of the same database that replaces the unique index, named without the database.
-  // Each id is inserted into it before its document is, as {_id: ID, state: "claimed", at: TIME,
+  // Each id is inserted into it before the document, as {_id: ID, state: "claimed", at: TIME,
   // owner: OWNER}; afterwards the state is "used". Every program that inserts must use the same
   // proxy.
   std::optional<std::string> proxy{};
@@ -215,8 +216,8 @@ struct Swept {
 
 // Settles claims that an interrupted inserter left: marks a claim as used if its document is in the
 // collection, and as abandoned otherwise. Claims are never removed or reused, so a sweep and a slow
-// inserter do each other no harm; a later sweep marks what was inserted meanwhile as used. Can be
-// repeated. Errors:
+// inserter do each other no harm: a later sweep marks the claims of documents that were inserted
+// meanwhile as used. Can be repeated. Errors:
 // - kNotFound: no such collection or proxy.
 // - kFailedPrecondition: no index begins with the field, so each look-up would scan the whole
 //   collection.

@@ -85,8 +85,8 @@ class IDMINT_EXPORT ObjectIdGenerator final {
 //
 //   seconds since 1970, unsigned 32 | machine 24 | process id 16 | counter 24
 //
-// Rules, guarantee and the refusal in a child of fork() are those of XidGenerator (xid.h), with
-// which it shares its counter. Threads may share it; neither copied nor moved.
+// Has the rules, the guarantee and the counter of XidGenerator (xid.h), and fails in a child of
+// fork() like it. Threads may share it; neither copied nor moved.
 class IDMINT_EXPORT ClassicObjectIdGenerator final {
  public:
   explicit ClassicObjectIdGenerator(const ProcessIdentity& identity = classic_object_id_identity(),

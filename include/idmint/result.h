@@ -17,7 +17,7 @@
 
 namespace idmint {
 
-// Each code tells the caller what to do. Names and numbers are those of google.rpc.Code.
+// Each code tells the caller what to do. Names and numbers follow google.rpc.Code.
 enum class Code : int {
   kUnknown = 2,  // The call may have been applied. Treat its values as taken; a repeated request
                  // costs at most a gap.

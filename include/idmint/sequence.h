@@ -53,14 +53,14 @@ class ExistingValues;  // mongodb.h
                                                          const SequenceDefinition& definition);
 
 // How to find the other stores of a sequence over several. Each function below with these options
-// needs one of the stores, and opens the others at the URLs in its definition. Each store must have
+// needs one of the stores, and opens the others at the URLs in the definition. Each store must have
 // the id that the definition names, and the same definition apart from `last`. If a URL has no such
-// store or definition, open() fails with kFailedPrecondition, and the message has the difference.
-// Functions that raise, alter or retire act on the rest, then fail with an error that names the
-// store; peek and list report it.
+// store or definition, Sequence::open() fails with kFailedPrecondition, and the message has the
+// difference. Functions that raise, alter or retire act on the rest, then fail with an error that
+// names the store; the others return that error in SequenceStatus::error.
 struct SpreadOptions {
-  // They replace URLs of the definition, which have no passwords. Each is of the same servers and
-  // database, or of a store's new place; a store there must answer.
+  // These replace URLs of the definition, which have no passwords. Each is of the same servers and
+  // database, or of a store's new place; a store at a new place must answer.
   std::vector<std::string> over{};
   // `over` may also have the URLs of stores of other sequences. URLs that are not in the definition
   // are then tried first, and need not answer.
@@ -99,16 +99,16 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
                                                           SteadyTime until = SteadyTime::max(),
                                                           const SpreadOptions& spread = {});
 
-// Raises each counter of a striped or interleaved sequence past the largest of `past` that is a
-// value of that counter; a counter without one stays where it is. In a sequence over several
+// Raises each counter of a striped or interleaved sequence past the largest value in `past` that
+// belongs to it; a counter without such a value stays where it is. In a sequence over several
 // stores, raises only the counter in `store`. kInvalidArgument also: another strategy, or a value
-// of none of these counters.
+// that belongs to none of these counters.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::span<const std::int64_t> past,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
 
 // Raises past the largest value of the sequence that is in use, and each block of a striped
-// sequence past the largest one in the block. Without values in use nothing changes. Values that
+// sequence past the largest one in that block. If no value is in use, nothing changes. Values that
 // others write meanwhile may be missed, so raise after they have stopped. Errors also:
 // - kInvalidArgument: strategy permuted, whose values have no order.
 // - kFailedPrecondition and others: errors of ExistingValues.
@@ -117,8 +117,8 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
                                                           RaiseMode mode = RaiseMode::kCarryOut,
                                                           const SpreadOptions& spread = {});
 
-// Raises each counter to the position of the same counter in `from`, a store that was written to
-// when `store` was not. In a sequence over several stores, raises only the counter in `store`.
+// Raises each counter to the position of the same counter in `from`, a store that handed out values
+// while `store` did not. In a sequence over several stores, raises only the counter in `store`.
 // Permuted sequences are raised by index. kFailedPrecondition also: `from` has no such sequence or
 // a different one of that name, or a counter there is past its end here.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
@@ -151,9 +151,10 @@ struct GivenValue {
 // sequence or pool that is not retired, sorted by name.
 //
 // Counters are raised past the value `past`, a permuted sequence past its first `past` values, and
-// each block of a striped one past its own first `past`. Pools are raised to one minute past the
-// clock, and past every known bound. Random and gapless sequences stay as they are; `remains`
-// describes the consequences. If a source is not raised, its row has one of these errors:
+// each block of a striped sequence past the first `past` values of the block. Pools are raised to
+// one minute past the clock, and past every known bound. Random and gapless sequences stay as they
+// are; `remains` describes the consequences. If a source is not raised, its row has one of these
+// errors:
 // - kInvalidArgument: the source itself shows that `past` is too small for it.
 // - kOutOfRange: it ends before `past`.
 // - kFailedPrecondition: it would stay at or below one of the values in `given`. So `past` is wrong
@@ -162,16 +163,16 @@ struct GivenValue {
     Store& store, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
     std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
-// The same, to the position of each source in `from`. If a source is not raised, its row has the
-// error of raise_sequence(). A source that is retired in `from` is retired here. A source that only
-// `from` has gets a row too. kInvalidArgument: `from` is `store` itself.
+// The same, but raises each source to its position in `from`. If a source is not raised, its row
+// has the error of raise_sequence(). A source that is retired in `from` is retired here. A source
+// that only `from` has gets a row too. kInvalidArgument: `from` is `store` itself.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut,
     std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
 // Moves the last value up; nothing else of a definition can be altered. Running processes keep to
-// the old end until they open the sequence again; a range that one of them takes beyond it is lost.
-// Errors:
+// the old end until they open the sequence again; a range that one of them takes beyond the old end
+// is lost. Errors:
 // - kFailedPrecondition: `last` is smaller than the present last value; the sequence is retired; or
 //   the values of its strategy depend on the last one (striped, permuted).
 // - kInvalidArgument: the last value is not possible, or `name` is a pool.
@@ -179,8 +180,8 @@ struct GivenValue {
     Store& store, std::string_view name, std::int64_t last, const SpreadOptions& spread = {});
 
 // Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Can be
-// repeated. Cached sequences still hand out the ranges that they hold in memory, and pools the ids
-// below the bounds that were granted.
+// repeated. Cached sequences still hand out the ranges that they hold in memory, and generators the
+// ids below the bounds that were granted to them.
 [[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name,
                                                          const SpreadOptions& spread = {});
 
@@ -202,7 +203,7 @@ struct Moved {
 };
 
 // kPreview changes nothing: the result says what the move would take over, and the errors are those
-// that would keep it from beginning.
+// that would keep the move from beginning.
 enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 
 // Moves a sequence from one store to another while processes take from it: closes it in `from`,
@@ -236,9 +237,9 @@ struct SequenceStatus {
   std::optional<std::int64_t> next;
   // kPermuted: the value at that index, which comes next; nothing if none is left.
   std::optional<std::int64_t> permuted;
-  // The number of values not taken yet, of open counters. kRandom: values that will still come; it
-  // stops before the last (Occupancy). Pools: worker ids that have no owner or whose lease has
-  // expired.
+  // The number of values of open counters that nobody has taken. kRandom: values that will still
+  // come; it stops before the last (Occupancy). Pools: worker ids that have no owner or whose lease
+  // has expired.
   std::int64_t left = 0;
   // The place of the adopted record (SequenceDefinition::adopted), such as the name of a
   // collection; empty: idmint's own record.
@@ -313,10 +314,10 @@ class IDMINT_EXPORT Sequence {
   // - kFailedPrecondition: retired, gapless (gapless.h) or a pool (snowflake.h).
   // - kDataLoss: the definition is there, but a counter is gone.
   //
-  // A sequence over several stores (SpreadOptions) opens as long as one of them answers. Each round
-  // trip goes to the store with the smallest next value. A store that fails is left out for 0.5 to
-  // 30 s, until a task has read its counter again; meanwhile the others serve each call within its
-  // deadline. kUnavailable: none answers; the message names each.
+  // A sequence over several stores (SpreadOptions) opens if at least one of them answers. Each
+  // round trip goes to the store with the smallest next value. A store that fails is left out for
+  // 0.5 to 30 s, until a task has read its counter again; meanwhile the others serve each call
+  // within its deadline. kUnavailable: none answers; the message names each.
   [[nodiscard]] static Result<std::unique_ptr<Sequence>> open(Store& store, std::string_view name,
                                                               const SequenceOptions& options = {},
                                                               Clock& clock = system_clock(),
@@ -389,7 +390,7 @@ class IDMINT_EXPORT Sequence {
 // commit: callers queue while a round trip to the store is under way, and the next one serves them
 // all, in the order of their calls.
 //
-// If the store goes back and returns a value below one that was handed out, this call and every
+// If the store goes back and returns a value below one that was handed out, the call and every
 // later one fail with kDataLoss.
 class IDMINT_EXPORT CounterSequence final : public Sequence {
  public:
@@ -421,8 +422,8 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
     std::optional<Error> error{};  // nothing: there are no others
   };
   // The same as one submit() for each value of `out`, at the cost of one call. If too few values
-  // are left, the first ones are filled. If max_outstanding has no room for all of them, none is
-  // queued. Errors of submit_each() itself as for submit().
+  // are left, the first elements are filled. If max_outstanding has no room for all of them, none
+  // is queued. Errors of submit_each() itself as for submit().
   [[nodiscard]] Result<void> submit_each(std::span<std::int64_t> out,
                                          std::move_only_function<void(Served)> done);
 

@@ -141,8 +141,8 @@ struct SnowflakePreset {
 
 struct SnowflakeOptions {
   SnowflakeLayout layout = kUsualSnowflakeLayout;
-  // No other generator with this layout, or with one that differs in time_bits only, may have it:
-  // both would mint the same ids.
+  // No other generator with this layout, or with one that differs in time_bits only, may have this
+  // worker id: both would mint the same ids.
   std::uint32_t worker = 0;
 
   // A file that keeps a high-water mark across restarts, and excludes a second generator on this
@@ -196,15 +196,15 @@ struct LeaseState {
 
 // Options of a worker id that is leased from a pool as long as it is used.
 struct SnowflakeLeaseOptions {
-  SnowflakeLayout layout{};  // SnowflakeGenerator::open() sets that of the pool
+  SnowflakeLayout layout{};  // SnowflakeGenerator::open() sets the pool's layout
   std::string holder{};      // the name of the holder, for operators
   // As in SnowflakeOptions; max_drift must also cover the window and max_skew.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
   std::chrono::nanoseconds max_run_ahead{};
   // How far ahead of the clock the lease extends, in whole units, rounded up, at least two. A
-  // thread of the generator renews the lease every third of it. Ids are minted at most this long
-  // while the store does not answer, and the worker id of a holder that died is unavailable at most
-  // this long.
+  // thread of the generator renews the lease every third of this time. Ids are minted at most this
+  // long while the store does not answer, and the worker id of a holder that died is unavailable at
+  // most this long.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
   // The largest difference between the clocks of this host and of the store, if the store has one.
   std::chrono::milliseconds max_skew = std::chrono::seconds{1};
@@ -250,16 +250,16 @@ class IDMINT_EXPORT SnowflakeGenerator final {
       const SnowflakeOptions& options, Clock& clock = system_clock(),
       Entropy& entropy = system_entropy());
   // A generator with a worker id leased from the pool `name` (worker_pool.h). Sends two commands to
-  // the store, which must outlive the generator. The layout is that of the pool, whatever the
-  // options say; the default holder is "HOST, process N". Errors:
+  // the store, which must outlive the generator. Uses the layout of the pool, whatever the options
+  // say; the default holder is "HOST, process N". Errors:
   // - kInvalidArgument: a negative duration; or the sum of window, max_skew and max_run_ahead
   //   exceeds max_drift.
   // - kOutOfRange: the clock shows a time outside the layout.
   // - kNotFound: no such pool; the advice is to create it.
   // - kFailedPrecondition: not a pool, or retired.
   // - kResourceExhausted: every worker id is held.
-  // - kUnavailable: all free worker ids are ahead of this clock by more than max_drift; the clocks
-  //   differ by more than max_skew; or no answer.
+  // - kUnavailable: the bounds of all free worker ids are ahead of this clock by more than
+  //   max_drift; the clocks differ by more than max_skew; or no answer.
   // - kUnknown, kDeadlineExceeded: a worker id may stay held, unused, until its lease expires.
   // - kDataLoss: the worker ids of the pool are gone, or the store is damaged.
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
@@ -271,15 +271,15 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   SnowflakeGenerator(const SnowflakeGenerator&) = delete;
   SnowflakeGenerator& operator=(const SnowflakeGenerator&) = delete;
 
-  // If the sequence numbers of this unit are used up, the call waits, at most until the deadline,
-  // for the next unit that has a free one. It holds no lock meanwhile. Nothing is handed out on an
+  // If the sequence numbers of this unit are used up, the call waits for the next unit with a free
+  // number, at most until the deadline. It holds no lock meanwhile. Nothing is handed out on an
   // error.
   // - kUnavailable: no number was free by the deadline; or the clock was set back by more than
   //   max_drift (the message says when minting resumes and what a restart does); or a leased worker
   //   id was not renewed within the deadline (calls succeed again once the store answers).
   // - kOutOfRange: the clock is before the layout's epoch or past its end.
-  // - kDataLoss: the state file was replaced, removed or written by another process; or the pool
-  //   holds less than it acknowledged. Nothing is minted any more.
+  // - kDataLoss: the state file was replaced, removed or written by another process; or the pool is
+  //   behind what it acknowledged. Nothing is minted any more.
   // - kFailedPrecondition: the generator was inherited through fork().
   // - kResourceExhausted: the leased worker id was lost, and no other is free.
   [[nodiscard]] Result<Snowflake> next();

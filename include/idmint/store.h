@@ -56,8 +56,8 @@ struct StoreOptions {
   std::string_view trust_folder{};
 };
 
-// A store offers any subset of the interfaces, and null for the others. They live as long as the
-// store. Any thread may use it.
+// A store offers some of these interfaces, and returns null for the others. Interfaces live as long
+// as the store. Any thread may use a store.
 //
 // In a child of fork() every call fails with kFailedPrecondition; the child must open its own
 // store. SQLite keeps its locks by process, so a child of a process with an open SQLite store
@@ -74,11 +74,11 @@ class IDMINT_EXPORT Store {
   // - kUnimplemented: the backend is not in this build, or its library is not on this host.
   // - kNotFound: the store does not exist, and options.create is false.
   // - kPermissionDenied, kResourceExhausted: the store cannot be written.
-  // - kUnauthenticated: no such user, or another password.
+  // - kUnauthenticated: no such user, or a wrong password.
   // - kUnavailable: no answer.
   // - kDataLoss: the store is damaged.
   // - kFailedPrecondition: the store belongs to another program or a newer idmint, or a setting of
-  //   its server would lose what was handed out. Nothing was changed.
+  //   its server could lose values that were handed out. Nothing was changed.
   [[nodiscard]] static Result<std::unique_ptr<Store>> open(std::string_view url,
                                                            const StoreOptions& options = {},
                                                            Entropy& entropy = system_entropy());
@@ -117,8 +117,9 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual Result<std::optional<Instant>> time(SteadyTime until = SteadyTime::max());
   // Ends the doubt, durably and for all processes. For an operator who has raised the store past
   // everything that it handed out (kRaised), or who knows that the file was only moved
-  // (kOnlyMoved). kOnlyMoved fails with the doubt if anything but the file's place shows that
-  // values are missing. Without a doubt it changes nothing. Other errors are those of the store.
+  // (kOnlyMoved). kOnlyMoved fails with the doubt if anything other than the file's place shows
+  // that values are missing. In a store that is not in doubt settle() changes nothing. Other errors
+  // are those of the store.
   enum class Settle : std::uint8_t { kRaised, kOnlyMoved };
   [[nodiscard]] virtual Result<void> settle(Settle how);
   [[nodiscard]] Result<void> settle() { return settle(Settle::kRaised); }

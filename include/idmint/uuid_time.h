@@ -83,7 +83,7 @@ struct Uuid1Options {
 // the child fails with kFailedPrecondition.
 class IDMINT_EXPORT Uuid1Generator final {
  public:
-  // Errors, besides those of the state file, which are as for SnowflakeGenerator::open():
+  // Errors of the state file are as for SnowflakeGenerator::open(). Other errors:
   // - kInvalidArgument: a negative duration, or a window beyond max_drift.
   // - kOutOfRange: with a state file, the clock shows a time before 1970; or the clock sequence was
   //   changed 16383 times.
@@ -163,10 +163,10 @@ class IDMINT_EXPORT Uuid2Generator final {
   Uuid2Generator(const Uuid2Generator&) = delete;
   Uuid2Generator& operator=(const Uuid2Generator&) = delete;
 
-  // Nothing is handed out on an error. Errors, besides those of the state file:
+  // Nothing is handed out on an error. Besides errors of the state file:
   // - kResourceExhausted: the 64 ids of this tick are used up; the message says how long to wait.
-  // - kUnavailable: the clock shows an earlier tick than that of the last id; the message says how
-  //   long to wait.
+  // - kUnavailable: the clock shows an earlier tick than the last id has; the message says how long
+  //   to wait.
   [[nodiscard]] Result<Uuid> next();
   // Fills all of `out`, with one durable write for each id. On an error its content is unspecified,
   // and the ids that were minted for it are lost.
