@@ -116,10 +116,10 @@ class IDMINT_EXPORT Store {
   // earlier. kUnavailable, kDeadlineExceeded: no answer.
   [[nodiscard]] virtual Result<std::optional<Instant>> time(SteadyTime until = SteadyTime::max());
   // Ends the doubt, durably and for all processes. For an operator who has raised the store past
-  // everything that it handed out (kRaised), or who knows that the file was only moved
-  // (kOnlyMoved). kOnlyMoved fails with the doubt if anything other than the file's place shows
-  // that values are missing. In a store that is not in doubt settle() changes nothing. Other errors
-  // are those of the store.
+  // everything that it handed out (kRaised), or who knows that nothing is missing, for example
+  // because a file was only moved (kOnlyMoved). kOnlyMoved fails with the doubt if there is
+  // evidence that values are missing. In a store that is not in doubt settle() changes nothing.
+  // Other errors are those of the store.
   enum class Settle : std::uint8_t { kRaised, kOnlyMoved };
   [[nodiscard]] virtual Result<void> settle(Settle how);
   [[nodiscard]] Result<void> settle() { return settle(Settle::kRaised); }
