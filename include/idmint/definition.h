@@ -147,9 +147,9 @@ struct SequenceDefinition {
 // The sequence restricted to its values v with v modulo stride = offset modulo stride. `first`
 // moves up to the first of them; `last` stays, unless it is among the few largest integers, which a
 // counter of this stride cannot reach. So sequences with equal `first`, `last` and stride and the
-// offsets 1 to stride share all values from `first` to `last`, none twice, as with MySQL's
-// auto_increment_increment and auto_increment_offset. kInvalidArgument unless 1 <= offset <= stride
-// <= kMaxStride, the strategy takes a stride, and such a value exists.
+// offsets 1 to stride divide all values from `first` to `last` among them, none twice, as with
+// MySQL's auto_increment_increment and auto_increment_offset. kInvalidArgument unless 1 <= offset
+// <= stride <= kMaxStride, the strategy takes a stride, and such a value exists.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> with_offset(SequenceDefinition sequence,
                                                                    std::int64_t stride,
                                                                    std::int64_t offset);

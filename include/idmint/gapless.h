@@ -81,8 +81,8 @@ class IDMINT_EXPORT GaplessInserter final {
   //   sequence was retired.
   // - kOutOfRange: fewer numbers are left.
   // - kUnavailable: nothing was inserted; try again.
-  // - kUnknown, kDeadlineExceeded: all of the documents are or will be in the collection, or none.
-  //   Look for them, by a key of their own, before you insert them again.
+  // - kUnknown, kDeadlineExceeded: either all of the documents are or will be in the collection, or
+  //   none of them. Look for them, by a key of their own, before you insert them again.
   // - kDataLoss: the counter is missing or damaged, or the store has gone back below a number that
   //   was acknowledged to this inserter. Nothing was inserted, and every later call of this
   //   inserter fails with kDataLoss.
