@@ -12,8 +12,8 @@ namespace idmint {
 // UTC without leap seconds, 1677 to 2262.
 using Instant = std::chrono::sys_time<std::chrono::nanoseconds>;
 
-// The deadline of a call, on the monotonic clock. SteadyTime::max() sets no deadline of its own:
-// that of the options holds.
+// The deadline of a call, on the monotonic clock. SteadyTime::max(): only the deadline of the
+// options holds.
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 // A wall clock. It may jump either way or stand still, and its users must stay correct. Any thread
@@ -39,8 +39,8 @@ coarse_clock() noexcept;  // at most one kernel tick (4 ms) stale; 5 ns
 [[nodiscard]] IDMINT_EXPORT Clock& seconds_clock() noexcept;  // whole seconds, like time(); 2 ns
 
 // At most 1 ms stale; 10 ns. Shows the right millisecond unless the clock is being set. Reads the
-// processor's time stamp counter; each thread reads CLOCK_REALTIME once a millisecond. On a host
-// without an invariant time stamp counter it is system_clock().
+// processor's time stamp counter; each thread reads CLOCK_REALTIME a few times a millisecond. On a
+// host without an invariant time stamp counter it is system_clock().
 [[nodiscard]] IDMINT_EXPORT Clock& tsc_clock() noexcept;
 
 // The bounds of the ids of one instant, for range queries by time on a column of ids. Both are
@@ -65,7 +65,7 @@ struct Bounds {
 //   2026-01-01                         midnight UTC
 //   2026-01-01T08:30:00.5+01:00        RFC 3339. The fraction has 1 to 9 digits and is optional;
 //                                      T may be t or a blank; Z, z, +hh:mm or -hh:mm is required
-//   2026-01-01T08:30Z, +0100, +01      the short forms of the same that ISO 8601 allows
+//   2026-01-01T08:30Z, +0100, +01      the shorter forms of ISO 8601
 //   @1700000000, @1700000000123ms      seconds or milliseconds since 1970; @-1 is before 1970
 // Errors:
 // - kInvalidArgument: another form, or a day or time that does not exist. An Instant has no leap

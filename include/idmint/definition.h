@@ -79,8 +79,8 @@ enum class Guarantee : std::uint8_t {
 // in either store. In the target it is removed when the move is complete.
 struct Move {
   enum class Stage : std::uint8_t {
-    kLeaving,   // in the source: values come until the counters are closed, and then no more
-    kGone,      // in the source: it is moved, and retired here
+    kLeaving,   // in the source: it hands out values until its counters are closed
+    kGone,      // in the source: the move is done, and the sequence is retired here
     kArriving,  // in the target: the name is taken, and no value comes yet
   };
   Stage stage = Stage::kLeaving;
@@ -105,8 +105,8 @@ struct SequenceDefinition {
   std::int64_t first = 1;  // both ends inclusive; as integers, before the form is applied
   std::int64_t last = kLargestValue;
   // The values are first, first + stride, ... up to `last`. Stores with equal strides and different
-  // remainders of `first` hand out different values: see with_offset(). 1 to kMaxStride; 1 for
-  // kGapless, and for adopted records but the ticket tables of MariaDB.
+  // remainders of `first` hand out different values: see with_offset(). 1 to kMaxStride; always 1
+  // for kGapless and for adopted records, except ticket tables of MariaDB.
   std::int64_t stride = 1;
   std::int64_t stripes = 1;  // kStriped, kInterleaved: the number of counters, 2 to kMaxStripes
   std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
@@ -116,13 +116,14 @@ struct SequenceDefinition {
   // sets the width of `last`.
   Form form{};
   bool retired = false;  // a tombstone: it hands out nothing any more
-  // kCounter, kCached, kStriped, and kInterleaved over several stores, each of which has one: the
-  // record of another program that holds the next value, in the syntax of the store
-  // (docs/mongodb-adopt.md, docs/adopting.md). Empty: idmint keeps its own record.
+  // Names the record of another program that holds the next value, in the syntax of the store
+  // (docs/mongodb-adopt.md, docs/adopting.md). For kCounter, kCached, kStriped, and kInterleaved
+  // over several stores, with one record in each. Empty: idmint keeps its own record.
   std::string adopted{};
-  // kInterleaved over several stores: all of them, in the order of the stripes, `stripes` in all.
-  // Each keeps one stripe, and this definition with the index of that stripe in `stripe`. Empty:
-  // one store keeps all stripes. create_sequence() of several stores sets both members.
+  // The stores of a kInterleaved sequence over several, in the order of the stripes, `stripes` in
+  // all. Each store keeps one stripe, and this definition with the index of that stripe in
+  // `stripe`. Empty: one store keeps all stripes. create_sequence() of several stores sets both
+  // members.
   std::vector<StoreOfStripe> over{};
   std::int64_t stripe = 0;
   std::optional<Move> move{};  // written by move_sequence() alone
@@ -145,10 +146,10 @@ struct SequenceDefinition {
 
 // The sequence restricted to its values v with v modulo stride = offset modulo stride. `first`
 // moves up to the first of them; `last` stays, unless it is among the few largest integers, which a
-// counter of this stride cannot reach. So sequences with the same `first`, `last` and stride and
-// the offsets 1 to stride share out all values from `first` to `last`, none twice, as with MySQL's
-// auto_increment_increment and auto_increment_offset. kInvalidArgument unless 1 <= offset <= stride
-// <= kMaxStride, the strategy takes a stride, and such a value exists.
+// counter of this stride cannot reach. So sequences with equal `first`, `last` and stride and the
+// offsets 1 to stride divide all values from `first` to `last` among them, none twice, as with
+// MySQL's auto_increment_increment and auto_increment_offset. kInvalidArgument unless 1 <= offset
+// <= stride <= kMaxStride, the strategy takes a stride, and such a value exists.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> with_offset(SequenceDefinition sequence,
                                                                    std::int64_t stride,
                                                                    std::int64_t offset);
@@ -163,7 +164,7 @@ struct PoolDefinition {
   Form form{};                     // how the ids are printed
   bool retired = false;            // a tombstone: none of its worker ids is leased any more
 
-  // The default size of a pool, at most. Each worker id is a row in the store.
+  // The largest default size of a pool. Each worker id is a row in the store.
   static constexpr std::int64_t kUsualWorkers = 1024;
 
   friend bool operator==(const PoolDefinition&, const PoolDefinition&) = default;
@@ -176,8 +177,8 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 [[nodiscard]] IDMINT_EXPORT const std::string& name(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT const Form& form(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT bool is_retired(const Definition& definition) noexcept;
-// The strategy's name, or "pool"; the guarantee and the order as above. Those of a pool are kUnique
-// and "per process".
+// The strategy's name, or "pool"; the guarantee and the order as above. A pool is kUnique and "per
+// process".
 [[nodiscard]] IDMINT_EXPORT std::string_view strategy_name(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT std::string_view order(const Definition& definition) noexcept;

@@ -49,7 +49,7 @@ class Digits {
  private:
   static constexpr std::uint64_t kHalf = 1'000'000'000'000'000'000;  // 10^18
 
-  std::uint64_t size_ = 1;  // a whole word, so that reading a copy stalls on no partial write
+  std::uint64_t size_ = 1;  // a whole word, to avoid a store-forwarding stall
   std::uint64_t high_ = 0;  // the digits before the last 18
   std::uint64_t low_ = 0;   // the last 18
 };

@@ -37,8 +37,8 @@ class IDMINT_EXPORT Entropy {
 // older than 10 ms by the monotonic or the wall clock. Each new key is mixed with RDSEED (RNDR),
 // the time stamp counter and both clocks, because the copied kernel may have the same randomness.
 // One exposure remains for each thread that existed at the copy: the bytes that it draws in the
-// first 10 ms, and its buffer. The buffer has at most 4048 bytes, or 256 if the thread draws less
-// than that in 10 ms. The age of the key is checked when a buffer is refilled, so an idle thread
+// first 10 ms, and its buffer. The buffer has at most 4048 bytes, or 256 if the previous one lasted
+// longer than 10 ms. The age of the key is checked when a buffer is refilled, so an idle thread
 // keeps its buffer.
 [[nodiscard]] IDMINT_EXPORT Entropy& system_entropy() noexcept;
 

@@ -15,18 +15,19 @@ namespace idmint {
 //   prefix | the id in the encoding | check symbols
 //
 // The encoding takes the bytes of the id: 8 for a Snowflake id or an integer, unless `width` limits
-// them. Integers and digits print the same in kDecimal and kCanonical. Digits in other encodings
-// keep their width: their 15 bytes are an index over all digits, the shorter ones first.
+// them. Integers and digits print the same in kDecimal and kCanonical. In other encodings a Digits
+// id is encoded as its index among all Digits, the shorter ones first, in 15 bytes. So its width is
+// kept.
 struct Form {
   // Printable ASCII without blanks, " and \; at most kMaxPrefix characters.
   std::string prefix{};
   Encoding encoding = Encoding::kCanonical;
-  // Covers the encoded id; covers the prefix too if the encoding's alphabet has all of its
-  // characters. kCanonical counts as decimal for integers and digits; for other formats it takes no
+  // Covers the encoded id, and also the prefix if all its characters are in the encoding's
+  // alphabet. kCanonical counts as decimal for integers and digits; for other formats it takes no
   // check.
   Check check = Check::kNone;
-  // For integers in kCanonical or kDecimal: the number of decimal digits, padded with zeros. It
-  // counts those of the prefix and of the check symbols. 0: no padding.
+  // For integers in kCanonical or kDecimal: the number of decimal digits, padded with zeros,
+  // including the digits of the prefix and the check symbols. 0: no padding.
   int digits = 0;
   // For integers in the other encodings: the number of characters of the integer, without prefix
   // and check symbols. 1 to the width of 64 bits; 0: the width of 64 bits.

@@ -44,8 +44,8 @@ struct GaplessStatistics {
 // processes may share the sequence. In a child of fork() every call fails with kFailedPrecondition.
 //
 // At every instant the collection has each number from the sequence's first one on exactly once and
-// without a gap, as long as nobody deletes or changes numbers there. The sequence belongs to the
-// collection and the field of its first number. Other gapless sequences may number the same field
+// without a gap, as long as nobody deletes or changes numbers there. The first successful insert
+// binds the sequence to its collection and field. Other gapless sequences may number the same field
 // if a unique index guards it, or if they cannot give a number that this one gives.
 class IDMINT_EXPORT GaplessInserter final {
  public:
@@ -81,8 +81,8 @@ class IDMINT_EXPORT GaplessInserter final {
   //   sequence was retired.
   // - kOutOfRange: fewer numbers are left.
   // - kUnavailable: nothing was inserted; try again.
-  // - kUnknown, kDeadlineExceeded: all of the documents are or will be in the collection, or none.
-  //   Look for them, by a key of their own, before you insert them again.
+  // - kUnknown, kDeadlineExceeded: either all of the documents are or will be in the collection, or
+  //   none of them. Look for them, by a key of their own, before you insert them again.
   // - kDataLoss: the counter is missing or damaged, or the store has gone back below a number that
   //   was acknowledged to this inserter. Nothing was inserted, and every later call of this
   //   inserter fails with kDataLoss.

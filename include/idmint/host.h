@@ -1,6 +1,7 @@
 // Properties that identify this host and this process: hardware addresses, and numbers that formats
-// derive from them. Nothing coordinates them, so ids that rely on them are `practical`. Worker ids
-// that an operator assigns are the exception: by a variable, a host name or an IP address.
+// derive from them. Nothing coordinates them, so xids, classic ObjectIds, and worker ids from
+// hardware addresses are `practical`. UUID nodes, and worker ids that an operator assigns (by a
+// variable, a host name or an IP address), are unique if configured so.
 #pragma once
 
 #include <array>
@@ -48,7 +49,7 @@ struct ProcessIdentity {
 // an interface gets its first IP address or loses its last one: when a container starts, a VPN ends
 // or a cable is pulled. Among n hosts with one address each, odds_of_shared_worker(n, bits) are the
 // odds that at least two share a worker id. With up to eight consecutive addresses each, the odds
-// are at most those of (n, bits - 2). REQUIRES: 0 <= bits <= 31.
+// are at most odds_of_shared_worker(n, bits - 2). REQUIRES: 0 <= bits <= 31.
 [[nodiscard]] IDMINT_EXPORT std::uint32_t worker_from_hardware(int bits,
                                                                Entropy& entropy = system_entropy());
 
@@ -74,8 +75,7 @@ struct AddressWorker {
 // The low bits of an IP address of `interface`; if that is empty, of the interface with the default
 // route, or else of the only one. Takes the IPv4 address, or else the IPv6 address; ignores
 // loopback and link-local addresses. Unique among hosts within the block, which must contain the
-// whole subnet of the host: a larger subnet is rejected, and so is an interface with several
-// addresses.
+// whole subnet of the host. Rejects a larger subnet, and an interface with several addresses.
 [[nodiscard]] IDMINT_EXPORT Result<AddressWorker> worker_from_address(
     int bits, std::string_view interface = {});
 

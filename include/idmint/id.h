@@ -59,7 +59,7 @@ struct Field {
 
 // One way to read a text as an id.
 struct Reading {
-  std::string format;     // a name that `next` takes, or another one: "uuid1", "integer"
+  std::string format;     // a name that `next` takes, or another one: "uuid3", "integer"
   std::string canonical;  // the text as this format prints it
   std::optional<Instant> time;
   std::vector<Field> fields;  // in the order of the layout, including the time; for a Snowflake

@@ -30,7 +30,7 @@
 namespace idmint {
 
 // The origin of a Snowflake generator's worker id (details: host.h). The declaration of the source
-// states the condition under which no other generator has it, or the odds.
+// states the condition under which no other generator has it, or the odds that one does.
 struct Worker {
   enum class From : std::uint8_t {
     kGiven,        // unique if configured so
@@ -52,7 +52,7 @@ struct Worker {
 // The origin of the node of a version 1 or 2 UUID.
 struct UuidNode {
   enum class From : std::uint8_t {
-    kRandom,    // 47 random bits: practical
+    kRandom,    // 47 random bits, version 1 only: practical
     kHardware,  // host_address() (host.h): unique if configured so
     kGiven,     // given here: unique if configured so
   };
@@ -97,12 +97,12 @@ struct MintOptions {
   StoreOptions store_options{};
   // The URLs of stores to which sequences may be moved (move_sequence()). All calls for a sequence
   // that was moved to one of them go there; list() covers `store` alone. next() of an open source
-  // goes on there, and during the move tries again until its deadline. Without the URL the error
-  // says where the sequence is (Remedy::kFollowMove). A caller of Source::sequence() must open the
-  // source again.
+  // goes on there, and during the move tries again until its deadline. If the URL is not here, the
+  // error says where the sequence is (Remedy::kFollowMove). A caller of Source::sequence() must
+  // open the source again.
   std::vector<std::string> also{};
-  // For all sequences over several stores (SpreadOptions::over, over_others). source() also looks
-  // for such a sequence in these if `store` does not answer.
+  // URLs for all sequences over several stores (SpreadOptions::over, over_others). If `store` does
+  // not answer, source() also looks for such a sequence in these stores.
   std::vector<std::string> over{};
   // For sequences (SequenceOptions::executor); null: shared_executor().
   Executor* executor = nullptr;
@@ -113,23 +113,23 @@ struct MintOptions {
   // expires, as known when the wait began, and at least until StoreOptions::deadline; `of` is that
   // total time. Without it the source waits until StoreOptions::deadline. Must not throw.
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
-  // Receives one-line notices that are not errors, such as that a state file was created, or that a
-  // store of a sequence over several is left out until somebody mends it (once for each store).
-  // Called within source(); must not throw.
+  // Receives one-line notices that are not errors, for example when a state file was created, or
+  // when a store of a sequence over several is left out until somebody mends it (once for each
+  // store). Called within source(); must not throw.
   std::function<void(std::string_view)> notice{};
 };
 
-// Opens everything lazily: asking for a format never touches the store. Only create() creates the
-// store, or its data folder (mode 0700); a Snowflake source may create the folder for its state
-// file. Threads may share it. Sources keep alive the parts of the mint that they need, except the
+// Opens everything lazily: asking for a format never touches the store. Only create() and
+// create_over() create a store. The data folder (mode 0700) is created when a file is written to
+// it. Threads may share it. Sources keep alive the parts of the mint that they need, except the
 // clock and the entropy.
 class IDMINT_EXPORT Mint final {
  public:
   // If `clock` is system_clock(), the formats that are ordered by second use seconds_clock().
   explicit Mint(MintOptions options = {}, Clock& clock = system_clock(),
                 Entropy& entropy = system_entropy());
-  // Uses an open store, and ignores options.store and all of options.store_options but the
-  // deadline. The mint and its sources share the store. REQUIRES: store is not null.
+  // Uses an open store in place of options.store; options.store_options still hold for deadlines
+  // and for other stores. The mint and its sources share the store. REQUIRES: store is not null.
   explicit Mint(std::shared_ptr<Store> store, MintOptions options = {},
                 Clock& clock = system_clock(), Entropy& entropy = system_entropy());
   ~Mint();
@@ -140,26 +140,26 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] static std::vector<Declaration> formats();
 
   // The format, sequence or pool of this name. The source of a pool leases a worker id at the first
-  // call for ids. If all are owned, it tries again until StoreOptions::deadline, or longer with
-  // MintOptions::wait_on; then the call fails with kResourceExhausted, and the message says when
-  // the first lease expires. Errors of source():
+  // call for ids. If all are owned, the call tries again until StoreOptions::deadline, or longer
+  // with MintOptions::wait_on; then it fails with kResourceExhausted, and the message says when the
+  // first lease expires. Errors of source():
   // - kNotFound: no such name; the advice is to create it.
   // - kInvalidArgument: an option does not apply. A sequence takes none; a pool takes `window`
   //   only.
   [[nodiscard]] Result<std::unique_ptr<Source>> source(std::string_view name,
                                                        const FormatOptions& options = {});
 
-  // As create_sequence() and create_pool(), with more cases of kInvalidArgument: the name is that
-  // of a format, of a UUID version or of a Snowflake layout, which commands would read as such; or
-  // the layout of a new pool has no ids of the present time.
+  // As create_sequence() and create_pool(), with more cases of kInvalidArgument: a format, a UUID
+  // version or a Snowflake layout has the name already, and commands would read it as such; or the
+  // layout of a new pool has no ids of the present time.
   [[nodiscard]] Result<void> create(
       const Definition& definition,
       const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
   [[nodiscard]] Result<void> create(const SequenceDefinition& sequence) {
     return create(Definition(sequence));
   }
-  // As create_sequence() of several stores, which it opens at these URLs, and creates if they are
-  // missing. Does not use MintOptions::store. Errors also as for create().
+  // As create_sequence() of several stores. Opens the stores at these URLs, and creates those that
+  // are missing. Does not use MintOptions::store. Errors also as for create().
   [[nodiscard]] Result<void> create_over(const SequenceDefinition& sequence,
                                          std::span<const std::string> urls);
   // As raise_sequence(), alter_sequence(), retire_sequence() and peek_sequence().
@@ -185,8 +185,8 @@ class IDMINT_EXPORT Mint final {
 
   // As idmint::has_given().
   [[nodiscard]] Result<bool> has_given(std::string_view name, std::int64_t value);
-  // The store itself, for operations on all of it: raise_all(), Store::settle(). It is opened by
-  // `until`, and returned at any time if it is open already.
+  // The store itself, for operations on all of it: raise_all(), Store::settle(). Opens it by
+  // `until`; an open one is returned even after `until`.
   // - kNotFound: it does not exist; it is not created.
   // - kUnavailable: it was not opened in time.
   [[nodiscard]] Result<std::shared_ptr<Store>> store(SteadyTime until = SteadyTime::max());

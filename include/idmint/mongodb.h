@@ -40,15 +40,19 @@ struct ExistingForm {
   std::int64_t last = kLargestValue;
 };
 
-// Any thread may call it at any time.
+// The values in a field of a collection or in a column of a table. Any thread may call it at any
+// time.
 class IDMINT_EXPORT ExistingValues {
  public:
-  // MongoDB: the field `field` of the documents in `collection` ("DATABASE.COLLECTION"), on the
-  // servers of `url`, whose path need not be a store. Values are int32, int64, doubles (truncated)
-  // and texts as `form` prints them; other types are ignored. SQL: the column `field` of the table
-  // `collection`, in the database that `url` names: in PostgreSQL "TABLE" (of the schema public) or
-  // "SCHEMA.TABLE", in MariaDB "TABLE". Without an index on it all of it is read. `deadline` limits
-  // each call. Errors, besides kUnavailable and kPermissionDenied as for largest():
+  // Reads a field of a collection of MongoDB, or a column of a table of SQL:
+  // - MongoDB: the field `field` of the documents in `collection` ("DATABASE.COLLECTION"), on the
+  //   servers of `url`, whose path need not be a store. Values are int32, int64, doubles
+  //   (truncated) and texts as `form` prints them. Other types are ignored, except arrays (see
+  //   largest()).
+  // - SQL: the column `field` of the table `collection`, in the database that `url` names: in
+  //   PostgreSQL "TABLE" (of the schema public) or "SCHEMA.TABLE", in MariaDB "TABLE".
+  // Without an index it does a full scan. `deadline` limits each call. Errors, besides kUnavailable
+  // and kPermissionDenied as for largest():
   // - kInvalidArgument: the URL or a name is not valid.
   // - kNotFound: the collection does not exist, or it has documents but none with the field (an
   //   empty one is fine); or there is no such table or column.
@@ -58,8 +62,8 @@ class IDMINT_EXPORT ExistingValues {
       const ExistingForm& form, std::chrono::milliseconds deadline = std::chrono::seconds{5});
   virtual ~ExistingValues() = default;
 
-  // The largest value from `from` to `to`, both inclusive, on the primary, including values that no
-  // majority has yet. Nothing: there is none. Errors:
+  // The largest value from `from` to `to`, both inclusive, on the primary, including values that
+  // are not majority-committed yet. Nothing: there is none. Errors:
   // - kFailedPrecondition: the field has entries that may be values: an array, or text if the form
   //   does not give all values one width.
   // - kUnavailable: no answer.
@@ -83,12 +87,12 @@ using Bytes = std::span<const std::byte>;
     std::string_view json);
 
 struct CollectionOptions {
-  // The longest that one command waits; an insert of many documents takes several. The checks
-  // before the first one wait 5 s at most.
+  // The longest that one command waits; an insert of many documents takes several commands. The
+  // checks before the first insert wait 5 s at most.
   std::chrono::milliseconds deadline = std::chrono::seconds{10};
 };
 
-// A collection, and what is known of its indexes. Any thread may use it. After fork() only the
+// A collection and the known state of its indexes. Any thread may use it. After fork() only the
 // parent may.
 class IDMINT_EXPORT Collection final {
  public:
@@ -118,8 +122,8 @@ enum class StoredAs : std::uint8_t {
   // Everything else, and every id with another form: text, as printed.
   kUsual,
   kText,    // as printed
-  kNumber,  // int64: integers of any form, Snowflake ids, and up to 18 digits (leading zeros are
-            // lost)
+  kNumber,  // int64: integers of any form, Snowflake ids, and ids of up to 18 digits (leading
+            // zeros are lost)
 };
 
 struct InsertOptions {
@@ -131,18 +135,18 @@ struct InsertOptions {
   // Create the index if it is missing: a unique one, or with a proxy a non-unique one.
   bool make_index = false;
   // A collection of the same database that replaces the unique index, named without the database.
-  // Each id is inserted into it before its document is, as {_id: ID, state: "claimed", at: TIME,
+  // Each id is inserted into it before the document, as {_id: ID, state: "claimed", at: TIME,
   // owner: OWNER}; afterwards the state is "used". Every program that inserts must use the same
   // proxy.
   std::optional<std::string> proxy{};
   std::string owner{};                  // for operators, at most 200 bytes; empty: "HOST:PID"
   std::string counted_as = "document";  // in messages: "document 1 of app.accounts"
-  // The numbers of the documents in messages, such as those of their lines in a file. Empty: from 1
+  // The numbers of the documents in messages, such as their line numbers in a file. Empty: from 1
   // on. They must outlive the call.
   std::span<const std::int64_t> numbers{};
-  // Called if a source that never repeats a value gave one that is already in the collection: the
-  // source is behind the data. It must raise the source past the data, as Mint::raise() does with
-  // ExistingValues. The documents then get new ids.
+  // Called if a source that never repeats a value gave one that the collection has already. Must
+  // raise the source past the data, as Mint::raise() does with ExistingValues. The documents then
+  // get new ids.
   std::function<Result<void>()> heal{};
 };
 
@@ -166,20 +170,20 @@ struct Outcome {
 
 // The outcome if not all documents were inserted.
 struct NotInserted {
-  Error error;  // the first error, with its document's number from 1 and the number of documents
-                // inserted
+  Error error;  // the first error, with its document's number (InsertOptions::numbers) and the
+                // number of documents inserted
   std::vector<Outcome> outcomes{};  // one for each document; empty: none was sent
   std::int64_t collisions = 0;
   std::optional<std::size_t> document{};  // the zero-based index of the document with the error
 };
 
 // Inserts each document with an id of its own. If an id is a duplicate key in the unique index of
-// the field, only that document is sent again, with a new id. Each insert is one unordered command
-// of at most 10,000 documents and 16 MB, with write concern majority and journal. On a replica set
-// it is a retryable write: it is repeated until it is answered or the deadline has passed, and is
-// applied once. A failed document does not stop the others; an unknown outcome does. Ids without an
-// order are sorted before they are sent, which is faster for the index; their assignment to the
-// documents stays random.
+// the field, only that document is sent again, with a new id. Documents are sent in unordered
+// commands of at most 10,000 documents and 16 MB, with write concern majority and journal. On a
+// replica set each command is a retryable write: it is repeated until it is answered or the
+// deadline has passed, and is applied once. A failed document does not stop the others; an unknown
+// outcome does. Ids without an order are sorted before they are sent, which is faster for the
+// index; their assignment to the documents stays random.
 //
 // Errors:
 // - kInvalidArgument: a document is not BSON, has the field already or exceeds 16 MB, or an option
@@ -212,8 +216,8 @@ struct Swept {
 
 // Settles claims that an interrupted inserter left: marks a claim as used if its document is in the
 // collection, and as abandoned otherwise. Claims are never removed or reused, so a sweep and a slow
-// inserter do each other no harm; a later sweep marks what was inserted meanwhile as used. Can be
-// repeated. Errors:
+// inserter do each other no harm: a later sweep marks the claims of documents that were inserted
+// meanwhile as used. Can be repeated. Errors:
 // - kNotFound: no such collection or proxy.
 // - kFailedPrecondition: no index begins with the field, so each look-up would scan the whole
 //   collection.

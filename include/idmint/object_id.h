@@ -85,8 +85,8 @@ class IDMINT_EXPORT ObjectIdGenerator final {
 //
 //   seconds since 1970, unsigned 32 | machine 24 | process id 16 | counter 24
 //
-// Rules, guarantee and the refusal in a child of fork() are those of XidGenerator (xid.h), with
-// which it shares its counter. Threads may share it; neither copied nor moved.
+// Has the rules, the guarantee and the counter of XidGenerator (xid.h), and like it fails in a
+// child of fork(). Threads may share it; neither copied nor moved.
 class IDMINT_EXPORT ClassicObjectIdGenerator final {
  public:
   explicit ClassicObjectIdGenerator(const ProcessIdentity& identity = classic_object_id_identity(),
@@ -99,7 +99,7 @@ class IDMINT_EXPORT ClassicObjectIdGenerator final {
   // Nothing is handed out on an error.
   // - kOutOfRange: the clock shows a time outside 1970 to 2106.
   // - kUnavailable: the clock stands still after 2^24 ids in its second, or went back by more than
-  //   20 s and to before the last 2^24 ids.
+  //   20 s to a time before the last 2^24 ids.
   [[nodiscard]] Result<ObjectId> next();
   // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<ObjectId> out);

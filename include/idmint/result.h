@@ -17,23 +17,24 @@
 
 namespace idmint {
 
-// Each code tells the caller what to do. Names and numbers are those of google.rpc.Code.
+// Each code tells the caller what to do. Names and numbers follow google.rpc.Code.
 enum class Code : int {
   kUnknown = 2,  // The call may have been applied. Treat its values as taken; a repeated request
                  // costs at most a gap.
-  kInvalidArgument = 3,    // The request is wrong in any state of the system: correct it.
-  kDeadlineExceeded = 4,   // Out of time. The call may have been applied, as with kUnknown.
-  kNotFound = 5,           // The source, sequence or counter does not exist: create it first.
-  kAlreadyExists = 6,      // The name is taken.
-  kPermissionDenied = 7,   // The caller lacks the permission; a repeated call does not help.
-  kResourceExhausted = 8,  // Out of disk, of queue places or of attempts. The call was not applied:
-                           // free some, then repeat it.
+  kInvalidArgument = 3,     // The request is wrong in any state of the system: correct it.
+  kDeadlineExceeded = 4,    // Out of time. The call may have been applied, as with kUnknown.
+  kNotFound = 5,            // The source, sequence or counter does not exist: create it first.
+  kAlreadyExists = 6,       // The name or the key is taken.
+  kPermissionDenied = 7,    // The caller lacks the permission; a repeated call does not help.
+  kResourceExhausted = 8,   // Out of disk, queue places or attempts. Not applied, as with
+                            // kUnavailable: free some, then repeat the call.
   kFailedPrecondition = 9,  // The state of the system forbids the call until somebody changes that
                             // state.
-  kOutOfRange = 11,         // Past the last value, for good: the source never wraps round.
-  kUnimplemented = 12,      // The function is not in this build, or the store does not offer it.
-  kInternal = 13,           // A bug in idmint. Please report it.
-  kUnavailable = 14,        // The call was not applied. The same call may succeed later.
+  kOutOfRange = 11,     // Past the last value, or a time or number that cannot be represented. A
+                        // source never wraps round.
+  kUnimplemented = 12,  // The function is not in this build, or the store does not offer it.
+  kInternal = 13,       // A bug in idmint. Please report it.
+  kUnavailable = 14,  // Not applied, or only in part (sequence.h). The same call may succeed later.
   kDataLoss =
       15,  // Stored state is damaged or missing, or has gone back. Stop, and examine the store.
   kUnauthenticated = 16,  // No valid credentials.
@@ -49,7 +50,7 @@ enum class Remedy : std::uint8_t {
   kCreateSequence,   // create_sequence(); subject: its name; values: its strategy, if one is needed
   kCreateAbove,      // create_sequence() above every existing value; values: its strategy
   kCreatePool,       // create_pool(); subject: its name
-  kCreateSource,     // either of the two; subject: its name
+  kCreateSource,     // create_sequence() or create_pool(); subject: its name
   kCreateStore,      // Store::open() with StoreOptions::create; subject: its URL
   kAlterSequence,    // alter_sequence(); subject: its name; values: the new last value, if known
   kRetireSequence,   // retire_sequence(); subject: its name
@@ -57,12 +58,12 @@ enum class Remedy : std::uint8_t {
   kRaiseEach,        // raise_sequence() past a value in each block; subject: its name; values: all
   kRaisePastField,   // raise_sequence() past a field; subject: its name; values: collection, field
   kRaisePool,        // raise_pool(); subject: its name; values: the time to pass, if known
-  kRaiseStore,       // raise_all(); subject: the URL; values: "moved" if settle(kMoved) will do
+  kRaiseStore,       // raise_all(); subject: the URL; values: "moved" if settle(kOnlyMoved) may do
   kInsertDocuments,  // GaplessInserter::insert(); subject: the sequence
-  kMendDocument,     // correct it; subject: the document's number within the call, from 1
+  kMendDocument,     // correct the document; subject: its number within the call, from 1
   kCompare,          // peek_sequence() in both stores; subject: the sequence
-  kFollowMove,       // ask the store to which it was moved (MintOptions::also); subject: the
-                     // sequence; values: the URL of that store, without passwords
+  kFollowMove,       // ask the store to which the sequence was moved (MintOptions::also); subject:
+                     // its name; values: the URL of that store, without passwords
   kFinishMove,       // move_sequence(), which completes it; subject: the sequence; values: the URLs
                      // of the source and the target
   kListWorkers,      // list_workers(); subject: the pool
@@ -70,7 +71,7 @@ enum class Remedy : std::uint8_t {
   kListSources,      // Mint::formats() and list_sequences()
   kListSequences,    // list_sequences()
   kListFormats,      // Mint::formats()
-  kNameUuid,         // Uuid::of_name(); values: the version
+  kNameUuid,         // uuid3() or uuid5(); values: the version
   kMintSnowflake,    // take the format snowflake; values: its layout
   kInspect,          // inspect(); it also reads formats that idmint does not mint
   kSetOption,        // values: members of an options struct, one of which is to be set or cleared;

@@ -28,13 +28,13 @@ class ExistingValues;  // mongodb.h
 //
 // On any error of the store, kUnavailable included, a call may have changed the definition and some
 // of the counters; the same call again does the rest. In a sequence over several stores, raising,
-// altering and retiring act on all stores that can be reached; the error names the others. The
-// errors below come on top.
+// altering and retiring act on all stores that can be reached; the error names the others. Each
+// function lists its further errors.
 
 // Creates the counters first and writes the definition last. A repeated call with the same
 // definition succeeds and leaves the values alone. A permuted sequence without a key gets one from
-// `entropy`, and a form that needs a width gets that of `last`; an existing sequence keeps its own.
-// `progress` is called now and then with the number of counters created. Errors:
+// `entropy`, and a form that needs a width gets the width of `last`; an existing sequence keeps its
+// key and width. `progress` is called now and then with the number of counters created. Errors:
 // - kFailedPrecondition: another definition is there (the message names the difference), or the
 //   name is retired.
 // - kUnimplemented: the store lacks what the strategy needs.
@@ -43,31 +43,32 @@ class ExistingValues;  // mongodb.h
     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {},
     Entropy& entropy = system_entropy());
 
-// Creates one interleaved sequence over several stores, one stripe in each: ids go on while a store
-// is down. Ignores `stripes`, `over` and `stripe` of the definition, which follow from the stores.
-// The stripes have the order of the stores, which is part of the definition. Creates all counters
-// before the definitions. Errors as above, and:
+// Creates one interleaved sequence over several stores, one stripe in each. It hands out values
+// while a store is down. Ignores `stripes`, `over` and `stripe` of the definition, which follow
+// from the stores. The stripes have the order of the stores, which is part of the definition.
+// Creates all counters before the definitions. Errors as above, and:
 // - kInvalidArgument: one store twice, fewer than 2 or more than kMaxStores, another strategy.
 // - kDataLoss: a store has the definition, but another one lacks its counter.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(std::span<Store* const> stores,
                                                          const SequenceDefinition& definition);
 
-// How to find the other stores of a sequence over several. Each function below that has these
-// options needs one of the stores, and opens the others at the URLs in its definition. Each must
-// have the id that the definition names, and the same definition apart from `last`. If one is
-// missing or differs, Sequence::open() fails with kFailedPrecondition, and the message has the
-// difference; the other functions act on the rest, and then fail with an error that names it.
+// How to find the other stores of a sequence over several. Each function below with these options
+// needs one of the stores, and opens the others at the URLs in the definition. Each store must have
+// the id that the definition names, and the same definition apart from `last`. If a URL has no such
+// store or definition, Sequence::open() fails with kFailedPrecondition, and the message has the
+// difference. Functions that raise, alter or retire act on the rest, then fail with an error that
+// names the store; the others return that error in SequenceStatus::error.
 struct SpreadOptions {
-  // URLs that replace those in the definition, which have no passwords: a URL of the same servers
-  // and database, or of the new place of a store, which must then answer.
+  // These replace URLs of the definition, which have no passwords. Each is of the same servers and
+  // database, or of a store's new place; a store at a new place must answer.
   std::vector<std::string> over{};
-  // `over` may also have the URLs of stores of other sequences. Those that name no place of the
-  // definition are then tried before its places, and need not answer.
+  // `over` may also have the URLs of stores of other sequences. URLs that are not in the definition
+  // are then tried first, and need not answer.
   bool over_others = false;
-  // Opens the store at such a URL, by `until`. Nothing: Store::open(), without creating it.
+  // Opens the store at a URL, by `until`. Nothing: Store::open(), without creating it.
   std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)> open{};
-  // Called within Sequence::open() for each store that is left out and will not answer by itself,
-  // because a password or a permission is missing, say. `url` has no password. Must not throw.
+  // Called within Sequence::open() for each store that is left out until somebody mends it, for
+  // example because a password is missing. `url` has no password. Must not throw.
   std::function<void(std::string_view url, const Error& why)> left_out{};
 };
 
@@ -86,7 +87,7 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 // by index: past the first `past` of its values. Returns by `until`, but the completion of an
 // interrupted extension may take one more call of the store.
 //
-// In a sequence over several stores kPreview leaves out those that cannot be reached. Errors:
+// In a sequence over several stores kPreview leaves out stores that cannot be reached. Errors:
 // - kInvalidArgument: strategy random, which has no order; or a pool, for which there is
 //   raise_pool().
 // - kFailedPrecondition: the sequence is retired, or is gapless and would get a gap.
@@ -98,16 +99,16 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
                                                           SteadyTime until = SteadyTime::max(),
                                                           const SpreadOptions& spread = {});
 
-// Raises each counter of a striped or interleaved sequence past the largest of `past` that is a
-// value of that counter; a counter without one stays where it is. In a sequence over several
+// Raises each counter of a striped or interleaved sequence past the largest value in `past` that
+// belongs to it; a counter without such a value stays where it is. In a sequence over several
 // stores, raises only the counter in `store`. kInvalidArgument also: another strategy, or a value
-// of none of these counters.
+// that belongs to none of these counters.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::span<const std::int64_t> past,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
 
 // Raises past the largest value of the sequence that is in use, and each block of a striped
-// sequence past the largest one in the block. Without values in use nothing changes. Values that
+// sequence past the largest one in that block. If no value is in use, nothing changes. Values that
 // others write meanwhile may be missed, so raise after they have stopped. Errors also:
 // - kInvalidArgument: strategy permuted, whose values have no order.
 // - kFailedPrecondition and others: errors of ExistingValues.
@@ -116,19 +117,19 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
                                                           RaiseMode mode = RaiseMode::kCarryOut,
                                                           const SpreadOptions& spread = {});
 
-// Raises each counter to the position of the same counter in `from`, a store that was written to
-// when `store` was not. In a sequence over several stores, raises only the counter in `store`.
+// Raises each counter to the position of the same counter in `from`, a store that handed out values
+// while `store` did not. In a sequence over several stores, raises only the counter in `store`.
 // Permuted sequences are raised by index. kFailedPrecondition also: `from` has no such sequence or
 // a different one of that name, or a counter there is past its end here.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           Store& from,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
 
-// The result for one sequence or pool of raise_all().
+// The result of raise_all() for one sequence or pool.
 struct RaisedSource {
   Definition definition{};
   Raised raised{};  // of a sequence's counters
-  // A pool: no id of this unit of its layout's time, or of an earlier one, comes any more.
+  // Of a pool: no id of this time unit of its layout, or of an earlier unit, comes any more.
   std::optional<std::int64_t> past_unit{};
   // It is retired in the newer store, so it was retired here (kPreview: would be) instead of
   // raised.
@@ -145,32 +146,33 @@ struct GivenValue {
   std::string evidence{};  // for messages: "this host was given 1740 at 2026-11-23T03:28:11Z"
 };
 
-// Repairs a store that holds less than it handed out (Store::doubt()): raises everything in it and,
+// Repairs a store that is behind what it handed out (Store::doubt()): raises everything in it and,
 // if that succeeded everywhere, settles it. Nobody may mint meanwhile. Returns one row for each
 // sequence or pool that is not retired, sorted by name.
 //
 // Counters are raised past the value `past`, a permuted sequence past its first `past` values, and
-// each block of a striped one past its own first `past`. Pools are raised to one minute past the
-// clock, and past every known bound. Random and gapless sequences stay as they are; `remains`
-// describes the consequences. If a source is not raised, its row has one of these errors:
+// each block of a striped sequence past the first `past` values of the block. Pools are raised to
+// one minute past the clock, and past every known bound. Random and gapless sequences stay as they
+// are; `remains` describes the consequences. If a source is not raised, its row has one of these
+// errors:
 // - kInvalidArgument: the source itself shows that `past` is too small for it.
 // - kOutOfRange: it ends before `past`.
-// - kFailedPrecondition: it would stay at or below one of the values in `given`. They prove that
-//   the number is wrong for this source, so nothing is guessed from them.
+// - kFailedPrecondition: it would stay at or below one of the values in `given`. So `past` is wrong
+//   for this source, and no other number is guessed.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
     std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
-// The same, to the position of each source in `from`. Each row has the error of raise_sequence(). A
-// source that is retired in `from` is retired here. A source that only `from` has gets a row too.
-// kInvalidArgument: `from` is `store` itself.
+// The same, but raises each source to its position in `from`. If a source is not raised, its row
+// has the error of raise_sequence(). A source that is retired in `from` is retired here. A source
+// that only `from` has gets a row too. kInvalidArgument: `from` is `store` itself.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut,
     std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
 // Moves the last value up; nothing else of a definition can be altered. Running processes keep to
-// the old end until they open the sequence again; a range that one of them takes beyond it is lost.
-// Errors:
+// the old end until they open the sequence again; a range that one of them takes beyond the old end
+// is lost. Errors:
 // - kFailedPrecondition: `last` is smaller than the present last value; the sequence is retired; or
 //   the values of its strategy depend on the last one (striped, permuted).
 // - kInvalidArgument: the last value is not possible, or `name` is a pool.
@@ -178,8 +180,8 @@ struct GivenValue {
     Store& store, std::string_view name, std::int64_t last, const SpreadOptions& spread = {});
 
 // Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Can be
-// repeated. Cached sequences still hand out the ranges that they hold in memory, and pools the ids
-// below the bounds that were granted.
+// repeated. Cached sequences still hand out the ranges that they hold in memory, and generators the
+// ids below the bounds that were granted to them.
 [[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name,
                                                          const SpreadOptions& spread = {});
 
@@ -201,15 +203,15 @@ struct Moved {
 };
 
 // kPreview changes nothing: the result says what the move would take over, and the errors are those
-// of beginning it.
+// that would keep the move from beginning.
 enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 
 // Moves a sequence from one store to another while processes take from it: closes it in `from`,
-// raises the counters in `to` to the next values, and opens it there. No value comes twice, and
-// none that is in the store is skipped; a process that holds a cached range hands it out until it
-// goes on in `to`, and skips the rest. While the sequence is closed in both, calls fail with
-// kUnavailable. Afterwards calls in `from` fail with kFailedPrecondition and the URL of `to`; a
-// Mint with MintOptions::also goes on there.
+// raises the counters in `to` to the next values, and opens it there. No value comes twice, and no
+// untaken one is skipped. A process that holds a cached range hands it out until it goes on in
+// `to`, and skips the rest. While the sequence is closed in both, calls fail with kUnavailable.
+// Afterwards calls in `from` fail with kFailedPrecondition and the URL of `to`; a Mint with
+// MintOptions::also goes on there.
 //
 // The same call again completes an interrupted one, wherever and however it was interrupted. Until
 // then the sequence cannot be moved elsewhere, raised or extended; retiring it in `to` ends it in
@@ -235,9 +237,9 @@ struct SequenceStatus {
   std::optional<std::int64_t> next;
   // kPermuted: the value at that index, which comes next; nothing if none is left.
   std::optional<std::int64_t> permuted;
-  // The number of values not taken yet, of open counters. kRandom: of values that will still be
-  // handed out; it stops before the last (Occupancy). Pools: of worker ids without an owner, or
-  // whose lease has expired.
+  // The number of values of open counters that nobody has taken. kRandom: values that will still
+  // come; it stops before the last (Occupancy). Pools: worker ids that have no owner or whose lease
+  // has expired.
   std::int64_t left = 0;
   // The place of the adopted record (SequenceDefinition::adopted), such as the name of a
   // collection; empty: idmint's own record.
@@ -245,7 +247,7 @@ struct SequenceStatus {
   // The stripes of a sequence over several stores. `next` is then the smallest of theirs, and
   // `left` the sum over those that could be reached.
   std::vector<StripeStatus> stripes{};
-  // Why the rest is unknown or unusable:
+  // Why other members are unknown, or the source is unusable:
   // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
   // - kFailedPrecondition: a retirement was interrupted.
   // - kUnavailable: an extension was interrupted, or one of several stores was not reached.
@@ -267,9 +269,9 @@ struct SequenceStatus {
 
 // Whether the store knows that `value` was handed out: by its counters, its claims or, for an id of
 // a pool, its leases. If it was handed out and the result is false, an older state of the store was
-// restored, and the value can come again. A skipped value counts as handed out. A value above the
-// last one counts as not handed out if the last value can be moved up: the store has lost that
-// extension. Errors:
+// restored, and the value can come again. A skipped value counts as handed out. If the last value
+// can be moved up, a value above it counts as not handed out: the store may have lost an extension.
+// Errors:
 // - kNotFound: no such sequence.
 // - kInvalidArgument: not a value of the sequence, or one of a stripe in another store.
 [[nodiscard]] IDMINT_EXPORT Result<bool> has_given(Store& store, std::string_view name,
@@ -312,10 +314,10 @@ class IDMINT_EXPORT Sequence {
   // - kFailedPrecondition: retired, gapless (gapless.h) or a pool (snowflake.h).
   // - kDataLoss: the definition is there, but a counter is gone.
   //
-  // A sequence over several stores (SpreadOptions) opens as long as one of them answers. Each round
-  // takes from the store whose next value is the smallest; one that fails is left out for 1 to 30 s
-  // and until a task has read its counter again, so the others serve within one deadline.
-  // kUnavailable: none answers; the message names each.
+  // A sequence over several stores (SpreadOptions) opens if at least one of them answers. Each
+  // round trip goes to the store with the smallest next value. A store that fails is left out for
+  // 0.5 to 30 s, until a task has read its counter again; meanwhile the others serve each call
+  // within its deadline. kUnavailable: none answers; the message names each.
   [[nodiscard]] static Result<std::unique_ptr<Sequence>> open(Store& store, std::string_view name,
                                                               const SequenceOptions& options = {},
                                                               Clock& clock = system_clock(),
@@ -325,13 +327,13 @@ class IDMINT_EXPORT Sequence {
   [[nodiscard]] virtual const SequenceDefinition& definition() const noexcept = 0;
 
   // Fills all of `out` within SequenceOptions::deadline, and by `until` if that is earlier. On an
-  // error the content of `out` must not be used, and the values taken for it are lost.
+  // error the content of `out` must not be used, and the values taken for it may be lost.
   // - kOutOfRange: fewer values are left.
   // - kInvalidArgument: more values than the definition's largest_count.
   // - kUnavailable: the sequence is closed, or the store did not apply the call.
   // - kUnknown, kDeadlineExceeded: values may have been lost; try again.
   // - kResourceExhausted: max_outstanding is reached, the store is full, or hundreds of random
-  //   draws in a row were values taken by others.
+  //   draws in a row hit claimed values.
   // - kFailedPrecondition: the sequence was retired after it was opened.
   // - kDataLoss: the store has gone back or is damaged.
   [[nodiscard]] virtual Result<void> next(std::span<std::int64_t> out, SteadyTime until) = 0;
@@ -364,9 +366,9 @@ class IDMINT_EXPORT Sequence {
   // returns true. Otherwise takes nothing and returns false; use submit() then. Never waits for the
   // store, another caller or a task, so an event loop may call it. The values of try_next() and
   // submit() come in the order in which a thread asks, so it returns false while any request of
-  // submit() has no values yet. The values of next() have no order among these. As with next(),
-  // nothing is handed out after close(), after the store has gone back, in a child of fork(), or
-  // when the sequence drops what it holds.
+  // submit() has no values yet. This order does not cover next(). As with next(), nothing is handed
+  // out after close(), after the store has gone back, in a child of fork(), or after an idle pause
+  // (CachedSequence).
   [[nodiscard]] virtual bool try_next(std::span<std::int64_t> /*out*/) noexcept { return false; }
 
   // Fails all waiting requests with kUnavailable, waits for the call of the store that is under
@@ -384,11 +386,11 @@ class IDMINT_EXPORT Sequence {
 // ---- strategy counter, with ranges
 
 // Linearizable: a call that begins after another one ended, in any process on any host, gets larger
-// values. Without a gap as long as no process dies, no deadline passes and no outcome is unknown.
-// Group commit: callers queue while a round trip to the store is under way, and the next one serves
-// them all, in the order of their calls.
+// values. A gap comes only if a process dies, a deadline passes or an outcome is unknown. Group
+// commit: callers queue while a round trip to the store is under way, and the next one serves them
+// all, in the order of their calls.
 //
-// If the store goes back and returns a value below one that was handed out, this call and every
+// If the store goes back and returns a value below one that was handed out, the call and every
 // later one fail with kDataLoss.
 class IDMINT_EXPORT CounterSequence final : public Sequence {
  public:
@@ -403,9 +405,8 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
-  // The next `count` values, all of them and consecutive: one stride of the definition apart.
-  // Blocks for one or two round trips, within the deadline of next(). Errors as for next();
-  // kInvalidArgument also: count < 1.
+  // The next `count` values, one stride apart, all or none. Blocks for one or two round trips,
+  // within the deadline of next(). Errors as for next(); kInvalidArgument also: count < 1.
   [[nodiscard]] Result<Range> take(std::int64_t count, SteadyTime until = SteadyTime::max());
 
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
@@ -421,8 +422,8 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
     std::optional<Error> error{};  // nothing: there are no others
   };
   // The same as one submit() for each value of `out`, at the cost of one call. If too few values
-  // are left, the first ones are filled. If max_outstanding has no room for all of them, none is
-  // queued. Errors of submit_each() itself as for submit().
+  // are left, the first elements are filled. If max_outstanding has no room for all of them, none
+  // is queued. Errors of submit_each() itself as for submit().
   [[nodiscard]] Result<void> submit_each(std::span<std::int64_t> out,
                                          std::move_only_function<void(Served)> done);
 
@@ -448,14 +449,13 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
 // slow that callers would have to wait. With SequenceDefinition::step, the range has that many
 // values, or more if waiting callers need more. Without it, the size starts at 16 and follows the
 // rate so that a range lasts SequenceOptions::horizon, with at most 10,000,000 values and at most
-// 1/256 of those left, or 16. Only one fetch is under way at a time. A caller makes the first
-// fetch; a task of SequenceOptions::executor makes the later ones, or a caller if the store is in
-// memory and faster than waking a thread.
+// max(16, 1/256 of those left). Only one fetch is under way at a time. A caller makes the first
+// fetch, and tasks of SequenceOptions::executor make the later ones. If the store is in memory and
+// faster than waking a thread, callers make these too.
 //
-// A failed fetch is repeated after 10 to 200 ms with jitter, as long as callers have values.
-// Callers without values wait at most SequenceOptions::deadline and one more call of the store;
-// then all of them get the error. After an unknown outcome the range is lost, and the next one is
-// requested.
+// A failed fetch is repeated after pauses of 5 to 200 ms, with jitter. Callers without values wait
+// at most SequenceOptions::deadline, then get the error. After an unknown outcome the range is
+// lost, and the next one is requested.
 //
 // A copy of the process (a VM snapshot, a container checkpoint) holds the same values and also
 // hands them out. To limit that, a range is dropped, and counted as waste, if nobody took from it
@@ -484,8 +484,8 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   }
 
   // Increasing, not consecutive. On an error the content of `out` must not be used: later calls of
-  // this thread return the same values. kOutOfRange: fewer values are left to this thread; those
-  // that other threads hold are for them alone.
+  // this thread return the same values. kOutOfRange: fewer values are left to this thread, which
+  // cannot get values that other threads hold.
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
@@ -493,12 +493,12 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
                                     std::move_only_function<void(Result<void>)> done) override;
 
-  // True while the current range has enough values for `out`. The call that reaches the fetch mark
-  // of the range makes a task fetch the next one, with any store.
+  // True while the current range has enough values for `out`. A call that makes the next fetch due
+  // leaves it to a task, even with a store in memory.
   [[nodiscard]] bool try_next(std::span<std::int64_t> out) noexcept override;
 
-  // Values taken from the store and not yet handed out: raise_sequence() does not recall them, and
-  // they are lost if the program ends now. Exact while no thread calls next().
+  // The number of values taken from the store and not yet handed out. raise_sequence() does not
+  // recall them, and they are lost if the program ends now. Exact while no thread calls next().
   [[nodiscard]] std::int64_t held() const noexcept;
 
   // The number of callers that wait for values; may be out of date at once.
@@ -510,7 +510,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   // As exact as held().
   [[nodiscard]] std::vector<Range> given_up() const override;
 
-  // As exact as held(). `waste` is the cost of fetches with an unknown outcome and of closing.
+  // As exact as held(). `waste` counts fetches with an unknown outcome, idle drops and closing.
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;
 
  private:

@@ -90,8 +90,8 @@ struct SnowflakeLayout {
     return static_cast<std::int64_t>((std::uint64_t{1} << time_bits) - 1);
   }
 
-  // The id with these fields. kOutOfRange: the time is outside the layout. kInvalidArgument: the
-  // worker or the sequence number is. REQUIRES (here and below): validate() succeeds.
+  // The id with these fields. Outside the layout, the time is kOutOfRange, the worker or sequence
+  // number kInvalidArgument. REQUIRES (here and below): validate() succeeds.
   [[nodiscard]] IDMINT_EXPORT Result<Snowflake> encode(const SnowflakeParts& parts) const;
   // kInvalidArgument: bits above the layout are set, or the time is past the year 2262.
   [[nodiscard]] IDMINT_EXPORT Result<SnowflakeParts> decode(Snowflake id) const;
@@ -102,7 +102,7 @@ struct SnowflakeLayout {
   friend bool operator==(const SnowflakeLayout&, const SnowflakeLayout&) = default;
 };
 
-// The default layout, the preset "sequence-generator": 41 ms | 10 | 12 since 2015.
+// The default layout, the preset "sequence-generator": 41t10w12s since 2015.
 inline constexpr SnowflakeLayout kUsualSnowflakeLayout{
     .epoch = std::chrono::sys_days{std::chrono::January / 1 / 2015}};
 
@@ -120,8 +120,8 @@ struct SnowflakePreset {
   std::optional<SnowflakeWorkerSplit> split{};
 };
 
-// The named layouts (table: docs/formats.md). The first is "sequence-generator" (41 ms | 10 | 12
-// since 2015, the classic 64-bit sequence generator). All names and texts are null-terminated.
+// The named layouts (table: docs/formats.md). The first is "sequence-generator" (41t10w12s since
+// 2015, the classic 64-bit sequence generator). All names and texts are null-terminated.
 [[nodiscard]] IDMINT_EXPORT std::span<const SnowflakePreset> snowflake_presets() noexcept;
 // kNotFound: no such preset; the message lists the names.
 [[nodiscard]] IDMINT_EXPORT Result<SnowflakeLayout> snowflake_layout(std::string_view preset);
@@ -141,13 +141,13 @@ struct SnowflakePreset {
 
 struct SnowflakeOptions {
   SnowflakeLayout layout = kUsualSnowflakeLayout;
-  // Must belong to this generator alone, among all generators with this layout or one that differs
-  // in time_bits only, which mints the same ids.
+  // No other generator with this layout, or with one that differs in time_bits only, may have this
+  // worker id: both would mint the same ids.
   std::uint32_t worker = 0;
 
-  // Keeps a high-water mark across restarts, and excludes a second generator on this host (see
-  // SnowflakeGenerator). Created if it does not exist. Empty: nothing is kept, and a restart after
-  // the clock was set back may repeat ids.
+  // A file that keeps a high-water mark across restarts, and excludes a second generator on this
+  // host (see SnowflakeGenerator). Created if it does not exist. Empty: nothing is kept, and a
+  // restart after the clock was set back may repeat ids.
   std::string state_file{};
 
   // The longest that open() waits for another process that holds the state file.
@@ -159,11 +159,11 @@ struct SnowflakeOptions {
   // How far ahead of the clock ids may run when the sequence numbers of a unit are used up. Up to
   // this distance the next unit is used at once; beyond it the call waits. 0: the call always
   // waits. Any other value needs a state file, because ids that ran ahead would repeat after a
-  // restart. The sum with `window` is at most max_drift.
+  // restart. At most max_drift - window.
   std::chrono::nanoseconds max_run_ahead{};
-  // How far ahead of the ids the state file is written, at most; a crash costs that much id-time.
-  // The first write covers one unit, so that short runs follow each other without a gap. Later
-  // writes cover whole units, rounded up, at least two.
+  // The state file is written at most this far ahead of the ids; a crash skips that much time. The
+  // first write covers one unit, so that short runs follow each other without a gap. Later writes
+  // cover whole units, rounded up, at least two.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
   // The longest that a call waits for a free sequence number (see next()). At most 24 h.
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
@@ -173,38 +173,38 @@ struct SnowflakeOptions {
   Executor* executor = nullptr;  // answers submit(); null: shared_executor()
 };
 
-// The state of a pool's worker id in the store. Id-time, the time in the ids, is counted in units
-// of the pool's layout, from its epoch.
+// The state of a pool's worker id in the store. `minted_until` and `taken_from` are times in ids:
+// units of the pool's layout, from its epoch.
 struct LeaseState {
   std::int64_t worker = 0;
   Uuid token{};  // nil: no owner
   std::string holder{};
   std::int64_t generation = 0;
   std::int64_t minted_until = 0;         // no id has this timestamp or a later one
-  std::chrono::milliseconds held_for{};  // left of the lease, by the store's clock; <= 0: over
-  // The start of the range of the latest acquire or fence. Nothing: an older program, which did not
-  // record it, made that range.
+  std::chrono::milliseconds held_for{};  // left of the lease, by the store's clock; <= 0: none
+  // The start of the range of the latest lease or raise_pool(). Nothing: an older program leased
+  // it.
   std::optional<std::int64_t> taken_from{};
 
   friend bool operator==(const LeaseState&, const LeaseState&) = default;
 };
 
-// Whether it has an owner whose lease has not expired.
+// Whether the worker id has an owner whose lease has not expired.
 [[nodiscard]] inline bool is_owned(const LeaseState& state) noexcept {
   return state.token != Uuid{} && state.held_for > std::chrono::milliseconds{};
 }
 
 // Options of a worker id that is leased from a pool as long as it is used.
 struct SnowflakeLeaseOptions {
-  SnowflakeLayout layout{};  // SnowflakeGenerator::open() sets that of the pool
+  SnowflakeLayout layout{};  // SnowflakeGenerator::open() sets the pool's layout
   std::string holder{};      // the name of the holder, for operators
   // As in SnowflakeOptions; max_drift must also cover the window and max_skew.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
   std::chrono::nanoseconds max_run_ahead{};
   // How far ahead of the clock the lease extends, in whole units, rounded up, at least two. A
-  // thread of the generator renews the lease every third of it. Ids are minted at most this long
-  // while the store does not answer, and the worker id of a holder that died is unavailable at most
-  // this long.
+  // thread of the generator renews the lease every third of this time. Ids are minted at most this
+  // long while the store does not answer, and the worker id of a holder that died is unavailable at
+  // most this long.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
   // The largest difference between the clocks of this host and of the store, if the store has one.
   std::chrono::milliseconds max_skew = std::chrono::seconds{1};
@@ -215,7 +215,7 @@ struct SnowflakeLeaseOptions {
   // As in SnowflakeOptions.
   std::size_t max_outstanding = 1'000'000;
   Executor* executor = nullptr;
-  // The first lease covers one unit, that of open(); a whole window follows when more ids are
+  // The first lease covers only the unit of open(); a whole window follows when more ids are
   // needed. For programs that mint a few ids and exit.
   bool one_unit = false;
 };
@@ -228,16 +228,17 @@ struct SnowflakeLeaseOptions {
 // acknowledged to this generator alone. A generator that lost its lease acquires another, perhaps
 // with another worker id; its ids continue to increase in time.
 //
-// With a given worker id: unique if configured so. No other generator may use this worker id and
-// this layout, or one that differs in time_bits only, on another host, or on this host without the
-// same state file. With the state file the promise holds across restarts, crashes, power cuts and
-// clocks set back: each id's timestamp is below a bound that was synced to the file before. Copying
-// or losing the file cannot be detected. In a child of fork() every call fails with
-// kFailedPrecondition; it must open its own.
+// With a given worker id: unique if configured so. Generators with this layout, or with one that
+// differs in time_bits only, must not share the worker id, except on this host through the same
+// state file. With the state file the promise holds across restarts, crashes, power cuts and clocks
+// set back: each id's timestamp is below a bound that was synced to the file before. Copying or
+// losing the file cannot be detected. In a child of fork() every call fails with
+// kFailedPrecondition; the child must open its own generator.
 class IDMINT_EXPORT SnowflakeGenerator final {
  public:
   // A generator with a given worker id. Errors:
-  // - kInvalidArgument: the layout, the worker, or a negative duration.
+  // - kInvalidArgument: the layout; the worker; a negative duration; with a state file, a sum of
+  //   window and max_run_ahead above max_drift; or max_run_ahead without one.
   // - kUnavailable: another process still holds the state file after lock_wait, or the file is
   //   ahead of the clock by more than max_drift (the message says for how long).
   // - kOutOfRange: the clock shows a time outside the layout.
@@ -249,16 +250,16 @@ class IDMINT_EXPORT SnowflakeGenerator final {
       const SnowflakeOptions& options, Clock& clock = system_clock(),
       Entropy& entropy = system_entropy());
   // A generator with a worker id leased from the pool `name` (worker_pool.h). Sends two commands to
-  // the store, which must outlive the generator. The layout is that of the pool, whatever the
-  // options say; the default holder is "HOST, process N". Errors:
+  // the store, which must outlive the generator. Uses the layout of the pool, whatever the options
+  // say; the default holder is "HOST, process N". Errors:
   // - kInvalidArgument: a negative duration; or the sum of window, max_skew and max_run_ahead
   //   exceeds max_drift.
   // - kOutOfRange: the clock shows a time outside the layout.
   // - kNotFound: no such pool; the advice is to create it.
   // - kFailedPrecondition: not a pool, or retired.
   // - kResourceExhausted: every worker id is held.
-  // - kUnavailable: all free worker ids are ahead of this clock by more than max_drift; the clocks
-  //   differ by more than max_skew; or no answer.
+  // - kUnavailable: the bounds of all free worker ids are ahead of this clock by more than
+  //   max_drift; the clocks differ by more than max_skew; or no answer.
   // - kUnknown, kDeadlineExceeded: a worker id may stay held, unused, until its lease expires.
   // - kDataLoss: the worker ids of the pool are gone, or the store is damaged.
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
@@ -270,15 +271,15 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   SnowflakeGenerator(const SnowflakeGenerator&) = delete;
   SnowflakeGenerator& operator=(const SnowflakeGenerator&) = delete;
 
-  // If the sequence numbers of this unit are used up, the call waits for the next unit, or, if
-  // other threads take all numbers of that one too, for a later one, until the deadline. No lock is
-  // held meanwhile. Nothing is handed out on an error.
+  // If the sequence numbers of this unit are used up, the call waits for the next unit with a free
+  // number, at most until the deadline. It holds no lock meanwhile. Nothing is handed out on an
+  // error.
   // - kUnavailable: no number was free by the deadline; or the clock was set back by more than
   //   max_drift (the message says when minting resumes and what a restart does); or a leased worker
   //   id was not renewed within the deadline (calls succeed again once the store answers).
   // - kOutOfRange: the clock is before the layout's epoch or past its end.
-  // - kDataLoss: the state file was replaced, removed or written by another process; or the pool
-  //   holds less than it acknowledged. Nothing is minted any more.
+  // - kDataLoss: the state file was replaced, removed or written by another process; or the pool is
+  //   behind what it acknowledged. Nothing is minted any more.
   // - kFailedPrecondition: the generator was inherited through fork().
   // - kResourceExhausted: the leased worker id was lost, and no other is free.
   [[nodiscard]] Result<Snowflake> next();

@@ -19,8 +19,8 @@ struct Declaration {
   std::string name;    // the name that Mint::source() and the command `next` take
   std::string format;  // of its ids, a name from format_of(Id): "uuid", "integer"
   Guarantee guarantee = Guarantee::kPractical;
-  std::string order;               // "none", "by second", "per process", "all"
-  std::string notes;               // the odds or the condition, and the place of the values
+  std::string order;               // "none", "by second", "per thread", "per process", "all"
+  std::string notes;               // for users: the odds or the condition, the store, ...
   Form form{};                     // how the ids are printed
   std::int64_t largest_count = 0;  // the most ids that one call may take; 0: no limit
 };
@@ -50,8 +50,8 @@ class IDMINT_EXPORT Source {
     return next(out);
   }
 
-  // The sequence behind it, to submit without blocking or to take ranges. It lives as long as the
-  // source. Null: the source is a format or a pool.
+  // The sequence behind it, for example to submit without blocking. It lives as long as the source.
+  // Null: the source is a format or a pool.
   [[nodiscard]] virtual Sequence* sequence() noexcept { return nullptr; }
   // Whether next() may wait for a store, as sequences and pools do.
   [[nodiscard]] virtual bool waits() const noexcept { return false; }

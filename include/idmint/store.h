@@ -47,21 +47,21 @@ struct StoreOptions {
   bool create = true;
   // Read-only access never creates a store, and needs fewer permissions (docs/stores.md).
   Access access = Access::kReadWrite;
-  // The definition that the caller will look up first: stores on servers read it in the command
-  // that opens them, and need no other for the first look-up. Used during open() only.
+  // The name of the definition that the caller will look up first. Stores on servers read it in the
+  // command that opens them, so the first look-up needs no other command. Used during open() only.
   std::string_view first_definition{};
-  // A folder, created if needed, with one small file for each store: the latest state that this
-  // user saw. An SQLite store is compared with it, which detects an older copy of the file
+  // A folder, created if needed, with one small file for each SQLite store: the latest state that
+  // this user saw. The store is compared with it, which detects an older copy of the store
   // (Store::doubt()). Empty: nothing is kept. Used during open() only.
   std::string_view trust_folder{};
 };
 
-// A store offers any subset of the interfaces, and null for the others. They live as long as the
-// store. Any thread may use it.
+// A store offers some of these interfaces, and returns null for the others. Interfaces live as long
+// as the store. Any thread may use a store.
 //
 // In a child of fork() every call fails with kFailedPrecondition; the child must open its own
-// store. SQLite keeps its locks by process, so a child of a process with an open SQLite store can
-// open none: open stores after the fork, or exec a program that does.
+// store. SQLite keeps its locks by process, so a child of a process with an open SQLite store
+// cannot open one: open stores after the fork, or exec a program that does.
 //
 // The destructor of a MongoDB store closes its connections in a thread that runs for half a second,
 // or up to the deadline if a server hangs; exit() waits for it. The other parts of idmint that use
@@ -74,17 +74,17 @@ class IDMINT_EXPORT Store {
   // - kUnimplemented: the backend is not in this build, or its library is not on this host.
   // - kNotFound: the store does not exist, and options.create is false.
   // - kPermissionDenied, kResourceExhausted: the store cannot be written.
-  // - kUnauthenticated: no such user, or another password.
+  // - kUnauthenticated: no such user, or a wrong password.
   // - kUnavailable: no answer.
   // - kDataLoss: the store is damaged.
   // - kFailedPrecondition: the store belongs to another program or a newer idmint, or a setting of
-  //   its server would lose what was handed out. Nothing was changed.
+  //   its server could lose values that were handed out. Nothing was changed.
   [[nodiscard]] static Result<std::unique_ptr<Store>> open(std::string_view url,
                                                            const StoreOptions& options = {},
                                                            Entropy& entropy = system_entropy());
   virtual ~Store() = default;
 
-  // The random id that the store got at its creation. Two URLs with one id are one store.
+  // The random id that the store got at its creation. Two URLs with equal ids name one store.
   [[nodiscard]] virtual const Uuid& id() const noexcept = 0;
   // The URL as opened, without passwords.
   [[nodiscard]] virtual std::string_view url() const noexcept = 0;
@@ -101,12 +101,11 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual LeaseTable* leases() noexcept = 0;
   [[nodiscard]] virtual GaplessStore* gapless() noexcept { return nullptr; }
 
-  // Why the store may hold less than it handed out. kDataLoss: it is a copy or an older backup, or
+  // Why the store may be behind what it handed out. kDataLoss: it is a copy or an older backup, or
   // its log is missing. kFailedPrecondition: a standby or replica was promoted, or a snapshot of
   // etcd was restored. The error says what to do; nullopt: no doubt is known. A store in doubt can
   // be opened, for writing too.
-  // - These work: reads, raise(), raise_floor(), extend() of counters, close(), release(), and the
-  //   replacement of a definition by an extended or retired one.
+  // - These work: reads, and the functions that raise, alter, retire and release.
   // - These fail with this error: every call that would hand out a value, a claim or a lease, or
   //   create a counter or a definition.
   // If an SQLite file lies beside the log of its newer state, every call fails, settle() too, until
@@ -117,9 +116,10 @@ class IDMINT_EXPORT Store {
   // earlier. kUnavailable, kDeadlineExceeded: no answer.
   [[nodiscard]] virtual Result<std::optional<Instant>> time(SteadyTime until = SteadyTime::max());
   // Ends the doubt, durably and for all processes. For an operator who has raised the store past
-  // everything that it handed out (kRaised), or who knows that the file was only moved
-  // (kOnlyMoved). kOnlyMoved fails with the doubt if anything but the file's place shows that
-  // values are missing. Without a doubt it changes nothing. Other errors are those of the store.
+  // everything that it handed out (kRaised), or who knows that nothing is missing, for example
+  // because a file was only moved (kOnlyMoved). kOnlyMoved fails with the doubt if there is
+  // evidence that values are missing. In a store that is not in doubt settle() changes nothing.
+  // Other errors are those of the store.
   enum class Settle : std::uint8_t { kRaised, kOnlyMoved };
   [[nodiscard]] virtual Result<void> settle(Settle how);
   [[nodiscard]] Result<void> settle() { return settle(Settle::kRaised); }

@@ -64,10 +64,10 @@ struct UlidOptions {
   bool strict = false;
 };
 
-// Monotonic: the first id of a millisecond has 80 random bits, each further one the previous plus
-// one. Strictly increasing within one generator, across its threads and in bulk. Threads may share
-// it; neither copied nor moved; a child of fork() starts afresh. Guarantee: practical. Two
-// generators repeat an id only if their 80-bit runs overlap in the same millisecond.
+// Monotonic: the first id of a millisecond has 80 random bits, and each further id adds one.
+// Strictly increasing within one generator, across its threads and in bulk. Threads may share it;
+// neither copied nor moved; a child of fork() starts afresh. Guarantee: practical. Two generators
+// repeat an id only if their 80-bit runs overlap in the same millisecond.
 class IDMINT_EXPORT UlidGenerator final {
  public:
   explicit UlidGenerator(const UlidOptions& options = {}, Clock& clock = system_clock(),

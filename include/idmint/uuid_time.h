@@ -63,15 +63,15 @@ struct Uuid1Options {
   std::chrono::nanoseconds window = std::chrono::seconds{15};
 };
 
-// Version 1. The first id of a millisecond has the clock's time, each further one the next 100 ns.
+// Version 1. The first id of a millisecond has the clock's time, and each further id adds 100 ns.
 // The limit is 10 million ids a second; beyond it calls wait for the next millisecond. Threads may
 // share it; neither copied nor moved. No two ids of one generator are equal.
 //
-// Unique if configured so, with a hardware address and a state file: no other generator may have
-// the node without that file. Each id's time is below a bound that was synced before. After a
-// restart, times continue above the bound with the same clock sequence. If the clock is further
-// behind than max_drift, at a restart or between two ids, the next clock sequence is synced and
-// then used. Copying or losing the file cannot be detected.
+// Unique if configured so, with a hardware address and a state file: no generator without that file
+// may have the node. Each id's time is below a bound that was synced before. After a restart, times
+// continue above the bound with the same clock sequence. If the clock is further behind than
+// max_drift, at a restart or between two ids, the next clock sequence is synced and then used.
+// Copying or losing the file cannot be detected.
 //
 // Otherwise practical. With a random node, two generators repeat an id only if they drew the same
 // node: odds of about n^2 / 2^48 among n generators. With a hardware address and no state file, the
@@ -79,11 +79,11 @@ struct Uuid1Options {
 // or two processes on one node then have the same clock sequence with odds of 1 in 16384, and
 // repeat ids if they use the same 100 ns.
 //
-// A child of fork() draws another clock sequence and random node; with a state file every call in
-// it fails with kFailedPrecondition.
+// A child of fork() draws another clock sequence and random node. With a state file every call in
+// the child fails with kFailedPrecondition.
 class IDMINT_EXPORT Uuid1Generator final {
  public:
-  // Errors, besides those of the state file, which are as for SnowflakeGenerator::open():
+  // Errors of the state file are as for SnowflakeGenerator::open(). Other errors:
   // - kInvalidArgument: a negative duration, or a window beyond max_drift.
   // - kOutOfRange: with a state file, the clock shows a time before 1970; or the clock sequence was
   //   changed 16383 times.
@@ -163,10 +163,10 @@ class IDMINT_EXPORT Uuid2Generator final {
   Uuid2Generator(const Uuid2Generator&) = delete;
   Uuid2Generator& operator=(const Uuid2Generator&) = delete;
 
-  // Nothing is handed out on an error. Errors, besides those of the state file:
+  // Nothing is handed out on an error. Besides errors of the state file:
   // - kResourceExhausted: the 64 ids of this tick are used up; the message says how long to wait.
-  // - kUnavailable: the clock shows an earlier tick than that of the last id; the message says how
-  //   long to wait.
+  // - kUnavailable: the clock shows an earlier tick than the last id has; the message says how long
+  //   to wait.
   [[nodiscard]] Result<Uuid> next();
   // Fills all of `out`, with one durable write for each id. On an error its content is unspecified,
   // and the ids that were minted for it are lost.

@@ -16,8 +16,8 @@
 namespace idmint {
 
 // Creates the worker ids first and writes the definition last, so a repeated call completes an
-// interrupted one. Without a number of workers, an existing pool keeps its own, and a new one gets
-// that of the layout, at most kUsualWorkers. Errors:
+// interrupted one. If `workers` is 0, an existing pool keeps its number, and a new one gets the
+// number of the layout, at most kUsualWorkers. Errors:
 // - kFailedPrecondition: another definition is there (the message names the difference; the same
 //   one is fine), or the name is retired.
 // - kUnimplemented: the store leases no worker ids.
@@ -40,10 +40,10 @@ namespace idmint {
                                                               std::int64_t worker);
 
 // Makes a restored pool safe to use; nobody may mint meanwhile. Afterwards nobody owns a worker id,
-// and no id of the unit of `past` or of an earlier one comes any more. Returns the unit after that
-// of `past`. Recreates missing worker ids. `past` must cover every bound that was ever granted,
-// which may be a window and max_drift later than the time at which the last generator stopped.
-// kOutOfRange: `past` is not a time of the layout.
+// and no id of the unit of `past` or of an earlier unit comes any more. Returns the unit after the
+// unit of `past`. Recreates missing worker ids. `past` must cover every bound that was ever
+// granted, which may be a window and max_drift later than the time at which the last generator
+// stopped. kOutOfRange: `past` is not a time of the layout.
 [[nodiscard]] IDMINT_EXPORT Result<std::int64_t> raise_pool(Store& store, std::string_view name,
                                                             Instant past);
 

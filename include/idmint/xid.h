@@ -68,12 +68,12 @@ class Xid {
 // The counter starts at a random value and grows by one for each id. All generators of a process
 // that use seconds_clock() and system_entropy(), of xids and of classic ObjectIds, share one
 // counter; others have their own. One counter never repeats an id, whatever the clock does: a
-// counter value that comes again after 2^24 ids has a later second than all before. So generators
-// that share a counter mint at most 2^24 ids a second, one in 60 ns; beyond that calls wait for the
-// next second. Ids are ordered by second only. Threads may share it; neither copied nor moved. In a
-// child of fork() every call fails with kFailedPrecondition, because the process id has changed;
-// make a new generator. Guarantee: practical. Two processes repeat an id only if they have the same
-// machine and process id and reach the same counter in one second.
+// counter value that comes again after 2^24 ids has a later second. So generators that share a
+// counter mint at most 2^24 ids a second, one in 60 ns; beyond that calls wait for the next second.
+// Ids are ordered by second only. Threads may share it; neither copied nor moved. In a child of
+// fork() every call fails with kFailedPrecondition, because the process id has changed; make a new
+// generator. Guarantee: practical. Two processes repeat an id only if they have the same machine
+// and process id and reach the same counter in one second.
 class IDMINT_EXPORT XidGenerator final {
  public:
   explicit XidGenerator(const ProcessIdentity& identity = xid_identity(),
@@ -85,7 +85,7 @@ class IDMINT_EXPORT XidGenerator final {
   // Nothing is handed out on an error.
   // - kOutOfRange: the clock shows a time outside 1970 to 2106.
   // - kUnavailable: the clock stands still after 2^24 ids in its second, or went back by more than
-  //   20 s and to before the last 2^24 ids.
+  //   20 s to a time before the last 2^24 ids.
   [[nodiscard]] Result<Xid> next();
   // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<Xid> out);

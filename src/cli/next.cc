@@ -53,10 +53,12 @@ void add_next(CLI::App& command) {
   command.add_flag(
       "--wait", next_options.wait,
       "a pool: if every worker id is owned, wait until the first one is no longer held "
-      "(15s after its owner was killed), instead of --timeout");
+      "(at most 15s after its owner was killed), instead of --timeout");
   command
-      .add_option("--node", next_options.format.node,
-                  "uuid1, uuid2: mac (uuid1: random), random or 12 hexadecimal digits")
+      .add_option(
+          "--node", next_options.format.node,
+          "uuid1, uuid2: mac (default for uuid2), random (only uuid1, its default) or 12 hex "
+          "digits")
       ->type_name("NODE");
   command.add_option("--domain", next_options.format.domain, "uuid2: person, group or org")
       ->type_name("D");

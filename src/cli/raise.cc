@@ -530,7 +530,7 @@ stopped, or mint from idmint. --from-table shop.orders.number does the same with
 a column of PostgreSQL (schema, table and column) or MariaDB (table and column).
 Without an index on the column the whole table is read, for 5 s at most.
 
---all is for a store that holds less than it handed out, and so gives no value:
+--all is for a store that is behind what it handed out, and so gives no value:
 a copy, a restored backup, a file whose log is gone. With nobody minting,
   --past-from URL  raises all past what the newer store has come to
   --past N         raises counters past the value N, a permuted sequence past
