@@ -28,7 +28,7 @@ namespace idmint {
 // has caught up with the others.
 //
 // A store that fails is left out, whether its outcome is known or not, and the round goes on with
-// the next one; the attempts share the time that is left. After a pause of 1 to 30 s, which doubles
+// the next one; the attempts share the time that is left. After a pause of 0.5 to 30 s, which doubles
 // with each failure and has jitter, a task of the executor reads its counter. It is asked again
 // when that succeeds. While no store answers, every round asks all of them.
 //
