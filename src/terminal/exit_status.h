@@ -24,7 +24,7 @@ inline constexpr std::array kExitStatuses = {
     ExitStatus{Code::kNotFound, 3, "no such source, sequence or store; a text that is no id",
                "no such file, folder, program, entry or database"},
     ExitStatus{Code::kAlreadyExists, 4,
-               "the name is taken; of insert: a value of a document is, in a unique index",
+               "the name is taken; insert: a unique index has a value of the document",
                "something is there already that would be overwritten"},
     ExitStatus{Code::kFailedPrecondition, 5, "forbidden until something else is changed",
                "refused before anything was written"},
