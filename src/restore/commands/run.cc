@@ -121,7 +121,7 @@ void add_run(CLI::App& command) {
                    "The target may be a member of a replica set");
   add_not_sharded(command, run_options.not_sharded);
   command.add_flag("--stop", run_options.stop_spare,
-                   "Shut the spare down afterwards, its folder complete");
+                   "Shut the spare down afterwards; its folder is then complete");
   command
       .add_option("--report", run_options.report,
                   "The report for verify, fence and promote (see below)")
