@@ -208,8 +208,8 @@ Result<void> run_peek(Context& context) {
 
 const Command kList = {
     "list", "List the sequences and pools of a store", add_list, run_list,
-    R"(NEXT is a plain value, without prefix, check symbols or encoding. LEFT counts the
-values that nobody has taken; for a pool, the worker ids that nobody owns.
+    R"(NEXT is a plain value, without prefix, check symbols or encoding. LEFT counts
+the values that nobody has taken; for a pool, the worker ids that nobody owns.
 idmint peek shows the first and last value and the guarantee.
 The file of --toml, applied to another store, makes sequences that mint the same
 values again. Comments name what it leaves out: sequences over several stores;
