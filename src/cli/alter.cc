@@ -99,8 +99,8 @@ const Command kAlter = {
     "Move the last value of a sequence up",
     add_alter,
     run_alter,
-    R"(Nothing else of a sequence can be changed. The last value can only be raised, as
-far as the digits or the width of its values allow.
+    R"(Nothing else of a sequence can be changed. The last value can only be raised, at
+most to the largest that the digits or the width of the sequence can print.
 
 Examples:
   $ idmint create small --max 10

@@ -208,9 +208,9 @@ std::string_view name(Outcome outcome, Stage stage) noexcept {
 
 const Command kApply = {
     "apply", "Make the sequences and pools of a TOML file", add_apply, run_apply,
-    R"(Each [sequence.NAME] of the file is created, was there, is extended (its max
-moved up) or is refused, because it is defined otherwise. All are looked at
-first: if one is refused, nothing is changed, and the exit status is 5. The same
+    R"(Each [sequence.NAME] of the file is created, left as it is, extended (its max
+moved up) or refused, because it is defined otherwise. All are examined first:
+if one is refused, nothing is changed, and the exit status is 5. The same
 command again is safe.
 Keys: kind ("sequence" or "pool").
 Of a sequence: strategy, start, max, stride, offset, digits, width, stripes,

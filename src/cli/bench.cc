@@ -301,9 +301,9 @@ const Command kBench = {
     R"(Without a SOURCE it runs all formats that need no options. The values that a
 sequence mints are used up, so sequences run only if they are named; the command
 says how many values they have lost.
-NS/ID is the median time of one thread for an id, in memory over blocks of 1024
-calls. The other times are those of single calls, in a store its round trips.
-The time of reading the clock is subtracted.
+NS/ID is the median time of an id in one thread; in memory it is taken over
+blocks of 1024 calls. The other times are of single calls; in a store these are
+round trips. The time of reading the clock is subtracted.
 Ctrl-C ends it with the results so far.
 
 Examples:

@@ -45,8 +45,8 @@ Result<void> run_bounds(Context& context) {
 
 const Command kBounds = {
     "bounds", "Print the smallest and the largest id of a time", add_bounds, run_bounds,
-    R"(Two lines, both ends included, for range queries on a column of ids, without an
-index on a time. --until TIME makes it a span, which ends before that time.
+    R"(Prints two lines, both inclusive, for range queries on a column of ids without
+an index on time. --until TIME makes it a span, which ends before that time.
 Times: 2026-01-01, 2026-01-01T08:30:00.5+01:00, @1767225600 (seconds),
 @1767225600000ms.
 

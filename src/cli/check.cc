@@ -273,13 +273,13 @@ Result<void> run_check(Context& context) {
 
 const Command kCheck = {
     "check", "Say whether ids are valid: check symbols, form, spelling", add_check, run_check,
-    R"(Each id gets a line: that it is valid, and of which format, or what is wrong. If
-one is not valid, the exit status is 3. Without options an id is valid if it has
-a reading, and the likeliest one is spelled as its format prints it. With
---check, --prefix or --digits it must be decimal digits, unless --as says
-otherwise, and may be separated by blanks or dashes, as on a card. Ids of a
-sequence must have its form, and values of its range; ids of a pool must have
-its layout and its worker ids. Whether they were issued is not known.
+    R"(Each id gets a line, which says that it is valid and of which format, or what is
+wrong. If one is not valid, the exit status is 3. Without options an id is valid
+if its likeliest reading is spelled as the format prints it. With --check,
+--prefix or --digits, and without --as, an id is decimal digits, which single
+blanks or dashes may separate, as on a card. Ids of a sequence must have its
+form, and values in its range; ids of a pool must have its form, its layout and
+one of its worker ids. Whether they were issued is not known.
 
 Examples:
   $ idmint check 79927398713 --check luhn

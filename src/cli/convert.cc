@@ -78,15 +78,15 @@ const Command kConvert = {"convert", "Print ids in another encoding, spelling or
                           add_convert, run_convert,
                           R"(The bits stay the same. --to takes
   an encoding   canonical, decimal, hex, base32, base32-lower, base32hex,
-                base36, base58, base62: of fixed width, and in the order of the
-                ids; of an integer --width N says which (as 64 bits take)
+                base36, base58, base62: they have a fixed width and keep the
+                order of the ids; integers: --width N (that of 64 bits)
   a format      uuid, ulid, typeid (128 bits); object-id, xid (96 bits);
                 integer (64 bits). A TypeID keeps its prefix, or gets --prefix
   a spelling    of a UUID: upper, braces, urn, bare (no dashes), microsoft (the
                 first three fields in the other byte order); bson: MongoDB's
                 Extended JSON, of UUIDs in subtype 4
-Without --from the likeliest reading is taken if it is clear, and else the
-readings are named.
+Without --from the likeliest reading is taken if it is clear; otherwise the
+readings are listed (exit status 2).
 
 Examples:
   $ idmint convert 01890a5d-ac96-774b-bcce-b302099a8057 --to base58

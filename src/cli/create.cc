@@ -76,13 +76,14 @@ void add_create(CLI::App& command) {
       ->type_name("K");
   command
       .add_option("--offset", sequence.offset,
-                  "With --stride: which of the K servers, 1 to K; its values are k, k+K, k+2K, ...")
+                  "With --stride: which of the K servers, 1 to K; its values leave the remainder k "
+                  "when divided by K (K: the remainder 0)")
       ->type_name("k");
   command
       .add_option(
           "--over", create_options.over,
           "interleaved: the store of one stripe; give it 2 to 16 times. Ids go on while one "
-          "is down")
+          "store is down")
       ->allow_extra_args(false)
       ->type_name("URL");
   command.add_option("--stripes", sequence.stripes, "striped, interleaved: how many counters")
@@ -102,14 +103,14 @@ void add_create(CLI::App& command) {
   command
       .add_option(
           "--adopt", sequence.adopt,
-          "Take from what other programs count in. mongodb: counter, counters, ids:NAME, or "
-          "COLLECTION/ID:next=FIELD (last=FIELD: it holds the value before); postgresql, "
+          "Share a counter of other programs. mongodb: counter, counters, ids:NAME, or "
+          "COLLECTION/ID:next=FIELD (last=FIELD: it holds the last value taken); postgresql, "
           "mysql: row:TABLE/KEY=VALUE:next=COLUMN; postgresql: sequence:NAME; mysql: tickets; "
           "redis: key:NAME")
       ->type_name("RECORD");
   command.add_flag(
       "--validator", sequence.validator,
-      "With --adopt: MongoDB refuses what would pass the last value, whoever writes it");
+      "With --adopt: MongoDB refuses changes that would pass the last value, whoever makes them");
   add_numbers(command);
   add_store(command);
 }
@@ -149,7 +150,7 @@ void tell_of_adopted(Mint& mint, const std::string& name, bool json) {
   if (status->left != 0) return;
   const Onward onward = onward_from(definition);
   report_notice(name + " is used up already: what it takes from, in " + status->adopted_from +
-                    ", has come to " + std::to_string(definition.last) +
+                    ", has reached " + std::to_string(definition.last) +
                     ", its last value; go on with " + onward.words + in_words(onward.advice),
                 json);
 }
@@ -245,28 +246,28 @@ The strategies:
   counter      one counter: continuous, increasing, across all processes
   striped      K counters, each with a block of the values; for databases with
                hot spots
-  interleaved  K counters; counter k gives k, k+K, k+2K, ...
+  interleaved  K counters, of which each gives every K-th value
   cached       ranges held in memory: fastest, increasing for each thread
   random       drawn at random and claimed in the store: never twice
-  permuted     a counter in an order that a key gives: looks random, costs as a
-               counter
-  gapless      no number is ever missing: each comes in the transaction that
+  permuted     a keyed permutation of a counter: looks random, at a counter's
+               cost
+  gapless      no number is ever missing: each is taken in the transaction that
                inserts its document; MongoDB only
 
 With --stride K --offset k the values are those from --start to --max that leave
 the remainder k when divided by K, as with MySQL's auto_increment_increment and
-auto_increment_offset. K servers without a connection, with one --start, one
---max, one K and the offsets 1 to K, share out all values, and none comes twice.
+auto_increment_offset. K servers that share nothing, with the same --start,
+--max and K and the offsets 1 to K, give all values, and none comes twice.
 
 With --over each stripe is in a store of its own: stripe k in the k-th --over.
-Ids go on while one store is down; that one then serves alone until it has
-caught up. Later commands take any of them as --store and find the others by the
-URLs in the definition, which have no passwords: give --over URL again for
-those. The same command finishes what was cut off.
+Ids go on while one store is down; once it is back, it serves alone until it has
+caught up. Later commands take any of the stores as --store and find the others
+by the URLs in the definition. These have no passwords: give --over URL again
+for a store with one. The same command completes an interrupted create.
 
 A pool holds worker ids of Snowflake generators. Each process that mints from it
 leases one, so that no two ever mint with the same one at the same id-time. Its
-layout and how many worker ids it has never change; --prefix, --encoding and
+layout and its number of worker ids never change; --prefix, --encoding and
 --check say how its ids are printed.
 
 With --digits N the values are all that fit N digits: from 0, or from 1 if they
@@ -275,15 +276,15 @@ encoding all have the width of the last value, or --width N. The store keeps
 these options for every process.
 
 With --adopt the next value stays where other programs keep it, and they and
-idmint take from it side by side. What is there keeps its value. Documents of
-MongoDB's classic recipes are made if they are missing: counter is COUNT in
+idmint take from it side by side. An existing record keeps its value. Documents
+of MongoDB's classic recipes are made if they are missing: counter is COUNT in
 uniqueIdentifierCounter, counters is 1000 documents, each with COUNT and
 MAX_VALUE, for 12 digits, and ids:NAME is index in ids.
-In PostgreSQL and MariaDB it is a row, in which a column holds the next value or
-the last one (row:...), a sequence, also of a serial or identity column
-(sequence:orders_id_seq), or Flickr's Tickets64 (tickets), with --stride and
---offset or with --over where its servers count by two. In Redis it is a key of
-INCR (key:orders). These must be there.
+In PostgreSQL and MariaDB the record is a row, in which a column holds the next
+value or the last one (row:...); in PostgreSQL also a sequence, such as that of
+a serial or identity column (sequence:orders_id_seq); in MariaDB also Flickr's
+Tickets64 (tickets), with --stride and --offset, or --over, for a pair of
+servers. In Redis it is a key of INCR (key:orders). These must exist.
 
 Examples:
   $ idmint create orders --start 1000

@@ -472,15 +472,15 @@ Result<void> run_doctor(Context& context) {
 const Command kDoctor = {
     "doctor", "Say what runs out when, and what is wrong", add_doctor, run_doctor,
     R"(Prints one line for the store, its disk, every sequence and pool, every state
-file, the clock, and each layout that a state file is of or whose time ends
-within --horizon; with --all every layout. Each begins with ok, warn or fail.
-Nothing is changed. --json lists everything.
-The last values that next and insert gave on this host, and the largest value in
-the fields that insert filled and --used-in names, are compared with the store.
-A store that does not know of them was set back, as by a restore, and would give
-values again.
-With --ignore a check is left out of the list and of the exit status, such as
-clock in a container whose kernel does not tell whether the clock is
+file, the clock, and each layout that has a state file or ends within --horizon;
+with --all every layout. Each line begins with ok, warn or fail. Nothing is
+changed. --json lists everything.
+The store is compared with the last values that next and insert gave on this
+host, and with the largest value in each field that insert filled or --used-in
+names. A store that lacks one of these values was set back, as by a restore, and
+would give values again.
+--ignore leaves a check out of the list and of the exit status: clock, for
+example, in a container whose kernel does not tell whether the clock is
 synchronised.
 Exit status: 0 all ok, 20 a warning, 21 a failure; other failures as for every
 command.

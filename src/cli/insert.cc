@@ -88,8 +88,7 @@ void add_insert(CLI::App& command) {
           "Claim the ids first in this collection of the same database, instead of a unique "
           "index")
       ->type_name("NAME");
-  command.add_flag("--heal", insert_options.heal,
-                   "Raise a sequence that is behind the data past it");
+  command.add_flag("--heal", insert_options.heal, "Raise a sequence past the data if it is behind");
   add_timeout(command, insert_options.timeout, "30s; for ids 5s");
   add_numbers(command);
   add_form(command, insert_options.format.form);
@@ -503,16 +502,17 @@ const Command kInsert = {
     "insert", "Insert documents into MongoDB, each with a new id", add_insert, run_insert,
     R"(Reads documents from standard input, one a line, in Extended JSON, and prints
 their ids in the same order; blank lines are skipped. The collection's own
-unique index on exactly that field keeps an id from coming twice, whoever else
-writes to it: if it refuses one, that document alone gets another.
+unique index on exactly the field of the id keeps an id from coming twice,
+whoever else writes to it: if it refuses an id, only that document gets another.
 
 Lines are inserted 10,000 at a time, and then their ids are printed. If one is
-not a document, none of these is inserted, and the message says which lines were
+not a document, none of them is inserted, and the message says which lines were
 inserted before. If a document is refused, the others are inserted and the
 command ends; - is printed for its id, and ?ID if the outcome is unknown. Ctrl-C
 ends it after the lines that were sent; it says how many were inserted.
 
-A collection that is sharded by another field can have no such index: --proxy.
+A collection that is sharded by another field cannot have such an index: use
+--proxy.
 
 Examples:
   $ export IDMINT_STORE='mongodb://db1,db2,db3/app?replicaSet=prod'
@@ -524,9 +524,9 @@ Examples:
 
 const Command kSweep = {
     "sweep", "Settle claims that were left in a proxy collection", add_sweep, run_sweep,
-    R"(For collections that documents are inserted into with insert --proxy. A claim
-whose document is there is marked as used, and one whose document is not as
-abandoned. None is ever freed, so an insert that is only slow does no harm.
+    R"(For collections into which insert --proxy inserts. A claim is marked as used if
+its document exists, and otherwise as abandoned. No claim is ever freed, so an
+insert that is only slow does no harm.
 
 Examples:
   $ idmint sweep app.users --field id --proxy users.ids

@@ -208,12 +208,13 @@ Result<void> run_peek(Context& context) {
 
 const Command kList = {
     "list", "List the sequences and pools of a store", add_list, run_list,
-    R"(NEXT is a value before it is printed with prefix, check or encoding. LEFT counts
+    R"(NEXT is a plain value, without prefix, check symbols or encoding. LEFT counts
 the values that nobody has taken; for a pool, the worker ids that nobody owns.
-idmint peek has the ends and the guarantee. The file of --toml, applied to
-another store, makes sequences that mint the same values again. Comments name
-what it leaves out: sequences over several stores, those that move or were
-moved, what is retired, and what is damaged, whose error is the exit status.
+idmint peek shows the first and last value and the guarantee.
+The file of --toml, applied to another store, makes sequences that mint the same
+values again. Comments name what it leaves out: sequences over several stores;
+moving, moved and retired ones; and damaged ones, whose error is the exit
+status.
 
 Examples:
   $ idmint list
@@ -224,8 +225,8 @@ const Command kPeek = {
     "peek", "Show a sequence or a pool without taking from it", add_peek, run_peek,
     R"(The value shown as next may be taken by somebody else before you ask for it. For
 a permuted sequence the index says how many values came before. For a pool, free
-counts the worker ids that nobody owns; "none before TIME" means that the ids
-under all of them are ahead of the clock until then.
+counts the worker ids that nobody owns; "none before TIME" means that none can
+be leased before, as their ids are ahead of the clock.
 
 Examples:
   $ idmint create orders --start 1000

@@ -60,6 +60,7 @@ constexpr Program kProgram = {
     .environment = R"(Environment:
   IDMINT_STORE   as --store
   IDMINT_ALSO    as --also; several are separated by blanks
+  IDMINT_OVER    as --over; several are separated by blanks
   IDMINT_WORKER  as --worker
   NO_COLOR       when it is not empty: no colour on a terminal
 )",

@@ -141,18 +141,18 @@ const Command kMove = {
     "move", "Move a sequence to another store", add_move, run_move,
     R"(The sequence is closed in one store and goes on in the other, while programs
 ask for values: none comes twice, and no untaken one is skipped. It asks first,
-as there is no way back. If it is cut off, even by kill -9, the same command
-finishes it; until then the sequence may give no values (exit status 7).
+as there is no way back. After an interruption, even by kill -9, the same command
+completes the move; until then the sequence may give no values (exit status 7).
 
 Programs that were given the other store follow: idmint next --also URL, the
 variable IDMINT_ALSO, idmintd --also URL. Others get exit status 5 and the URL
 of the new store. A process hands out the range that it holds in memory
-(strategy cached) until it follows; the rest of that is skipped.
+(strategy cached) until it follows, and skips the rest.
 
 Sequences of strategy counter, cached, striped, interleaved and permuted can be
 moved. A pool, a random or gapless sequence, one over several stores, and one
 that counts in a record of other programs are refused with the reason. An older
-idmint refuses a sequence that moves or was moved: renew the programs first.
+idmint refuses a sequence that moves or was moved: upgrade the programs first.
 
 Examples:
   $ idmint create orders --start 1000 --store sqlite:old.db

@@ -59,11 +59,10 @@ Result<void> run_name(Context& context) {
 
 }  // namespace
 
-const Command kName = {
-    "name", "Print the UUIDs of names", add_name, run_name,
-    R"(The same namespace and name give the same UUID everywhere: version 5, or 3 where
-that is asked for. Nothing is minted, and the name is not hidden: who can guess
-it can check. A line of standard input is a name with every blank in it.
+const Command kName = {"name", "Print the UUIDs of names", add_name, run_name,
+                       R"(The same namespace and name give the same UUID everywhere: version 5, or
+--version 3. Nothing is minted, and the name is not hidden: a guess can be
+checked. Each line of standard input is a name, blanks included.
 
 Examples:
   $ idmint name dns www.example.com

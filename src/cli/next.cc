@@ -47,8 +47,9 @@ void add_next(CLI::App& command) {
   add_snowflake(command, next_options.format);
   command
       .add_option("--window", next_options.format.window,
-                  "a pool: how far ahead its lease is kept, and so how long ids are minted while "
-                  "the store does not answer (15s); two units of its layout at least, 1h at most")
+                  "a pool: how far ahead of the clock its lease is kept, and so how long ids are "
+                  "minted while the store does not answer (15s); at least two units of its layout, "
+                  "at most 1h")
       ->type_name("T");
   command.add_flag(
       "--wait", next_options.wait,
@@ -228,17 +229,17 @@ const Command kNext = {"next",
                        add_next,
                        run_next,
                        R"(Ids of a sequence are taken from its store before they are printed, up to
-1000000 in one step: all, or none (exit status 6). A larger N is taken in steps
-of 1000, 2000, 4000 and so on, up to 1000000. If fewer are left than you ask
-for, nothing is taken unless another process takes at the same time. Ids that
-were taken and could not be printed are lost; they never come again.
+1000000 in one step: all or none (exit status 6). A larger N takes steps of
+1000, 2000, 4000 and so on up to 1000000. If fewer than N are left, nothing is
+taken, unless another process takes at the same time. Ids that were taken and
+could not be printed are lost; they never come again.
 With --json each id is one line {"id":...,"source":...}. Ids are strings. With
 --numbers integers without a prefix, an encoding or a check are numbers.
 
-Opening the store and taking the first ids end within --timeout together, and
-each further step of 1000000 within as long again. Exit status 7 says that
-nothing was taken; 11, that ids may have been taken, which are lost. A format
-that keeps a state file waits as long for its holder.
+Opening the store and taking the first ids together take --timeout at most; each
+further step may take as long again. Exit status 7 says that nothing was taken;
+11 says that ids may have been taken, and that they are lost. A format that
+keeps a state file waits as long for its holder.
 
 The ids of a pool are Snowflake ids of a worker id that this process leases. If
 all are owned, it waits --timeout for one, then ends with exit status 8 and says

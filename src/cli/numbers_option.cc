@@ -13,7 +13,7 @@ bool as_numbers = false;
 
 void add_numbers(CLI::App& command) {
   command.add_flag("--numbers", as_numbers,
-                   "--json: print integers as numbers of all their digits, not as strings");
+                   "--json: print integers as exact numbers, not as strings");
 }
 
 Result<void> settle_numbers(const CLI::App& command) {

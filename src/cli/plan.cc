@@ -39,8 +39,7 @@ void add_plan(CLI::App& command) {
       ->type_name("N");
   command.add_option("--count", plan_options.count, "How many ids in all (1e9)")->type_name("N");
   command.add_option("--hosts", plan_options.hosts, "How many hosts mint them (1)")->type_name("N");
-  command
-      .add_option("--rate", plan_options.rate, "Ids in a second, on all hosts together (1000/s)")
+  command.add_option("--rate", plan_options.rate, "Ids a second, on all hosts together (1000/s)")
       ->type_name("N/s");
   command
       .add_option("--order", plan_options.order,
@@ -304,9 +303,9 @@ Result<void> run_plan(Context& context) {
 
 const Command kPlan = {
     "plan", "Say which source to use, and what it costs", add_plan, run_plan,
-    R"(One source is recommended, and two others follow. With --all every source that
-fits follows, best first, then those that do not, each with its reason. --json
-has all of them. Nothing is opened and nothing is made.
+    R"(Recommends one source and prints two others that fit. With --all it prints every
+source that fits, best first, then those that do not, each with its reason.
+--json has all of them. No store is opened and nothing is made.
 Numbers: 1000, 50k, 2M, 1e9, 10^9. Rates: 50k/s, 600/min, 2M/h, 1e6/d.
 
 Examples:

@@ -41,7 +41,7 @@ void add_plan_change(CLI::App& command) {
       ->type_name("TIME");
   command
       .add_option("--from-workers", change_options.from_workers,
-                  "Worker ids of the old generators, as 0-511 (all)")
+                  "Worker ids of the old generators, such as 0-511 (all)")
       ->type_name("W");
   command
       .add_option("--to-workers", change_options.to_workers,
@@ -224,10 +224,11 @@ Result<void> run_plan_change(Context& context) {
 const Command kPlanChange = {
     "plan-change", "Say when one Snowflake layout can follow another", add_plan_change,
     run_plan_change,
-    R"(Proves that no integer is an id of both when the old generators stop by the time
-of the switch and the new ones start then or later, whatever each mints. Or it
-names an id of both with its two times, the earliest time that is safe, and the
-pause that would do; the exit status is then 5. Nothing is opened.
+    R"(Proves that no integer is an id of both if the old generators stop by the time
+of the switch and the new ones start then or later, whatever each mints.
+Otherwise it prints an id of both with its two times, the earliest safe switch,
+if any, and a pause that is long enough; the exit status is then 5. No store is
+opened.
 All times are UTC; clocks may be wrong by --clock-error (1s), and old ids may be
 ahead of the clock of their host by --drift (20s).
 

@@ -74,14 +74,14 @@ void add_raise(CLI::App& command) {
       ->type_name("V,V");
   command
       .add_option("--past-from", raise_options.past_from,
-                  "Past what another store has come to, such as the file that a backup replaced")
+                  "Past the position of another store, such as the file that a backup replaced")
       ->type_name("URL");
   command.add_flag("--moved", raise_options.moved,
-                   "--all: nothing was handed out since, the store was only moved or copied");
+                   "--all: the store was only moved or copied, and handed out nothing afterwards");
   CLI::Option* const collection =
       command
           .add_option("--from-collection", raise_options.from_collection,
-                      "Past the largest that is in this field, DATABASE.COLLECTION:FIELD")
+                      "Past the largest value in this field, DATABASE.COLLECTION:FIELD")
           ->type_name("C");
   command
       .add_option("--field", raise_options.from_field,
@@ -90,7 +90,7 @@ void add_raise(CLI::App& command) {
       ->type_name("F");
   command
       .add_option("--from-table", raise_options.from_table,
-                  "Past the largest that is in this column of PostgreSQL or MariaDB, TABLE.COLUMN")
+                  "Past the largest value in this column of PostgreSQL or MariaDB, TABLE.COLUMN")
       ->type_name("T");
   command
       .add_option("--uri", raise_options.uri,
@@ -199,8 +199,8 @@ Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bo
   if (!own) return std::unexpected(own.error());
   if (is_same_file(url, *own))
     return refuse("--past-from " + redacted(url) +
-                  " is the store itself: name the newer one, or give --moved where nothing was "
-                  "handed out since");
+                  " is the store itself: name the newer one, or give --moved if it was only moved "
+                  "or copied");
   const Result<std::filesystem::path> data = data_folder();
   const std::string trust_folder = data ? data->string() : "";
   Result<std::unique_ptr<Store>> from = Store::open(
@@ -215,7 +215,7 @@ Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bo
   };
   if (const std::optional<Error> doubt = (*from)->doubt())
     return refuse(doubt->code,
-                  "it may itself hold less than it handed out (" + doubt->message + ")");
+                  "it may itself be behind what it handed out (" + doubt->message + ")");
   const Result<std::shared_ptr<Store>> store = mint.store();
   if (store && (*store)->id() != (*from)->id())
     return refuse(Code::kFailedPrecondition, "it is another store, and no newer state of this one");
@@ -246,7 +246,7 @@ Result<std::string_view> way_of(const RaiseOptions& given) {
   }
   if (chosen == nullptr)
     return refuse(given.all ? "past what? Give --past-from URL of the newer store, --past N, or "
-                              "--moved where nothing was handed out since"
+                              "--moved if it was only moved or copied"
                             : "past what? Give --past N, --past-each V,V, --past-from URL, "
                               "--from-collection DATABASE.COLLECTION:FIELD or --from-table "
                               "TABLE.COLUMN");
@@ -508,22 +508,21 @@ Result<void> run_raise(Context& context) {
 
 }  // namespace
 
-const Command kRaise = {
-    "raise",
-    "Skip values of a sequence",
-    add_raise,
-    run_raise,
-    R"(Afterwards the store hands out no value up to and including N: for numbers that
-are in use elsewhere. Ranges that processes hold in memory (strategy cached) are
-still handed out. A permuted sequence is raised by index: past the first N of
-its values. It asks before it passes over more than a tenth of the values that
-are left.
+const Command kRaise = {"raise",
+                        "Skip values of a sequence",
+                        add_raise,
+                        run_raise,
+                        R"(For numbers in use elsewhere: the store then hands out no value up to and
+including N. Ranges that processes hold in memory (strategy cached) are still
+handed out. A permuted sequence is raised by index: past the first N of its
+values. The command asks before it passes over more than a tenth of the values
+that are left.
 
---past-each raises each block of a striped sequence past its own value, where
+--past-each raises each block of a striped sequence past its own value;
 --past N would use up every block below N.
 
 --from-collection app.orders:number reads what a collection of MongoDB holds:
-integers, and texts as the sequence prints them where all have one width. Each
+integers, and texts as the sequence prints them if all have one width. Each
 block of a striped sequence is raised past the largest value within it. What is
 written meanwhile may be missed: raise when the programs that write there have
 stopped, or mint from idmint. --from-table shop.orders.number does the same with
@@ -532,14 +531,15 @@ Without an index on the column the whole table is read, for 5 s at most.
 
 --all is for a store that is behind what it handed out, and so gives no value:
 a copy, a restored backup, a file whose log is gone. With nobody minting,
-  --past-from URL  raises all past what the newer store has come to
+  --past-from URL  raises everything past the position of the newer store
   --past N         raises counters past the value N, a permuted sequence past
                    its first N values and each block of a striped one past its
                    own first N; sources for which N cannot be right are named
-  --moved          raises nothing: nothing was handed out since
+  --moved          raises nothing: the store was only moved or copied, and
+                   handed out nothing afterwards
 Pools go past this clock and every bound that is known. Random and gapless
-sequences cannot be raised; the command says what can repeat. The same command
-finishes what was cut off.
+sequences cannot be raised; the command says which of their values can repeat.
+The same command completes an interrupted raise.
 
 Examples:
   $ idmint create orders --start 1000
@@ -550,8 +550,8 @@ Examples:
 ids.db was replaced by a backup, and the newer file is kept as old.db:
   $ IDMINT_STORE=sqlite:ids.db idmint raise --all --past-from sqlite:old.db
 )",
-    kRaiseRenamed,
-    kMeantByRaise,
-    "--past"};
+                        kRaiseRenamed,
+                        kMeantByRaise,
+                        "--past"};
 
 }  // namespace idmint::cli

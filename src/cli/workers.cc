@@ -51,7 +51,7 @@ void add_workers(CLI::App& command) {
       .add_option("--past", workers_options.past,
                   "raise: no id of this time or before comes any more")
       ->type_name("TIME");
-  command.add_flag("--all", workers_options.all, "list: those too that nobody has used");
+  command.add_flag("--all", workers_options.all, "list: also those that nobody has used");
   add_numbers(command);
   add_store(command);
 }
@@ -213,14 +213,14 @@ Result<void> run_workers(Context& context) {
 const Command kWorkers = {
     "workers", "Show, release and raise the worker ids of a pool", add_workers, run_workers,
     R"(list     who holds which worker id, until when ids may have been minted under
-         it, and how long it is held without being renewed
+         it, and how long its lease still lasts
 release  takes a worker id from its holder. The holder may still mint below its
-         bound, which is safe: whoever gets the worker id next begins there.
+         bound, which is safe: the next owner begins there.
 raise    takes all worker ids from their holders, and lets none mint an id of
-         TIME or before. For a store that was restored from a backup: with
-         nobody minting, a minute past the time when the last one stopped, or
-         two windows and a unit past it if that is more, as ids may be ahead
-         of the clock.
+         TIME or before. Use it after a restore from a backup, while nobody
+         mints: TIME is a minute after the last process stopped, because ids
+         may be ahead of the clock. With a --window above 29s or a unit above
+         10s, add two windows and a unit.
          There is no way back, so TIME is at most a day ahead of this clock.
 
 Examples:

@@ -294,8 +294,8 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
       if (auto agreed = must_agree(store, *now, definition); !agreed) return agreed;
     }
     return refuse(Code::kFailedPrecondition,
-                  "there is a counter of that name with other bounds and no definition, left by a "
-                  "create that was cut off (" +
+                  "there is a counter of that name with other bounds and no definition, left by an "
+                  "interrupted create (" +
                       made.error().message +
                       "); create it with the bounds of that counter, or choose another name");
   }
@@ -483,13 +483,13 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
       status.error =
           error_at(store, Code::kUnavailable, its.name,
                    "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
-                       " yet: an extension was cut off; finish it",
+                       " yet: an extension was interrupted; finish it",
                    {Remedy::kAlterSequence, its.name, {std::to_string(its.last)}});
     if (counter.closed && !status.error)
       status.error = its.move ? refuse_moved(store, its, *its.move)
                               : error_at(store, Code::kFailedPrecondition, its.name,
                                          "counter " + counter.name +
-                                             " is closed, by a retire that was cut off or by hand; "
+                                             " is closed, by an interrupted retire or by hand; "
                                              "retire the sequence, and go on with another");
   }
   if (counters->size() == 1) status.next = counters->front().next;
@@ -506,7 +506,7 @@ Result<void> read_status(Store& store, const PoolDefinition& pool, SteadyTime un
   if (left->closed != 0)
     status.error = error_at(store, Code::kFailedPrecondition, pool,
                             std::to_string(left->closed) +
-                                " of its worker ids are closed, by a retire that was cut off; "
+                                " of its worker ids are closed, by an interrupted retire; "
                                 "retire it, and go on with another");
   return {};
 }

@@ -160,8 +160,8 @@ Result<void> make_there(Store& to, const SequenceDefinition& definition) {
   if (counters.error().code != Code::kDataLoss) return std::unexpected(counters.error());
   return std::unexpected(
       error_at(to, Code::kFailedPrecondition, definition,
-               "there is a counter of that name with other bounds and no definition, left by a "
-               "create that was cut off (" +
+               "there is a counter of that name with other bounds and no definition, left by an "
+               "interrupted create (" +
                    made.error().message + "); move it to another store"));
 }
 
@@ -193,11 +193,12 @@ Result<bool> may_open(const Route& route, const SequenceDefinition& reserved) {
   const Result<std::vector<CounterState>> counters = read_counters(route.to, reserved);
   if (!counters) return unless_changed(route.to, reserved, counters.error());
   if (std::ranges::any_of(*counters, &CounterState::closed))
-    return unless_changed(route.to, reserved,
-                          error_at(route.to, Code::kFailedPrecondition, reserved,
-                                   "a retirement of it was cut off here; retire it here, and move "
-                                   "it to another store",
-                                   {Remedy::kRetireSequence, route.name}));
+    return unless_changed(
+        route.to, reserved,
+        error_at(route.to, Code::kFailedPrecondition, reserved,
+                 "a retirement of it was interrupted here; retire it here, and move "
+                 "it to another store",
+                 {Remedy::kRetireSequence, route.name}));
   const Result<Definition> now = route.to.catalog()->replace(reserved, reserved);
   if (!now) return std::unexpected(now.error());
   return *now == Definition(reserved);
@@ -358,7 +359,7 @@ Result<Moved> look(const Route& route, const SequenceDefinition& source) {
   if (!counters) return std::unexpected(counters.error());
   if (!marked && std::ranges::any_of(*counters, &CounterState::closed))
     return std::unexpected(error_at(route.from, Code::kFailedPrecondition, source,
-                                    "a retirement of it was cut off; retire it, and go on with "
+                                    "a retirement of it was interrupted; retire it, and go on with "
                                     "another",
                                     {Remedy::kRetireSequence, route.name}));
   Moved moved = told_of(source, *counters);

@@ -19,7 +19,7 @@ Error refuse_moved(const Store& store, const SequenceDefinition& moving, const M
   const auto under_way = [&](const std::string& what, const std::string& from,
                              const std::string& to) {
     return error_at(store, Code::kUnavailable, moving,
-                    what + "; ask again when that is done, and if it was cut off finish it",
+                    what + "; ask again when that is done, and if it was interrupted finish it",
                     {Remedy::kFinishMove, moving.name, {from, to}});
   };
   switch (move.stage) {

@@ -429,7 +429,7 @@ Result<std::int64_t> floor_past(const Store& store, const SequenceDefinition& de
   const std::int64_t last = counter.next - bounds.stride;
   if (last >= bounds.first && last >= floor)
     return refuse(Code::kInvalidArgument,
-                  small + counter.name + " has come to " + std::to_string(last));
+                  small + counter.name + " has reached " + std::to_string(last));
   if (!is_count && floor <= definition.first)
     return refuse(Code::kInvalidArgument,
                   small + "its first value is " + std::to_string(definition.first));
@@ -565,7 +565,8 @@ Result<void> raise_row(Store& store, const PoolDefinition& pool, const Known& kn
   row.past_unit = *floor - 1;
   row.remains =
       "if a program leased from it with a window above 29 s, its latest "
-      "bound may lie later: raise it by itself, two windows and a unit past the last one that ran";
+      "bound may lie later: raise it by itself, a minute, two windows and a unit past the stop of "
+      "the last one";
   return {};
 }
 

@@ -233,7 +233,7 @@ TEST(RaiseAll, LeavesTheDoubtWhereTheNumberIsTooSmall) {
   ASSERT_TRUE(rows) << rows.error().message;
   ASSERT_TRUE(row_of(*rows, "tickets").error);
   EXPECT_EQ(row_of(*rows, "tickets").error->code, Code::kInvalidArgument);
-  EXPECT_THAT(row_of(*rows, "tickets").error->message, HasSubstr("has come to 50"));
+  EXPECT_THAT(row_of(*rows, "tickets").error->message, HasSubstr("has reached 50"));
   EXPECT_EQ(row_of(*rows, "tickets").error->advice, (Advice{Remedy::kRaiseSequence, "tickets"}));
   EXPECT_EQ(store.next("orders"), 21) << "the others are raised";
   EXPECT_EQ(store.settled, 0);

@@ -156,7 +156,7 @@ Result<void> SpreadStores::verify(std::size_t k, Store& store, SteadyTime until)
   Result<Definition> found = find_definition(store, definition_.name, until);
   if (!found && found.error().code == Code::kNotFound)
     return refuse_it(
-        "it is over this store too, and not defined in it: its create was cut off, or "
+        "it is over this store too, and not defined in it: its create was interrupted, or "
         "an older state of the store was restored; create it again in the first case");
   if (!found) return std::unexpected(std::move(found.error()));
   auto* const there = std::get_if<SequenceDefinition>(&*found);
@@ -392,7 +392,7 @@ Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefin
       if (made.error().code != Code::kAlreadyExists) return made;
       return std::unexpected(error_at(*stores[k], Code::kFailedPrecondition, wanted[k],
                                       "there is a counter of that name with other bounds and no "
-                                      "definition, left by a create that was cut off (" +
+                                      "definition, left by an interrupted create (" +
                                           made.error().message +
                                           "); create it over the same stores in the same order, "
                                           "or choose another name"));

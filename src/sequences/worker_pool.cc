@@ -163,7 +163,7 @@ Result<void> create_pool(Store& store, const PoolDefinition& pool) {
     }
     return refuse(Code::kFailedPrecondition,
                   "there is a pool of that name with another number of worker ids and no "
-                  "definition, left by a create that was cut off (" +
+                  "definition, left by an interrupted create (" +
                       made.error().message + "); create it with as many, or choose another name");
   }
   const Result<Definition> defined = store.catalog()->define(complete);

@@ -36,20 +36,20 @@ constexpr const char* kFooter =
     R"(Without options it serves the formats except snowflake and uuid2, and the
 sequences and pools of the default store, to programs on this machine.
 
-Any client of Redis is a client:
+Any Redis client works:
   $ idmint create orders
   $ redis-cli -p 7379 INCR orders
   $ redis-cli -p 7379 ID.NEXT uuid7
-and so is any client of HTTP:
+So does any HTTP client:
   $ curl -X POST http://localhost:7380/v1/ids/orders
   $ curl -X POST http://localhost:7380/v1/ids/uuid7?count=3
 
-SIGTERM and SIGINT end it: calls that were taken are answered first. SIGHUP
+SIGTERM and SIGINT end it, after it has answered the calls that it took. SIGHUP
 makes it read the file of --config again; without a file SIGHUP ends it.
 )";
 
 constexpr const char* kTokenFooter =
-    R"(The token is printed once, and kept nowhere. Add the table to the file of
+    R"(The token is printed once, and stored nowhere. Add the table to the file of
 idmintd --config, and send the process SIGHUP:
   $ idmintd token web --allow "next orders*" --allow "peek *"
 A client sends it as AUTH TOKEN, or as Authorization: Bearer TOKEN.
@@ -391,8 +391,8 @@ int run(std::span<const char* const> words) {
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--over", line.over,
-                 "A store of a sequence over several stores, if its definition lacks the password "
-                 "or has an old place; or IDMINT_OVER, separated by blanks; may be repeated")
+                 "A store of a sequence over several stores whose URL in the definition lacks a "
+                 "password or is old; or IDMINT_OVER, separated by blanks; may be repeated")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--redis", line.redis,
@@ -410,11 +410,11 @@ int run(std::span<const char* const> words) {
   std::vector<std::string> allow;
   CLI::App* const make = app.add_subcommand("token", "Make a token, and its table for the file");
   make->footer(kTokenFooter);
-  make->add_option("NAME", token, "What logs and messages call it")->required()->type_name("");
+  make->add_option("NAME", token, "Its name in logs and messages")->required()->type_name("");
   make->add_option("--allow", allow,
                    "What it may do: verbs and a pattern of sources, as in \"next,peek orders*\"; "
-                   "may be repeated. The verbs are next, peek, raise, create, extend, retire, "
-                   "metrics and all (\"next *\")")
+                   "may be repeated. Verbs: next, peek, raise, create, extend, retire, metrics, "
+                   "all (default: \"next *\")")
       ->type_name("RIGHT")
       ->allow_extra_args(false);
   try {

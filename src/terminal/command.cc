@@ -25,8 +25,8 @@ std::string footer_of(const Program& program) {
   for (const ExitStatus& row : kExitStatuses)
     text += exit_status_row(row.status, row.*program.meaning);
   text +=
-      "  Stopped by a signal, it ends by that signal: 130 (Ctrl-C), 141 (the reader of\n"
-      "  a pipe went away) and 143 in a shell.\n\n";
+      "  On a signal it ends by that signal: 130 (Ctrl-C), 141 (the reader of a pipe\n"
+      "  went away) and 143 in a shell.\n\n";
   return text + program.examples + "\nWhat a command takes: " + program.name + " COMMAND --help";
 }
 

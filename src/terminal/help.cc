@@ -32,6 +32,12 @@ class HelpOnEightyColumns final : public CLI::Formatter {
         get_column_width());
     return row.str();
   }
+  // Such an argument may be left out.
+  std::string make_option_usage(const CLI::Option* option) const override {
+    const bool is_both = option->get_positional() && option->nonpositional();
+    return is_both ? "[" + make_option_name(option, true) + "]"
+                   : CLI::Formatter::make_option_usage(option);
+  }
   std::string make_option_desc(const CLI::Option* option) const override {
     return wrapped(option->get_description(), kHelpColumns - kOptionColumn);
   }

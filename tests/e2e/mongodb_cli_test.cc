@@ -180,7 +180,7 @@ TEST_F(Cli, ADocumentThatHasComeToItsEndIsAdoptedWithTheRemedy) {
   EXPECT_EQ(adopted.status, 0);
   EXPECT_EQ(
       adopted.err,
-      "idmint: parcels is used up already: what it takes from, in counters, has come to 9, its "
+      "idmint: parcels is used up already: what it takes from, in counters, has reached 9, its "
       "last value; go on with another, or move its last value up: idmint alter parcels --max "
       "N\n");
   const Ended none = run(store + "idmint next parcels");

@@ -109,7 +109,7 @@ TEST_F(RaiseCli, EverythingPastWhatTheNewerFileHas) {
       "cp before.db new.db");
   const Ended older = run(command);
   EXPECT_EQ(older.status, 10);
-  EXPECT_THAT(older.err, AllOf(HasSubstr("may itself hold less"), HasSubstr("add --yes")))
+  EXPECT_THAT(older.err, AllOf(HasSubstr("may itself be behind"), HasSubstr("add --yes")))
       << "the newer one was set back";
   EXPECT_THAT(output(command + " --json --yes"), Not(HasSubstr(R"("skipped":"40")"))) << "again";
   output("idmint create orders --store sqlite:other.db");

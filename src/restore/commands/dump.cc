@@ -32,7 +32,7 @@ void add_dump(CLI::App& command) {
   command.add_option("--uri", dump_options.uri, "The replica set, as mongodb:// or mongodb+srv://")
       ->type_name("URI")
       ->required();
-  command.add_option("--out", dump_options.out, "Folder to make, or with --archive, file")
+  command.add_option("--out", dump_options.out, "The folder to make, or with --archive the file")
       ->type_name("PATH")
       ->required();
   command

@@ -54,7 +54,8 @@ void add_fence(CLI::App& command) {
   command
       .add_option(
           "--live", fence_given.live,
-          "Production itself, with --oplog or instead: its oplog, its counters and what holds ids")
+          "Production itself, instead of --oplog or besides: its oplog, its counters and the "
+          "collections with ids")
       ->type_name("URI");
   command
       .add_option("--limit", fence_given.limit,
@@ -65,7 +66,7 @@ void add_fence(CLI::App& command) {
                   "The report of run (that beside the folder of the server's data)")
       ->type_name("FILE");
   command.add_flag("--leave-gap", fence_given.leave_gap,
-                   "Gapless numbers too: those that are gone are lost, and listed");
+                   "Pass gapless numbers, too; lost ones are listed");
   command.add_flag("--reopen", fence_given.reopen,
                    "What production retired after the limit goes on here, and is not retired");
   command
@@ -74,7 +75,7 @@ void add_fence(CLI::App& command) {
       ->type_name("F");
   command
       .add_option("--used-in", fence_given.used_in,
-                  "Where its ids are, SOURCE=DATABASE.COLLECTION:FIELD; may be repeated")
+                  "A field with ids of a source, SOURCE=DATABASE.COLLECTION:FIELD; may be repeated")
       ->type_name("S=C:F");
   command
       .add_option("--exclude", fence_given.exclude,
@@ -216,14 +217,14 @@ Result<void> run_fence(Context& context) {
 const Command kFence = {
     "fence", "Bring a restored server past every id that was handed out", add_fence, run_fence,
     R"(Every sequence and pool of idmint on the target, and every counter document of
-the classic recipes, goes past the largest value that the oplog, the live server
-and the collections that hold such ids know. Stop what mints first: what comes
-after the end of the oplog is not known. The same command again finishes what
-was cut off, goes further, and never lowers anything.
+the classic recipes, goes past the largest value in the oplog, in the live
+server and in the collections with such ids. Stop everything that mints first:
+values after the end of the oplog are not known. The same command completes an
+interrupted fence, goes further if more is known, and never lowers anything.
 
-Counter documents are known by COUNT with MAXCOUNT or MAX_VALUE, seq, index or
-uniqueIdentifierCounter beside an _id, and by steps that only rose. Name any
-other field with --counter. Fields that only rose and are not named are shown.
+Counter documents have COUNT with MAXCOUNT or MAX_VALUE, seq, index or
+uniqueIdentifierCounter beside an _id, and a value that never fell. Name any
+other field with --counter. Other fields that never fell are shown.
 
 If one cannot be fenced, nothing is written: mend it, or leave it out with
 --exclude.

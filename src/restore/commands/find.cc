@@ -59,11 +59,12 @@ void add_find(CLI::App& command) {
   command
       .add_option(
           "--id", find_options.id,
-          "The document of this _id, a text or extended JSON: its history, and what ended it")
+          "The document of this _id, a text or extended JSON: its history, and what deleted or "
+          "overwrote it")
       ->type_name("ID");
   command
       .add_option("--field", find_options.field,
-                  "Only what sets this field, dotted, or one within it")
+                  "Only operations that set this field (dotted), or one within it")
       ->type_name("F");
   command.add_option("--list", find_options.list, "Print this many operations, one a line")
       ->type_name("N");

@@ -61,8 +61,7 @@ void add_oplog(CLI::App& command) {
       .add_option("--out", oplog_options.out, "File to write, or to continue after its last entry")
       ->type_name("FILE")
       ->required();
-  command.add_flag("--follow", oplog_options.follow,
-                   "Go on with what is written later, until a signal");
+  command.add_flag("--follow", oplog_options.follow, "Go on with later entries, until a signal");
   add_not_sharded(command, oplog_options.not_sharded);
 }
 
@@ -288,8 +287,8 @@ Result<void> run_oplog(Context& context) {
 const Command kOplogCopy = {
     "oplog", "Dump the oplog of a running replica set", add_oplog, run_oplog,
     R"(Started again with the same file, it goes on after the last whole entry there,
-and refuses where the oplog has rolled over what came next. It reads what a
-majority has, so that nothing in the dump is rolled back later.
+and refuses if the oplog lacks the next entry. It reads what a majority has, so
+that nothing in the dump is rolled back later.
 
 Examples:
   $ idmint-restore oplog --uri mongodb://db1,db2,db3/?replicaSet=rs0 --out oplog.bson

@@ -59,8 +59,7 @@ void add_promote(CLI::App& command) {
   command.add_option("--exclude", given.exclude, "Set all but these back; may be repeated")
       ->type_name("NS");
   command
-      .add_option("--limit", given.limit,
-                  "To which the spare was restored (default: as its report says)")
+      .add_option("--limit", given.limit, "The limit of the restore (default: that of its report)")
       ->type_name("S:O");
   command
       .add_option("--restore-report", given.restore_report,
@@ -422,12 +421,13 @@ Result<void> run_promote(Context& context) {
 }  // namespace
 
 const Command kPromote = {
-    "promote", "Put restored collections into production, and back again", add_promote, run_promote,
-    R"(Production's writers are blocked: counters of idmint are closed, collections
-refuse writes. Every counter is raised past its last live value and stays where
-it is. The collections are copied under other names, compared with the spare,
-and swapped. The old ones are kept as NAME.before-restore-DATE until --finish;
-until then --undo puts them back. Killed at any point, the same command goes on.
+    "promote", "Put restored collections into production, or undo that", add_promote, run_promote,
+    R"(Production's writers are blocked: counters of idmint are closed, and collections
+refuse inserts and updates. Every counter is raised past its last live value and
+stays where it is. The collections are copied under other names, compared with
+the spare, and swapped with the old ones, which are kept as
+NAME.before-restore-DATE until --finish; until then --undo puts them back. After
+any kill the same command goes on.
 
 Without --ns every collection that was written since the limit is set back.
 The plan lists the documents that this loses.

@@ -42,7 +42,7 @@ void add_ready(CLI::App& command) {
       ->type_name("S:O");
   command
       .add_option("--warn-below", ready_options.warn_below,
-                  "Fail also when less time than this is left, such as 12h")
+                  "Fail also if less time than this is left, such as 12h")
       ->type_name("T");
   add_not_sharded(command, ready_options.not_sharded);
 }
@@ -169,8 +169,9 @@ Result<void> run_ready(Context& context) {
 
 const Command kReady = {
     "ready", "Say whether the oplog still reaches back to a base", add_ready, run_ready,
-    R"(Exit status for monitoring: 0, it does; 6, it no longer does; 8, it does, but
-for less time than --warn-below; 5, the base is of another replica set.
+    R"(Exit status for monitoring: 0, the oplog reaches back to the base; 6, it no
+longer does; 8, it does, but for less time than --warn-below; 5, the base is of
+another replica set.
 
 Examples:
   $ idmint-restore ready --uri mongodb://db1,db2,db3/?replicaSet=rs0 --base /backup/monday --warn-below 12h

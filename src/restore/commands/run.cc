@@ -95,8 +95,9 @@ void add_run(CLI::App& command) {
       ->type_name("PATH")
       ->excludes(target);
   command
-      .add_option("--base-at", run_options.base_at,
-                  "Moment of a base without oplog.bson, SECONDS:ORDINAL")
+      .add_option(
+          "--base-at", run_options.base_at,
+          "For a base without oplog.bson: the last entry of the oplog before it, SECONDS:ORDINAL")
       ->type_name("S:O")
       ->needs(base);
   command
@@ -120,11 +121,10 @@ void add_run(CLI::App& command) {
                    "The target may be a member of a replica set");
   add_not_sharded(command, run_options.not_sharded);
   command.add_flag("--stop", run_options.stop_spare,
-                   "End the spare at the end, its folder complete");
+                   "Shut the spare down afterwards; its folder is then complete");
   command
       .add_option("--report", run_options.report,
-                  "Where the report goes that verify, fence and promote read (beside the spare's "
-                  "folder)")
+                  "The report for verify, fence and promote (see below)")
       ->type_name("FILE");
   command.add_flag("--dry-run", run_options.dry_run,
                    "Check everything, and say what would be done");
@@ -450,20 +450,20 @@ Result<void> run_run(Context& context) {
 const Command kRun = {"run", "Restore a base backup and replay the oplog up to a limit", add_run,
                       run_run,
                       R"(All inputs are read and checked whole before anything is written, and the
-target must be empty. Killed at any point, the same command goes on to the same
-end. --dry-run reads and checks just as much and writes nothing. With a data
-copy it does not check the oplog: the end of the copy is known only when it is
-recovered.
+target must be empty. After any kill the same command goes on to the same end.
+--dry-run reads and checks just as much and writes nothing. With a data copy it
+does not check the oplog: the end of the copy is known only after its recovery.
 
---spare starts a mongod on 127.0.0.1 with its data in DIR. After the restore it
-is left running, to be looked at, and how to end it is printed; --stop ends it.
-If the restore fails or is stopped, the spare is ended. --data-copy works in the
-copy itself: keep another. On a --target the TTL monitor is turned off and left
-so, as it would delete what is restored.
+--spare starts a mongod on 127.0.0.1 with its data in DIR. After the restore the
+spare is left running for inspection, and the command prints how to end it;
+--stop ends it. If the restore fails or is stopped, the spare is ended.
+--data-copy works in the copy itself: keep another. On a --target the TTL
+monitor is turned off and stays off: it would delete restored documents.
 
 At the end the server holds nothing of idmint-restore. The report for verify,
-fence and promote is DIR.report.json beside the spare's folder, or --report
-FILE.
+fence and promote is --report FILE; by default it is DIR.report.json beside the
+folder DIR of the spare or the data copy, and for a --target
+restore-HOST-PORT.report.json in the current folder.
 
 Users and roles, and the databases admin, config and local, are not restored.
 

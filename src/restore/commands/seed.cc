@@ -42,7 +42,7 @@ void add_seed(CLI::App& command) {
       ->type_name("PATH");
   command
       .add_option("--argument", given.arguments,
-                  "A further argument of each mongod, as --argument=--auth; may be repeated")
+                  "A further argument of each mongod, such as --argument=--auth; may be repeated")
       ->type_name("ARG");
   command.add_flag("--dry-run", given.dry_run, "Print the steps, and do nothing");
   command.add_flag("--yes", given.yes, "Do not ask");
@@ -121,11 +121,11 @@ Result<void> run_seed(Context& context) {
 
 const Command kSeed = {
     "seed", "Make a replica set of the folder of a restored server", add_seed, run_seed,
-    R"(Prints each step as it is done: the record of the restore is dropped, the spare
-is ended, its folder is copied to the first member, that becomes a set of one,
-and its folder is copied to the other members here, which follow without an
-initial sync. For members on other hosts the steps are printed. Stopped at any
-point, the same command goes on. Run idmint-restore fence first.
+    R"(Prints each step as it is done. It drops the record of the restore, ends the
+spare, copies its folder to the first member, makes that member a set of one,
+and copies its folder to the other members here, which need no initial sync. For
+members on other hosts it prints the steps. After any kill the same command goes
+on. Run idmint-restore fence first.
 
 Examples:
   $ idmint-restore seed --spare spare --set rs0 --member db1:27017=/data/db1 \

@@ -77,7 +77,7 @@ void add_verify(CLI::App& command) {
           ->type_name("URI");
   command
       .add_option("--expected", verify_options.expected,
-                  "Compare with this file, as --save writes them")
+                  "Compare with this file, written by --save")
       ->type_name("FILE")
       ->excludes(against);
   add_not_sharded(command, verify_options.not_sharded);
@@ -95,11 +95,9 @@ void add_verify(CLI::App& command) {
   CLI::Option* const oplog =
       command
           .add_option("--oplog", verify_options.oplog,
-                      "Say how far production came in this oplog, and what raises idmint past it")
+                      "Read how far production came, and print the commands that pass it")
           ->type_name("OPLOG");
-  command
-      .add_option("--raise", verify_options.raise,
-                  "Write the commands that raise as a shell script")
+  command.add_option("--raise", verify_options.raise, "Write these commands as a shell script")
       ->type_name("FILE")
       ->needs(oplog);
   command
@@ -107,7 +105,7 @@ void add_verify(CLI::App& command) {
                   "The report of run (that beside the folder of the server's data)")
       ->type_name("FILE");
   command.add_flag("--forget", verify_options.forget,
-                   "If nothing differs, delete the report of run, and a record on the server");
+                   "If nothing differs, delete the report of run and an old record on the server");
 }
 
 // The most documents named per differing collection.
