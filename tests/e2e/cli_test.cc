@@ -732,14 +732,17 @@ TEST_F(Cli, Tables) {
       "idmint create orders --start 1000; idmint create small --max 10; idmint next small -n 10 "
       ">/dev/null");
   EXPECT_EQ(output("idmint list"),
-            "NAME    STRATEGY  NEXT                 LEFT   USED  STATE\n"
-            "orders  counter   1000  9223372036854774807    0 %  open\n"
-            "small   counter     11                    0  100 %  used up\n");
+            "NAME    STRATEGY  NEXT      LEFT   USED  STATE\n"
+            "orders  counter   1000  9.22e+18    0 %  open\n"
+            "small   counter     11         0  100 %  used up\n");
+  EXPECT_THAT(run("idmint doctor").out, HasSubstr("9.22e+18 left")) << "alike";
+  output("idmint create wide --digits 15");
+  EXPECT_THAT(output("idmint list"), HasSubstr("  999,999,999,999,999    0 %  open\n"));
   output("idmint create some --max 1000; idmint next some -n 5 >/dev/null");
   EXPECT_THAT(output("idmint list"), ContainsRegex("some +counter +6 +995 +<1 %"));
   output("idmint next some -n 490 >/dev/null; idmint create blocks --strategy striped --stripes 4");
   EXPECT_THAT(output("idmint list"), ContainsRegex("some +counter +496 +505 +49 %"));
-  EXPECT_THAT(output("idmint list"), ContainsRegex("blocks +striped +- +[0-9]+ +0 %"));
+  EXPECT_THAT(output("idmint list"), ContainsRegex("blocks +striped +- +9.22e.18 +0 %"));
   const std::string peek = output("idmint peek orders");
   EXPECT_THAT(peek, ContainsRegex("next +1000\n"));
   EXPECT_THAT(peek, ContainsRegex("left +9223372036854774807\n"));
@@ -780,9 +783,9 @@ TEST_F(Cli, APoolIsMadeOnceWithItsLayout) {
             "idmint: jobs has the layout sequence-generator, as no --layout was given\n");
   EXPECT_EQ(output(store + "idmint create jobs --kind pool --prefix j-"), "") << "no news";
   EXPECT_EQ(output(store + "idmint list"),
-            "NAME  STRATEGY  NEXT  LEFT  USED  STATE\n"
-            "jobs  pool         -  1024   0 %  open\n"
-            "web   pool         -    16   0 %  open\n");
+            "NAME  STRATEGY  NEXT   LEFT  USED  STATE\n"
+            "jobs  pool         -  1,024   0 %  open\n"
+            "web   pool         -     16   0 %  open\n");
   EXPECT_EQ(output(store + "idmint peek web"),
             "POOL       web\n"
             "strategy   pool\n"
