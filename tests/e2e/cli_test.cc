@@ -407,6 +407,29 @@ TEST_F(Cli, WrongUsage) {
   EXPECT_EQ(run("idmint creat x").err,
             "idmint: there is no command \"creat\": did you mean create?\n");
   EXPECT_THAT(run("idmint drop x").err, HasSubstr("did you mean: idmint retire?"));
+  EXPECT_THAT(run("idmint orders").err, EndsWith("for ids: idmint next SOURCE\n")) << "not workers";
+  for (const std::string command : {"next", "create", "peek", "retire", "raise"})
+    EXPECT_THAT(run("idmint " + command + " ''").err,
+                HasSubstr(" is empty: is a variable not set?"))
+        << command;
+  EXPECT_EQ(run("idmint name dns ''").status, 0) << "a text may be empty";
+  EXPECT_EQ(lines_of(output("idmint -n 3 next uuid7")).size(), 3U);
+  for (const auto& [url, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"ids.db", "sqlite:ids.db"},
+           {"./ids", "sqlite:./ids"},
+           {"SQLITE:ids.db", "sqlite:ids.db"},
+           {"sqlite3:ids.db", "sqlite:ids.db"},
+           {"mongo://me:secret@db/ids", "mongodb://me:***@db/ids"},
+           {"psql://db/ids", "postgresql://db/ids"}}) {
+    const Ended ended = run("idmint list --store " + url);
+    EXPECT_EQ(ended.status, 2) << url;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr(": did you mean " + meant + "? (--store"),
+                                 Not(HasSubstr("secret"))));
+  }
+  for (const std::string url : {"localhost:6379", "http://localhost", "sqlite"})
+    EXPECT_THAT(run("idmint list --store " + url).err,
+                HasSubstr("; give one such as sqlite:ids.db"));
+  EXPECT_THAT(run("idmint create a --adopt counter").err, EndsWith("(--store or IDMINT_STORE)\n"));
   EXPECT_EQ(run("idmint next uuid7 --jsn").err,
             "idmint: there is no option \"--jsn\": did you mean --json? See idmint next --help\n");
   EXPECT_EQ(run("idmint workers web").err,
