@@ -74,8 +74,9 @@ enum class Remedy : std::uint8_t {
   kNameUuid,         // uuid3() or uuid5(); values: the version
   kMintSnowflake,    // take the format snowflake; values: its layout
   kInspect,          // inspect(); it also reads formats that idmint does not mint
-  kSetOption,        // values: members of an options struct, one of which is to be set or cleared;
-                     // subject: words that introduce them in a message
+  kSetOption,        // values: members of an options struct, one of which is to be set or cleared,
+                     // or "member=value" for each to be set; subject: words that introduce them in
+                     // a message
 };
 
 struct Advice {

@@ -9,6 +9,7 @@
 
 #include "advice/diagnosis.h"
 #include "base/errors.h"
+#include "base/figures.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
@@ -131,7 +132,8 @@ Result<void> run_list(Context& context) {
     rows.push_back({name(definition),
                     std::string(strategy_name(definition)) + with_stride(definition) +
                         with_stores(status) + (adopted_of(definition).empty() ? "" : ", adopted"),
-                    or_dash(next_value(status)), known ? std::to_string(status.left) : "-",
+                    or_dash(next_value(status)),
+                    known ? print_count(static_cast<double>(status.left)) : "-",
                     known ? used(status) : "-", std::string(state)});
   }
   print_table(context.out,
@@ -209,7 +211,8 @@ Result<void> run_peek(Context& context) {
 const Command kList = {
     "list", "List the sequences and pools of a store", add_list, run_list,
     R"(NEXT is a plain value, without prefix, check symbols or encoding. LEFT counts
-the values that nobody has taken; for a pool, the worker ids that nobody owns.
+the values that nobody has taken, as 9.22e+18 if there are 10^15 or more; for a
+pool, the worker ids that nobody owns.
 idmint peek shows the first and last value and the guarantee.
 The file of --toml, applied to another store, makes sequences that mint the same
 values again. Comments name what it leaves out: sequences over several stores;

@@ -1,12 +1,11 @@
 // idmint: the command line.
-#include <algorithm>
+#include <CLI/CLI.hpp>
 #include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/text.h"
-#include "base/url.h"
+#include "base/errors.h"
 #include "cli/commands.h"
 #include "cli/numbers_option.h"
 #include "cli/store_option.h"
@@ -21,24 +20,15 @@ constexpr std::array kCommands = {
     &kWorkers, &kInspect, &kPlan,  &kPlanChange, &kBench,  &kBounds,  &kConvert,    &kCheck,
     &kName,    &kDoctor,  &kApply, &kInsert,     &kSweep,  &kFormats, &kCompletion, &kVersion};
 
-// What users of other programs type, and what does it here.
-struct Instead {
-  std::string_view word;
-  std::string_view command;
-};
 constexpr std::array kInstead = {
-    Instead{"delete", "retire"}, Instead{"drop", "retire"},   Instead{"generate", "next"},
-    Instead{"get", "peek"},      Instead{"ls", "list"},       Instead{"mint", "next"},
-    Instead{"new", "create"},    Instead{"remove", "retire"}, Instead{"rm", "retire"},
-    Instead{"set", "raise"},     Instead{"show", "peek"}};
+    Instead{"add", "create"},    Instead{"delete", "retire"}, Instead{"drop", "retire"},
+    Instead{"gen", "next"},      Instead{"generate", "next"}, Instead{"get", "peek"},
+    Instead{"incr", "next"},     Instead{"info", "peek"},     Instead{"init", "create"},
+    Instead{"ls", "list"},       Instead{"mint", "next"},     Instead{"new", "create"},
+    Instead{"remove", "retire"}, Instead{"rm", "retire"},     Instead{"set", "raise"},
+    Instead{"show", "peek"},     Instead{"status", "doctor"}, Instead{"uuid", "next"}};
 
 std::optional<Error> meant(std::string_view word) {
-  if (const auto* const row = std::ranges::find(kInstead, word, &Instead::word);
-      row != kInstead.end())
-    return Error{Code::kInvalidArgument, "there is no command \"" + std::string(word) +
-                                             "\": did you mean: idmint " +
-                                             std::string(row->command) + "? See idmint " +
-                                             std::string(row->command) + " --help"};
   for (const Declaration& format : Mint::formats()) {
     if (format.name == word)
       return Error{Code::kInvalidArgument,
@@ -48,7 +38,18 @@ std::optional<Error> meant(std::string_view word) {
   return std::nullopt;
 }
 
+// An empty name is that of a variable which is not set. Other arguments may be empty.
+Result<void> are_named(const CLI::App& command) {
+  for (const char* const name : {"NAME", "SOURCE", "POOL"}) {
+    const CLI::Option* const option = command.get_option_no_throw(name);
+    if (option != nullptr && !option->empty() && option->results().front().empty())
+      return refuse(std::string(name) + " is empty: is a variable not set?");
+  }
+  return {};
+}
+
 Result<void> settle(CLI::App& command) {
+  if (Result<void> named = are_named(command); !named) return named;
   if (Result<void> settled = settle_numbers(command); !settled) return settled;
   return settle_store(command);
 }
@@ -71,6 +72,7 @@ constexpr Program kProgram = {
   $ idmint next orders -n 5
   $ idmint inspect 454947766275222906
 )",
+    .instead = kInstead,
     .meant = meant,
     .otherwise = "; for ids: idmint next SOURCE",
     .settle = settle,

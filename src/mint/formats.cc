@@ -521,9 +521,10 @@ Result<void> check_made(const Definition& made, const FormatOptions& options) {
     if (!row.given(options) || (is_pool && row.option == kWindow)) continue;
     return fail(
         Code::kInvalidArgument,
-        "\"" + name(made) + "\" is no format, and what a " +
-            (is_pool ? "pool prints is settled when it is created, its worker ids are leased"
-                     : "sequence prints is settled when it is created") +
+        "\"" + name(made) + "\" is no format" +
+            (is_pool ? ": it is a pool, which leases its worker ids, and what it prints is settled "
+                       "when it is created"
+                     : ", and what a sequence prints is settled when it is created") +
             ": leave out " + std::string(row.what),
         {.remedy = Remedy::kSetOption, .values = {std::string(row.member)}});
   }

@@ -389,6 +389,11 @@ Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefin
       const Result<std::vector<CounterState>> there = read_counters(*stores[k], wanted[k]);
       if (!there) return std::unexpected(there.error());
     } else if (Result<void> made = make_counters(*stores[k], wanted[k]); !made) {
+      // Which stripe a store has is said by the order of the stores.
+      const std::vector<std::string>& options = made.error().advice.values;
+      if (std::ranges::any_of(options,
+                              [](std::string_view each) { return each.starts_with("stride="); }))
+        made.error().advice = kOtherStores;
       if (made.error().code != Code::kAlreadyExists) return made;
       return std::unexpected(error_at(*stores[k], Code::kFailedPrecondition, wanted[k],
                                       "there is a counter of that name with other bounds and no "

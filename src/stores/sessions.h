@@ -178,6 +178,8 @@ class Sessions {
               " ms: ";
     error.message.insert(0, what);
     if (was_not_applied(error.code)) error.message += "; " + std::string(kNothingChanged);
+    if (doing == "open" && error.code == Code::kUnavailable)
+      error.message += "; look whether the server runs, and whether the URL names it";
     return std::unexpected(std::move(error));
   }
 

@@ -73,6 +73,32 @@ const stores::Backend* backend_of(std::string_view url) {
   return found == kBackends.end() ? nullptr : *found;
 }
 
+// What the user means who leaves the scheme out, or knows it by another name.
+struct Alias {
+  std::string_view word;
+  std::string_view scheme;
+};
+constexpr std::array kAliases = {
+    Alias{"maria", "mariadb"},    Alias{"mongo", "mongodb"},   Alias{"pg", "postgresql"},
+    Alias{"pgsql", "postgresql"}, Alias{"psql", "postgresql"}, Alias{"sqlite3", "sqlite"},
+};
+
+// The URL that is meant. Empty: not known.
+std::string meant_by(std::string_view url) {
+  const std::size_t colon = url.find(':');
+  if (colon == std::string_view::npos) {
+    const bool is_path = url.contains('/') || url.ends_with(".db") || url.ends_with(".sqlite") ||
+                         url.ends_with(".sqlite3");
+    return is_path ? "sqlite:" + std::string(url) : std::string();
+  }
+  std::string scheme = lower_case(url.substr(0, colon));
+  if (const auto* const alias = std::ranges::find(kAliases, scheme, &Alias::word);
+      alias != kAliases.end())
+    scheme = alias->scheme;
+  std::string meant = scheme.append(url.substr(colon));
+  return meant != url && backend_of(meant) != nullptr ? meant : std::string();
+}
+
 Error no_such_store(std::string_view url) {
   const std::string_view scheme = url.substr(0, url.find(':'));
   if (const auto* const left_out = std::ranges::find(kOptional, scheme, &Optional::scheme);
@@ -81,8 +107,10 @@ Error no_such_store(std::string_view url) {
                                       std::string(scheme) + ":; configure it with " +
                                       std::string(left_out->option)};
   }
-  std::string message =
-      "not the URL of a store: " + stores::shown(redacted(url)) + "; give one such as ";
+  std::string message = "not the URL of a store: " + stores::shown(redacted(url));
+  if (const std::string meant = meant_by(url); !meant.empty())
+    return {Code::kInvalidArgument, message + ": did you mean " + redacted(meant) + "?"};
+  message += "; give one such as ";
   for (const stores::Backend* const each : kBackends) {
     if (each != kBackends.front()) message += " or ";
     message += each->kind.example;

@@ -15,8 +15,12 @@ struct OptionOf {
   std::string_view option;
 };
 constexpr std::array kOptions = {
-    OptionOf{"form", "--prefix, --encoding, --check"}, OptionOf{"make_index", "--create-index"},
-    OptionOf{"store", "--store or IDMINT_STORE"},      OptionOf{"type", "--prefix"},
+    OptionOf{"first", "--start"},
+    OptionOf{"form", "--prefix, --encoding, --check"},
+    OptionOf{"last", "--max"},
+    OptionOf{"make_index", "--create-index"},
+    OptionOf{"store", "--store or IDMINT_STORE"},
+    OptionOf{"type", "--prefix"},
     OptionOf{"worker", "--worker or IDMINT_WORKER"},
 };
 
@@ -100,8 +104,13 @@ std::string in_words(const Advice& advice, std::string_view store) {
       return ": idmint inspect";
     case Remedy::kSetOption: {
       std::string options;
-      for (const std::string& member : advice.values)
-        options += (options.empty() ? " (" : ", ") + option_of(member);
+      for (const std::string_view each : advice.values) {
+        const std::size_t equals = each.find('=');
+        const bool has_value = equals != std::string_view::npos;
+        options += options.empty() ? " (" : has_value ? " " : ", ";
+        options += option_of(each.substr(0, equals));
+        if (has_value) options += " " + shell_word(each.substr(equals + 1));
+      }
       return options.empty() ? "" : advice.subject + options + ")";
     }
   }

@@ -59,6 +59,9 @@ TEST(Advice, NamesOptionsAsTheCommandLineDoes) {
   EXPECT_EQ(words({Remedy::kSetOption, "", {"domain", "local_id"}}), "no (--domain, --local-id)");
   EXPECT_EQ(words({Remedy::kSetOption, "", {"make_index"}}), "no (--create-index)");
   EXPECT_EQ(words({Remedy::kSetOption, ", or give one", {"node"}}), "no, or give one (--node)");
+  EXPECT_EQ(words({Remedy::kSetOption, "", {"stride=2", "offset=1"}}),
+            "no (--stride 2 --offset 1)");
+  EXPECT_EQ(words({Remedy::kSetOption, "", {"first=7", "last=9"}}), "no (--start 7 --max 9)");
 }
 
 TEST(Advice, NamesTheStoreThatIsGivenAndNoneOtherwise) {

@@ -36,12 +36,13 @@ const Command* command_named(const Program& program, std::string_view word) {
   return row != program.commands.end() ? *row : nullptr;
 }
 
-// Options before the command, as in "idmint --store URL next orders", moved behind it. Empty: there
+// Options before the command, as in "idmint -n 5 next orders", moved behind it. Empty: there
 // are none, or no command is named.
 std::vector<const char*> with_command_first(const Program& program,
                                             std::span<const char* const> words) {
   const std::string_view first = words[1];
-  if (!first.starts_with("--") || first == "--help" || first == "--version") return {};
+  if (!first.starts_with("-") || first == "--help" || first == "-h" || first == "--version")
+    return {};
   const auto at = std::ranges::find_if(
       words.subspan(1), [&](const char* word) { return command_named(program, word) != nullptr; });
   if (at == words.end()) return {};
@@ -52,10 +53,19 @@ std::vector<const char*> with_command_first(const Program& program,
 }
 
 Error no_command(const Program& program, std::string_view word) {
+  if (const auto row = std::ranges::find(program.instead, word, &Instead::word);
+      row != program.instead.end()) {
+    const std::string command = std::string(program.name) + " " + std::string(row->command);
+    return {Code::kInvalidArgument, "there is no command \"" + std::string(word) +
+                                        "\": did you mean: " + command + "? See " + command +
+                                        " --help"};
+  }
   if (std::optional<Error> meant = program.meant != nullptr ? program.meant(word) : std::nullopt)
     return *std::move(meant);
+  // The first letter is seldom wrong, and short names are close to many words.
   std::vector<std::string> names;
-  for (const Command* const each : program.commands) names.emplace_back(each->name);
+  for (const Command* const each : program.commands)
+    if (word.starts_with(each->name[0])) names.emplace_back(each->name);
   const std::string near = close_matches(word, names);
   return {Code::kInvalidArgument,
           "there is no command \"" + shortened(redacted(word)) + "\": " +

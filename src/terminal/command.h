@@ -43,6 +43,12 @@ struct Command {
   std::string_view of_number{};  // the option that a whole number too many was meant for: "-n"
 };
 
+// What users of other programs type, and the command that does it here.
+struct Instead {
+  std::string_view word;
+  std::string_view command;
+};
+
 struct Program {
   const char* name;
   const char* about;
@@ -50,7 +56,9 @@ struct Program {
   const char* environment;                   // text of the help before the exit statuses
   std::string_view ExitStatus::* meaning;    // the column of meanings for this program
   const char* examples;
-  // The error for a word that is no command, but stands for something else. Null: there are none.
+  std::span<const Instead> instead;
+  // The error for another word that is no command, but stands for something else. Null: there are
+  // none.
   std::optional<Error> (*meant)(std::string_view word);
   const char* otherwise;                      // advice for any other word, after "see NAME --help"
   Result<void> (*settle)(CLI::App& command);  // after parsing, before the work

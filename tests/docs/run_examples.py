@@ -17,6 +17,7 @@ and release were built, and the programs are on the PATH.
     commands are replaced by them, and put back into the output. SIGTERM must end it with status 0.
   - The home folder is shown as /home/you.
   - A command that fails must be followed by "$ echo $?", so that the document shows its exit status.
+  - No two documents create a sequence of one name in one store, so a reader may follow them one after the other.
 
 A block marked `cpp FILE` or `cmake FILE` is an excerpt: its lines occur in that file, next to each
 other; a line "// ..." or "# ..." stands for lines left out. A block of code without a file is
@@ -29,6 +30,7 @@ import argparse
 import os
 import pathlib
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -107,6 +109,33 @@ def commands_of(blocks):
                 continue
             continued = line.endswith("\\")
     return commands
+
+
+def created_in(blocks):
+    """The sequences that a session creates by `idmint create`: {(store, name): line of the command}. The store is None
+    if none is named."""
+    created, store = {}, None
+    for command in commands_of(blocks):
+        words = shlex.split(command.text, comments=True)
+        if words[:1] == ["export"] and words[1].startswith("IDMINT_STORE="):
+            store = words[1].partition("=")[2]
+        if words[:2] == ["idmint", "create"]:
+            stores = [value for option, value in zip(words, words[1:]) if option in ("--store", "--over")]
+            for each in stores or [store]:
+                created[(each, words[2])] = command.line
+    return created
+
+
+def names_used_twice(sessions):
+    """What two documents create, of {document: what created_in() says}."""
+    problems, first = [], {}
+    for name, created in sessions.items():
+        for (store, sequence), line in created.items():
+            other = first.setdefault((store, sequence), name)
+            if other != name:
+                problems.append(f"{name}:{line}: {other} creates a sequence {sequence} in {store or 'the default store'}, "
+                                "too: take another name, for readers of both")
+    return problems
 
 
 def shape(line):
@@ -332,10 +361,12 @@ def main():
         str(path.relative_to(project))
         for path in [*project.glob("*.md"), *project.glob("docs/**/*.md"), *project.glob("*/README.md")])
     problems, commands, excerpts, links = [], 0, 0, 0
+    sessions = {}
     for name in documents:
         text = (project / name).read_text()
         try:
             blocks, prose = blocks_of(text)
+            sessions[name] = created_in(blocks)
             found = [check_sessions(name, blocks, project, build,
                                     {"CXX": arguments.cxx, "CXXFLAGS": arguments.cxx_flags}),
                      check_excerpts(name, blocks, project),
@@ -346,6 +377,7 @@ def main():
         problems += [problem for list_, _ in found for problem in list_]
         commands, excerpts, links = (total + count for total, (_, count)
                                      in zip((commands, excerpts, links), found))
+    problems += names_used_twice(sessions)
     for problem in problems:
         print(problem, end="\n\n")
     print(f"{len(documents)} documents: {commands} commands, {excerpts} excerpts, {links} links; "

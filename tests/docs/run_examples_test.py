@@ -109,6 +109,19 @@ signal.pause()
         self.assertEqual(self.problems("```console varies" + session), [])
         self.assertEqual(len(self.problems("```console" + session)), 1)
 
+    def test_a_name_is_created_by_one_document_in_a_store(self):
+        def twice(first, second):
+            return docs.names_used_twice({name: docs.created_in(docs.blocks_of(f"```console\n{text}\n```\n")[0])
+                                          for name, text in (("a.md", first), ("b.md", second))})
+        self.assertIn("b.md:2: a.md creates a sequence orders in the default store",
+                      twice("$ idmint create orders", "$ idmint create orders --max 9")[0])
+        self.assertEqual(len(twice("$ export IDMINT_STORE=sqlite:x.db\n$ idmint create orders",
+                                   "$ idmint create orders --store sqlite:x.db")), 1)
+        self.assertEqual(len(twice("$ idmint create orders --over sqlite:x.db --over sqlite:y.db",
+                                   "$ idmint create orders --store sqlite:y.db")), 1)
+        self.assertEqual(twice("$ idmint create orders\n$ idmint create orders", "$ idmint create cards"), [])
+        self.assertEqual(twice("$ idmint create orders", "$ idmint create orders --store sqlite:x.db"), [])
+
     def test_excerpts(self):
         self.assertEqual(self.problems("```cpp examples/a.cc\none();\ntwo();\n```\n"), [])
         self.assertEqual(self.problems("```cpp examples/a.cc\none();\n// ...\nthree();\n```\n"), [])

@@ -407,6 +407,29 @@ TEST_F(Cli, WrongUsage) {
   EXPECT_EQ(run("idmint creat x").err,
             "idmint: there is no command \"creat\": did you mean create?\n");
   EXPECT_THAT(run("idmint drop x").err, HasSubstr("did you mean: idmint retire?"));
+  EXPECT_THAT(run("idmint orders").err, EndsWith("for ids: idmint next SOURCE\n")) << "not workers";
+  for (const std::string command : {"next", "create", "peek", "retire", "raise"})
+    EXPECT_THAT(run("idmint " + command + " ''").err,
+                HasSubstr(" is empty: is a variable not set?"))
+        << command;
+  EXPECT_EQ(run("idmint name dns ''").status, 0) << "a text may be empty";
+  EXPECT_EQ(lines_of(output("idmint -n 3 next uuid7")).size(), 3U);
+  for (const auto& [url, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"ids.db", "sqlite:ids.db"},
+           {"./ids", "sqlite:./ids"},
+           {"SQLITE:ids.db", "sqlite:ids.db"},
+           {"sqlite3:ids.db", "sqlite:ids.db"},
+           {"mongo://me:secret@db/ids", "mongodb://me:***@db/ids"},
+           {"psql://db/ids", "postgresql://db/ids"}}) {
+    const Ended ended = run("idmint list --store " + url);
+    EXPECT_EQ(ended.status, 2) << url;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr(": did you mean " + meant + "? (--store"),
+                                 Not(HasSubstr("secret"))));
+  }
+  for (const std::string url : {"localhost:6379", "http://localhost", "sqlite"})
+    EXPECT_THAT(run("idmint list --store " + url).err,
+                HasSubstr("; give one such as sqlite:ids.db"));
+  EXPECT_THAT(run("idmint create a --adopt counter").err, EndsWith("(--store or IDMINT_STORE)\n"));
   EXPECT_EQ(run("idmint next uuid7 --jsn").err,
             "idmint: there is no option \"--jsn\": did you mean --json? See idmint next --help\n");
   EXPECT_EQ(run("idmint workers web").err,
@@ -732,14 +755,17 @@ TEST_F(Cli, Tables) {
       "idmint create orders --start 1000; idmint create small --max 10; idmint next small -n 10 "
       ">/dev/null");
   EXPECT_EQ(output("idmint list"),
-            "NAME    STRATEGY  NEXT                 LEFT   USED  STATE\n"
-            "orders  counter   1000  9223372036854774807    0 %  open\n"
-            "small   counter     11                    0  100 %  used up\n");
+            "NAME    STRATEGY  NEXT      LEFT   USED  STATE\n"
+            "orders  counter   1000  9.22e+18    0 %  open\n"
+            "small   counter     11         0  100 %  used up\n");
+  EXPECT_THAT(run("idmint doctor").out, HasSubstr("9.22e+18 left")) << "alike";
+  output("idmint create wide --digits 15");
+  EXPECT_THAT(output("idmint list"), HasSubstr("  999,999,999,999,999    0 %  open\n"));
   output("idmint create some --max 1000; idmint next some -n 5 >/dev/null");
   EXPECT_THAT(output("idmint list"), ContainsRegex("some +counter +6 +995 +<1 %"));
   output("idmint next some -n 490 >/dev/null; idmint create blocks --strategy striped --stripes 4");
   EXPECT_THAT(output("idmint list"), ContainsRegex("some +counter +496 +505 +49 %"));
-  EXPECT_THAT(output("idmint list"), ContainsRegex("blocks +striped +- +[0-9]+ +0 %"));
+  EXPECT_THAT(output("idmint list"), ContainsRegex("blocks +striped +- +9.22e.18 +0 %"));
   const std::string peek = output("idmint peek orders");
   EXPECT_THAT(peek, ContainsRegex("next +1000\n"));
   EXPECT_THAT(peek, ContainsRegex("left +9223372036854774807\n"));
@@ -780,9 +806,9 @@ TEST_F(Cli, APoolIsMadeOnceWithItsLayout) {
             "idmint: jobs has the layout sequence-generator, as no --layout was given\n");
   EXPECT_EQ(output(store + "idmint create jobs --kind pool --prefix j-"), "") << "no news";
   EXPECT_EQ(output(store + "idmint list"),
-            "NAME  STRATEGY  NEXT  LEFT  USED  STATE\n"
-            "jobs  pool         -  1024   0 %  open\n"
-            "web   pool         -    16   0 %  open\n");
+            "NAME  STRATEGY  NEXT   LEFT  USED  STATE\n"
+            "jobs  pool         -  1,024   0 %  open\n"
+            "web   pool         -     16   0 %  open\n");
   EXPECT_EQ(output(store + "idmint peek web"),
             "POOL       web\n"
             "strategy   pool\n"

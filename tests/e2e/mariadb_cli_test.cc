@@ -16,6 +16,7 @@ namespace {
 
 using servers::MariadbServer;
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 TEST_F(StoreCli, EveryStrategyButGaplessWorksOverMariadb) {
@@ -119,7 +120,8 @@ TEST_F(TicketServers, TheDocumentWorks) {
   EXPECT_EQ(one_.run(plain, "shop"), "1");
   const Ended other_way_round = run("set -e\n" + block(2, two_, one_));
   EXPECT_EQ(other_way_round.status, 5);
-  EXPECT_THAT(other_way_round.err, HasSubstr("auto_increment_offset"));
+  EXPECT_THAT(other_way_round.err,
+              AllOf(HasSubstr("auto_increment_offset"), EndsWith("(--over)\n")));
   EXPECT_EQ(output(block(2, one_, two_)), "2\n");
   EXPECT_EQ(one_.run(plain, "shop"), "3");
   EXPECT_EQ(two_.run(plain, "shop"), "4");
@@ -138,7 +140,8 @@ TEST_F(TicketServers, OneOfAPairIsAdoptedInItsSteps) {
   const std::string store = naming(two_.url("shop"));
   const Ended refused = run(store + "idmint create tickets --adopt tickets");
   EXPECT_EQ(refused.status, 5);
-  EXPECT_THAT(refused.err, HasSubstr("the server counts in steps of 2 from 2 on"));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("the server counts in steps of 2 from 2 on"),
+                                 EndsWith("(--stride 2 --offset 2)\n")));
   output(store + "idmint create tickets --adopt tickets --stride 2 --offset 2");
   EXPECT_EQ(output(store + "idmint next tickets -n 2"), "2\n4\n");
   EXPECT_EQ(two_.run(blocks_.at(0), "shop"), "6");

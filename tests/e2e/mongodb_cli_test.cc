@@ -11,6 +11,7 @@
 namespace idmint::e2e {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 TEST_F(Cli, EveryStrategyWorksOverAReplicaSet) {
@@ -176,6 +177,11 @@ TEST_F(Cli, ADocumentThatHasComeToItsEndIsAdoptedWithTheRemedy) {
   EXPECT_THAT(larger.err,
               HasSubstr("end is 9, and the last value is to be 20; create the sequence "
                         "with 9 as its last value, and then move that up, end with it"));
+  EXPECT_THAT(larger.err, EndsWith("(--max 9)\n"));
+  const Ended further =
+      run(store + "idmint create parcels --adopt counters/parcels:last=seq --start 11");
+  EXPECT_EQ(further.status, 5);
+  EXPECT_THAT(further.err, EndsWith("(--start 10)\n"));
   const Ended adopted = run(store + create + "9");
   EXPECT_EQ(adopted.status, 0);
   EXPECT_EQ(

@@ -11,6 +11,8 @@ namespace idmint::e2e {
 namespace {
 
 using servers::PostgresqlServer;
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 TEST_F(StoreCli, EveryStrategyButGaplessWorksOverPostgresql) {
@@ -35,7 +37,12 @@ TEST_F(StoreCli, WhatOthersCountInPostgresqlIsAdoptedAndPassed) {
               HasSubstr("row:public.counters/name=orders:next=n"));
   const Ended too_far = run(store + "idmint create parts --adopt sequence:parts_id_seq");
   EXPECT_EQ(too_far.status, 5);
-  EXPECT_THAT(too_far.err, HasSubstr("it counts up to 2147483647"));
+  EXPECT_THAT(too_far.err, AllOf(HasSubstr("it counts up to 2147483647"),
+                                 EndsWith("it was left as it is (--max 2147483647)\n")));
+  const Ended too_near = run(
+      store + "idmint create far --adopt row:counters/name=orders:next=n --start 5000 --max 9000");
+  EXPECT_EQ(too_near.status, 5);
+  EXPECT_THAT(too_near.err, EndsWith("(--start 1004)\n"));
   output(store + "idmint create parts --adopt sequence:parts_id_seq --max 2147483647");
   EXPECT_EQ(output(store + "idmint next parts -n 2"), "4\n5\n");
   EXPECT_EQ(server.run("INSERT INTO parts (number) VALUES (9) RETURNING id", "shop"), "6");

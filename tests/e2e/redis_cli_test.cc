@@ -13,6 +13,7 @@ namespace idmint::e2e {
 namespace {
 
 using servers::RedisServer;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 TEST_F(StoreCli, EveryStrategyButGaplessWorksOverRedis) {
@@ -27,6 +28,9 @@ TEST_F(StoreCli, AKeyOfIncrIsAdopted) {
   EXPECT_EQ(missing.status, 5);
   EXPECT_THAT(missing.err, HasSubstr("SET it to the value that came last"));
   server.run({"SET", "shop:orders", "1000"});
+  const Ended low = run(store + "idmint create orders --adopt key:shop:orders --start 5000");
+  EXPECT_EQ(low.status, 5);
+  EXPECT_THAT(low.err, EndsWith("it was left as it is (--start 1001)\n"));
   output(store + "idmint create orders --adopt key:shop:orders");
   EXPECT_EQ(output(store + "idmint next orders -n 2"), "1001\n1002\n");
   EXPECT_EQ(server.run({"INCR", "shop:orders"}), "1003");

@@ -21,7 +21,7 @@ TEST_F(Cli, OneSequenceOverSeveralStores) {
                    "done; idmint next tickets -n 3 --store sqlite:b.db"),
             "1\n2\n3\n4\n5\n6\n7\n10\n13\n");
   EXPECT_THAT(output("idmint list --store sqlite:b.db"),
-              ContainsRegex("tickets  interleaved, 3 stores, skew 8 +8  2991  <1 %  open"));
+              ContainsRegex("tickets  interleaved, 3 stores, skew 8 +8  2,991  <1 %  open"));
   EXPECT_THAT(
       output("idmint peek tickets --store sqlite:c.db"),
       AllOf(ContainsRegex("stripe 0 +next 16, in sqlite:/.*a.db\n"),

@@ -89,5 +89,6 @@ else
   for unit in idmintd.service idmintd-redis.socket idmintd-http.socket; do
     [[ -s $prefix/lib/systemd/system/$unit ]] || fail "$unit was not installed"
   done
-  [[ -s $prefix/share/idmint/idmint.rules.yml ]] || fail "the alert rules were not installed"
+  [[ -s $prefix/share/doc/idmint/idmint.rules.yml ]] || fail "the alert rules were not installed"
+  [[ ! -e $prefix/share/idmint ]] || fail "something was installed into what is the data folder if the prefix is ~/.local"
 fi

@@ -89,6 +89,8 @@ TEST_F(CommandLine, WhatIsWrongIsNamed) {
   EXPECT_THAT(refused("frob"), HasSubstr("no command \"frob\""));
   EXPECT_THAT(refused("run --frob"),
               EndsWith("no option \"--frob\": see idmint-restore run --help\n"));
+  EXPECT_THAT(refused("restore"),
+              EndsWith("did you mean: idmint-restore run? See idmint-restore run --help\n"));
   EXPECT_THAT(refused("--frob"), EndsWith("no option \"--frob\": see idmint-restore --help\n"));
   EXPECT_THAT(refused("show --oplog o --id 5"),
               EndsWith("there is no option \"--id\" of show: it is an option of find: see "

@@ -76,6 +76,10 @@ TEST_F(OplogCommands, FindPrintsTheLimitAndWhatIsAroundIt) {
   EXPECT_THAT(found, HasSubstr("  left out      300 operations of it, and 10 others after it "
                                "began: app.events\n                10 inserts"));
   EXPECT_THAT(found, HasSubstr("restore with --limit 1795230032:3"));
+  EXPECT_THAT(found, HasSubstr("  to            1795230032:302, operations: 300\n"));
+  EXPECT_THAT(output(kRestore + " find --oplog " +
+                     quoted(IDMINT_FIXTURES "/s2_wrong_inc_ordinal/oplog-dump")),
+              HasSubstr("  to            1795230181:16, operations: 1\n"));
   EXPECT_THAT(found, HasSubstr("app.events  delete         300"));
   for (const std::string& line : e2e::lines_of(found)) EXPECT_FALSE(line.ends_with(' ')) << line;
 }
@@ -179,6 +183,7 @@ TEST_F(OplogCommands, FindTellsCausesEffectsAndRoutines) {
   const std::string found = output(find);
   EXPECT_THAT(found, HasSubstr("1. documents expire sooner: shop.audit\n"
                                "  limit         560:1 "));
+  EXPECT_THAT(found, HasSubstr("  to            563:30, operations: 31\n")) << "with what followed";
   EXPECT_THAT(found, HasSubstr("  then          563:1  30 documents of shop.audit deleted\n"));
   EXPECT_THAT(found, HasSubstr("  left out      1 operation of it, and 0 others after it began\n"));
   EXPECT_THAT(found, Not(HasSubstr("2. ")));

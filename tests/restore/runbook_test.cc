@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/e2e/cli.h"
@@ -18,12 +17,20 @@
 namespace idmint::restore {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 struct Block {
   std::string commands{};
   std::vector<std::string> facts{};  // "  limit  "
 };
+
+// The first word behind the first such label of `find`.
+std::string value_behind(const std::string& label, const std::string& out) {
+  const std::size_t begin =
+      out.find_first_not_of(' ', out.find("\n  " + label + " ") + 3 + label.size());
+  return out.substr(begin, out.find_first_of(" ,\n", begin) - begin);
+}
 
 // But for the limit, which is another each time.
 std::vector<Block> blocks_of(const std::string& document) {
@@ -97,12 +104,9 @@ TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
   const e2e::Ended found = follow(blocks[2]);
   ASSERT_EQ(found.status, 0) << found.err;
   // As an operator reads it, who knows which database is gone.
-  std::string_view limit = found.out;
-  const std::size_t suspect = limit.find("database was dropped: shop");
-  ASSERT_NE(suspect, std::string_view::npos) << found.out;
-  limit.remove_prefix(limit.find("limit", suspect) + 5);
-  limit.remove_prefix(limit.find_first_not_of(' '));
-  limit_ = limit.substr(0, limit.find_first_of(" \n"));
+  const std::size_t suspect = found.out.find("database was dropped: shop");
+  ASSERT_NE(suspect, std::string::npos) << found.out;
+  limit_ = value_behind("limit", found.out.substr(suspect));
 
   const e2e::Ended shown = follow(blocks[3]);
   EXPECT_EQ(shown.status, 0) << shown.err;
@@ -123,8 +127,24 @@ TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
   const Result<State> is = read_state_file(folder_ / "is.json");
   ASSERT_TRUE(is) << is.error().message;
   EXPECT_EQ(in_lines(differences(*is, before)), "");
-  // One of the collections goes back.
-  for (const std::size_t block : {7U, 8U, 9U}) {
+  // One of the collections goes back. The plan names the command that keeps what came later.
+  const e2e::Ended planned = follow(blocks[7]);
+  EXPECT_EQ(planned.status, 0) << planned.out << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("100 of them lost"));
+  const std::vector<std::string> lines = e2e::lines_of(planned.out);
+  const auto keeping = std::ranges::find_if(
+      lines, [](const std::string& line) { return line.ends_with(" --merge-later --dry-run"); });
+  ASSERT_NE(keeping, lines.end()) << planned.out;
+  std::string command = *keeping;
+  ASSERT_THAT(command, HasSubstr(" --mistake-to S:O "));
+  const std::string to = value_behind("to", found.out.substr(suspect));
+  command.replace(command.find("S:O"), 3, to);
+  const e2e::Ended merging = follow(command);
+  EXPECT_EQ(merging.status, 0) << command << merging.err;
+  EXPECT_THAT(merging.out, HasSubstr(" 0 of them lost"));
+  EXPECT_THAT(merging.out,
+              EndsWith("Do it:\n" + command.substr(0, command.find(" --dry-run")) + "\n"));
+  for (const std::size_t block : {8U, 9U}) {
     const e2e::Ended promoted = follow(blocks[block]);
     EXPECT_EQ(promoted.status, 0) << promoted.out << promoted.err;
   }

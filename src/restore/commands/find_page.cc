@@ -166,7 +166,10 @@ std::string suspect_card(const FindReport& report, std::size_t place) {
                      "</span> <span class=\"faint\">" + print_seconds(suspect.limit) +
                      "</span></p>\n<table>\n";
   html += line_of("Why", xml_text(suspect.why));
-  if (!suspect.surge) html += line_of("First of it", code(suspect.first));
+  if (!suspect.surge) {
+    html += line_of("First of it", code(suspect.first));
+    html += line_of("To", print_timestamp(last_entry(suspect)));
+  }
   std::string then;
   for (const Effect& each : suspect.effects)
     then += "<div>" + print_timestamp(each.first) + " " + xml_text(each.text) + "</div>";

@@ -123,6 +123,13 @@ void print_namespaces(Output& out, const OplogAnswer& answer) {
 
 std::string count_text(std::uint64_t count) { return print_count(static_cast<double>(count)); }
 
+// With those of its effects.
+std::uint64_t own_operations(const Suspect& suspect) {
+  std::uint64_t own = suspect.operations;
+  for (const Effect& each : suspect.effects) own += each.operations;
+  return own;
+}
+
 std::string effect_text(const Effect& effect) {
   return print_timestamp(effect.first) + "  " + effect.text;
 }
@@ -139,6 +146,12 @@ std::string lost_text(const FindReport& report, const Suspect& suspect) {
   return text;
 }
 
+std::string to_text(const Suspect& suspect) {
+  if (suspect.surge) return print_seconds(suspect.last);
+  return print_timestamp(last_entry(suspect)) +
+         ", operations: " + count_text(own_operations(suspect));
+}
+
 void print_suspect(Output& out, const FindReport& report, std::size_t place) {
   const Suspect& suspect = report.answer.suspects[place];
   const std::string limit = print_timestamp(suspect.limit);
@@ -148,12 +161,7 @@ void print_suspect(Output& out, const FindReport& report, std::size_t place) {
   print_fact(out, "limit", limit + "   " + print_seconds(suspect.limit));
   print_fact(out, "why", suspect.why);
   if (!suspect.surge) print_fact(out, "first of it", suspect.first);
-  if (suspect.surge) {
-    print_fact(out, "to", print_seconds(suspect.last));
-  } else if (suspect.last != suspect.limit) {
-    print_fact(out, "to",
-               print_timestamp(suspect.last) + ", operations: " + count_text(suspect.operations));
-  }
+  print_fact(out, "to", to_text(suspect));
   for (std::size_t i = 0; i < std::min(kEffects, suspect.effects.size()); ++i)
     print_fact(out, i == 0 ? "then" : "", effect_text(suspect.effects[i]));
   if (suspect.effects.size() > kEffects)
@@ -247,10 +255,14 @@ std::size_t shown_suspects(const FindReport& report) {
 }
 
 std::uint64_t other_operations(const OplogAnswer& answer, const Suspect& suspect) {
-  std::uint64_t own = suspect.operations;
-  for (const Effect& each : suspect.effects) own += each.operations;
   const std::uint64_t all = answer.changes - suspect.changes_before;
-  return all - std::min(all, own);
+  return all - std::min(all, own_operations(suspect));
+}
+
+Timestamp last_entry(const Suspect& suspect) {
+  Timestamp last = suspect.last;
+  for (const Effect& each : suspect.effects) last = std::max(last, each.last);
+  return last;
 }
 
 std::string counts_text(const KindCounts& counts) {

@@ -26,6 +26,9 @@ struct FindReport {
 // The number of operations that a restore up to the limit of the suspect leaves out, besides those
 // of the suspect and its effects.
 [[nodiscard]] std::uint64_t other_operations(const OplogAnswer& answer, const Suspect& suspect);
+// The last entry of the suspect and its effects, for `promote --mistake-to`. Its ordinal is
+// meaningless if the suspect is a surge.
+[[nodiscard]] Timestamp last_entry(const Suspect& suspect);
 // "300 inserts, 1 update"
 [[nodiscard]] std::string counts_text(const KindCounts& counts);
 // "shop.import_*: dropped 18 times, every 40 s, about 30 documents each"

@@ -29,6 +29,10 @@ constexpr std::array kCommands = {
     &kVerify, &kFence, &kPromote,   &kSeed, &kCompletion, &kVersion,
 };
 
+constexpr std::array kInstead = {Instead{"backup", "dump"},    Instead{"copy", "oplog"},
+                                 Instead{"mongodump", "dump"}, Instead{"mongorestore", "run"},
+                                 Instead{"restore", "run"},    Instead{"status", "ready"}};
+
 // Loads the driver, installs the signal handlers, and replaces each URL argument by url_given().
 // Refuses a URL with a password in any other option, before a message quotes it. Refuses empty
 // values, because omitting most options has another meaning.
@@ -79,6 +83,7 @@ Environment:
   $ idmint-restore verify --spare spare
   $ idmint-restore fence --target mongodb://127.0.0.1:27117/ --oplog oplog.bson
 )",
+    .instead = kInstead,
     .meant = nullptr,
     .otherwise = "",
     .settle = settle,

@@ -321,6 +321,42 @@ class PromoteOnTerminal final : public PromoteObserver {
   std::optional<Progress> progress_{};
 };
 
+// The command as it was given, but for --dry-run and --yes.
+std::string promote_command() {
+  const PromoteArguments& given = promote_arguments;
+  std::string command = "idmint-restore promote";
+  const auto add = [&](std::string_view option, const std::string& value) {
+    if (!value.empty()) command.append(" ").append(option).append(" ").append(shell_word(value));
+  };
+  add("--from", redacted(given.from));
+  add("--to", redacted(given.to));
+  for (const std::string& each : given.include) add("--ns", each);
+  for (const std::string& each : given.exclude) add("--exclude", each);
+  add("--limit", given.limit);
+  add("--restore-report", given.restore_report);
+  add("--oplog", given.oplog);
+  for (const std::string& each : given.counters) add("--counter", each);
+  if (given.leave_gap) command += " --leave-gap";
+  add("--mistake-to", given.mistake_to);
+  if (given.merge_later) command += " --merge-later";
+  return command;
+}
+
+void print_dry_run_end(Output& out, const PromotePlan& plan) {
+  out.write("Nothing was written: this is a dry run.\n");
+  if (!plan.refused.empty() || (plan.items.empty() && !plan.resumed)) return;
+  const std::string command = promote_command();
+  if (!plan.resumed && !plan.options.merge_later && plan.lost() != 0) {
+    const bool known = plan.options.mistake_to.has_value();
+    out.write("\nKeep the later documents that the mistake did not write to");
+    out.write(known ? ":\n" : "; S:O is its last entry,\n\"to\" of find:\n");
+    out.write("  " + command + (known ? "" : " --mistake-to S:O") + " --merge-later --dry-run\n");
+    out.write("Or lose them:\n  " + command + "\n");
+  } else {
+    out.write("\nDo it:\n  " + command + "\n");
+  }
+}
+
 // ---- actions
 
 // The user types a word, because a y is typed too easily.
@@ -380,7 +416,7 @@ Result<void> promote_all(Context& context, PromoteOnTerminal& watch) {
   if (!context.json) print_promote_plan(context.out, *plan);
   if (promote_arguments.dry_run) {
     if (context.json) context.out.write(json_of(*plan).dump() + "\n");
-    if (!context.json) context.out.write("Nothing was written: this is a dry run.\n");
+    if (!context.json) print_dry_run_end(context.out, *plan);
     if (!plan->refused.empty()) context.status = exit_status(Code::kFailedPrecondition);
     return {};
   }

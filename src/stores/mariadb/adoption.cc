@@ -77,7 +77,8 @@ constexpr std::string_view kLookAtTickets =
     "    ' from ', @@global.auto_increment_offset, ' on (auto_increment_increment,"
     " auto_increment_offset), and this counter in steps of ', $2, ' from ', $3,"
     "    ' on: give the sequence that stride and offset, or SET GLOBAL those of the server')"
-    "  ELSE '' END FROM " IDMINT_COLUMN
+    "  ELSE '' END, @@global.auto_increment_increment, @@global.auto_increment_offset"
+    " FROM " IDMINT_COLUMN
     " LEFT JOIN (SELECT 1 FROM {table} LIMIT 1) there ON TRUE";  // who may not read it is told so
 
 // A row for each value that is wanted, of which each replaces the one before. As the server sees

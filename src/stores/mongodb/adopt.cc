@@ -141,21 +141,33 @@ Result<void> Counters::adopt(std::span<const std::shared_ptr<const Adopted>> all
     const CounterBounds& bounds = record.adopted->bounds;
     const Reading& reading = record.reading;
     std::string why = record.gone ? "it could not be made" : reading.wrong;
+    Advice advice;  // for one document: the bounds of one of several are no options
+    const auto set = [&](std::string_view member, std::int64_t value) {
+      if (all.size() > 1) return;
+      advice = {.remedy = Remedy::kSetOption,
+                .values = {std::string(member) + "=" + std::to_string(value)}};
+    };
+    if (reading.below.value_or(0) > 0) set("first", *reading.below);
     const std::string& max = record.adopted->record.max;
-    if (why.empty() && !max.empty() && reading.max != bounds.last)
+    if (why.empty() && !max.empty() && reading.max != bounds.last) {
+      set("last", reading.max);
       why = max + " is " + std::to_string(reading.max) + ", and the last value is to be " +
             std::to_string(bounds.last) +
             (all.size() > 1 ? ""
                             : "; create the sequence with " + std::to_string(reading.max) +
                                   " as its last value, and then move that up, " + max + " with it");
+    }
     if (why.empty() && reading.state.closed) why = "a sequence that was adopted from it is retired";
-    if (why.empty() && reading.state.bounds.last != bounds.last)
+    if (why.empty() && reading.state.bounds.last != bounds.last) {
+      set("last", reading.state.bounds.last);
       why = beyond_a_double(*record.adopted, bounds.last).message;
+    }
     if (!why.empty())
-      return std::unexpected(Error{Code::kFailedPrecondition, database_.where + ": cannot adopt " +
-                                                                  place_of(record.adopted->record) +
-                                                                  ": " + why +
-                                                                  "; it was left as it is"});
+      return std::unexpected(Error{Code::kFailedPrecondition,
+                                   database_.where + ": cannot adopt " +
+                                       place_of(record.adopted->record) + ": " + why +
+                                       "; it was left as it is",
+                                   std::move(advice)});
     records.add(std::to_string(new_records++).c_str(), record_for(*record.adopted));
   }
   if (new_records > 0) {

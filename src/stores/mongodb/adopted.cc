@@ -205,6 +205,7 @@ Reading read_adopted(const Adopted& adopted, const Document& document) {
     reading.max = max.value;
   }
   if (now.value < adopted.bounds.first - ahead(adopted)) {
+    reading.below = now.value + ahead(adopted);
     reading.wrong = record.field + " is " + std::to_string(now.value) +
                     ", below the first value, which is " + std::to_string(adopted.bounds.first);
     return reading;

@@ -44,8 +44,9 @@ inline constexpr std::int64_t kLargestInDouble = (std::int64_t{1} << 53) - 2;
 struct Reading {
   CounterState state{};
   std::string wrong{};
-  bool is_double = false;            // counts to kLargestInDouble
-  std::int64_t max = kLargestValue;  // the value of MAX, if any
+  std::optional<std::int64_t> below{};  // the next value, if it is below the first one
+  bool is_double = false;               // counts to kLargestInDouble
+  std::int64_t max = kLargestValue;     // the value of MAX, if any
 };
 [[nodiscard]] Reading read_adopted(const Adopted& adopted, const Document& document);
 

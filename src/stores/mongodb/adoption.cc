@@ -82,7 +82,8 @@ Result<void> DocumentAdoption::check(const SequenceDefinition& definition) const
   if (Result<void> ok = must_count_by_one(definition, record->collection); !ok) return ok;
   if (record->holds_last && definition.first == 0)
     return refuse(sequence + " would begin at 0, and " + record->field +
-                  " holds the value before the next: begin at 1 or above");
+                      " holds the value before the next: begin at 1 or above",
+                  {.remedy = Remedy::kSetOption, .values = {"first=1"}});
   if (const std::string text = to_text(*record); text != definition.adopted)
     return refuse(sequence + " adopts " + shown(definition.adopted) + ": write it as " +
                   shown(text));

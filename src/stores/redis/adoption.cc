@@ -49,11 +49,13 @@ Result<void> KeyAdoption::check(const SequenceDefinition& definition) const {
     return refused(sequence, key.error());
   const std::string place = redis::place_of(definition.adopted);
   if (definition.strategy == Strategy::kStriped)
-    return refuse(sequence + " has stripes, and " + place +
-                  " counts for one: adopt it as counter or cached");
+    return refuse(
+        sequence + " has stripes, and " + place + " counts for one: adopt it as counter or cached",
+        {.remedy = Remedy::kSetOption, .values = {"strategy"}});
   if (definition.first == 0)
     return refuse(sequence + " would begin at 0, and " + place +
-                  " holds the value before the next: begin at 1 or above");
+                      " holds the value before the next: begin at 1 or above",
+                  {.remedy = Remedy::kSetOption, .values = {"first=1"}});
   return must_count_by_one(definition, place);
 }
 

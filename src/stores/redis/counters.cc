@@ -265,12 +265,17 @@ class Counters final : public CounterStore {
     const std::string_view wrong = answer.text(3);
     std::string why = what_is_wrong(wrong);
     if (wrong == "none") why += ": SET it to the value that came last";
-    if (wrong == "low")
+    Advice advice;
+    if (wrong == "low") {
       why = "it holds " + std::string(answer.text(2)) + ", and the sequence begins further above";
-    return std::unexpected(Error{Code::kFailedPrecondition, database_.url() + ": cannot adopt " +
-                                                                redis::place_of(answer.text(1)) +
-                                                                ": " + why +
-                                                                "; it was left as it is"});
+      if (const auto holds = answer.integer(2); holds && *holds >= 0)
+        advice = {.remedy = Remedy::kSetOption, .values = {"first=" + std::to_string(*holds + 1)}};
+    }
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 database_.url() + ": cannot adopt " +
+                                     redis::place_of(answer.text(1)) + ": " + why +
+                                     "; it was left as it is",
+                                 std::move(advice)});
   }
 
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,

@@ -55,10 +55,11 @@ Result<void> check_new_counters(std::span<const NewCounter> counters, bool may_a
   for (const NewCounter& counter : counters) {
     if (Result<void> ok = check_new_counter(counter.name, counter.bounds); !ok) return ok;
     if (counter.adopted.empty() || may_adopt) continue;
-    return std::unexpected(
-        Error{Code::kUnimplemented, "cannot make counter " + shown(counter.name) +
-                                        ": this store adopts no documents or rows of other "
-                                        "programs; use the store of the database that has them"});
+    return std::unexpected(Error{Code::kUnimplemented,
+                                 "cannot make counter " + shown(counter.name) +
+                                     ": this store adopts no documents or rows of other "
+                                     "programs; use the store of the database that has them",
+                                 {.remedy = Remedy::kSetOption, .values = {"store"}}});
   }
   return {};
 }

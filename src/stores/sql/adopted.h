@@ -68,7 +68,7 @@ class AdoptedCounters {
     return state;
   }
 
-  // kFailedPrecondition: there is nothing to go on from.
+  // kFailedPrecondition: there is nothing to go on from. The advice has the bounds that fit.
   Result<void> check(const AdoptedRecord& record, const CounterBounds& bounds, SteadyTime until) {
     const Result<Reading> reading = look(record, bounds, until);
     if (!reading && reading.error().code != Code::kDataLoss)
@@ -77,9 +77,10 @@ class AdoptedCounters {
     std::string wrong = reading ? reading->settings : reading.error().message;
     if (wrong.empty()) wrong = problem(*reading, bounds);
     if (wrong.empty()) return {};
-    return std::unexpected(Error{Code::kFailedPrecondition, database_.url() + ": cannot adopt " +
-                                                                place_of(record) + ": " + wrong +
-                                                                "; it was left as it is"});
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 database_.url() + ": cannot adopt " + place_of(record) + ": " +
+                                     wrong + "; it was left as it is",
+                                 reading ? fitting(*reading, bounds) : Advice{}});
   }
 
   // Nothing: it is closed, there is too little left, or the store is not trusted. May be fewer than
@@ -126,7 +127,9 @@ class AdoptedCounters {
     std::int64_t next = 0;
     std::int64_t end = 0;
     std::string wrong{};
-    std::string settings{};  // what is wrong with those of the server
+    std::string settings{};      // what is wrong with those of the server
+    std::int64_t increment = 1;  // of the server
+    std::int64_t offset = 1;
   };
 
   Result<Reading> look(const AdoptedRecord& record, const CounterBounds& bounds, SteadyTime until) {
@@ -147,12 +150,17 @@ class AdoptedCounters {
     reading.next = (*rows)[0].integer(0);
     reading.end = (*rows)[0].integer(1);
     reading.wrong = (*rows)[0].bytes(2);
-    if (record.kind->steps) reading.settings = (*rows)[0].bytes(3);
+    if (record.kind->steps) {
+      reading.settings = (*rows)[0].bytes(3);
+      reading.increment = (*rows)[0].integer(4);
+      reading.offset = (*rows)[0].integer(5);
+    }
     return reading;
   }
 
   static std::string problem(const Reading& reading, const CounterBounds& bounds) {
-    if (reading.rows == 0) return "it is not there";
+    if (reading.rows == 0)
+      return "it is not there: correct its name, or insert it with its first value";
     if (reading.rows > 1) return "there is more than one such row";
     if (!reading.wrong.empty()) return reading.wrong;
     // The next value of the counter itself may be up to a step further.
@@ -164,6 +172,21 @@ class AdoptedCounters {
              ", and the last value of the sequence is " + std::to_string(bounds.last) +
              ": end there, or widen it";
     return "";
+  }
+
+  // The bounds with which a sequence could count in the record. None: no others would help.
+  static Advice fitting(const Reading& reading, const CounterBounds& bounds) {
+    const auto set = [](std::string_view member, std::int64_t value) {
+      return std::string(member) + "=" + std::to_string(value);
+    };
+    Advice advice{.remedy = Remedy::kSetOption};
+    if (reading.rows != 1 || !reading.wrong.empty()) return {};
+    if (!reading.settings.empty())
+      advice.values = {set("stride", reading.increment), set("offset", reading.offset)};
+    if (reading.next <= bounds.first - bounds.stride && reading.next > 0)
+      advice.values.push_back(set("first", reading.next));
+    if (reading.end < bounds.last) advice.values.push_back(set("last", reading.end));
+    return advice.values.empty() ? Advice{} : advice;
   }
 
   // REQUIRES: the lock is held.

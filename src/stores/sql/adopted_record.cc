@@ -275,7 +275,8 @@ Result<void> RecordAdoption::check(const SequenceDefinition& definition) const {
   if (!record) return refused(sequence, record.error());
   if (striped && record->kind->counting != Counting::kEither)
     return refuse(sequence + " has stripes, and " + sql::place_of(*record) +
-                  " counts for one: " + "adopt it as counter or cached");
+                      " counts for one: adopt it as counter or cached",
+                  {.remedy = Remedy::kSetOption, .values = {"strategy"}});
   if (has_stripes(*record) != striped)
     return refuse(sequence +
                   (striped ? " has stripes, each in a row of its own: write {k} in the value of "
@@ -286,7 +287,8 @@ Result<void> RecordAdoption::check(const SequenceDefinition& definition) const {
   }
   if (record->holds_last && definition.first == 0)
     return refuse(sequence + " would begin at 0, and " + record->column +
-                  " holds the value before the next: begin at 1 or above");
+                      " holds the value before the next: begin at 1 or above",
+                  {.remedy = Remedy::kSetOption, .values = {"first=1"}});
   if (const std::string text = to_text(*record); text != definition.adopted)
     return refuse(sequence + " adopts " + shown(definition.adopted) + ": write it as " +
                   shown(text));

@@ -42,7 +42,8 @@ struct AdoptedKind {
   Answer answer;
   // value of the key 1, and of one with steps the stride 2 and the offset 3 of the counter -> the
   // next value, the largest last value, what is wrong, or an empty text, and of one with steps what
-  // is wrong with the settings of the server; a row for each that there is, two at most
+  // is wrong with the settings of the server, and the stride and the offset of these; a row for
+  // each that there is, two at most
   std::string_view look;
   // counter 1, count 2, least 3, value of the key 4, the last value as the caller knows it 5
   // -> as `answer` says; nothing, or kOutOfRange, where the counter is closed or not trusted, or

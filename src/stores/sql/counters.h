@@ -107,7 +107,8 @@ class Counters final : public CounterStore {
     *record = of_stripe(*record, counter.stripe);
     if (record->holds_last && counter.bounds.first == 0)
       return refuse(making + ": it would begin at 0, and " + record->column +
-                    " holds the value before the next: begin at 1 or above");
+                        " holds the value before the next: begin at 1 or above",
+                    {.remedy = Remedy::kSetOption, .values = {"first=1"}});
     if (counter.bounds.stride != 1 && !record->kind->steps)
       return refuse("cannot adopt " + place_of(*record) + " in steps of " +
                     std::to_string(counter.bounds.stride) +
@@ -128,8 +129,10 @@ class Counters final : public CounterStore {
       const Result<AdoptedRecord> record =
           record_from_text(Engine::kAdoptionRules, counter.adopted);
       if (!record) return std::unexpected(record.error());
-      if (Result<void> usable = adopted_.check(*record, counter.bounds, until); !usable)
-        return usable;
+      Result<void> usable = adopted_.check(*record, counter.bounds, until);
+      if (usable) continue;
+      if (counters.size() > 1) usable.error().advice = {};  // the bounds of one stripe
+      return usable;
     }
     return {};
   }
