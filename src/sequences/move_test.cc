@@ -17,6 +17,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "idmint/worker_pool.h"
+#include "sequences/life_cycle.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
@@ -499,6 +500,28 @@ TEST(Move, IsRefusedWhereTheNameIsTaken) {
   ASSERT_TRUE(retire_sequence(stores.to, "orders"));
   EXPECT_THAT(move_sequence(stores.from, stores.to, "orders").error().message,
               HasSubstr("a retired sequence has the name"));
+}
+
+// A `create --adopt` that was cut off before its definition: other programs count in that record.
+TEST(Move, TakesOverNoCounterInARecordOfOthers) {
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kStriped}) {
+    for (const std::int64_t last : {1000, 700}) {
+      Pair stores;
+      ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
+      SequenceDefinition left = movable(strategy);
+      left.last = last;
+      ASSERT_TRUE(make_counters(stores.to, left));
+      const std::string counter = strategy == Strategy::kStriped ? "orders/2" : "orders";
+      stores.to.adopt(counter);
+      const CounterState there = stores.to.counters()->peek(counter).value();
+      const Result<Moved> refused = move_sequence(stores.from, stores.to, "orders");
+      EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << name(strategy) << ' ' << last;
+      EXPECT_EQ(stores.to.counters()->peek(counter), there) << "neither raised nor extended";
+      EXPECT_EQ(values_of(stores.from, 1).size(), 1) << "the source gives values as before";
+      GatedStore third{numbered(3), "gated:third"};
+      EXPECT_TRUE(move_sequence(stores.from, third, "orders"));
+    }
+  }
 }
 
 // A database may grant the counters and not the definitions, or a new definition and not another.

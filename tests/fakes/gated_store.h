@@ -127,6 +127,10 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   void put(const Definition& definition) {
     set([&] { defined_[name(definition)] = definition; });
   }
+  // This counter is in a record of other programs, as one that `create --adopt` made.
+  void adopt(const std::string& counter) {
+    set([&] { adopted_.insert(counter); });
+  }
   void put_claims(const std::string& space, std::set<std::int64_t> claims) {
     set([&] { spaces_[space].claims = std::move(claims); });
   }
@@ -183,6 +187,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     return call<void>([&]() -> Result<void> {
       for (const auto& [name, bounds, adopted, stripe] : counters) {
         const auto at = counters_.try_emplace(name, name, bounds, bounds.first, false).first;
+        if (adopted_.contains(name)) {
+          return std::unexpected(Error{Code::kAlreadyExists, "exists in another record"});
+        }
         if (at->second.bounds != bounds) {
           return std::unexpected(Error{Code::kAlreadyExists, "exists with other bounds"});
         }
@@ -440,6 +447,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   std::size_t change_at_ = 0;
   std::function<void(Definitions&)> change_;
   std::map<std::string, CounterState, std::less<>> counters_;
+  std::set<std::string, std::less<>> adopted_;
   Definitions defined_;
   std::map<std::string, Space, std::less<>> spaces_;
 };
