@@ -255,9 +255,11 @@ Result<bool> may_open(const Route& route, const SequenceDefinition& reserved) {
   return *now == Definition(reserved);
 }
 
-// Step 1. The reservation may be an earlier one of this move, of a smaller last value. False: the
-// target changed meanwhile.
-Result<bool> reserve(const Route& route, const SequenceDefinition& definition) {
+// Step 1. The reservation may be an earlier one of this move, of a smaller last value. It is never
+// replaced by a smaller one: its counters are extended already. False: a definition changed
+// meanwhile.
+Result<bool> reserve(const Route& route, const SequenceDefinition& source) {
+  const SequenceDefinition definition = unmoved(source);
   const SequenceDefinition arriving = with(definition, route.arriving());
   const Definition wanted = arriving;
   Result<Definition> now = route.to.catalog()->define(wanted);
@@ -265,6 +267,16 @@ Result<bool> reserve(const Route& route, const SequenceDefinition& definition) {
   if (*now != wanted) {
     const auto* const there = std::get_if<SequenceDefinition>(&*now);
     if (there == nullptr || !is_at(*there, Move::Stage::kArriving, route.from.id())) return false;
+    // Another call of this move came after an alter here.
+    if (there->last > definition.last)
+      return unless_changed(
+          route.from, source,
+          error_at(route.from, Code::kFailedPrecondition, source,
+                   "its last value is " + std::to_string(definition.last) + ", and was " +
+                       std::to_string(there->last) +
+                       " in an earlier call of this move; move its "
+                       "end there, and move it again",
+                   {Remedy::kAlterSequence, route.name, {std::to_string(there->last)}}));
     now = route.to.catalog()->replace(*now, wanted);
     if (!now) return std::unexpected(std::move(now.error()));
     if (*now != wanted) return false;
@@ -373,7 +385,7 @@ Result<bool> finish(const Route& route, const SequenceDefinition& leaving,
       return std::unexpected(std::move(ours.error()));
     const SequenceDefinition opened = unmoved(leaving);
     if (unmoved(*reserved) != opened) {
-      const Result<bool> again = reserve(route, opened);
+      const Result<bool> again = reserve(route, leaving);
       if (!again) return again;
       return false;
     }

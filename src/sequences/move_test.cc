@@ -53,6 +53,12 @@ SequenceDefinition movable(Strategy strategy) {
 constexpr std::array kMovable = {Strategy::kCounter, Strategy::kStriped, Strategy::kInterleaved,
                                  Strategy::kCached, Strategy::kPermuted};
 
+SequenceDefinition with(SequenceDefinition definition, Move::Stage stage, std::uint8_t store) {
+  definition.move = {stage, numbered(store), store == 1 ? "gated:from" : "gated:to"};
+  definition.retired = stage == Move::Stage::kGone;
+  return definition;
+}
+
 // The calls of the source that mark it and that close a single counter: find, peek, a replace that
 // changes nothing, replace, close.
 constexpr std::size_t kMark = 4;
@@ -253,6 +259,50 @@ TEST(Move, IsOfTheDefinitionAsItIsWhenItBegins) {
   }
 }
 
+// ... or another call of the move came after that, and reserved the name for more values.
+TEST(Move, TakesNothingBackOfALaterReservation) {
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kInterleaved}) {
+    for (std::size_t call = 1; call <= 6; ++call) {  // up to the mark
+      Pair stores;
+      ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
+      stores.to.before(call, [&] {
+        ASSERT_TRUE(alter_sequence(stores.from, "orders", 5000));
+        stores.from.fail_call(kMark, {{Code::kUnavailable, "away"}, false});
+        ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
+      });
+      const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
+      ASSERT_TRUE(moved) << name(strategy) << ", call " << call << ": " << moved.error().message;
+      EXPECT_EQ(moved->definition.last, 5000);
+      EXPECT_EQ(values_of(stores.to, 5000).size(), 5000);
+    }
+  }
+}
+
+// A move was cut off while it created the counters, and then the sequence was extended.
+TEST(Move, CreatesTheCountersThatAnEarlierCallDidNot) {
+  Pair stores;
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kInterleaved)));
+  stores.from.fail_call(kMark, {{Code::kUnavailable, "away"}, false});
+  ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
+  stores.to.lose("orders/1");
+  ASSERT_TRUE(alter_sequence(stores.from, "orders", 5000));
+  const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
+  ASSERT_TRUE(moved) << moved.error().message;
+  EXPECT_EQ(values_of(stores.to, 5000).size(), 5000);
+}
+
+// The source was restored to before an alter, and forgot the mark.
+TEST(Move, OfASourceThatForgotAnAlterIsRefusedWithTheReason) {
+  Pair stores;
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
+  stores.to.put(with({.name = "orders", .last = 5000}, Move::Stage::kArriving, 1));
+  const Result<Moved> refused = move_sequence(stores.from, stores.to, "orders");
+  ASSERT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_EQ(refused.error().advice, (Advice{Remedy::kAlterSequence, "orders", {"5000"}}));
+  ASSERT_TRUE(alter_sequence(stores.from, "orders", 5000));
+  EXPECT_TRUE(move_sequence(stores.from, stores.to, "orders"));
+}
+
 // ... or retires it, before the move has begun. What is left of the move can be retired, too.
 TEST(Move, OfASequenceThatIsRetiredMeanwhileIsRefused) {
   for (std::size_t call = 1; call <= kMark; ++call) {
@@ -309,12 +359,6 @@ void leave_unfinished(Pair& stores) {
   stores.from.fail_call(kClose + 2, {{Code::kUnavailable, "away"}, false});
   ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
   ASSERT_EQ(values_of(stores.to, 10).back(), 20);
-}
-
-SequenceDefinition with(SequenceDefinition definition, Move::Stage stage, std::uint8_t store) {
-  definition.move = {stage, numbered(store), store == 1 ? "gated:from" : "gated:to"};
-  definition.retired = stage == Move::Stage::kGone;
-  return definition;
 }
 
 TEST(Move, ATargetThatWentBackToItsReservationIsRaisedToo) {
