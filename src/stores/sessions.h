@@ -177,6 +177,7 @@ class Sessions {
               std::to_string(std::chrono::ceil<std::chrono::milliseconds>(until - begin).count()) +
               " ms: ";
     error.message.insert(0, what);
+    if (failure.begun) return std::unexpected(after_a_write(std::move(error)));
     if (was_not_applied(error.code)) error.message += "; " + std::string(kNothingChanged);
     return std::unexpected(std::move(error));
   }

@@ -31,6 +31,7 @@ using servers::redis_server;
 using servers::RedisServer;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class RedisAdoption : public testing::Test {
  protected:
@@ -283,6 +284,20 @@ TEST_F(RedisAdoption, WhoMintsNeedsTheRightsOfTheProgramsToo) {
          "+info", "+config|get", "+@hash", "+@string", "+type", "+ttl"});
   EXPECT_EQ(counters.advance("c", 2, Take::kAll), (Range{2, 1, 2}));
   EXPECT_EQ(counters.raise("c", 9), 9);
+}
+
+// INCRBY is done when the script ends: the values are lost, and the error does not deny it.
+TEST_F(RedisAdoption, ARightThatEndsAScriptAfterItsFirstWriteLeavesAGap) {
+  set("1");
+  ASSERT_TRUE(adopt());
+  redis({"ACL", "SETUSER", "lesser", "reset", "on", ">geheim", "allkeys", "allcommands", "-hset"});
+  const auto store = Store::open(redis_server().url(database_, "lesser:geheim")).value();
+  const auto refused = store->counters()->advance("c", 2, Take::kAll);
+  EXPECT_EQ(code_of(refused), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(refused), AllOf(HasSubstr("a part of it may have been done"),
+                                         Not(HasSubstr("nothing was changed"))));
+  EXPECT_EQ(redis({"GET", "orders"}), "3");
+  EXPECT_EQ(take(), (Range{4, 1, 1}));
 }
 
 // ---- in doubt, and after a crash
