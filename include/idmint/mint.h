@@ -101,8 +101,8 @@ struct MintOptions {
   // says where the sequence is (Remedy::kFollowMove). A caller of Source::sequence() must open the
   // source again.
   std::vector<std::string> also{};
-  // For all sequences over several stores (SpreadOptions::over, over_others). source() also looks
-  // for such a sequence in these if `store` does not answer.
+  // For all sequences over several stores (SpreadOptions::over, over_others). source() and peek()
+  // also look for such a sequence in these if `store` does not answer.
   std::vector<std::string> over{};
   // For sequences (SequenceOptions::executor); null: shared_executor().
   Executor* executor = nullptr;

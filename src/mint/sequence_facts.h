@@ -1,6 +1,8 @@
 // Facts derived from the stored state of a sequence, the same in tables and in JSON.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -54,6 +56,12 @@ struct Ends {
 // A permuted sequence: the number of its values that have come or were skipped.
 [[nodiscard]] inline std::optional<std::int64_t> next_index(const SequenceStatus& status) noexcept {
   return has_strategy(status.definition, Strategy::kPermuted) ? status.next : std::nullopt;
+}
+
+// Of a sequence over several stores: how many of them `left` counts.
+[[nodiscard]] inline std::size_t stores_counted(const SequenceStatus& status) noexcept {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      status.stripes, [](const StripeStatus& stripe) { return stripe.next.has_value(); }));
 }
 
 [[nodiscard]] inline std::string_view state_name(const SequenceStatus& status) noexcept {
