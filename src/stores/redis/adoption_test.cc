@@ -286,6 +286,20 @@ TEST_F(RedisAdoption, WhoMintsNeedsTheRightsOfTheProgramsToo) {
   EXPECT_EQ(counters.raise("c", 9), 9);
 }
 
+// A create that was cut off before its definition: the programs go on in the key, not in the
+// sequence.
+TEST_F(RedisAdoption, NoMoveTakesOverACounterThatACreateLeft) {
+  set("5");
+  ASSERT_TRUE(adopt({1, 1'000'000'000}, "key:orders", "moved"));
+  const auto from = Store::open("memory:").value();
+  ASSERT_TRUE(create_sequence(*from, {.name = "moved", .last = 1'000'000'000}));
+  const Result<Moved> refused = move_sequence(*from, *store_, "moved");
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("exists and is in key:orders, not idmint's own"));
+  EXPECT_EQ(redis({"GET", "orders"}), "5");
+  EXPECT_EQ((*Sequence::open(*from, "moved"))->next(), 1);
+}
+
 // INCRBY is done when the script ends: the values are lost, and the error does not deny it.
 TEST_F(RedisAdoption, ARightThatEndsAScriptAfterItsFirstWriteLeavesAGap) {
   set("1");
