@@ -117,6 +117,9 @@ struct MintOptions {
   // store of a sequence over several is left out until somebody mends it (once for each store).
   // Called within source(); must not throw.
   std::function<void(std::string_view)> notice{};
+  // As SpreadOptions::store_changed, with the name of the sequence.
+  std::function<void(std::string_view sequence, std::string_view url, const Error* why)>
+      store_changed{};
 };
 
 // Opens everything lazily: asking for a format never touches the store. Only create() creates the

@@ -69,6 +69,11 @@ struct SpreadOptions {
   // Called within Sequence::open() for each store that is left out and will not answer by itself,
   // because a password or a permission is missing, say. `url` has no password. Must not throw.
   std::function<void(std::string_view url, const Error& why)> left_out{};
+  // Whether a store gives values to the sequence that was opened: called for each store as it is
+  // opened, and then once for each change, not for each call. `why`: it is left out, for this
+  // reason; null: it gives values. On any thread, for one store one call after another. Must not
+  // throw, nor call the sequence.
+  std::function<void(std::string_view url, const Error* why)> store_changed{};
 };
 
 struct Raised {

@@ -131,10 +131,22 @@ struct Mint::State {
                    "): mend that, or give the whole URL of the store for a sequence over several");
   }
 
-  // As spread(), within source(): stores that are left out are noted.
+  // As spread(), for a sequence that gives values.
+  [[nodiscard]] static SpreadOptions spread_to_take(const std::shared_ptr<State>& state,
+                                                    std::string_view name) {
+    SpreadOptions watched = spread(state);
+    if (state->options.store_changed)
+      watched.store_changed = [state, name = std::string(name)](std::string_view its_url,
+                                                                const Error* why) {
+        state->options.store_changed(name, its_url, why);
+      };
+    return watched;
+  }
+
+  // Likewise, within source(): stores that are left out are noted.
   [[nodiscard]] static SpreadOptions spread_noted(const std::shared_ptr<State>& state,
                                                   std::string_view name) {
-    SpreadOptions noted = spread(state);
+    SpreadOptions noted = spread_to_take(state, name);
     noted.left_out = [state, name = std::string(name)](std::string_view its_url, const Error& why) {
       state->note_left_out(name, its_url, why);
     };
@@ -306,7 +318,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
               name = std::string(name)](SteadyTime by) -> Result<PlacedSequence> {
       PlacedDefinition now{.store = first, .found = find_definition(*first, name, by)};
       return State::open_placed(state, state->others.follow(std::move(now), by), by,
-                                State::spread(state));
+                                State::spread_to_take(state, name));
     };
   return make_sequence_source(*std::move(opened), std::move(reopen), of_store.deadline,
                               state_->clock);

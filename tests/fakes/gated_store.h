@@ -153,6 +153,11 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     const std::lock_guard lock(mutex_);
     return deadlines_;
   }
+  // By when the latest listing of the definitions was to answer.
+  [[nodiscard]] std::optional<SteadyTime> listed_until() const {
+    const std::lock_guard lock(mutex_);
+    return listed_until_;
+  }
   // The keys of each insert.
   [[nodiscard]] std::vector<std::vector<std::int64_t>> inserts() const {
     const std::lock_guard lock(mutex_);
@@ -292,8 +297,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::vector<CatalogEntry>> do_list(SteadyTime /*until*/) override {
+  Result<std::vector<CatalogEntry>> do_list(SteadyTime until) override {
     const std::lock_guard lock(mutex_);
+    listed_until_ = until;
     return call<std::vector<CatalogEntry>>([&] {
       std::vector<CatalogEntry> all;
       for (const auto& [name, definition] : defined_) all.push_back({name, definition});
@@ -434,6 +440,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   std::vector<Advance> advances_;
   std::vector<std::string> asked_;
   std::vector<SteadyTime> deadlines_;
+  std::optional<SteadyTime> listed_until_;
   std::map<std::string, Error, std::less<>> broken_;
   std::vector<std::vector<std::int64_t>> inserts_;
   std::deque<Fault> faults_;
