@@ -250,9 +250,13 @@ struct SequenceStatus {
   // The stripes of a sequence over several stores. `next` is then the smallest of theirs, and
   // `left` the sum over those that could be reached.
   std::vector<StripeStatus> stripes{};
+  // A counter was closed, or some worker ids of a pool: by a retirement that was interrupted, or
+  // by hand.
+  bool closed = false;
   // Why the rest is unknown or unusable:
   // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
-  // - kFailedPrecondition: a retirement was interrupted.
+  // - kFailedPrecondition: it is `closed`; otherwise a store cannot be used as it is, because of a
+  //   setting, say, or another one is in its place.
   // - kUnavailable: an extension was interrupted, or one of several stores was not reached.
   std::optional<Error> error;
 
