@@ -115,7 +115,7 @@ struct MintOptions {
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
   // Receives one-line notices that are not errors, such as that a state file was created, or that a
   // store of a sequence over several is left out until somebody mends it (once for each store).
-  // Called within source(); must not throw.
+  // Called within source() and peek(); must not throw.
   std::function<void(std::string_view)> notice{};
   // As SpreadOptions::store_changed, with the name of the sequence.
   std::function<void(std::string_view sequence, std::string_view url, const Error* why)>

@@ -71,7 +71,7 @@ std::string with_stores(const SequenceStatus& status) {
 // "5", or "5 in the 1 of 2 stores that could be read".
 std::string left(const SequenceStatus& status) {
   const std::size_t counted = stores_counted(status);
-  const std::string number = std::to_string(status.left);
+  std::string number = std::to_string(status.left);
   if (counted == status.stripes.size()) return number;
   return number + " in the " + std::to_string(counted) + " of " +
          std::to_string(status.stripes.size()) + " stores that could be read";
