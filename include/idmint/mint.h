@@ -102,7 +102,7 @@ struct MintOptions {
   // open the source again.
   std::vector<std::string> also{};
   // URLs for all sequences over several stores (SpreadOptions::over, over_others). If `store` does
-  // not answer, source() also looks for such a sequence in these stores.
+  // not answer, source() and peek() also look for such a sequence in these stores.
   std::vector<std::string> over{};
   // For sequences (SequenceOptions::executor); null: shared_executor().
   Executor* executor = nullptr;
@@ -115,8 +115,11 @@ struct MintOptions {
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
   // Receives one-line notices that are not errors, for example when a state file was created, or
   // when a store of a sequence over several is left out until somebody mends it (once for each
-  // store). Called within source(); must not throw.
+  // store). Called within source() and peek(); must not throw.
   std::function<void(std::string_view)> notice{};
+  // As SpreadOptions::store_changed, with the name of the sequence.
+  std::function<void(std::string_view sequence, std::string_view url, const Error* why)>
+      store_changed{};
 };
 
 // Opens everything lazily: asking for a format never touches the store. Only create() and

@@ -70,6 +70,11 @@ struct SpreadOptions {
   // Called within Sequence::open() for each store that is left out until somebody mends it, for
   // example because a password is missing. `url` has no password. Must not throw.
   std::function<void(std::string_view url, const Error& why)> left_out{};
+  // Whether a store gives values to the sequence that was opened: called for each store as it is
+  // opened, and then once for each change, not for each call. `why`: it is left out, for this
+  // reason; null: it gives values. On any thread, for one store one call after another. Must not
+  // throw, nor call the sequence.
+  std::function<void(std::string_view url, const Error* why)> store_changed{};
 };
 
 struct Raised {
@@ -247,9 +252,13 @@ struct SequenceStatus {
   // The stripes of a sequence over several stores. `next` is then the smallest of theirs, and
   // `left` the sum over those that could be reached.
   std::vector<StripeStatus> stripes{};
+  // A counter was closed, or some worker ids of a pool: by a retirement that was interrupted, or
+  // by hand.
+  bool closed = false;
   // Why other members are unknown, or the source is unusable:
   // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
-  // - kFailedPrecondition: a retirement was interrupted.
+  // - kFailedPrecondition: it is `closed`; otherwise a store cannot be used as it is, because of a
+  //   setting, say, or another one is in its place.
   // - kUnavailable: an extension was interrupted, or one of several stores was not reached.
   std::optional<Error> error;
 

@@ -69,6 +69,22 @@ std::string with_stores(const SequenceStatus& status) {
          std::to_string(status.skew());
 }
 
+// "5", or "5 in the 1 of 2 stores that could be read".
+std::string left(const SequenceStatus& status) {
+  const std::size_t counted = stores_counted(status);
+  std::string number = std::to_string(status.left);
+  if (counted == status.stripes.size()) return number;
+  return number + " in the " + std::to_string(counted) + " of " +
+         std::to_string(status.stripes.size()) + " stores that could be read";
+}
+
+// "next 5, in URL", or what is wrong, which mostly names the URL, perhaps with a user.
+std::string about(const StripeStatus& stripe) {
+  const std::string& url = stripe.store.url;
+  const std::string text = stripe.error ? stripe.error->message : "next " + or_dash(stripe.next);
+  return text.contains(url.substr(0, url.find(':') + 1)) ? text : text + ", in " + url;
+}
+
 // Leaves out what is damaged, and what to_toml() leaves out, and says so in comments. The error is
 // that of the last damaged one, so that no partial list looks complete; those of the others are
 // reported.
@@ -187,13 +203,10 @@ Result<void> run_peek(Context& context) {
     }
     rows.push_back({"next", or_dash(next_value(*status))});
     if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
-    rows.push_back({"left", std::to_string(status->left)});
+    rows.push_back({"left", left(*status)});
   }
   for (std::size_t k = 0; k < status->stripes.size(); ++k) {
-    const StripeStatus& stripe = status->stripes[k];
-    rows.push_back({"stripe " + std::to_string(k),
-                    (stripe.error ? stripe.error->message : "next " + or_dash(stripe.next)) +
-                        ", in " + stripe.store.url});
+    rows.push_back({"stripe " + std::to_string(k), about(status->stripes[k])});
   }
   if (!status->stripes.empty()) rows.push_back({"skew", std::to_string(status->skew())});
   rows.push_back({"state", std::string(state_name(*status))});

@@ -73,6 +73,12 @@ Result<SequenceWish> read_table(std::string_view name, const toml::table& table)
         return at_line(node.source(), std::string(key.str()) + " is neither true nor false");
       }
       given.*(flag->value) = value->get();
+    } else if (key.str() == "over") {
+      auto refused = at_line(key.source(),
+                             "a file does not name stores, whose URLs may have passwords: create "
+                             "the sequence over several stores by itself");
+      refused.error().advice = {.remedy = Remedy::kSetOption, .values = {"over"}};
+      return refused;
     } else {
       std::string known;
       for (const IntegerKey& row : kIntegers) known += std::string(row.name) + ", ";

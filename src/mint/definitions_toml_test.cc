@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/definitions.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -215,6 +217,20 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
       "again:\n#   old\n";
   EXPECT_EQ(to_toml(std::vector<Definition>{retired}), comment);
   EXPECT_TRUE(to_toml(std::vector<Definition>{all.front(), retired}).ends_with("\n\n" + comment));
+}
+
+TEST(DefinitionsToml, AFileNamesNoStores) {
+  SequenceDefinition spread{.name = "tickets", .strategy = Strategy::kInterleaved};
+  spread.stripes = 2;
+  spread.over = {{.id = {}, .url = "sqlite:/a.db"}, {.id = {}, .url = "sqlite:/b.db"}};
+  const std::string text = to_toml(std::vector<Definition>{spread});
+  EXPECT_EQ(text,
+            "# Over several stores, which a file does not name, so left out here:\n#   tickets\n");
+  EXPECT_TRUE(definitions_from_toml(text).value().empty());
+  const auto refused = definitions_from_toml("[sequence.tickets]\nover = [\"sqlite:a.db\"]\n");
+  ASSERT_EQ(code_of(refused), Code::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, StartsWith("line 2: a file does not name stores"));
+  EXPECT_EQ(refused.error().advice, (Advice{.remedy = Remedy::kSetOption, .values = {"over"}}));
 }
 
 // Applied to another store, a table of one would make it a second time.

@@ -131,10 +131,22 @@ struct Mint::State {
                    "): mend that, or give the whole URL of the store for a sequence over several");
   }
 
-  // As spread(), within source(): stores that are left out are noted.
+  // As spread(), for a sequence that gives values.
+  [[nodiscard]] static SpreadOptions spread_to_take(const std::shared_ptr<State>& state,
+                                                    std::string_view name) {
+    SpreadOptions watched = spread(state);
+    if (state->options.store_changed)
+      watched.store_changed = [state, name = std::string(name)](std::string_view its_url,
+                                                                const Error* why) {
+        state->options.store_changed(name, its_url, why);
+      };
+    return watched;
+  }
+
+  // Likewise, within source(): stores that are left out are noted.
   [[nodiscard]] static SpreadOptions spread_noted(const std::shared_ptr<State>& state,
                                                   std::string_view name) {
-    SpreadOptions noted = spread(state);
+    SpreadOptions noted = spread_to_take(state, name);
     noted.left_out = [state, name = std::string(name)](std::string_view its_url, const Error& why) {
       state->note_left_out(name, its_url, why);
     };
@@ -151,6 +163,12 @@ struct Mint::State {
         *at.store, std::move(at.found), sequence_options, state->clock, state->entropy);
     if (!sequence) return std::unexpected(std::move(sequence.error()));
     return PlacedSequence{.store = std::move(at.store), .sequence = *std::move(sequence)};
+  }
+
+  // Whether other stores of a sequence over several may serve a call that failed so in the usual
+  // one.
+  [[nodiscard]] static bool may_be_left_out(Code code) {
+    return !must_be_mended(code) && code != Code::kNotFound;
   }
 
   // The store that has the sequence over several, if the usual one does not answer. Each of them,
@@ -267,8 +285,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   const bool is_over = !state_->options.over.empty();
   Result<std::shared_ptr<Store>> store =
       state_->open(false, name, is_over ? share_of(until, 2) : until);
-  if (!store && is_over && !must_be_mended(store.error().code) &&
-      store.error().code != Code::kNotFound) {
+  if (!store && is_over && State::may_be_left_out(store.error().code)) {
     const Error why = store.error();
     store = state_->open_another(name, std::move(store.error()), until);
     if (store) state_->note_left_out(name, state_->options.store, why);
@@ -301,7 +318,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
               name = std::string(name)](SteadyTime by) -> Result<PlacedSequence> {
       PlacedDefinition now{.store = first, .found = find_definition(*first, name, by)};
       return State::open_placed(state, state->others.follow(std::move(now), by), by,
-                                State::spread(state));
+                                State::spread_to_take(state, name));
     };
   return make_sequence_source(*std::move(opened), std::move(reopen), of_store.deadline,
                               state_->clock);
@@ -373,9 +390,19 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
 }
 
 Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
-  return state_->on_sequence(
-      name, [&](Store& store) { return peek_sequence(store, name, until, State::spread(state_)); },
-      until);
+  const bool is_over = !state_->options.over.empty();
+  if (is_over)
+    until =
+        std::min(until, std::chrono::steady_clock::now() + state_->options.store_options.deadline);
+  const SteadyTime by = is_over ? share_of(until, 2) : until;
+  Result<SequenceStatus> status = state_->on_sequence(
+      name, [&](Store& store) { return peek_sequence(store, name, by, State::spread(state_)); },
+      by);
+  if (status || !is_over || !State::may_be_left_out(status.error().code)) return status;
+  const Result<std::shared_ptr<Store>> another =
+      state_->open_another(name, std::move(status.error()), until);
+  if (!another) return std::unexpected(another.error());
+  return peek_sequence(**another, name, until, State::spread(state_));
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode mode,

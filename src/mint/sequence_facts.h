@@ -1,6 +1,8 @@
 // Facts derived from the stored state of a sequence, the same in tables and in JSON.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -56,12 +58,23 @@ struct Ends {
   return has_strategy(status.definition, Strategy::kPermuted) ? status.next : std::nullopt;
 }
 
+// Of a sequence over several stores: how many of them `left` counts.
+[[nodiscard]] inline std::size_t stores_counted(const SequenceStatus& status) noexcept {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      status.stripes, [](const StripeStatus& stripe) { return stripe.next.has_value(); }));
+}
+
+// One of the words that openapi.json lists. "closed": a retire was cut off, or somebody closed a
+// counter by hand. "refused": a store cannot be used as it is, such as for its settings; of several
+// stores, one of them.
 [[nodiscard]] inline std::string_view state_name(const SequenceStatus& status) noexcept {
   const bool moves = move_of(status.definition) != nullptr;
   if (is_retired(status.definition)) return moves ? "moved" : "retired";
   if (moves && status.error) return "moving";
-  if (status.error && status.error->code == Code::kFailedPrecondition) return "closed";
-  if (status.error && status.error->code != Code::kUnavailable) return "damaged";
+  const bool refused = status.error && status.error->code == Code::kFailedPrecondition;
+  if (status.error && !refused && status.error->code != Code::kUnavailable) return "damaged";
+  if (status.closed) return "closed";
+  if (refused) return "refused";
   if (status.left != 0) return "open";
   return is_pool(status) ? "all owned" : "used up";
 }

@@ -485,7 +485,9 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
                    "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
                        " yet: an extension was interrupted; finish it",
                    {Remedy::kAlterSequence, its.name, {std::to_string(its.last)}});
-    if (counter.closed && !status.error)
+    if (!counter.closed) continue;
+    status.closed = !its.move;
+    if (!status.error)
       status.error = its.move ? refuse_moved(store, its, *its.move)
                               : error_at(store, Code::kFailedPrecondition, its.name,
                                          "counter " + counter.name +
@@ -503,7 +505,8 @@ Result<void> read_status(Store& store, const PoolDefinition& pool, SteadyTime un
   const Result<WorkersLeft> left = workers_left(store, pool, until);
   if (!left) return std::unexpected(left.error());
   status.left = left->free;
-  if (left->closed != 0)
+  status.closed = left->closed != 0;
+  if (status.closed)
     status.error = error_at(store, Code::kFailedPrecondition, pool,
                             std::to_string(left->closed) +
                                 " of its worker ids are closed, by an interrupted retire; "

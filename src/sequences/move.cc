@@ -151,18 +151,70 @@ Result<void> must_be_free(const Route& route, const SequenceDefinition& there) {
           "another store"));
 }
 
-// Creates the counters, or extends those of an earlier call, after which the source was extended.
+// The counters of the definition in the target, with the bounds of those that exist there.
+Result<std::vector<NewCounter>> as_they_are(Store& to, const SequenceDefinition& definition) {
+  std::vector<NewCounter> wanted;
+  for (std::int64_t k = 0; k < counter_count(definition); ++k)
+    wanted.push_back(counter_of(definition, k));
+  if (wanted.size() == 1 && wanted.front().name == definition.name) {
+    const Result<CounterState> there = to.counters()->peek(definition.name);
+    if (there) {
+      wanted.front().bounds = there->bounds;
+    } else if (there.error().code != Code::kNotFound) {
+      return std::unexpected(there.error());
+    }
+    return wanted;
+  }
+  const Result<std::vector<CounterState>> listed = to.counters()->list(definition.name + "/");
+  if (!listed) return std::unexpected(listed.error());
+  for (NewCounter& counter : wanted) {
+    const auto there = std::ranges::lower_bound(*listed, counter.name, {}, &CounterState::name);
+    if (there != listed->end() && there->name == counter.name) counter.bounds = there->bounds;
+  }
+  return wanted;
+}
+
+Result<void> create_all(Store& to, std::span<const NewCounter> counters) {
+  while (!counters.empty()) {
+    const auto batch = counters.first(std::min(counters.size(), static_cast<std::size_t>(kAtOnce)));
+    if (Result<void> made = to.counters()->create(batch); !made) return made;
+    counters = counters.subspan(batch.size());
+  }
+  return {};
+}
+
+// Creates the counters, and extends those of an earlier call, after which the source was extended.
+// kFailedPrecondition: one is not of this move. That of an interrupted `create --adopt` may
+// have the same bounds, and other programs take from its record: only create() tells the two apart.
 Result<void> make_there(Store& to, const SequenceDefinition& definition) {
-  const Result<void> made = make_counters(to, definition);
-  if (made || made.error().code != Code::kAlreadyExists) return made;
-  Result<std::vector<CounterState>> counters = read_counters(to, definition);
-  if (counters) return extend_counters(to, definition, *counters);
-  if (counters.error().code != Code::kDataLoss) return std::unexpected(counters.error());
+  const auto left_over = [&](const Error& why) {
+    return std::unexpected(error_at(to, Code::kFailedPrecondition, definition,
+                                    "an interrupted create left a counter of that name and no "
+                                    "definition here (" +
+                                        why.message + "); move it to another store"));
+  };
+  std::vector<NewCounter> before;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const Result<void> made = make_counters(to, definition);
+    if (made || made.error().code != Code::kAlreadyExists) return made;
+    Result<std::vector<NewCounter>> there = as_they_are(to, definition);
+    if (!there && there.error().code == Code::kDataLoss) return left_over(there.error());
+    if (!there) return std::unexpected(std::move(there.error()));
+    // Another call of this move may have extended them since they were read; not twice the same.
+    if (std::ranges::equal(*there, before, {}, &NewCounter::bounds, &NewCounter::bounds))
+      return left_over(made.error());
+    const Result<void> same = create_all(to, *there);
+    if (same) {
+      Result<std::vector<CounterState>> counters = read_counters(to, definition);
+      if (counters) return extend_counters(to, definition, *counters);
+      if (counters.error().code != Code::kDataLoss) return std::unexpected(counters.error());
+      return left_over(made.error());
+    }
+    if (same.error().code != Code::kAlreadyExists) return same;
+    before = *std::move(there);
+  }
   return std::unexpected(
-      error_at(to, Code::kFailedPrecondition, definition,
-               "there is a counter of that name with other bounds and no definition, left by an "
-               "interrupted create (" +
-                   made.error().message + "); move it to another store"));
+      error_at(to, Code::kUnavailable, definition, "others keep changing its counters; try again"));
 }
 
 // Whether the source can be marked. The call changes nothing. False: the source changed meanwhile.
@@ -204,9 +256,11 @@ Result<bool> may_open(const Route& route, const SequenceDefinition& reserved) {
   return *now == Definition(reserved);
 }
 
-// Step 1. The reservation may be an earlier one of this move, of a smaller last value. False: the
-// target changed meanwhile.
-Result<bool> reserve(const Route& route, const SequenceDefinition& definition) {
+// Step 1. The reservation may be an earlier one of this move, of a smaller last value. It is never
+// replaced by a smaller one: its counters are extended already. False: a definition changed
+// meanwhile.
+Result<bool> reserve(const Route& route, const SequenceDefinition& source) {
+  const SequenceDefinition definition = unmoved(source);
   const SequenceDefinition arriving = with(definition, route.arriving());
   const Definition wanted = arriving;
   Result<Definition> now = route.to.catalog()->define(wanted);
@@ -214,6 +268,16 @@ Result<bool> reserve(const Route& route, const SequenceDefinition& definition) {
   if (*now != wanted) {
     const auto* const there = std::get_if<SequenceDefinition>(&*now);
     if (there == nullptr || !is_at(*there, Move::Stage::kArriving, route.from.id())) return false;
+    // Another call of this move came after an alter here.
+    if (there->last > definition.last)
+      return unless_changed(
+          route.from, source,
+          error_at(route.from, Code::kFailedPrecondition, source,
+                   "its last value is " + std::to_string(definition.last) + ", and was " +
+                       std::to_string(there->last) +
+                       " in an earlier call of this move; move its "
+                       "end there, and move it again",
+                   {Remedy::kAlterSequence, route.name, {std::to_string(there->last)}}));
     now = route.to.catalog()->replace(*now, wanted);
     if (!now) return std::unexpected(std::move(now.error()));
     if (*now != wanted) return false;
@@ -322,7 +386,7 @@ Result<bool> finish(const Route& route, const SequenceDefinition& leaving,
       return std::unexpected(std::move(ours.error()));
     const SequenceDefinition opened = unmoved(leaving);
     if (unmoved(*reserved) != opened) {
-      const Result<bool> again = reserve(route, opened);
+      const Result<bool> again = reserve(route, leaving);
       if (!again) return again;
       return false;
     }

@@ -17,6 +17,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "idmint/worker_pool.h"
+#include "sequences/life_cycle.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
@@ -51,6 +52,12 @@ SequenceDefinition movable(Strategy strategy) {
 }
 constexpr std::array kMovable = {Strategy::kCounter, Strategy::kStriped, Strategy::kInterleaved,
                                  Strategy::kCached, Strategy::kPermuted};
+
+SequenceDefinition with(SequenceDefinition definition, Move::Stage stage, std::uint8_t store) {
+  definition.move = {stage, numbered(store), store == 1 ? "gated:from" : "gated:to"};
+  definition.retired = stage == Move::Stage::kGone;
+  return definition;
+}
 
 // The calls of the source that mark it and that close a single counter: find, peek, a replace that
 // changes nothing, replace, close.
@@ -252,6 +259,50 @@ TEST(Move, IsOfTheDefinitionAsItIsWhenItBegins) {
   }
 }
 
+// ... or another call of the move came after that, and reserved the name for more values.
+TEST(Move, TakesNothingBackOfALaterReservation) {
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kInterleaved}) {
+    for (std::size_t call = 1; call <= 6; ++call) {  // up to the mark
+      Pair stores;
+      ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
+      stores.to.before(call, [&] {
+        ASSERT_TRUE(alter_sequence(stores.from, "orders", 5000));
+        stores.from.fail_call(kMark, {{Code::kUnavailable, "away"}, false});
+        ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
+      });
+      const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
+      ASSERT_TRUE(moved) << name(strategy) << ", call " << call << ": " << moved.error().message;
+      EXPECT_EQ(moved->definition.last, 5000);
+      EXPECT_EQ(values_of(stores.to, 5000).size(), 5000);
+    }
+  }
+}
+
+// A move was cut off while it created the counters, and then the sequence was extended.
+TEST(Move, CreatesTheCountersThatAnEarlierCallDidNot) {
+  Pair stores;
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kInterleaved)));
+  stores.from.fail_call(kMark, {{Code::kUnavailable, "away"}, false});
+  ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
+  stores.to.lose("orders/1");
+  ASSERT_TRUE(alter_sequence(stores.from, "orders", 5000));
+  const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
+  ASSERT_TRUE(moved) << moved.error().message;
+  EXPECT_EQ(values_of(stores.to, 5000).size(), 5000);
+}
+
+// The source was restored to before an alter, and forgot the mark.
+TEST(Move, OfASourceThatForgotAnAlterIsRefusedWithTheReason) {
+  Pair stores;
+  ASSERT_TRUE(create_sequence(stores.from, movable(Strategy::kCounter)));
+  stores.to.put(with({.name = "orders", .last = 5000}, Move::Stage::kArriving, 1));
+  const Result<Moved> refused = move_sequence(stores.from, stores.to, "orders");
+  ASSERT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_EQ(refused.error().advice, (Advice{Remedy::kAlterSequence, "orders", {"5000"}}));
+  ASSERT_TRUE(alter_sequence(stores.from, "orders", 5000));
+  EXPECT_TRUE(move_sequence(stores.from, stores.to, "orders"));
+}
+
 // ... or retires it, before the move has begun. What is left of the move can be retired, too.
 TEST(Move, OfASequenceThatIsRetiredMeanwhileIsRefused) {
   for (std::size_t call = 1; call <= kMark; ++call) {
@@ -308,12 +359,6 @@ void leave_unfinished(Pair& stores) {
   stores.from.fail_call(kClose + 2, {{Code::kUnavailable, "away"}, false});
   ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
   ASSERT_EQ(values_of(stores.to, 10).back(), 20);
-}
-
-SequenceDefinition with(SequenceDefinition definition, Move::Stage stage, std::uint8_t store) {
-  definition.move = {stage, numbered(store), store == 1 ? "gated:from" : "gated:to"};
-  definition.retired = stage == Move::Stage::kGone;
-  return definition;
 }
 
 TEST(Move, ATargetThatWentBackToItsReservationIsRaisedToo) {
@@ -499,6 +544,28 @@ TEST(Move, IsRefusedWhereTheNameIsTaken) {
   ASSERT_TRUE(retire_sequence(stores.to, "orders"));
   EXPECT_THAT(move_sequence(stores.from, stores.to, "orders").error().message,
               HasSubstr("a retired sequence has the name"));
+}
+
+// A `create --adopt` that was cut off before its definition: other programs count in that record.
+TEST(Move, TakesOverNoCounterInARecordOfOthers) {
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kStriped}) {
+    for (const std::int64_t last : {1000, 700}) {
+      Pair stores;
+      ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
+      SequenceDefinition left = movable(strategy);
+      left.last = last;
+      ASSERT_TRUE(make_counters(stores.to, left));
+      const std::string counter = strategy == Strategy::kStriped ? "orders/2" : "orders";
+      stores.to.adopt(counter);
+      const CounterState there = stores.to.counters()->peek(counter).value();
+      const Result<Moved> refused = move_sequence(stores.from, stores.to, "orders");
+      EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << name(strategy) << ' ' << last;
+      EXPECT_EQ(stores.to.counters()->peek(counter), there) << "neither raised nor extended";
+      EXPECT_EQ(values_of(stores.from, 1).size(), 1) << "the source gives values as before";
+      GatedStore third{numbered(3), "gated:third"};
+      EXPECT_TRUE(move_sequence(stores.from, third, "orders"));
+    }
+  }
 }
 
 // A database may grant the counters and not the definitions, or a new definition and not another.

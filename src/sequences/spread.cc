@@ -324,6 +324,7 @@ Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, St
     if (there) {
       stripe.next = there->next;
       status.left += there->left;
+      status.closed = status.closed || there->closed || is_retired(there->definition);
       stripe.error = is_retired(there->definition)
                          ? refuse_retired(*(*member)->store, there->definition,
                                           "and not in every store: retire it again")

@@ -49,6 +49,11 @@ class SpreadStores final {
   // without it, as without one that is down: it hands out nothing.
   [[nodiscard]] bool refuses(std::size_t k) const noexcept { return slots_[k].refused; }
 
+  // SpreadOptions::store_changed. One thread at a time for each k.
+  void tell(std::size_t k, const Error* why) const {
+    if (options_.store_changed) options_.store_changed(url(k), why);
+  }
+
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
   [[nodiscard]] std::size_t own() const noexcept { return own_; }
   // Where stripe k is, for messages.

@@ -40,7 +40,6 @@ SpreadRounds::SpreadRounds(std::shared_ptr<SpreadStores> stores, std::span<const
                            std::chrono::milliseconds deadline)
     : shared_(std::make_shared<Shared>(std::move(stores), clock, entropy, deadline)),
       executor_(executor) {
-  const std::lock_guard lock(shared_->mutex);
   for (const Found& each : found) {
     stripes_.push_back({.known = {each.bounds}});
     Health& health = shared_->health.emplace_back(Health{.next = each.bounds.first});
@@ -50,6 +49,7 @@ SpreadRounds::SpreadRounds(std::shared_ptr<SpreadStores> stores, std::span<const
     } else {
       shared_->leave_out(health, each.next.error());
     }
+    shared_->stores->tell(shared_->health.size() - 1, each.next ? nullptr : &each.next.error());
   }
 }
 
@@ -143,11 +143,16 @@ Result<void> SpreadRounds::ask(std::size_t k, std::int64_t count, Take take, Ste
     tally_.add_waste(values->count);
     stripe.used_up =
         values->count < possible || left_from(stripe.known.bounds, stripe.known.floor) == 0;
-    const std::lock_guard lock(shared_->mutex);
-    Health& health = shared_->health[k];
-    health.next = stripe.known.floor;
-    health.why.reset();
-    health.pause = {};
+    bool is_back = false;
+    {
+      const std::lock_guard lock(shared_->mutex);
+      Health& health = shared_->health[k];
+      health.next = stripe.known.floor;
+      is_back = health.why.has_value();
+      health.why.reset();
+      health.pause = {};
+    }
+    if (is_back) stores.tell(k, nullptr);
     return {};
   }
   Error why = values.error();
@@ -206,8 +211,13 @@ SteadyTime SpreadRounds::attempt_until(SteadyTime until) {
 }
 
 void SpreadRounds::leave_out(std::size_t k, const Error& why) {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->leave_out(shared_->health[k], why);
+  bool gave = false;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    gave = !shared_->health[k].why;
+    shared_->leave_out(shared_->health[k], why);
+  }
+  if (gave) shared_->stores->tell(k, &why);
 }
 
 bool SpreadRounds::some_left_out() const {
@@ -279,6 +289,8 @@ void SpreadRounds::Shared::probe(std::size_t k) {
   const Result<const SpreadStores::Member*> member = stores->at(k, until);
   const Result<std::vector<CounterState>> counters =
       member ? counters_now(**member, until) : std::unexpected(member.error());
+  // Before a round asks it again, which may report the next change.
+  if (counters) stores->tell(k, nullptr);
   lock.lock();
   --probes;
   store.probing = false;

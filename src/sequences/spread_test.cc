@@ -427,6 +427,42 @@ TEST(Spread, AStoreThatAPersonMustMendIsReportedWhenItIsLeftOut) {
   }
 }
 
+// By the round that fails, and by whatever finds that the store is back: a probe, or a round.
+TEST(Spread, AChangeOfAStoreIsReportedOnce) {
+  SpreadFixture fixture(2, spread_tickets(40));
+  fixture.stores.shut(1);
+  SpreadOptions spread = fixture.stores.spread();
+  std::vector<std::string> reports;
+  spread.store_changed = [&](std::string_view url, const Error* its_why) {
+    reports.push_back(std::string(url) + (its_why != nullptr ? ": " + its_why->message : ""));
+  };
+  const auto reported = [&] { return std::exchange(reports, {}); };
+  const auto sequence = Sequence::open(fixture.stores[0], "tickets",
+                                       {.executor = &fixture.executor, .spread = spread},
+                                       fixture.clock, fixture.entropy)
+                            .value();
+  EXPECT_THAT(reported(), ElementsAre("gated:0", "gated:1: no answer"));
+  fixture.clock.advance(seconds{1});
+  fixture.take(*sequence, 1);
+  fixture.executor.run_all();
+  fixture.take(*sequence, 2);
+  EXPECT_THAT(reported(), testing::IsEmpty()) << "it was left out before";
+  fixture.stores.mend(1);
+  fixture.clock.advance(seconds{10});
+  fixture.take(*sequence, 1);
+  fixture.executor.run_all();
+  EXPECT_THAT(reported(), ElementsAre("gated:1"));
+  fixture.take(*sequence, 4);
+  fixture.stores.shut(0);
+  fixture.stores.shut(1);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(sequence->next());
+  EXPECT_THAT(reported(),
+              testing::UnorderedElementsAre("gated:0: no answer", "gated:1: no answer"));
+  fixture.stores.mend(0);
+  fixture.take(*sequence, 3);
+  EXPECT_THAT(reported(), ElementsAre("gated:0"));
+}
+
 TEST(Spread, AWrongStoreIsRefusedAndTheDifferenceNamed) {
   {
     SpreadFixture fixture(2);

@@ -232,6 +232,17 @@ struct Server::State {
         signals(loop.context()),
         check_timer(loop.context()),
         drain_timer(loop.context()) {
+    sources.on_store_change([this](std::string_view source, std::string_view url,
+                                   const Error* why) {
+      constexpr auto kLevel = LogSettings::Level::kWarning;
+      if (why == nullptr)
+        return service.log.write(kLevel, "store_returned", {{"source", source}, {"store", url}});
+      service.log.write(kLevel, "store_left_out",
+                        {{"source", source},
+                         {"store", url},
+                         {"code", name(why->code)},
+                         {"message", why->message}});
+    });
     loop.after_answers([this] {
       service.answered_at = std::chrono::steady_clock::now();
       // Whoever is settled may get further answers only later, from another batch.

@@ -33,6 +33,14 @@ Sources::Sources(Loop& loop, std::vector<ServedStore> stores)
     : loop_(loop), rounds_(loop.rounds_on(shared_executor())) {
   for (ServedStore& each : stores) {
     each.mint.executor = rounds_.get();
+    each.mint.store_changed = [this, before = each.name.empty() ? "" : each.name + "/"](
+                                  std::string_view sequence, std::string_view url,
+                                  const Error* why) {
+      loop_.post([this, source = before + std::string(sequence), at = std::string(url),
+                  left_out = why != nullptr ? std::optional(*why) : std::nullopt] {
+        note_store(source, at, left_out);
+      });
+    };
     std::string shown = redacted(each.mint.store);
     std::vector<std::string> also = each.mint.also;
     auto mint = each.store != nullptr
@@ -252,6 +260,14 @@ void Sources::close(Log& log) {
     log.write(LogSettings::Level::kInfo, "closed",
               {{"source", source->name}, {"handed_out", is.values}, {"waste", is.waste}});
   }
+}
+
+void Sources::note_store(const std::string& source, const std::string& url,
+                         const std::optional<Error>& why) {
+  std::pair<std::string, std::string> store{source, url};
+  const bool changed =
+      why ? stores_left_out_.insert(std::move(store)).second : stores_left_out_.erase(store) != 0;
+  if (changed && store_changed_) store_changed_(source, url, why ? &*why : nullptr);
 }
 
 std::shared_ptr<SourceCounts> Sources::counts_of(std::string_view name) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -101,6 +102,13 @@ class Sources final {
   // one. Requests in progress get their answers.
   void reopen(std::string_view name);
 
+  // Sets what is told of the stores of sequences over several: that one is left out (`why`), or
+  // gives values again (null); once for each change. Of a source that is opened again, what has not
+  // changed is not told again. On the loop.
+  using StoreChanged =
+      std::function<void(std::string_view source, std::string_view url, const Error* why)>;
+  void on_store_change(StoreChanged act) { store_changed_ = std::move(act); }
+
   // Asks each store whether it answers and is not in doubt, and later calls `then` on the loop with
   // the first error. Concurrent calls share a check, so probes take one thread at most.
   void look_ready(std::function<void(const Result<void>&)> then);
@@ -176,6 +184,8 @@ class Sources final {
   [[nodiscard]] Result<Place> place(std::string_view source) const;
   [[nodiscard]] Result<void> ready(SteadyTime until) const;
   [[nodiscard]] std::shared_ptr<SourceCounts> counts_of(std::string_view name);
+  void note_store(const std::string& source, const std::string& url,
+                  const std::optional<Error>& why);
 
   Loop& loop_;
   const std::shared_ptr<Executor> rounds_;
@@ -197,6 +207,8 @@ class Sources final {
   };
   ByName<Opening> opening_;
   std::vector<std::function<void(const Result<void>&)>> asking_ready_;
+  StoreChanged store_changed_{};
+  std::set<std::pair<std::string, std::string>> stores_left_out_{};  // source, URL
   ByName<std::shared_ptr<SourceCounts>> counts_;
   const std::shared_ptr<SourceCounts> others_ = std::make_shared<SourceCounts>();
 };

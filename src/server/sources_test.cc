@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "idmint/sequence.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/manual_executor.h"
+#include "tests/fakes/spread_pair.h"
 
 namespace idmint::server {
 namespace {
@@ -115,6 +117,39 @@ TEST_F(SourcesTest, ProbesThatComeDuringALookShareIt) {
   sources_->look_ready(note);
   carry_out_one();
   EXPECT_EQ(codes.back(), Code{});
+}
+
+// The round that fails is the first, and one that finds the file used up asks the other store
+// again.
+TEST(SourcesOverTwoStores, AChangeOfOneIsToldOnce) {
+  fakes::SpreadPair pair;
+  ManualExecutor elsewhere;
+  Loop loop{elsewhere};
+  std::vector<ServedStore> served;
+  served.push_back({.name = "eu", .store = pair.gated, .mint = pair.options()});
+  Sources sources(loop, std::move(served));
+  std::vector<std::string> told;
+  sources.on_store_change([&](std::string_view source, std::string_view url, const Error* why) {
+    told.push_back(std::string(source) + " " + std::string(url) +
+                   (why != nullptr ? ": " + why->message : ""));
+  });
+  const auto poll = [&] {
+    loop.context().restart();
+    loop.context().poll();
+    return std::exchange(told, {});
+  };
+  SourceHandle source;
+  sources.open("eu/tickets",
+               [&](const Result<SourceHandle>& is) { source = is.value_or(nullptr); });
+  ASSERT_TRUE(elsewhere.run_one());
+  EXPECT_THAT(poll(), IsEmpty()) << "both give values";
+  ASSERT_NE(source, nullptr);
+  pair.fail();
+  EXPECT_EQ(source->sequence->next(), 2);
+  EXPECT_EQ(source->sequence->next(), 4);
+  pair.mend();
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(source->sequence->next());
+  EXPECT_THAT(poll(), ElementsAre("eu/tickets gated:a: away", "eu/tickets gated:a"));
 }
 
 }  // namespace

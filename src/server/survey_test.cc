@@ -15,6 +15,7 @@
 #include "idmint/testing.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/manual_executor.h"
+#include "tests/fakes/spread_pair.h"
 
 namespace idmint::server {
 namespace {
@@ -185,6 +186,28 @@ TEST_F(SurveyTest, WithoutAThreadNoStoreIsUp) {
   poll();
   EXPECT_EQ(answers_, 1);
   EXPECT_FALSE(survey_->stores()[0].up);
+}
+
+// A sequence over several stores waits for those that do not answer. Of the patience enough is left
+// to look at the store itself, which is up.
+TEST_F(SurveyTest, AStoreIsUpBesideOneThatIsNotThere) {
+  const fakes::SpreadPair pair;
+  pair.forget_file();
+  std::vector<ServedStore> served;
+  served.push_back({.store = pair.gated, .mint = pair.options()});
+  sources_ = std::make_unique<Sources>(loop_, std::move(served));
+  survey_ = std::make_unique<Survey>(loop_, *sources_, std::chrono::hours{1}, clock_);
+  const SteadyTime begin = std::chrono::steady_clock::now();
+  look();
+  executor_.run_all();
+  const auto took = std::chrono::steady_clock::now() - begin;
+  poll();
+  const SurveyedStore& seen = survey_->stores()[0];
+  EXPECT_TRUE(seen.up);
+  ASSERT_EQ(seen.sources.size(), 1U);
+  EXPECT_EQ(seen.sources[0].left, 3) << "in this store";
+  ASSERT_TRUE(pair.gated->listed_until());
+  EXPECT_LE(*pair.gated->listed_until() - begin, took + minutes{45});
 }
 
 TEST_F(SurveyTest, RetiredAndDamagedSequencesHaveNoRow) {

@@ -13,6 +13,7 @@
 #include "server/log.h"
 #include "server/server.h"
 #include "tests/fakes/gated_server.h"
+#include "tests/fakes/spread_pair.h"
 
 namespace idmint::server {
 namespace {
@@ -97,6 +98,29 @@ TEST_F(ToldTest, NoPlaceOfAStoreIsToldAndTheLogHasIt) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("store_error"), HasSubstr("source=orders"),
                     HasSubstr("code=UNAVAILABLE"), HasSubstr("db.example:27017")));
+}
+
+TEST_F(ToldTest, TheLogHasAStoreOfSeveralThatIsLeftOutAndItsReturn) {
+  fakes::SpreadPair pair;
+  testing::internal::CaptureStderr();
+  {
+    Log log(LogSettings{});
+    ServerOptions over = options({});
+    over.stores = {{.store = pair.gated, .mint = pair.options()}};
+    over.log = &log;
+    Running server(std::move(over));
+    Client redis(server);
+    pair.fail();
+    EXPECT_EQ(redis.ask("INCR tickets"), ":2");
+    pair.mend();
+    for (int i = 0; i < 5; ++i) EXPECT_THAT(redis.ask("INCR tickets"), StartsWith(":"));
+    server.stop();
+    log.flush();
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("warning store_left_out source=tickets store=gated:a "
+                              "code=UNAVAILABLE message=away"),
+                    HasSubstr("warning store_returned source=tickets store=gated:a")));
 }
 
 // What is wrong with the call is told, without the place where it was found out.

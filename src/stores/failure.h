@@ -21,6 +21,7 @@ struct Failure {
   Error error{};         // its code is that of a call that did nothing else
   std::string reason{};  // what the engine calls it, such as an SQLSTATE; empty: it has no name
   bool passing = false;  // nothing was done, and another attempt may succeed soon
+  bool begun = false;    // a part of it may have been done, also where the code says otherwise
 };
 
 // It has no answer, for that reason: the connection broke.

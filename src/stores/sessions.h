@@ -71,25 +71,27 @@ class Sessions {
   }
 
   // Calls attempt(Session&), which returns std::expected<T, Failure>, until it succeeds or fails
-  // for good; by `until`. `doing`: for messages, such as "read".
+  // for good; by `until`. `kind`: whether its errors say that nothing was changed, as those of a
+  // kRead do not. `doing`: for messages, such as "read".
   template <class Attempt>
-  auto run(SteadyTime until, std::string_view doing, const Attempt& attempt)
+  auto run(Kind kind, SteadyTime until, std::string_view doing, const Attempt& attempt)
       -> Result<typename std::invoke_result_t<const Attempt&, Session&>::value_type> {
     const SteadyTime begin = now();
     if (until <= begin)
       return std::unexpected(Error{Code::kUnavailable, "could not " + std::string(doing) + " " +
-                                                           url_ + ": no time was left to ask; " +
-                                                           std::string(kNothingChanged) +
+                                                           url_ + ": no time was left to ask" +
+                                                           unchanged(kind) +
                                                            "; ask again, for longer"});
     for (int attempts = 0;; ++attempts) {
       Opened session = borrow(until);
-      if (!session) return failed(doing, std::move(session.error()), begin, until);
+      if (!session) return failed(kind, doing, std::move(session.error()), begin, until);
       auto done = attempt(*session);
       give_back(*std::move(session));
       if (done) return *std::move(done);
       Failure& failure = done.error();
       const SteadyTime next = now() + pause_before(attempts);
-      if (!failure.passing || next >= until) return failed(doing, std::move(failure), begin, until);
+      if (!failure.passing || next >= until)
+        return failed(kind, doing, std::move(failure), begin, until);
       std::this_thread::sleep_until(next);
     }
   }
@@ -166,9 +168,14 @@ class Sessions {
     state_->freed.notify_one();
   }
 
+  // What the error of a call that was not applied says of that.
+  static std::string unchanged(Kind kind) {
+    return kind == Kind::kRead ? "" : "; " + std::string(kNothingChanged);
+  }
+
   // The failure as the error of a call that began at `begin`.
-  std::unexpected<Error> failed(std::string_view doing, Failure failure, SteadyTime begin,
-                                SteadyTime until) const {
+  std::unexpected<Error> failed(Kind kind, std::string_view doing, Failure failure,
+                                SteadyTime begin, SteadyTime until) const {
     Error& error = failure.error;
     if (error.message.starts_with(url_)) return std::unexpected(std::move(error));
     std::string what = "could not " + std::string(doing) + " " + url_ + ": ";
@@ -177,7 +184,8 @@ class Sessions {
               std::to_string(std::chrono::ceil<std::chrono::milliseconds>(until - begin).count()) +
               " ms: ";
     error.message.insert(0, what);
-    if (was_not_applied(error.code)) error.message += "; " + std::string(kNothingChanged);
+    if (failure.begun) return std::unexpected(after_a_write(std::move(error)));
+    if (was_not_applied(error.code)) error.message += unchanged(kind);
     if (doing == "open" && error.code == Code::kUnavailable)
       error.message += "; look whether the server runs, and whether the URL names it";
     return std::unexpected(std::move(error));

@@ -30,7 +30,9 @@ namespace {
 
 using fakes::code_of;
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // How many connections were ended in this process.
 std::atomic<int> ended{0};
@@ -85,11 +87,12 @@ class Callers {
   explicit Callers(FakeSessions& sessions) {
     for (std::size_t i = 0; i < FakeSessions::kMost; ++i)
       threads_.emplace_back([this, &sessions] {
-        const auto done = sessions.run(in(std::chrono::minutes{1}), "hold", [&](FakeConnection&) {
-          ++holding_;
-          let_go_.wait();
-          return Done(true);
-        });
+        const auto done =
+            sessions.run(Kind::kHandOut, in(std::chrono::minutes{1}), "hold", [&](FakeConnection&) {
+              ++holding_;
+              let_go_.wait();
+              return Done(true);
+            });
         EXPECT_TRUE(done) << fakes::why(done);
       });
     while (holding_ < FakeSessions::kMost) std::this_thread::yield();
@@ -99,7 +102,7 @@ class Callers {
     for (std::promise<pid_t>& number : numbers)
       threads_.emplace_back([&sessions, mine = std::move(number)]() mutable {
         mine.set_value(static_cast<pid_t>(::syscall(SYS_gettid)));
-        const auto done = sessions.run(in(std::chrono::minutes{1}), "wait",
+        const auto done = sessions.run(Kind::kHandOut, in(std::chrono::minutes{1}), "wait",
                                        [](FakeConnection&) { return Done(true); });
         EXPECT_TRUE(done) << fakes::why(done);
       });
@@ -134,8 +137,8 @@ TEST(Sessions, AChildOfForkEndsThemWhileThreadsOfTheParentWait) {
 
 TEST(Sessions, AChildOfForkTellsNoServerThatAConnectionEnds) {
   auto all = sessions();
-  ASSERT_TRUE(
-      all->run(in(std::chrono::minutes{1}), "ask", [](FakeConnection&) { return Done(true); }));
+  ASSERT_TRUE(all->run(Kind::kHandOut, in(std::chrono::minutes{1}), "ask",
+                       [](FakeConnection&) { return Done(true); }));
   ended = 0;
   fakes::in_child([&] {
     all.reset();
@@ -149,19 +152,47 @@ TEST(Sessions, WhoGetsNoneInTimeIsToldAndTheOthersGetWhatIsGivenBack) {
   auto all = sessions();
   {
     const Callers callers(*all);
-    const auto none =
-        all->run(in(milliseconds{20}), "ask", [](FakeConnection&) { return Done(true); });
+    const auto none = all->run(Kind::kHandOut, in(milliseconds{20}), "ask",
+                               [](FakeConnection&) { return Done(true); });
     EXPECT_EQ(code_of(none), Code::kUnavailable);
-    EXPECT_THAT(fakes::why(none), HasSubstr("all connections are in use"));
+    EXPECT_THAT(fakes::why(none),
+                AllOf(HasSubstr("all connections are in use"), HasSubstr("nothing was changed")));
   }
   // One that broke makes room for another.
   ended = 0;
   for (std::size_t i = 0; i < 2 * FakeSessions::kMost; ++i)
-    EXPECT_TRUE(all->run(in(std::chrono::minutes{1}), "break", [](FakeConnection& connection) {
-      connection.breaks();
-      return Done(true);
-    }));
+    EXPECT_TRUE(all->run(Kind::kHandOut, in(std::chrono::minutes{1}), "break",
+                         [](FakeConnection& connection) {
+                           connection.breaks();
+                           return Done(true);
+                         }));
   EXPECT_EQ(ended, 2 * FakeSessions::kMost);
+}
+
+// Only a call that could have changed something says that it did not.
+TEST(Sessions, AReadThatFailsPromisesNothing) {
+  const auto all = sessions();
+  for (const milliseconds time : {milliseconds{0}, milliseconds{60'000}}) {
+    for (const Kind kind : {Kind::kRead, Kind::kWrite, Kind::kHandOut}) {
+      const Result<bool> failed = all->run(kind, in(time), "ask", [](FakeConnection&) {
+        return Done(std::unexpected(Failure{.error = {Code::kUnavailable, "away"}}));
+      });
+      ASSERT_EQ(code_of(failed), Code::kUnavailable);
+      EXPECT_EQ(failed.error().message.contains("nothing was changed"), kind != Kind::kRead);
+    }
+  }
+}
+
+TEST(Sessions, WhatWasBegunIsNotSaidToBeUndone) {
+  const auto all = sessions();
+  const Result<bool> failed =
+      all->run(Kind::kWrite, in(std::chrono::minutes{1}), "ask", [](FakeConnection&) {
+        return Done(std::unexpected(
+            Failure{.error = {Code::kPermissionDenied, "no right"}, .begun = true}));
+      });
+  EXPECT_EQ(code_of(failed), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(failed), AllOf(HasSubstr("a part of it may have been done"),
+                                        Not(HasSubstr("nothing was changed"))));
 }
 
 }  // namespace

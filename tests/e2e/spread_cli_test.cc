@@ -80,6 +80,20 @@ TEST_F(Cli, AWrongStoreOfSeveralIsRefused) {
   EXPECT_EQ(run("idmint doctor --ignore clock --store sqlite:a.db").status, 21);
 }
 
+TEST_F(Cli, PeekSaysWhichStoresItsCountIsOf) {
+  output("idmint create tickets --max 100 --over sqlite:a.db --over sqlite:b.db; mv b.db away.db");
+  const std::string peeked = output("idmint peek tickets --store sqlite:a.db");
+  EXPECT_THAT(peeked, ContainsRegex("left +50 in the 1 of 2 stores that could be read\n"));
+  for (const std::string& line : lines_of(peeked)) {
+    if (!line.starts_with("stripe 1")) continue;
+    const std::size_t url = line.find("sqlite:/");
+    ASSERT_NE(url, std::string::npos) << line;
+    EXPECT_EQ(line.find("sqlite:/", url + 1), std::string::npos) << line;
+  }
+  EXPECT_THAT(output("mv away.db b.db; idmint peek tickets --store sqlite:a.db"),
+              ContainsRegex("left +100\n"));
+}
+
 #ifdef IDMINTD_BINARY
 
 // With a store that its definition does not find, and that of another sequence.

@@ -127,6 +127,10 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   void put(const Definition& definition) {
     set([&] { defined_[name(definition)] = definition; });
   }
+  // This counter is in a record of other programs, as one that `create --adopt` made.
+  void adopt(const std::string& counter) {
+    set([&] { adopted_.insert(counter); });
+  }
   void put_claims(const std::string& space, std::set<std::int64_t> claims) {
     set([&] { spaces_[space].claims = std::move(claims); });
   }
@@ -148,6 +152,11 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   [[nodiscard]] std::vector<SteadyTime> deadlines() const {
     const std::lock_guard lock(mutex_);
     return deadlines_;
+  }
+  // By when the latest listing of the definitions was to answer.
+  [[nodiscard]] std::optional<SteadyTime> listed_until() const {
+    const std::lock_guard lock(mutex_);
+    return listed_until_;
   }
   // The keys of each insert.
   [[nodiscard]] std::vector<std::vector<std::int64_t>> inserts() const {
@@ -183,6 +192,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     return call<void>([&]() -> Result<void> {
       for (const auto& [name, bounds, adopted, stripe] : counters) {
         const auto at = counters_.try_emplace(name, name, bounds, bounds.first, false).first;
+        if (adopted_.contains(name)) {
+          return std::unexpected(Error{Code::kAlreadyExists, "exists in another record"});
+        }
         if (at->second.bounds != bounds) {
           return std::unexpected(Error{Code::kAlreadyExists, "exists with other bounds"});
         }
@@ -285,8 +297,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::vector<CatalogEntry>> do_list(SteadyTime /*until*/) override {
+  Result<std::vector<CatalogEntry>> do_list(SteadyTime until) override {
     const std::lock_guard lock(mutex_);
+    listed_until_ = until;
     return call<std::vector<CatalogEntry>>([&] {
       std::vector<CatalogEntry> all;
       for (const auto& [name, definition] : defined_) all.push_back({name, definition});
@@ -427,6 +440,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   std::vector<Advance> advances_;
   std::vector<std::string> asked_;
   std::vector<SteadyTime> deadlines_;
+  std::optional<SteadyTime> listed_until_;
   std::map<std::string, Error, std::less<>> broken_;
   std::vector<std::vector<std::int64_t>> inserts_;
   std::deque<Fault> faults_;
@@ -440,6 +454,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   std::size_t change_at_ = 0;
   std::function<void(Definitions&)> change_;
   std::map<std::string, CounterState, std::less<>> counters_;
+  std::set<std::string, std::less<>> adopted_;
   Definitions defined_;
   std::map<std::string, Space, std::less<>> spaces_;
 };

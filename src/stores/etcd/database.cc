@@ -243,10 +243,12 @@ Database::Attempt<void> Database::expect_trust(Session& session, SteadyTime unti
 }
 
 Result<void> Database::expect_trust(SteadyTime until) {
-  const auto trusted = sessions_.run(until, "read", [&](Session& session) -> Attempt<bool> {
-    if (auto ok = expect_trust(session, until); !ok) return std::unexpected(std::move(ok.error()));
-    return true;
-  });
+  const auto trusted =
+      sessions_.run(Kind::kRead, until, "read", [&](Session& session) -> Attempt<bool> {
+        if (auto ok = expect_trust(session, until); !ok)
+          return std::unexpected(std::move(ok.error()));
+        return true;
+      });
   if (!trusted) return std::unexpected(trusted.error());
   return {};
 }
@@ -287,13 +289,13 @@ Database::Attempt<bool> Database::replace_record(Session& session, const StoreRe
 std::optional<Error> Database::doubt() {
   const Result<SteadyTime> until = enter_to_read();
   if (!until) return until.error();
-  const auto found =
-      sessions_.run(*until, "read", [&](Session& session) -> Attempt<std::optional<Error>> {
-        auto looked = look(session, *until);
-        if (looked) looked = measure(session, *until);
-        if (!looked) return std::unexpected(std::move(looked.error()));
-        return doubt_of(session);
-      });
+  const auto found = sessions_.run(Kind::kRead, *until, "read",
+                                   [&](Session& session) -> Attempt<std::optional<Error>> {
+                                     auto looked = look(session, *until);
+                                     if (looked) looked = measure(session, *until);
+                                     if (!looked) return std::unexpected(std::move(looked.error()));
+                                     return doubt_of(session);
+                                   });
   if (!found) return found.error();
   return *found;
 }
@@ -324,7 +326,7 @@ Result<void> Database::settle(Store::Settle how) {
       if (*replaced) return true;
     }
   };
-  const Result<bool> settled = sessions_.run(*until, "settle", attempt);
+  const Result<bool> settled = sessions_.run(Kind::kWrite, *until, "settle", attempt);
   if (!settled) return std::unexpected(settled.error());
   return {};
 }
@@ -332,11 +334,12 @@ Result<void> Database::settle(Store::Settle how) {
 // ---- reading and changing
 
 Result<std::vector<Found>> Database::read(const Operations& operations, SteadyTime until) {
-  return sessions_.run(until, "read", [&](Session& session) -> Attempt<std::vector<Found>> {
-    auto answer = ask(session, {.then = operations}, until);
-    if (!answer) return std::unexpected(std::move(answer.error()));
-    return std::move(answer->found);
-  });
+  return sessions_.run(Kind::kRead, until, "read",
+                       [&](Session& session) -> Attempt<std::vector<Found>> {
+                         auto answer = ask(session, {.then = operations}, until);
+                         if (!answer) return std::unexpected(std::move(answer.error()));
+                         return std::move(answer->found);
+                       });
 }
 
 Result<std::vector<Entry>> Database::list(const std::string& prefix, SteadyTime until) {
@@ -357,7 +360,7 @@ Result<std::vector<Entry>> Database::list(const std::string& prefix, SteadyTime 
 Result<Answer> Database::change(Kind kind, Transaction transaction, SteadyTime until,
                                 std::string_view doing) {
   transaction.writes = true;
-  return sessions_.run(until, doing, [&](Session& session) -> Attempt<Answer> {
+  return sessions_.run(kind, until, doing, [&](Session& session) -> Attempt<Answer> {
     for (;;) {
       if (kind == Kind::kHandOut)
         if (auto trusted = expect_trust(session, until); !trusted)
@@ -409,17 +412,17 @@ Result<void> Database::open(const StoreOptions& options,
 
 Result<StoreRecord> Database::find_or_make(const StoreOptions& options, SteadyTime until,
                                            std::optional<std::string>* definition) {
-  const auto found =
-      sessions_.run(until, "open", [&](Session& session) -> Attempt<std::optional<StoreRecord>> {
-        *definition = session.definition;
-        return session.record;
-      });
+  const auto found = sessions_.run(Kind::kRead, until, "open",
+                                   [&](Session& session) -> Attempt<std::optional<StoreRecord>> {
+                                     *definition = session.definition;
+                                     return session.record;
+                                   });
   if (!found) return std::unexpected(found.error());
   if (const std::optional<StoreRecord>& record = *found; record) return *record;
   if (!options.create || sessions_.access() == Access::kReadOnly)
     return fail(Code::kNotFound, "no store in " + url() + "; name the prefix of one, or make one",
                 {Remedy::kCreateStore, url()});
-  return sessions_.run(until, "make a store in",
+  return sessions_.run(Kind::kHandOut, until, "make a store in",
                        [&](Session& session) { return make(session, until); });
 }
 

@@ -80,10 +80,9 @@ Result<void> DocumentAdoption::check(const SequenceDefinition& definition) const
                                         "the _id for the number of the stripe"
                                       : " has one document: {k} in its _id is for stripes"));
   if (Result<void> ok = must_count_by_one(definition, record->collection); !ok) return ok;
-  if (record->holds_last && definition.first == 0)
-    return refuse(sequence + " would begin at 0, and " + record->field +
-                      " holds the value before the next: begin at 1 or above",
-                  {.remedy = Remedy::kSetOption, .values = {"first=1"}});
+  if (record->holds_last) {
+    if (auto ok = must_begin_above_0(definition.first, sequence, record->field); !ok) return ok;
+  }
   if (const std::string text = to_text(*record); text != definition.adopted)
     return refuse(sequence + " adopts " + shown(definition.adopted) + ": write it as " +
                   shown(text));

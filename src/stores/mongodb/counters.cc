@@ -72,9 +72,10 @@ Result<Adopted> adopted_by(const NewCounter& counter) {
   const Result<AdoptedRecord> record =
       adopted_from_text(to_text(of_stripe(*pattern, counter.stripe)));
   if (!record) return refused(making, record.error());
-  if (record->holds_last && counter.bounds.first == 0)
-    return refuse(making + ": it would begin at 0, and " + record->field +
-                  " holds the value before the next: begin at 1 or above");
+  if (record->holds_last) {
+    if (auto ok = must_begin_above_0(counter.bounds.first, making + ": it", record->field); !ok)
+      return std::unexpected(std::move(ok.error()));
+  }
   if (counter.bounds.stride != 1)
     return refuse("cannot adopt " + place_of(*record) + " in steps of " +
                   std::to_string(counter.bounds.stride) + ": the others that use it count by one");

@@ -92,9 +92,11 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   const SteadyTime begin = std::chrono::steady_clock::now();
   const SteadyTime until = call->until;
   std::string what = "could not " + std::string(doing) + " " + where_ + ": ";
+  // A command of another kind that is sent from here reads.
+  const std::string unchanged =
+      kind == Kind::kWrite ? "; " + std::string(kNothingChanged) : std::string();
   if (until <= begin)
-    return std::unexpected(Error{Code::kUnavailable, what + "no time was left to ask; " +
-                                                         std::string(kNothingChanged) +
+    return std::unexpected(Error{Code::kUnavailable, what + "no time was left to ask" + unchanged +
                                                          "; ask again, for longer"});
   std::unique_lock lock(mutex_);
   waiting_.push_back(call);
@@ -104,9 +106,9 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
     } catch (const std::system_error& failed) {
       if (threads_.empty()) {
         waiting_.pop_back();
-        return std::unexpected(Error{Code::kResourceExhausted,
-                                     std::string("no thread to ask ") + where_ + " with (" +
-                                         failed.what() + "); " + std::string(kNothingChanged)});
+        return std::unexpected(
+            Error{Code::kResourceExhausted, std::string("no thread to ask ") + where_ + " with (" +
+                                                failed.what() + ")" + unchanged});
       }
     }
   }
@@ -126,8 +128,7 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   if (call->sent && kind == Kind::kWrite)
     return std::unexpected(
         Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});
-  return std::unexpected(
-      Error{Code::kUnavailable, what + "; " + std::string(kNothingChanged) + "; ask again"});
+  return std::unexpected(Error{Code::kUnavailable, what + unchanged + "; ask again"});
 }
 
 Result<std::vector<std::size_t>> Servers::insert_new(std::string_view collection,

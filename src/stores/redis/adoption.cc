@@ -52,10 +52,7 @@ Result<void> KeyAdoption::check(const SequenceDefinition& definition) const {
     return refuse(
         sequence + " has stripes, and " + place + " counts for one: adopt it as counter or cached",
         {.remedy = Remedy::kSetOption, .values = {"strategy"}});
-  if (definition.first == 0)
-    return refuse(sequence + " would begin at 0, and " + place +
-                      " holds the value before the next: begin at 1 or above",
-                  {.remedy = Remedy::kSetOption, .values = {"first=1"}});
+  if (auto ok = must_begin_above_0(definition.first, sequence, place); !ok) return ok;
   return must_count_by_one(definition, place);
 }
 

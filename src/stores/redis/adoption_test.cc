@@ -32,6 +32,7 @@ using servers::redis_server;
 using servers::RedisServer;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 std::vector<AdoptedWay> every_way() {
   return {{"Key", [](std::int64_t last) {
@@ -248,6 +249,34 @@ TEST_F(RedisAdoption, WhoMintsNeedsTheRightsOfTheProgramsToo) {
          "+info", "+config|get", "+@hash", "+@string", "+type", "+ttl"});
   EXPECT_EQ(counters.advance("c", 2, Take::kAll), (Range{2, 1, 2}));
   EXPECT_EQ(counters.raise("c", 9), 9);
+}
+
+// A create that was cut off before its definition: the programs go on in the key, not in the
+// sequence.
+TEST_F(RedisAdoption, NoMoveTakesOverACounterThatACreateLeft) {
+  set("5");
+  ASSERT_TRUE(adopt({1, 1'000'000'000}, "key:orders", "moved"));
+  const auto from = Store::open("memory:").value();
+  ASSERT_TRUE(create_sequence(*from, {.name = "moved", .last = 1'000'000'000}));
+  const Result<Moved> refused = move_sequence(*from, *store_, "moved");
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("exists and is in key:orders, not idmint's own"));
+  EXPECT_EQ(redis({"GET", "orders"}), "5");
+  EXPECT_EQ((*Sequence::open(*from, "moved"))->next(), 1);
+}
+
+// INCRBY is done when the script ends: the values are lost, and the error does not deny it.
+TEST_F(RedisAdoption, ARightThatEndsAScriptAfterItsFirstWriteLeavesAGap) {
+  set("1");
+  ASSERT_TRUE(adopt());
+  redis({"ACL", "SETUSER", "lesser", "reset", "on", ">geheim", "allkeys", "allcommands", "-hset"});
+  const auto store = Store::open(redis_server().url(database_, "lesser:geheim")).value();
+  const auto refused = store->counters()->advance("c", 2, Take::kAll);
+  EXPECT_EQ(code_of(refused), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(refused), AllOf(HasSubstr("a part of it may have been done"),
+                                         Not(HasSubstr("nothing was changed"))));
+  EXPECT_EQ(redis({"GET", "orders"}), "3");
+  EXPECT_EQ(take(), (Range{4, 1, 1}));
 }
 
 // ---- in doubt, and after a crash

@@ -283,7 +283,11 @@ std::expected<Answer, Failure> Connection::run(const Script& script, const Value
 
 std::expected<Answer, Failure> Connection::answer_in(std::span<Reply> replies, Kind kind) {
   Reply& first = replies.front();
-  if (first.is_error()) return std::unexpected(refused(first.text));
+  if (first.is_error()) {
+    Failure failure = refused(first.text);
+    failure.begun = failure.begun && kind != Kind::kRead;
+    return std::unexpected(std::move(failure));
+  }
   if (first.kind != Reply::Kind::kArray)
     return std::unexpected(broken(kind, "the server sent no answer of a script"));
   if (replies.size() == 1) return Answer(std::move(first));

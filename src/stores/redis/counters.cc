@@ -250,9 +250,7 @@ class Counters final : public CounterStore {
     if (const Result<std::string> key = key_from_text(counter.adopted); !key)
       return refused(making, key.error());
     const std::string place = redis::place_of(counter.adopted);
-    if (counter.bounds.first == 0)
-      return refuse(making + ": it would begin at 0, and " + place +
-                    " holds the value before the next: begin at 1 or above");
+    if (auto ok = must_begin_above_0(counter.bounds.first, making + ": it", place); !ok) return ok;
     if (counter.bounds.stride != 1)
       return refuse(making + ": " + place + " cannot be adopted in steps of " +
                     std::to_string(counter.bounds.stride) +

@@ -55,10 +55,10 @@ Result<Answer> Database::run(const Script& script, const Values& values, SteadyT
   Values all = {id_.to_string()};
   all.insert(all.end(), values.begin(), values.end());
   for (;;) {
-    Result<Answer> answer =
-        sessions_.run(until, doing, [&](Session& session) -> std::expected<Answer, Failure> {
-          return session.connection->run(script, all, until);
-        });
+    Result<Answer> answer = sessions_.run(script.kind, until, doing,
+                                          [&](Session& session) -> std::expected<Answer, Failure> {
+                                            return session.connection->run(script, all, until);
+                                          });
     if (!answer) return answer;
     if (answer->size() == 0) return damaged("a script returned nothing");
     if (answer->outcome() != "doubt" && answer->outcome() != "other") return answer;
@@ -93,9 +93,10 @@ Result<void> Database::open(const StoreOptions& options,
 }
 
 Result<Record> Database::find_or_make(const StoreOptions& options, SteadyTime until) {
-  const Result<std::optional<Record>> found = sessions_.run(until, "open", [](Session& session) {
-    return std::expected<std::optional<Record>, Failure>(session.record);
-  });
+  const Result<std::optional<Record>> found =
+      sessions_.run(Kind::kRead, until, "open", [](Session& session) {
+        return std::expected<std::optional<Record>, Failure>(session.record);
+      });
   if (!found) return std::unexpected(found.error());
   if (const std::optional<Record>& record = *found; record) return *record;
   if (!options.create || sessions_.access() == Access::kReadOnly)
@@ -107,29 +108,31 @@ Result<Record> Database::find_or_make(const StoreOptions& options, SteadyTime un
 // Of two that come here at once, one makes the store, and the other finds it made.
 Result<Record> Database::make(SteadyTime until) {
   const Values values = values_of(draw_store_id(entropy_));
-  return sessions_.run(
-      until, "make a store in", [&](Session& session) -> std::expected<Record, Failure> {
-        const auto made = session.connection->run(kMakeStore, values, until);
-        if (!made) return std::unexpected(made.error());
-        if (made->outcome() == "parts")
-          return std::unexpected(
-              Failure{.error = damaged("it has counters or definitions, and the key " +
-                                       std::string(kStoreKey) + " is missing")
-                                   .error()});
-        auto record = read_record(*session.connection, "", until);
-        if (!record) return std::unexpected(std::move(record.error()));
-        if (*record) return **std::move(record);
-        return std::unexpected(*refused_record(std::nullopt));
-      });
+  return sessions_.run(Kind::kHandOut, until, "make a store in",
+                       [&](Session& session) -> std::expected<Record, Failure> {
+                         const auto made = session.connection->run(kMakeStore, values, until);
+                         if (!made) return std::unexpected(made.error());
+                         if (made->outcome() == "parts")
+                           return std::unexpected(Failure{
+                               .error = damaged("it has counters or definitions, and the key " +
+                                                std::string(kStoreKey) + " is missing")
+                                            .error()});
+                         auto record = read_record(*session.connection, "", until);
+                         if (!record) return std::unexpected(std::move(record.error()));
+                         if (*record) return **std::move(record);
+                         return std::unexpected(*refused_record(std::nullopt));
+                       });
 }
 
 Result<Record> Database::read(SteadyTime until) {
-  return sessions_.run(until, "read", [&](Session& session) -> std::expected<Record, Failure> {
-    auto record = read_record(*session.connection, "", until);
-    if (!record) return std::unexpected(std::move(record.error()));
-    if (auto failure = refused_record(*record)) return std::unexpected(*std::move(failure));
-    return **std::move(record);
-  });
+  return sessions_.run(Kind::kRead, until, "read",
+                       [&](Session& session) -> std::expected<Record, Failure> {
+                         auto record = read_record(*session.connection, "", until);
+                         if (!record) return std::unexpected(std::move(record.error()));
+                         if (auto failure = refused_record(*record))
+                           return std::unexpected(*std::move(failure));
+                         return **std::move(record);
+                       });
 }
 
 std::optional<Error> Database::doubt() {

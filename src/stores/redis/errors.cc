@@ -14,6 +14,7 @@ struct Meaning {
   Code code;
   bool passing = false;  // the same command may succeed soon
   std::string_view advice{};
+  bool begun = false;
 };
 
 constexpr std::string_view kRights =
@@ -21,6 +22,8 @@ constexpr std::string_view kRights =
     "+sadd +scard +sismember +zadd +zrem +zrange (ACL SETUSER); for a key that it adopts also ~KEY "
     "+@string +type +ttl";
 
+// Redis refuses a script for its state, such as OOM or READONLY, before its first write only. The
+// rights are checked at each of its commands, and what came before stays.
 constexpr auto kMeanings = std::to_array<Meaning>({
     {"NOAUTH", Code::kUnauthenticated, false,
      "; write redis://USER:PASSWORD@HOST, or put the password into REDISCLI_AUTH"},
@@ -29,8 +32,8 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"ERR invalid password", Code::kUnauthenticated},
     {"ERR Client sent AUTH", Code::kUnauthenticated},
     {"NOPERM", Code::kPermissionDenied, false, kRights},
-    {"ERR The user executing the script", Code::kPermissionDenied, false, kRights},
-    {"ERR ACL failure in script", Code::kPermissionDenied, false, kRights},  // of later versions
+    {"ERR The user executing the script", Code::kPermissionDenied, false, kRights, true},
+    {"ERR ACL failure in script", Code::kPermissionDenied, false, kRights, true},  // since 7.2
     {"OOM", Code::kResourceExhausted, false, "; raise maxmemory, or free memory"},
     {"ERR max number of clients", Code::kResourceExhausted, true, "; raise maxclients"},
     {"READONLY", Code::kUnavailable, true},
@@ -55,9 +58,11 @@ constexpr auto kMeanings = std::to_array<Meaning>({
 
 constexpr std::array<std::string_view, 3> kOtherStates = {"READONLY", "LOADING", "MASTERDOWN"};
 
-// Without where in a script it arose.
+// Without where in a script it arose: "WHY script: HASH, on @user_script:LINE."
 std::string_view without_place(std::string_view error) {
-  return error.substr(0, error.find(" script: "));
+  const std::size_t at = error.rfind(" script: ");
+  if (at == std::string_view::npos || !error.substr(at).contains("@user_script")) return error;
+  return error.substr(0, at);
 }
 
 }  // namespace
@@ -69,7 +74,8 @@ Failure failure_of(std::string_view error) {
   return {
       .error = {meaning.code, escaped(as_utf8(without_place(error))) + std::string(meaning.advice)},
       .reason = std::string(error.substr(0, error.find(' '))),
-      .passing = meaning.passing};
+      .passing = meaning.passing,
+      .begun = meaning.begun};
 }
 
 bool is_another_state(const Failure& failure) {

@@ -10,7 +10,8 @@
 namespace idmint::stores::redis {
 
 // Of a command that the server refused, or of a login. `error` begins with the word by which Redis
-// names the error, which becomes the reason of the Failure.
+// names the error, which becomes the reason of the Failure. A script that a right ended has
+// `begun`, also one that reads.
 [[nodiscard]] Failure failure_of(std::string_view error);
 
 // Whether the server that answered so has to be looked at again: it became a replica, or is not

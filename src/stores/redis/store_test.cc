@@ -352,8 +352,13 @@ TEST(RedisUsers, WhatARightEndsHalfWayIsMadeByTheNextCall) {
   EXPECT_EQ(code_of(store->counters()->create("d", {1, 9})), Code::kPermissionDenied);
   server.run({"ACL", "SETUSER", "lesser", "+zadd", "-hset"});
   EXPECT_EQ(code_of(store->leases()->create_pool("p", 1)), Code::kPermissionDenied);
-  EXPECT_EQ(code_of(store->counters()->create("d", {1, 9})), Code::kPermissionDenied);
-  server.run({"ACL", "SETUSER", "lesser", "+hset"});
+  const Result<void> half = store->counters()->create("d", {1, 9});
+  EXPECT_EQ(code_of(half), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(half), AllOf(HasSubstr("a part of it may have been done"),
+                                      Not(HasSubstr("nothing was changed"))));
+  server.run({"ACL", "SETUSER", "lesser", "+hset", "-eval", "-evalsha"});
+  EXPECT_THAT(fakes::why(store->counters()->create("d", {1, 9})), HasSubstr("nothing was changed"));
+  server.run({"ACL", "SETUSER", "lesser", "+eval", "+evalsha"});
   ASSERT_TRUE(store->leases()->create_pool("p", 1));
   server.run({"ACL", "SETUSER", "lesser", "-zadd"});
   EXPECT_EQ(code_of(store->leases()->acquire("p", request)), Code::kPermissionDenied);

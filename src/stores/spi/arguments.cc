@@ -97,6 +97,15 @@ Result<void> must_count_by_one(const SequenceDefinition& definition, std::string
                    "the other programs that use it count by one");
 }
 
+Result<void> must_begin_above_0(std::int64_t first, const std::string& subject,
+                                std::string_view holder) {
+  if (first != 0) return {};
+  return std::unexpected(Error{Code::kInvalidArgument,
+                               subject + " would begin at 0, and " + std::string(holder) +
+                                   " holds the value before the next: begin at 1 or above",
+                               {.remedy = Remedy::kSetOption, .values = {"first=1"}}});
+}
+
 Result<void> CounterStore::create(std::span<const NewCounter> counters) {
   if (auto ok = check_new_counters(counters, adoption() != nullptr); !ok) return ok;
   return do_create(counters);

@@ -73,7 +73,9 @@ enum class Take : std::uint8_t {
 // values back. Any thread may call any method at any time. Every method returns within the store's
 // deadline (StoreOptions), and by `until` if that is earlier. Errors, besides those of each method:
 // - kUnavailable, kResourceExhausted: was not applied.
-// - kPermissionDenied: was not applied; a call on many counters may have been applied to some.
+// - kPermissionDenied: was not applied, or in part where a server checks the rights at each command
+//   of a step, as Redis does; nothing was handed out, and what was taken is lost. A call on many
+//   counters may have been applied to some.
 // - kUnknown, kDeadlineExceeded: may have been applied, now or later.
 // - kDataLoss: the store is damaged.
 // - kFailedPrecondition: the handle was inherited through fork().

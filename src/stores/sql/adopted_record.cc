@@ -285,10 +285,9 @@ Result<void> RecordAdoption::check(const SequenceDefinition& definition) const {
   if (!record->kind->steps) {
     if (Result<void> ok = must_count_by_one(definition, sql::place_of(*record)); !ok) return ok;
   }
-  if (record->holds_last && definition.first == 0)
-    return refuse(sequence + " would begin at 0, and " + record->column +
-                      " holds the value before the next: begin at 1 or above",
-                  {.remedy = Remedy::kSetOption, .values = {"first=1"}});
+  if (record->holds_last) {
+    if (auto ok = must_begin_above_0(definition.first, sequence, record->column); !ok) return ok;
+  }
   if (const std::string text = to_text(*record); text != definition.adopted)
     return refuse(sequence + " adopts " + shown(definition.adopted) + ": write it as " +
                   shown(text));

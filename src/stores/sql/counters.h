@@ -105,10 +105,9 @@ class Counters final : public CounterStore {
     Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, counter.adopted);
     if (!record) return refused(making, record.error());
     *record = of_stripe(*record, counter.stripe);
-    if (record->holds_last && counter.bounds.first == 0)
-      return refuse(making + ": it would begin at 0, and " + record->column +
-                        " holds the value before the next: begin at 1 or above",
-                    {.remedy = Remedy::kSetOption, .values = {"first=1"}});
+    if (record->holds_last)
+      if (auto ok = must_begin_above_0(counter.bounds.first, making + ": it", record->column); !ok)
+        return std::unexpected(std::move(ok.error()));
     if (counter.bounds.stride != 1 && !record->kind->steps)
       return refuse("cannot adopt " + place_of(*record) + " in steps of " +
                     std::to_string(counter.bounds.stride) +

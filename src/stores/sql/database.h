@@ -112,18 +112,20 @@ class Database {
   // trusted: see check_trust().
   Result<Rows> run(const Query& query, const typename Engine::Values& values, SteadyTime until,
                    std::string_view doing) {
-    return sessions_.run(until, doing, [&](Session& session) -> std::expected<Rows, Failure> {
-      if (query.kind == Kind::kHandOut)
-        if (auto why = distrust(session, until)) return std::unexpected(*std::move(why));
-      return session.connection->run(query, values, until);
-    });
+    return sessions_.run(query.kind, until, doing,
+                         [&](Session& session) -> std::expected<Rows, Failure> {
+                           if (query.kind == Kind::kHandOut)
+                             if (auto why = distrust(session, until))
+                               return std::unexpected(*std::move(why));
+                           return session.connection->run(query, values, until);
+                         });
   }
 
   // Statements without values, in a transaction if there are several, which a store in doubt is
   // allowed too.
   Result<void> execute(const std::string& sql, SteadyTime until, std::string_view doing) {
-    const Result<bool> done =
-        sessions_.run(until, doing, [&](Session& session) -> std::expected<bool, Failure> {
+    const Result<bool> done = sessions_.run(
+        Kind::kWrite, until, doing, [&](Session& session) -> std::expected<bool, Failure> {
           auto executed = session.connection->execute(sql, until);
           if (!executed) return std::unexpected(std::move(executed.error()));
           return true;
@@ -230,13 +232,13 @@ class Database {
   }
 
   Result<Site> read(SteadyTime until) {
-    return sessions_.run(until, "read",
+    return sessions_.run(Kind::kRead, until, "read",
                          [&](Session& session) { return look_again(session, until); });
   }
 
   Result<Record> find_or_make(const StoreOptions& options, SteadyTime until) {
     using Found = std::optional<Record>;
-    const Result<Found> found = sessions_.run(until, "open", [](Session& session) {
+    const Result<Found> found = sessions_.run(Kind::kRead, until, "open", [](Session& session) {
       return std::expected<Found, Failure>(session.site.record);
     });
     if (!found) return std::unexpected(found.error());
@@ -245,14 +247,15 @@ class Database {
       return fail(Code::kNotFound,
                   "no store in " + url() + "; name the database of one, or make one",
                   {Remedy::kCreateStore, url()});
-    return sessions_.run(
-        until, "make a store in", [&](Session& session) -> std::expected<Record, Failure> {
-          auto made = Engine::make(*session.connection, draw_store_id(entropy_), until);
-          if (!made) return std::unexpected(std::move(made.error()));
-          auto site = look_again(session, until);
-          if (!site) return std::unexpected(std::move(site.error()));
-          return *std::move(site->record);
-        });
+    return sessions_.run(Kind::kHandOut, until, "make a store in",
+                         [&](Session& session) -> std::expected<Record, Failure> {
+                           auto made =
+                               Engine::make(*session.connection, draw_store_id(entropy_), until);
+                           if (!made) return std::unexpected(std::move(made.error()));
+                           auto site = look_again(session, until);
+                           if (!site) return std::unexpected(std::move(site.error()));
+                           return *std::move(site->record);
+                         });
   }
 
   [[nodiscard]] Failure no_record() const {

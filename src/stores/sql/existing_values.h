@@ -112,9 +112,9 @@ class ColumnValues final : public ExistingValues {
   }
 
   Result<Rows> run(const Query& query, const typename Engine::Values& values, SteadyTime until) {
-    Result<Rows> rows = sessions_.run(until, "read " + name() + " in", [&](Session& session) {
-      return session.connection->run(query, values, until);
-    });
+    Result<Rows> rows = sessions_.run(
+        Kind::kRead, until, "read " + name() + " in",
+        [&](Session& session) { return session.connection->run(query, values, until); });
     if (!rows && rows.error().code == Code::kUnavailable)
       rows.error().message +=
           "; without an index that begins with " + column_ + " the whole table is read";

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/shell.h"
+#include "stores/backend.h"
 
 namespace idmint::stores::sqlite {
 namespace {
@@ -167,6 +168,10 @@ std::unexpected<Error> Connection::damaged(std::string why) const {
                                  "past every value in use"});
 }
 
+std::string Connection::unchanged() const {
+  return changes_something_ ? "; " + std::string(kNothingChanged) : "";
+}
+
 Error Connection::failed(int result, std::string_view doing) {
   const int cause = sqlite3_system_errno(db_);
   const bool no_space = cause == ENOSPC || cause == EDQUOT || cause == EFBIG;
@@ -178,8 +183,8 @@ Error Connection::failed(int result, std::string_view doing) {
     why += std::string(" (") + std::strerror(cause) + ")";
 
   const auto full = [&] {
-    return Error{Code::kResourceExhausted, what + "no space left (" + why +
-                                               "); nothing was changed; free some and ask again"};
+    return Error{Code::kResourceExhausted,
+                 what + "no space left (" + why + ")" + unchanged() + "; free some and ask again"};
   };
   const auto refused = [&] {
     if (is_read_only() && !opening_)
@@ -193,7 +198,7 @@ Error Connection::failed(int result, std::string_view doing) {
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
       return {Code::kUnavailable, what + "others hold it locked (waited " + waited_since(begun_) +
-                                      "); nothing was changed; ask again"};
+                                      ")" + unchanged() + "; ask again"};
     case SQLITE_FULL:
       return full();
     case SQLITE_READONLY:
@@ -244,6 +249,7 @@ void Connection::poison() noexcept {
 void Connection::begin_call(SteadyTime begun, SteadyTime until) {
   begun_ = begun;
   until_ = until;
+  changes_something_ = false;
 }
 
 bool Connection::wait_for_lock(int attempt) noexcept {

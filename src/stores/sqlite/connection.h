@@ -112,6 +112,8 @@ class Connection {
 
   // A call that begins now and waits for locks until its deadline.
   void begin_call(SteadyTime begun, SteadyTime until);
+  // The call under way is to change something: its errors say that nothing was changed.
+  void begin_changes() { changes_something_ = true; }
   // Sleeps for a random time, longer with each attempt, at most 2 ms, so that no process always
   // loses. False: the deadline has passed. Also SQLite's busy handler.
   bool wait_for_lock(int attempt) noexcept;
@@ -144,6 +146,8 @@ class Connection {
   // The error for a code of SQLite. Poisons the connection if a commit may or may not be on the
   // disk. REQUIRES: `result` is the result of the latest call of SQLite.
   Error failed(int result, std::string_view doing);
+  // "; nothing was changed", in a call that is to change something.
+  [[nodiscard]] std::string unchanged() const;
   [[nodiscard]] Error no_store(const std::string& why) const;
   [[nodiscard]] std::unexpected<Error> damaged(std::string why) const;
   // Disables all later calls, and leaves the log as it is.
@@ -164,6 +168,7 @@ class Connection {
 
   sqlite3* db_ = nullptr;
   SteadyTime begun_;  // of the call under way
+  bool changes_something_ = false;
   SteadyTime until_;  // its deadline
   bool opening_ = true;
   bool poisoned_ = false;

@@ -68,6 +68,7 @@ Result<void> TrustedFile::atomically(const Call& call, const Changes& changes) {
 
 // After success, the file itself shows if the log with the changes is lost.
 Result<void> TrustedFile::transact(std::string_view doing, const Changes& changes, Doubt doubt) {
+  begin_changes();
   const std::int64_t seen = changes_seen();
   if (!doubtful_) changes_ = std::max(changes_, seen);
   if (Result<void> begun = execute(begin_, doing); !begun) return begun;
