@@ -102,7 +102,11 @@ std::string in_words(const Advice& advice, std::string_view store) {
       std::string options;
       for (const std::string& member : advice.values)
         options += (options.empty() ? " (" : ", ") + option_of(member);
-      return options.empty() ? "" : advice.subject + options + ")";
+      if (options.empty()) return "";
+      // Where a worker id is missing, the subject has the other choice.
+      const bool lacks_worker = !advice.subject.empty() && advice.values.front() == "worker";
+      const std::string pool = ": idmint create web --kind pool" + there + ", then idmint next web";
+      return (lacks_worker ? pool + there : "") + advice.subject + options + ")";
     }
   }
   return "";

@@ -59,6 +59,9 @@ TEST(Advice, NamesOptionsAsTheCommandLineDoes) {
   EXPECT_EQ(words({Remedy::kSetOption, "", {"domain", "local_id"}}), "no (--domain, --local-id)");
   EXPECT_EQ(words({Remedy::kSetOption, "", {"make_index"}}), "no (--create-index)");
   EXPECT_EQ(words({Remedy::kSetOption, ", or give one", {"node"}}), "no, or give one (--node)");
+  EXPECT_EQ(words({Remedy::kSetOption, ", or give one, 0 to 1023", {"worker"}}, "sqlite:a.db"),
+            "no: idmint create web --kind pool --store sqlite:a.db, then idmint next web --store "
+            "sqlite:a.db, or give one, 0 to 1023 (--worker or IDMINT_WORKER)");
 }
 
 TEST(Advice, NamesTheStoreThatIsGivenAndNoneOtherwise) {
