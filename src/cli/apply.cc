@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/adopted.h"
 #include "cli/applied.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -175,6 +176,13 @@ Result<void> run_apply(Context& context) {
     context.out.write(json_applied(judged, change && done) + "\n");
   } else {
     print_applied(context.out, judged);
+  }
+  for (std::size_t i = 0; i < judged.size(); ++i) {
+    const auto* const sequence = std::get_if<SequenceDefinition>(&(*wanted)[i]);
+    const Applied& each = judged[i];
+    const bool created = each.outcome == Outcome::kCreated && each.stage == Stage::kDone;
+    if (created && sequence != nullptr && !sequence->adopted.empty())
+      tell_of_adopted(mint, each.name, context.json);
   }
   if (!done) return done;
   if (refused != 0) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "cli/adopted.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
@@ -17,7 +18,6 @@
 #include "cli/store_option.h"
 #include "idmint/definition.h"
 #include "ids/snowflake_space.h"
-#include "sequences/strategies.h"
 #include "terminal/progress.h"
 
 namespace idmint::cli {
@@ -132,27 +132,6 @@ void tell_of_equal_pools(Mint& mint, const PoolDefinition& pool, bool json) {
     report_notice(pool.name + " gives the same ids as " + names +
                       ", for it has the same layout: where ids of both meet, use one pool",
                   json);
-}
-
-// Reports what is unexpected of a record that other programs count in: that it has come to its
-// end, or that one that was named by its place has not counted yet. MongoDB makes a document that
-// is missing, so a name that is misspelled begins anew.
-void tell_of_adopted(Mint& mint, const std::string& name, bool json) {
-  const Result<SequenceStatus> status = mint.peek(name);
-  if (!status || status->error) return;
-  const auto& definition = std::get<SequenceDefinition>(status->definition);
-  const bool is_place = create_options.sequence.adopt.value_or("").contains('/');
-  if (is_place && status->next == definition.first)
-    return report_notice(name + " begins at " + std::to_string(definition.first) +
-                             ": what it takes from, in " + status->adopted_from +
-                             ", has counted nothing yet, or was missing and was made",
-                         json);
-  if (status->left != 0) return;
-  const Onward onward = onward_from(definition);
-  report_notice(name + " is used up already: what it takes from, in " + status->adopted_from +
-                    ", has reached " + std::to_string(definition.last) +
-                    ", its last value; go on with " + onward.words + in_words(onward.advice),
-                json);
 }
 
 // The wish for a sequence over several stores: interleaved, with a stripe in each.

@@ -129,6 +129,11 @@ Result<Definition> pool_of(const SequenceWish& wish) {
 
 }  // namespace
 
+bool makes_missing_records(std::string_view store) {
+  const Adoption* const adoption = stores::adoption_of(store);
+  return adoption != nullptr && adoption->makes_missing();
+}
+
 Result<Definition> definition_of(const SequenceWish& wanted, std::string_view store) {
   if (wanted.kind == "pool") return pool_of(wanted);
   if (wanted.kind && *wanted.kind != "sequence")

@@ -58,4 +58,7 @@ struct SequenceWish {
 [[nodiscard]] IDMINT_EXPORT Result<Definition> definition_of(const SequenceWish& wish,
                                                              std::string_view store = {});
 
+// Whether the store of that URL makes the record that a sequence adopts, if it is missing.
+[[nodiscard]] IDMINT_EXPORT bool makes_missing_records(std::string_view store);
+
 }  // namespace idmint

@@ -111,7 +111,11 @@ std::string in_words(const Advice& advice, std::string_view store) {
         options += option_of(each.substr(0, equals));
         if (has_value) options += " " + shell_word(each.substr(equals + 1));
       }
-      return options.empty() ? "" : advice.subject + options + ")";
+      if (options.empty()) return "";
+      // Where a worker id is missing, the subject has the other choice.
+      const bool lacks_worker = !advice.subject.empty() && advice.values.front() == "worker";
+      const std::string pool = ": idmint create web --kind pool" + there + ", then idmint next web";
+      return (lacks_worker ? pool + there : "") + advice.subject + options + ")";
     }
   }
   return "";

@@ -62,6 +62,9 @@ TEST(Advice, NamesOptionsAsTheCommandLineDoes) {
   EXPECT_EQ(words({Remedy::kSetOption, "", {"stride=2", "offset=1"}}),
             "no (--stride 2 --offset 1)");
   EXPECT_EQ(words({Remedy::kSetOption, "", {"first=7", "last=9"}}), "no (--start 7 --max 9)");
+  EXPECT_EQ(words({Remedy::kSetOption, ", or give one, 0 to 1023", {"worker"}}, "sqlite:a.db"),
+            "no: idmint create web --kind pool --store sqlite:a.db, then idmint next web --store "
+            "sqlite:a.db, or give one, 0 to 1023 (--worker or IDMINT_WORKER)");
 }
 
 TEST(Advice, NamesTheStoreThatIsGivenAndNoneOtherwise) {

@@ -127,10 +127,11 @@ TEST_F(Cli, WhatTheDriverLogsIsNotSeen) {
 
 TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
   const std::string store = "export IDMINT_STORE='" + servers::mongo_set().url("classic") + "'\n";
-  output(store + R"(
-      idmint create users --adopt counter
-      idmint create accounts --adopt counters --stripes 10 --max 999 --validator
+  const Ended created = run(store + R"(
+      idmint create users --adopt counter &&
+      idmint create accounts --adopt counters --stripes 10 --max 999 --validator &&
       idmint create orders --adopt ids:orders)");
+  EXPECT_EQ(created.status, 0) << created.err;
   EXPECT_EQ(output(store + "idmint next users -n 2"), "0\n1\n");
   EXPECT_EQ(output(store + "idmint next orders"), "1000\n");
   EXPECT_EQ(output(store + "idmint next orders"), "1010\n");
@@ -156,13 +157,37 @@ TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
   output(store + "idmint raise users --past 99; idmint retire orders --yes");
   EXPECT_EQ(output(store + "idmint next users"), "100\n");
   EXPECT_EQ(run(store + "idmint next orders").status, 5);
-  EXPECT_EQ(
-      run(store + "idmint create typo --adopt counters/usrid:last=seq").err,
-      "idmint: typo begins at 1: what it takes from, in counters, has counted nothing yet, or "
-      "was missing and was made\n");
   const Ended elsewhere = run("idmint create users --adopt counter --store sqlite:ids.db");
   EXPECT_EQ(elsewhere.status, 12);
   EXPECT_THAT(elsewhere.err, HasSubstr("adopts no documents"));
+}
+
+// With the wrong database in the URL a second counter would begin, and every id would repeat.
+TEST_F(Cli, AnAdoptedDocumentThatWasMissingIsTold) {
+  const std::string url = servers::mongo_set().url("missing");
+  const std::string store = "export IDMINT_STORE='" + url + "'\n";
+  const auto told = [&](const std::string& name, const std::string& first,
+                        const std::string& collection) {
+    return name + " begins at " + first + ": what it takes from, in " + collection +
+           ", has counted nothing yet, or was missing and was made in " + url;
+  };
+  const std::string recipes = "uniqueIdentifierCounter";
+  EXPECT_EQ(run(store + "idmint create typo --adopt counters/usrid:last=seq").err,
+            "idmint: " + told("typo", "1", "counters") + "\n");
+  EXPECT_EQ(run(store + "idmint create users --adopt counter").err,
+            "idmint: " + told("users", "0", recipes) + "\n");
+  EXPECT_EQ(run(store + "idmint create accounts --adopt counters --stripes 10").err,
+            "idmint: " + told("accounts", "0", recipes) + "\n");
+  EXPECT_EQ(run(store + "idmint create orders --adopt ids:orders --json").err,
+            R"({"notice":")" + told("orders", "1000", "ids") + "\"}\n");
+  EXPECT_EQ(
+      run(store + R"(printf '[sequence.%s]\nadopt = "ids:%s"\n' a a b b | idmint apply -)").err,
+      "idmint: " + told("a", "1000", "ids") + "\nidmint: " + told("b", "1000", "ids") + "\n");
+  // Those that have counted are as expected.
+  output(store + "idmint next users; idmint next accounts; idmint next orders");
+  EXPECT_EQ(run(store + "idmint create users --adopt counter").err, "");
+  EXPECT_EQ(run(store + "idmint create accounts --adopt counters --stripes 10").err, "");
+  EXPECT_EQ(run(store + "idmint create again --adopt ids:orders").err, "");
 }
 
 TEST_F(Cli, ADocumentThatHasComeToItsEndIsAdoptedWithTheRemedy) {

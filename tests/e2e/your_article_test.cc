@@ -50,8 +50,10 @@ TEST_F(Cli, WhatYourArticleShowsForMongodbWorks) {
               HasSubstr("42"));
 
   const std::string store = "export IDMINT_STORE='" + url + "'\n";
-  const std::vector<std::string> hundred = lines_of(output(store + blocks[1] + "true"));
-  EXPECT_GE(hundred.size(), 100U);
+  const Ended hundred = run(store + blocks[1] + "true");
+  EXPECT_EQ(hundred.status, 0) << hundred.err;
+  EXPECT_GE(lines_of(hundred.out).size(), 100U);
+  EXPECT_THAT(hundred.err, HasSubstr("accounts begins at 0: ")) << "create adds missing ones";
   output(R"(printf '{"name":"a"}\n{"name":"b"}\n{"name":"c"}\n' >documents.ndjson)");
   output(store + blocks[2]);
   EXPECT_EQ(output("sort -u ids | wc -l; grep -cE '^[0-9]{12}$' ids"), "3\n3\n");

@@ -121,6 +121,22 @@ TEST_F(Seed, MakesASetOfThreeThoughItIsStoppedBeforeEachStep) {
   EXPECT_TRUE(seed(options_, again)) << "there is nothing left to do";
 }
 
+TEST_F(Seed, SaysWhyAMongodDoesNotStart) {
+  restore();
+  const int taken = servers::bound_socket();
+  options_ = {.spare = spare_.path(), .set = "new", .mongod = servers::mongod_program()};
+  options_.members.push_back(
+      {.host = "127.0.0.1", .port = servers::port_of(taken), .folder = folder_.path("one")});
+  StopsSeeding observer;
+  const Result<void> seeded = seed(options_, observer);
+  ::close(taken);
+  ASSERT_FALSE(seeded);
+  EXPECT_EQ(seeded.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(seeded.error().message,
+              testing::AllOf(HasSubstr("mongod does not start on " + folder_.path("one") + ": "),
+                             HasSubstr("ddress already in use")));
+}
+
 TEST_F(Seed, PrintsWhatIsToBeDoneOnOtherHosts) {
   const std::vector<std::string> words = {"seed",
                                           "--spare",

@@ -53,7 +53,7 @@ std::optional<Header> parse_header(Document document) {
                                                                            : std::nullopt;
 }
 
-std::string shown(const Name& name) {
+std::string dotted(const Name& name) {
   return name.first.empty() ? name.second : name.first + "." + name.second;
 }
 
@@ -174,12 +174,12 @@ Result<void> BaseArchive::add(Document document) {
     if (const auto wrong = wrong_database_name(database)) return refuse(*wrong);
     if (const auto wrong = wrong_collection_name(database, name.second)) return refuse(*wrong);
     if (is_left_out(database, name.second)) {
-      left_out_.push_back(shown(name));
+      left_out_.push_back(dotted(name));
     } else {
       Result<CollectionFacts> facts = parse_metadata(as_text(at));
-      if (!facts) return refuse("the metadata of " + shown(name) + ": " + facts.error().message);
+      if (!facts) return refuse("the metadata of " + dotted(name) + ": " + facts.error().message);
       if (!facts->name.empty() && facts->name != name.second)
-        return refuse("the metadata of " + shown(name) + " is of another collection");
+        return refuse("the metadata of " + dotted(name) + " is of another collection");
       facts->database = database;
       facts->name = name.second;
       name.second = data_name(*facts);
@@ -187,7 +187,7 @@ Result<void> BaseArchive::add(Document document) {
       collections_.push_back(*std::move(facts));
     }
   }
-  if (!namespaces_.emplace(name, space).second) return refuse(shown(name) + " is there twice");
+  if (!namespaces_.emplace(name, space).second) return refuse(dotted(name) + " is there twice");
   return {};
 }
 
@@ -209,12 +209,12 @@ Result<void> BaseArchive::walk(const Visitor& visitor) const {
     if (!header) return std::unexpected(damaged(*reader, "a block has no header before it"));
     const auto space = namespaces_.find(header->name);
     if (space == namespaces_.end())
-      return std::unexpected(
-          damaged(*reader, "a block is of " + shown(header->name) + ", which the prelude has not"));
+      return std::unexpected(damaged(
+          *reader, "a block is of " + dotted(header->name) + ", which the prelude has not"));
     State& state = states[header->name];
     if (state.ended)
       return std::unexpected(
-          damaged(*reader, "a block of " + shown(header->name) + " comes after its end"));
+          damaged(*reader, "a block of " + dotted(header->name) + " comes after its end"));
     while (true) {
       const Result<bool> ended = reader->passed_terminator();
       if (!ended) return std::unexpected(ended.error());
@@ -224,10 +224,10 @@ Result<void> BaseArchive::walk(const Visitor& visitor) const {
       const Document document = read->value_or(Document{});
       if (!document)
         return std::unexpected(
-            damaged(*reader, "the archive ends within a block of " + shown(header->name)));
+            damaged(*reader, "the archive ends within a block of " + dotted(header->name)));
       if (header->end)
         return std::unexpected(
-            damaged(*reader, "a document of " + shown(header->name) + " comes after its end"));
+            damaged(*reader, "a document of " + dotted(header->name) + " comes after its end"));
       state.crc = crc64(state.crc, document.bytes());
       Result<void> taken = visitor.document(header->name, space->second, document, *reader);
       if (!taken) return taken;
@@ -235,14 +235,15 @@ Result<void> BaseArchive::walk(const Visitor& visitor) const {
     if (Result<void> taken = visitor.end_of_block(space->second); !taken) return taken;
     if (!header->end) continue;
     if (state.crc != header->crc)
-      return std::unexpected(damaged(*reader, "the CRC of the documents of " + shown(header->name) +
-                                                  " is another than theirs"));
+      return std::unexpected(damaged(
+          *reader,
+          "the CRC of the documents of " + dotted(header->name) + " is another than theirs"));
     state.ended = true;
     if (header->name == visitor.last) return {};
   }
   for (const auto& [name, space] : namespaces_) {
     if (!states[name].ended)
-      return std::unexpected(damaged(*reader, "the archive ends before " + shown(name) + " does"));
+      return std::unexpected(damaged(*reader, "the archive ends before " + dotted(name) + " does"));
   }
   return {};
 }

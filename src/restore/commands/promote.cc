@@ -149,7 +149,8 @@ void print_later(Output& out, const PromotePlan& plan) {
                    " written since the limit, " + print_count(static_cast<double>(lost)) +
                    " of them lost" + (collection.dropped ? "; it was dropped as well" : ""));
     std::size_t listed = 0;
-    for (const auto& [element, document] : collection.documents) {
+    for (const auto* const row : in_order_of_id(collection)) {
+      const auto& [element, document] = *row;
       if (merges && !document.mistaken) continue;
       if (++listed > kListed) {
         out.write_line("  ... --json lists all of them");
@@ -217,12 +218,14 @@ Json json_of(const PromotePlan& plan) {
                      {"replaces", each.now}});
   Json later = Json::array();
   for (const auto& [ns, collection] : plan.later.collections) {
-    for (const auto& [element, document] : collection.documents)
+    for (const auto* const row : in_order_of_id(collection)) {
+      const auto& [element, document] = *row;
       later.push_back({{"ns", ns},
                        {"_id", Json::parse(to_relaxed_json(only_id_of(element).view()))["_id"]},
                        {"last", op_text(document.last)},
                        {"writes", document.writes},
                        {"lost", !plan.options.merge_later || document.mistaken}});
+    }
   }
   return {{"from", plan.state.from},
           {"to", redacted(plan.options.to)},

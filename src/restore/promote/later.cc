@@ -1,9 +1,13 @@
 #include "restore/promote/later.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <span>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,6 +15,7 @@
 #include "base/figures.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/source.h"
 #include "restore/oplog/transactions.h"
 
@@ -142,6 +147,35 @@ Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& pr
   });
   if (!read) return std::unexpected(std::move(read.error()));
   return std::move(reader.found());
+}
+
+std::vector<const std::pair<const std::string, LaterDocument>*> in_order_of_id(
+    const LaterCollection& collection) {
+  using Row = std::pair<const std::string, LaterDocument>;
+  // A long double has every integer and every double.
+  using Key = std::tuple<std::uint8_t, long double, std::string_view>;
+  const auto key_of = [](std::string_view element) -> Key {
+    constexpr std::size_t head = 1 + sizeof "_id";  // the type, and the name with its 0
+    if (element.size() < head) return {};
+    const std::string_view bytes = element.substr(head);
+    const Field id{.type = static_cast<std::uint8_t>(element.front()),
+                   .key = "_id",
+                   .value = {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}};
+    constexpr std::uint8_t number = 0;
+    if (id.type == BSON_TYPE_DOUBLE)
+      return {number, std::isnan(id.real()) ? -HUGE_VALL : id.real(), {}};
+    if (id.type == BSON_TYPE_INT32 || id.type == BSON_TYPE_INT64)
+      return {number, static_cast<long double>(id.integer().value_or(0)), {}};
+    return {id.type, 0, id.type == BSON_TYPE_UTF8 ? id.text() : bytes};
+  };
+  std::vector<std::pair<Key, const Row*>> keyed;
+  keyed.reserve(collection.documents.size());
+  for (const Row& row : collection.documents) keyed.emplace_back(key_of(row.first), &row);
+  std::ranges::sort(keyed, {}, &std::pair<Key, const Row*>::first);
+  std::vector<const Row*> rows;
+  rows.reserve(keyed.size());
+  for (const auto& [key, row] : keyed) rows.push_back(row);
+  return rows;
 }
 
 Bson only_id_of(std::string_view element) {

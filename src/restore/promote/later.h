@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "idmint/result.h"
 #include "mongo/bson.h"
@@ -55,6 +57,11 @@ inline constexpr std::uint64_t kMostLaterDocuments = 5'000'000;
 // - kResourceExhausted: there are more than kMostLaterDocuments.
 [[nodiscard]] Result<LaterWrites> find_later(const LaterSearch& search,
                                              const TakeProgress& progress);
+
+// The documents in the order of their _ids: numbers by their values, texts by their bytes. Types
+// follow each other as BSON numbers them, the numbers first.
+[[nodiscard]] std::vector<const std::pair<const std::string, LaterDocument>*> in_order_of_id(
+    const LaterCollection& collection);
 
 // {_id: ...} from an element in LaterCollection::documents.
 [[nodiscard]] Bson only_id_of(std::string_view element);

@@ -11,7 +11,6 @@
 namespace idmint::restore {
 namespace {
 
-constexpr const char* kPromoteCollection = "promote";
 constexpr std::array<std::string_view, 8> kPromoteSteps = {"block", "fence", "load", "verify",
                                                            "merge", "swap",  "open", "opened"};
 

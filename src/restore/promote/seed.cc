@@ -330,10 +330,13 @@ class Seeding {
                    [&] { return answers(placed); });
     const std::vector<std::string> words = start_words(program_, options_, placed);
     if (Result<void> told = observer_.about_to(shell_line(words)); !told) return told;
+    std::error_code none;
+    const std::uintmax_t logged = std::filesystem::file_size(placed.folder + "/mongod.log", none);
     const std::optional<int> status = run_mongod(words);
     if (status == 0) return {};
-    return fail(Code::kFailedPrecondition,
-                "mongod does not start: see " + shell_word(placed.folder + "/mongod.log"));
+    return fail(Code::kFailedPrecondition, "mongod does not start on " + shell_word(placed.folder) +
+                                               ": " +
+                                               why_not_started(placed.folder, none ? 0 : logged));
   }
 
   Result<void> initiate() {

@@ -527,6 +527,10 @@ Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,
   return {};
 }
 
+std::string why_not_started(const std::string& folder, std::uintmax_t from) {
+  return reason_of(read_log(folder, static_cast<std::streamoff>(from)), folder);
+}
+
 std::optional<Error> why_it_ended(const Spare& spare) {
   let_it_end(spare.folder);
   if (is_locked(spare.folder)) return std::nullopt;

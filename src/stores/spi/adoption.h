@@ -42,6 +42,8 @@ class Adoption {
   // The place of the records for messages, such as the name of a table. REQUIRES: check() accepts
   // it.
   [[nodiscard]] virtual std::string place_of(std::string_view record) const = 0;
+  // Whether creating the sequence makes a record that is missing. Otherwise that is an error.
+  [[nodiscard]] virtual bool makes_missing() const noexcept { return false; }
 
  protected:
   ~Adoption() = default;

@@ -1,0 +1,17 @@
+// What a user is told of a sequence that was just created on a record of other programs.
+#pragma once
+
+#include <string>
+
+#include "idmint/mint.h"
+
+namespace idmint::cli {
+
+// Reports a notice on standard error if the record is not as expected:
+//   - It has counted nothing yet, and the store makes a missing record. With the wrong database in
+//     the URL, or with a misspelled name, a second counter begins, which repeats every id.
+//   - It has come to its last value.
+// Reports nothing if the sequence cannot be read. REQUIRES: `name` is a sequence that adopts.
+void tell_of_adopted(Mint& mint, const std::string& name, bool json);
+
+}  // namespace idmint::cli
