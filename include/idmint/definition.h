@@ -42,7 +42,7 @@ inline constexpr std::int64_t kMaxWorkers = 65'536;
 // How a sequence generates its values.
 enum class Strategy : std::uint8_t {
   kCounter,      // one counter, group commit: linearizable, consecutive
-  kStriped,      // many counters, each with a block of values; each call picks one at random
+  kStriped,      // many counters, each with a block of values; each round picks one at random
   kInterleaved,  // K counters; counter k hands out first + k, first + k + K, ...
   kCached,       // one counter; each process holds a range in memory and hands out from it
   kRandom,       // no counter: values are drawn at random and claimed under a unique key

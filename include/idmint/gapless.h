@@ -43,8 +43,8 @@ struct GaplessStatistics {
 // them all, in the order of their calls. Any thread may call any method at any time; any number of
 // processes may share the sequence. In a child of fork() every call fails with kFailedPrecondition.
 //
-// At every instant the collection has each number from the sequence's first one on exactly once and
-// without a gap, as long as nobody deletes or changes numbers there. The first successful insert
+// At every instant the numbers in the collection run from the sequence's first one without a gap or
+// a repeat, as long as nobody deletes or changes numbers there. The first successful insert
 // binds the sequence to its collection and field. Other gapless sequences may number the same field
 // if a unique index guards it, or if they cannot give a number that this one gives.
 class IDMINT_EXPORT GaplessInserter final {

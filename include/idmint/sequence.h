@@ -62,8 +62,8 @@ struct SpreadOptions {
   // These replace URLs of the definition, which have no passwords. Each is of the same servers and
   // database, or of a store's new place; a store at a new place must answer.
   std::vector<std::string> over{};
-  // `over` may also have the URLs of stores of other sequences. URLs that are not in the definition
-  // are then tried first, and need not answer.
+  // If true, `over` may also have URLs of other sequences' stores: those that are not in the
+  // definition are tried first, and need not answer.
   bool over_others = false;
   // Opens the store at a URL, by `until`. Nothing: Store::open(), without creating it.
   std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)> open{};
@@ -95,7 +95,7 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 // In a sequence over several stores kPreview leaves out stores that cannot be reached. Errors:
 // - kInvalidArgument: strategy random, which has no order; or a pool, for which there is
 //   raise_pool().
-// - kFailedPrecondition: the sequence is retired, or is gapless and would get a gap.
+// - kFailedPrecondition: the sequence is retired, or is gapless.
 // - kOutOfRange: `past` is above the last value, so the raise would not hold after an extension.
 // - kNotFound: no such sequence.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
@@ -257,8 +257,8 @@ struct SequenceStatus {
   bool closed = false;
   // Why other members are unknown, or the source is unusable:
   // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
-  // - kFailedPrecondition: it is `closed`; otherwise a store cannot be used as it is, because of a
-  //   setting, say, or another one is in its place.
+  // - kFailedPrecondition: it is `closed`; or a store cannot be used as it is, for example because
+  //   of a setting; or another store is in its place.
   // - kUnavailable: an extension was interrupted, or one of several stores was not reached.
   std::optional<Error> error;
 
@@ -525,14 +525,14 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
  private:
   struct State;
 
-  // The values of one thread, next to end - 1, divided by the stride of the definition: value =
+  // The values of one thread, [next, end), divided by the stride of the definition: value =
   // next * stride_ + offset_. Only that thread moves `next`; the code that stops the sequence
   // lowers `end`. fork() zeroes it: no values.
   struct alignas(64) Slice {
     std::atomic<std::int64_t> next;
     std::atomic<std::int64_t> end;
     std::atomic<std::int64_t> until;   // the end, stopped or not
-    std::atomic<std::int64_t> kept;    // values of failed calls that come after these
+    std::atomic<std::int64_t> kept;    // how many values failed calls left; they come next
     std::atomic<std::uint64_t> extra;  // values beyond the first of each call
   };
   // The latest slices of this thread, by the number of the sequence. No two sequences of a process

@@ -84,7 +84,7 @@ class IDMINT_EXPORT Store {
                                                            Entropy& entropy = system_entropy());
   virtual ~Store() = default;
 
-  // The random id that the store got at its creation. Two URLs with equal ids name one store.
+  // The random id that the store got at its creation. A copy of the store has the same id.
   [[nodiscard]] virtual const Uuid& id() const noexcept = 0;
   // The URL as opened, without passwords.
   [[nodiscard]] virtual std::string_view url() const noexcept = 0;

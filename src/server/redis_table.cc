@@ -28,7 +28,7 @@ struct RedisCommands {
       C{"DISCARD", 1, 1, &S::discard, C::kAtOnce, "Forgets the commands since MULTI"},
       C{"ECHO", 2, 2, &S::echo, C::kPlain, "Returns its argument"},
       C{"EXEC", 1, 1, &S::exec, C::kAtOnce,
-        "Runs the commands since MULTI; not atomic across sequences"},
+        "Runs the commands since MULTI; not atomic"},
       C{"EXISTS", 2, kMostNames + 1, &S::exists, C::kBarrier, "How many of the names are sources",
         1, -1},
       C{"GET", 2, 2, &S::get, C::kBarrier,

@@ -216,10 +216,10 @@ Result<void> run_fence(Context& context) {
 
 const Command kFence = {
     "fence", "Bring a restored server past every id that was handed out", add_fence, run_fence,
-    R"(Every sequence and pool of idmint on the target, and every counter document of
-the classic recipes, goes past the largest value in the oplog, in the live
-server and in the collections with such ids. Stop everything that mints first:
-values after the end of the oplog are not known. The same command completes an
+    R"(Every sequence and pool of idmint on the target goes past the largest value in
+the oplog, in the live server and in the collections with such ids; every
+counter document of the classic recipes goes to it. Stop everything that mints
+first: values after the end of the oplog are not known. The same command completes an
 interrupted fence, goes further if more is known, and never lowers anything.
 
 Counter documents have COUNT with MAXCOUNT or MAX_VALUE, seq, index or
