@@ -141,8 +141,9 @@ const Command kMove = {
     "move", "Move a sequence to another store", add_move, run_move,
     R"(The sequence is closed in one store and goes on in the other, while programs
 ask for values: none comes twice, and no untaken one is skipped. It asks first,
-as there is no way back. After an interruption, even by kill -9, the same command
-completes the move; until then the sequence may give no values (exit status 7).
+as there is no way back. After an interruption, even by kill -9, the same
+command completes the move; until then the sequence may give no values (exit
+status 7).
 
 Programs that were given the other store follow: idmint next --also URL, the
 variable IDMINT_ALSO, idmintd --also URL. Others get exit status 5 and the URL

@@ -219,8 +219,9 @@ const Command kFence = {
     R"(Every sequence and pool of idmint on the target goes past the largest value in
 the oplog, in the live server and in the collections with such ids; every
 counter document of the classic recipes goes to it. Stop everything that mints
-first: values after the end of the oplog are not known. The same command completes an
-interrupted fence, goes further if more is known, and never lowers anything.
+first: values after the end of the oplog are not known. The same command
+completes an interrupted fence, goes further if more is known, and never lowers
+anything.
 
 Counter documents have COUNT with MAXCOUNT or MAX_VALUE, seq, index or
 uniqueIdentifierCounter beside an _id, and a value that never fell. Name any
