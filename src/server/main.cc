@@ -391,8 +391,9 @@ int run(std::span<const char* const> words) {
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--over", line.over,
-                 "A store of a sequence over several stores whose URL in the definition lacks a "
-                 "password or is old; or IDMINT_OVER, separated by blanks; may be repeated")
+                 "Another URL of a store of a sequence over several, for one that lacks a "
+                 "password or is old in the definition; or IDMINT_OVER, separated by blanks; may "
+                 "be repeated")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--redis", line.redis,

@@ -44,7 +44,7 @@ inline constexpr std::array kExitStatuses = {
     ExitStatus{Code::kUnknown, 11, "outcome unknown; values it may have taken are lost",
                "begun and refused, or outcome unknown: look before going on"},
     ExitStatus{Code::kUnimplemented, 12, "not built in, or not offered by this store",
-               "not offered"},
+               "unsupported"},
 };
 
 [[nodiscard]] constexpr int exit_status(Code code) noexcept {

@@ -70,7 +70,7 @@ inline constexpr std::array<ReasonText, 15> kReasons = {{
     {"drop_index", "an index was dropped", "an index dropped"},
     {"options", "the options of a collection were changed", "options changed"},
     {"mass_delete", "many documents were deleted at once", "documents deleted"},
-    {"fall", "a number that rises fell", "numbers fell"},
+    {"fall", "a rising number fell", "numbers fell"},
     {"unset_wave", "a field was removed from many documents", "fields removed"},
     {"mass_update", "many documents were changed alike", "documents changed"},
     {"document", "the document was deleted or overwritten", "changed"},
