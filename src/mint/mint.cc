@@ -18,7 +18,6 @@
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
-#include "stores/spi/other_store.h"
 
 namespace idmint {
 
@@ -197,26 +196,6 @@ struct Mint::State {
     return std::unexpected(std::move(unanswered));
   }
 
-  // The usual store, or else the one of open_another(). Those that refuse the connection are waited
-  // for only if none of them answers.
-  [[nodiscard]] Result<std::shared_ptr<Store>> open_first_or_another(std::string_view name,
-                                                                     SteadyTime until) {
-    const auto try_all = [&]() -> Result<std::shared_ptr<Store>> {
-      Result<std::shared_ptr<Store>> usual = open(false, name, share_of(until, 2));
-      if (usual || !may_be_left_out(usual.error().code)) return usual;
-      const Error why = usual.error();
-      Result<std::shared_ptr<Store>> another = open_another(name, std::move(usual.error()), until);
-      if (another) note_left_out(name, options.store, why);
-      return another;
-    };
-    {
-      const OtherStoreAtHand other;
-      Result<std::shared_ptr<Store>> opened = try_all();
-      if (opened || !may_come_back(opened.error().code)) return opened;
-    }
-    return try_all();
-  }
-
   [[nodiscard]] bool nothing_created(const Error& opening) const {
     return opening.code == Code::kNotFound && options.store.empty();
   }
@@ -303,9 +282,14 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   if (!validate(SequenceDefinition{.name = std::string(name)})) {
     return std::unexpected(state_->unknown(name, true, until));
   }
-  Result<std::shared_ptr<Store>> store = state_->options.over.empty()
-                                             ? state_->open(false, name, until)
-                                             : state_->open_first_or_another(name, until);
+  const bool is_over = !state_->options.over.empty();
+  Result<std::shared_ptr<Store>> store =
+      state_->open(false, name, is_over ? share_of(until, 2) : until);
+  if (!store && is_over && State::may_be_left_out(store.error().code)) {
+    const Error why = store.error();
+    store = state_->open_another(name, std::move(store.error()), until);
+    if (store) state_->note_left_out(name, state_->options.store, why);
+  }
   if (!store) {
     if (store.error().code == Code::kNotFound)
       return std::unexpected(state_->unknown(name, true, until));

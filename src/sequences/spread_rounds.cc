@@ -7,7 +7,6 @@
 #include "sequences/combined_sequence.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
-#include "stores/spi/other_store.h"
 
 namespace idmint {
 namespace {
@@ -69,8 +68,6 @@ Result<std::span<Range>> SpreadRounds::advance(std::int64_t count, Take take, St
     const std::optional<std::size_t> k = pick(until);
     if (!k) break;
     const std::int64_t missing = count - kept_.count();
-    std::optional<OtherStoreAtHand> other;
-    if (another_answers(*k)) other.emplace();
     const Result<void> asked =
         ask(*k, missing, all_of_one ? Take::kAll : Take::kTail, attempt_until(until));
     if (asked) continue;
@@ -201,16 +198,6 @@ Result<void> SpreadRounds::must_have(std::int64_t count, SteadyTime until, bool 
   return std::unexpected(too_few_there());
 }
 
-// Whether the round can go on with another store than that of stripe k, as far as this process
-// knows.
-bool SpreadRounds::another_answers(std::size_t k) const {
-  const std::lock_guard lock(shared_->mutex);
-  for (std::size_t i = 0; i < stripes_.size(); ++i)
-    if (i != k && !stripes_[i].used_up && !stripes_[i].failed && !shared_->health[i].why)
-      return true;
-  return false;
-}
-
 // The deadline of the next attempt. All that answer, and one of those that do not, may follow it.
 SteadyTime SpreadRounds::attempt_until(SteadyTime until) {
   std::size_t answer = 0;
@@ -299,7 +286,6 @@ void SpreadRounds::Shared::probe(std::size_t k) {
   ++probes;
   lock.unlock();
   const SteadyTime until = std::chrono::steady_clock::now() + deadline;
-  const OtherStoreAtHand other;  // or the next probe
   const Result<const SpreadStores::Member*> member = stores->at(k, until);
   const Result<std::vector<CounterState>> counters =
       member ? counters_now(**member, until) : std::unexpected(member.error());
@@ -330,8 +316,6 @@ Opened open_spread(Store& store, SequenceDefinition definition, const SequenceOp
     SequenceDefinition its = definition;
     its.stripe = static_cast<std::int64_t>(k);
     const SteadyTime share = share_of(until, stores->size() - k + 1);
-    std::optional<OtherStoreAtHand> other;  // the one that has just told the definition
-    if (k != stores->own()) other.emplace();
     const Result<const SpreadStores::Member*> member = stores->at(k, share);
     if (member) its = (*member)->definition;
     if (its.retired)

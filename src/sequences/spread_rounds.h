@@ -28,10 +28,9 @@ namespace idmint {
 // has caught up with the others.
 //
 // A store that fails is left out, whether its outcome is known or not, and the round goes on with
-// the next one; the attempts share the time that is left. A store that refuses the connection fails
-// at once, unless no other one answers. After a pause of 0.5 to 30 s, which doubles with each
-// failure, a task of the executor reads its counter. It is asked again when that succeeds. While no
-// store answers, every round asks all of them.
+// the next one; the attempts share the time that is left. After a pause of 0.5 to 30 s, which
+// doubles with each failure, a task of the executor reads its counter. It is asked again when that
+// succeeds. While no store answers, every round asks all of them.
 //
 // If the store has too few values for the round, the round first checks that all stores together
 // have enough. Values that were taken for a round that fails are kept for the next one. Nobody is
@@ -103,7 +102,6 @@ class SpreadRounds final : public Rounds {
   [[nodiscard]] std::optional<std::size_t> pick(SteadyTime until);
   [[nodiscard]] Result<void> ask(std::size_t k, std::int64_t count, Take take, SteadyTime until);
   [[nodiscard]] Result<void> must_have(std::int64_t count, SteadyTime until, bool unknown);
-  [[nodiscard]] bool another_answers(std::size_t k) const;
   [[nodiscard]] SteadyTime attempt_until(SteadyTime until);
   void leave_out(std::size_t k, const Error& why);
   [[nodiscard]] Error unreachable(bool unknown) const;

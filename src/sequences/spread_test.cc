@@ -260,16 +260,6 @@ TEST(Spread, AStoreThatHangsTakesAShareOfTheDeadline) {
             std::chrono::steady_clock::now() + std::chrono::milliseconds{2500});
 }
 
-// A store that refuses the connection is then not waited for.
-TEST(Spread, AStoreIsToldWhetherAnotherOneAnswers) {
-  SpreadFixture fixture(2);
-  const auto sequence = fixture.open().value();
-  fixture.stores[0].fail_counter("tickets", kNoAnswer);
-  EXPECT_THAT(fixture.take(*sequence, 1), ElementsAre(2));
-  EXPECT_THAT(fixture.stores[0].others_at_hand(), ElementsAre(true));
-  EXPECT_THAT(fixture.stores[1].others_at_hand(), ElementsAre(false)) << "the other one failed";
-}
-
 TEST(Spread, ValuesOfAnUnknownOutcomeAreLost) {
   SpreadFixture fixture(2);
   const auto sequence = fixture.open().value();

@@ -23,7 +23,6 @@
 #include "ids/lease_table.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
-#include "stores/spi/other_store.h"
 #include "stores/spi/unique_index.h"
 
 namespace idmint::fakes {
@@ -159,11 +158,6 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     const std::lock_guard lock(mutex_);
     return listed_until_;
   }
-  // Whether the caller of each advance had another store at hand.
-  [[nodiscard]] std::vector<bool> others_at_hand() const {
-    const std::lock_guard lock(mutex_);
-    return others_at_hand_;
-  }
   // The keys of each insert.
   [[nodiscard]] std::vector<std::vector<std::int64_t>> inserts() const {
     const std::lock_guard lock(mutex_);
@@ -213,7 +207,6 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
                            SteadyTime until) override {
     std::unique_lock lock(mutex_);
     deadlines_.push_back(until);
-    others_at_hand_.push_back(OtherStoreAtHand::is());
     advances_.push_back({count, take});
     asked_.emplace_back(counter);
     pass_gate(lock);
@@ -448,7 +441,6 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   std::vector<std::string> asked_;
   std::vector<SteadyTime> deadlines_;
   std::optional<SteadyTime> listed_until_;
-  std::vector<bool> others_at_hand_;
   std::map<std::string, Error, std::less<>> broken_;
   std::vector<std::vector<std::int64_t>> inserts_;
   std::deque<Fault> faults_;
