@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -24,7 +23,6 @@
 #include "idmint/store.h"
 #include "stores/backend.h"
 #include "stores/failure.h"
-#include "stores/spi/other_store.h"
 
 namespace idmint::stores {
 
@@ -74,8 +72,7 @@ class Sessions {
 
   // Calls attempt(Session&), which returns std::expected<T, Failure>, until it succeeds or fails
   // for good; by `until`. `kind`: whether its errors say that nothing was changed, as those of a
-  // kRead do not. `doing`: for messages, such as "read". Without a connection it fails for good
-  // where OtherStoreAtHand says so, and where no host of the names has ever been reached.
+  // kRead do not. `doing`: for messages, such as "read".
   template <class Attempt>
   auto run(Kind kind, SteadyTime until, std::string_view doing, const Attempt& attempt)
       -> Result<typename std::invoke_result_t<const Attempt&, Session&>::value_type> {
@@ -106,32 +103,18 @@ class Sessions {
   }
 
   // Each server has an equal part of the time that the ones before it left. If none will do, the
-  // answer is the one that will stay so. It is absent only if all servers are.
+  // answer is the one that will stay so.
   Opened connect_to_any(SteadyTime until) {
     Failure failure;
-    Absent all = Absent::kNoSuchHost;
     for (std::size_t i = 0; i < servers_; ++i) {
       const SteadyTime begin = now();
       const auto left = static_cast<SteadyTime::rep>(servers_ - i);
       Opened session = connect_(i, begin + (until - begin) / left);
-      if (session) {
-        reached_ = true;
-        return session;
-      }
-      all = std::min(all, session.error().absent);
+      if (session) return session;
       if (i == 0 || (failure.passing && !session.error().passing))
         failure = std::move(session.error());
     }
-    failure.absent = all;
     return std::unexpected(std::move(failure));
-  }
-
-  // Whether to wait for servers that could not be connected to. A name that is unknown now belongs
-  // to a server that restarts if it was reached before, as with containers.
-  [[nodiscard]] bool may_come(const Failure& failure) const {
-    if (!failure.passing) return false;
-    if (failure.absent == Absent::kNo) return true;
-    return !OtherStoreAtHand::is() && (failure.absent == Absent::kRefused || reached_);
   }
 
   Opened borrow(SteadyTime until) {
@@ -154,7 +137,7 @@ class Sessions {
         if (session) return session;
         lock.lock();
         make_room();
-        if (!may_come(session.error())) return session;
+        if (!session.error().passing) return session;
         failure = std::move(session.error());
         state_->freed.wait_until(lock, std::min(until, now() + pause_before(attempt)),
                                  [&] { return !state_->idle.empty(); });
@@ -214,7 +197,6 @@ class Sessions {
   const Access access_;
   const std::size_t servers_;
   const std::function<Opened(std::size_t server, SteadyTime until)> connect_;
-  std::atomic<bool> reached_{false};  // some server, at any time
 
   struct State {
     std::mutex mutex;  // guards what follows

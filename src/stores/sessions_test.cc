@@ -22,7 +22,6 @@
 
 #include "idmint/clock.h"
 #include "stores/failure.h"
-#include "stores/spi/other_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/in_child.h"
 
@@ -194,72 +193,6 @@ TEST(Sessions, WhatWasBegunIsNotSaidToBeUndone) {
   EXPECT_EQ(code_of(failed), Code::kPermissionDenied);
   EXPECT_THAT(fakes::why(failed), AllOf(HasSubstr("a part of it may have been done"),
                                         Not(HasSubstr("nothing was changed"))));
-}
-
-// ---- servers that are not there
-
-Failure absent(Absent how) {
-  return {.error = {Code::kUnavailable, "nobody is there"}, .passing = true, .absent = how};
-}
-
-// Connections to servers, of which each attempt fails as the test says, until none is left.
-class Failing {
- public:
-  explicit Failing(std::vector<Failure> failures, std::size_t servers = 1)
-      : failures_(std::move(failures)),
-        sessions_("fake:", std::chrono::minutes{1}, Access::kReadWrite, servers,
-                  [this](std::size_t, SteadyTime) -> FakeSessions::Opened {
-                    if (attempts_ == failures_.size()) return FakeConnection();
-                    return std::unexpected(failures_[attempts_++]);
-                  }) {}
-
-  auto ask() {
-    return sessions_.run(Kind::kRead, in(std::chrono::minutes{1}), "ask",
-                         [](FakeConnection& connection) {
-                           connection.breaks();
-                           return Done(true);
-                         });
-  }
-  void fails_with(std::vector<Failure> failures) {
-    failures_ = std::move(failures);
-    attempts_ = 0;
-  }
-  [[nodiscard]] std::size_t attempts() const { return attempts_; }
-
- private:
-  std::vector<Failure> failures_;
-  std::size_t attempts_ = 0;
-  FakeSessions sessions_;
-};
-
-TEST(Sessions, AServerThatRefusesIsTriedAgainUnlessAnotherStoreIsAtHand) {
-  Failing failing({3, absent(Absent::kRefused)});
-  {
-    const OtherStoreAtHand other;
-    EXPECT_EQ(code_of(failing.ask()), Code::kUnavailable);
-    EXPECT_EQ(failing.attempts(), 1U);
-  }
-  EXPECT_TRUE(failing.ask());
-  EXPECT_EQ(failing.attempts(), 3U);
-}
-
-TEST(Sessions, AnyServerThatMayAnswerLaterIsWaitedFor) {
-  const OtherStoreAtHand other;
-  Failing failing({absent(Absent::kRefused), absent(Absent::kNo)}, 2);
-  EXPECT_TRUE(failing.ask());
-  EXPECT_EQ(failing.attempts(), 2U);
-  failing.fails_with({absent(Absent::kRefused), absent(Absent::kNoSuchHost)});
-  EXPECT_EQ(code_of(failing.ask()), Code::kUnavailable);
-}
-
-TEST(Sessions, AHostThatDoesNotExistIsToldAtOnceUnlessItDid) {
-  Failing failing({2, absent(Absent::kNoSuchHost)});
-  EXPECT_EQ(code_of(failing.ask()), Code::kUnavailable);
-  EXPECT_EQ(failing.attempts(), 1U);
-  failing.fails_with({});
-  EXPECT_TRUE(failing.ask());
-  failing.fails_with({2, absent(Absent::kNoSuchHost)});
-  EXPECT_TRUE(failing.ask()) << "it restarted";
 }
 
 }  // namespace

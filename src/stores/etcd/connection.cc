@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -99,14 +98,6 @@ long time_left(SteadyTime until) {
   const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
   return static_cast<long>(
       std::clamp<std::int64_t>(left.count(), 1, std::numeric_limits<std::int32_t>::max()));
-}
-
-// Of "https://db1:2379" and "https://[::1]:2379".
-std::string host_of(std::string_view server) {
-  server.remove_prefix(server.find("://") + 3);
-  const bool is_bracketed = server.starts_with('[');
-  if (is_bracketed) server.remove_prefix(1);
-  return std::string(server.substr(0, server.find(is_bracketed ? ']' : ':')));
 }
 
 // Of a connection that was never made, and will not be as long as the files and the server stay.
@@ -211,13 +202,7 @@ std::expected<std::string, Failure> Connection::post(std::string_view path, std:
       return std::unexpected(
           Failure{.error = {Code::kDeadlineExceeded,
                             what + "; it may have been done or not, now or later"}});
-    if (done == CURLE_COULDNT_RESOLVE_HOST)
-      return std::unexpected(not_resolved(escaped(as_utf8(what)), is_no_host(host_of(server_))));
-    Failure failure = unanswered(escaped(as_utf8(what)), sent && writes);
-    long error = 0;
-    curl_easy_getinfo(curl_, CURLINFO_OS_ERRNO, &error);
-    if (done == CURLE_COULDNT_CONNECT && error == ECONNREFUSED) failure.absent = Absent::kRefused;
-    return std::unexpected(std::move(failure));
+    return std::unexpected(unanswered(escaped(as_utf8(what)), sent && writes));
   }
   answered_ = true;
   long http = 0;

@@ -1,6 +1,5 @@
 #include "stores/mariadb/connection.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -20,11 +19,6 @@ namespace idmint::stores::mariadb {
 namespace {
 
 using std::chrono::steady_clock;
-
-// Errors of libmariadb.
-constexpr unsigned kNotConnected = 2002;    // CR_CONNECTION_ERROR
-constexpr unsigned kNotConnectedTo = 2003;  // CR_CONN_HOST_ERROR
-constexpr unsigned kNotResolved = 2005;     // CR_UNKNOWN_HOST
 
 // The statement with ? for each $n, and which n each stands for, counted from 0.
 std::string with_marks(std::string_view sql, std::vector<std::size_t>* places) {
@@ -151,18 +145,7 @@ std::expected<std::unique_ptr<Connection>, Failure> Connection::open(const Addre
     mysql_options(raw, MYSQL_OPT_RECONNECT, &off);
     return connection;
   }
-  const unsigned number = mysql_errno(raw);
-  Failure failure = connection->failed(Kind::kRead, number, mysql_error(raw));
-  // The text ends with the number that the system or the resolver gave.
-  const auto ends_with = [&](int error) {
-    return failure.error.message.ends_with("(" + std::to_string(error) + ")");
-  };
-  if (number == kNotResolved)
-    return std::unexpected(not_resolved(failure.error.message, ends_with(EAI_NONAME)));
-  const bool not_connected = number == kNotConnected || number == kNotConnectedTo;
-  if (not_connected && (ends_with(ECONNREFUSED) || ends_with(ENOENT)))  // of its socket
-    failure.absent = Absent::kRefused;
-  return std::unexpected(std::move(failure));
+  return std::unexpected(connection->failed(Kind::kRead, mysql_errno(raw), mysql_error(raw)));
 }
 
 // One that is of no further use is shut first, so that the farewell does not wait.

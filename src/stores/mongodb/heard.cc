@@ -7,7 +7,6 @@
 
 #include "base/figures.h"
 #include "stores/backend.h"
-#include "stores/failure.h"
 
 namespace idmint::stores::mongodb {
 
@@ -16,9 +15,6 @@ namespace {
 // The default electionTimeoutMillis of a set, and the additional time of an election.
 constexpr std::chrono::milliseconds kElectionTimeout = std::chrono::seconds{10};
 constexpr std::chrono::milliseconds kVote = std::chrono::seconds{2};
-
-// In the driver's text.
-constexpr std::string_view kUnresolved = "Failed to resolve";
 
 bool ends_sessions(std::string_view command) { return command == "endSessions"; }
 
@@ -120,28 +116,9 @@ void Heard::hear(Server now, const Document& hello) {
 
 void Heard::failed(std::string_view host, std::string_view why) noexcept {
   report([&] {
-    const bool no_host =
-        why.contains(kUnresolved) && is_no_host(std::string(host.substr(0, host.rfind(':'))));
     const std::lock_guard lock(mutex_);
-    Server& server = of(host);
-    server.failure = why.empty() ? "it failed" : why;
-    server.no_host = no_host;
+    of(host).failure = why.empty() ? "it failed" : why;
   });
-}
-
-bool Heard::is_unresolved() const {
-  const std::lock_guard lock(mutex_);
-  return std::ranges::all_of(servers_,
-                             [](const Server& each) { return each.role == Role::kNone; }) &&
-         std::ranges::any_of(servers_,
-                             [](const Server& each) { return each.failure.contains(kUnresolved); });
-}
-
-bool Heard::is_nowhere() const {
-  const std::lock_guard lock(mutex_);
-  return servers_.size() >= wanted_.hosts && std::ranges::all_of(servers_, [](const Server& each) {
-           return each.role == Role::kNone && each.no_host;
-         });
 }
 
 void Heard::sessions_ended() noexcept {

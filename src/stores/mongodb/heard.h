@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -23,7 +22,6 @@ struct Wanted {
   std::string set;  // empty: any name
   bool alone;       // the only host of the URL, even if it is a member of a set
   bool tls;
-  std::size_t hosts = 1;  // of the URL; SIZE_MAX: the DNS has them (mongodb+srv)
 };
 
 // Threads may share it.
@@ -46,11 +44,6 @@ class Heard {
   // empty.
   [[nodiscard]] std::string advice(std::chrono::milliseconds waited) const;
 
-  // No server has ever answered, and the name of one could not be resolved.
-  [[nodiscard]] bool is_unresolved() const;
-  // No server has ever answered, and the resolver knows that no host of the URL exists.
-  [[nodiscard]] bool is_nowhere() const;
-
   // For the destruction of the pool, which begins with an endSessions: it was answered, or the
   // destruction has ended.
   void sessions_ended() noexcept;
@@ -72,7 +65,6 @@ class Heard {
     std::string set{};
     std::string members{};
     std::string failure{};  // empty: the latest heartbeat succeeded
-    bool no_host = false;   // and there is no such host
   };
   void hear(Server now, const Document& hello);
   Server& of(std::string_view host);

@@ -68,25 +68,6 @@ TEST_F(HeardTest, AReportWithoutMemoryIsDroppedAndTheNextIsHeard) {
   EXPECT_THAT(heard_.advice(kWaited), HasSubstr("elect a primary"));
 }
 
-// No label of a name has 64 characters, so the resolver asks nobody.
-TEST_F(HeardTest, HostsThatDoNotExistAreKnownUntilOneHasAnswered) {
-  const std::string host = std::string(64, 'a') + ":1";
-  Heard heard({.set = "set", .alone = false, .tls = false, .hosts = 2});
-  EXPECT_FALSE(heard.is_nowhere());
-  heard.failed(host, "Failed to resolve '" + host + "'");
-  EXPECT_TRUE(heard.is_unresolved());
-  EXPECT_FALSE(heard.is_nowhere()) << "the other host was not heard of yet";
-  heard.failed("127.0.0.1:1", "Failed to connect to target host: 127.0.0.1:1");
-  EXPECT_FALSE(heard.is_nowhere());
-  heard.failed("127.0.0.1:1", "Failed to resolve '127.0.0.1'");
-  EXPECT_FALSE(heard.is_nowhere()) << "the resolver was busy: it knows the host";
-
-  is_primary("a:1");
-  heard_.failed("a:1", "Failed to resolve 'a'");
-  EXPECT_FALSE(heard_.is_unresolved()) << "it restarts";
-  EXPECT_FALSE(heard_.is_nowhere());
-}
-
 TEST_F(HeardTest, OnlyWhereThereIsNoSetIsOneToBeMade) {
   says("a:1", R"({"isreplicaset":true,"isWritablePrimary":false})");
   EXPECT_THAT(heard_.advice(kWaited), HasSubstr("a:1 waits for its set to be made: rs.initiate()"));

@@ -113,13 +113,7 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
     }
   }
   work_.notify_one();
-  const auto answered = [&] { return call->answered; };
-  constexpr milliseconds kLook{50};
-  for (SteadyTime now = begin; now < until && !call->answered;
-       now = std::chrono::steady_clock::now()) {
-    call->changed.wait_until(lock, std::min(until, now + kLook), answered);
-    if (!call->sent && heard_->is_nowhere()) break;
-  }
+  call->changed.wait_until(lock, until, [&] { return call->answered; });
   if (call->answered) {
     if (!call->answer) call->answer.error().message.insert(0, what);
     return std::move(call->answer);
@@ -127,17 +121,14 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   call->abandoned = true;
   call->changed.notify_all();
   std::erase(waiting_, call);
-  const auto waited =
-      std::chrono::ceil<milliseconds>(std::min(until, std::chrono::steady_clock::now()) - begin);
+  const auto waited = std::chrono::ceil<milliseconds>(until - begin);
   what += "no answer within " + std::to_string(waited.count()) + " ms";
   if (!call->why.empty()) what += " (" + call->why + ")";
   what += heard_->advice(waited);
   if (call->sent && kind == Kind::kWrite)
     return std::unexpected(
         Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});
-  return std::unexpected(Error{
-      Code::kUnavailable,
-      what + unchanged + (heard_->is_unresolved() ? "; check the host name" : "; ask again")});
+  return std::unexpected(Error{Code::kUnavailable, what + unchanged + "; ask again"});
 }
 
 Result<std::vector<std::size_t>> Servers::insert_new(std::string_view collection,
@@ -499,16 +490,14 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
 
   std::string where;
   if (const char* const service = mongoc_uri_get_srv_hostname(uri.get())) where = service;
-  std::size_t named_hosts = 0;
   for (const mongoc_host_list_t* host = mongoc_uri_get_hosts(uri.get()); host != nullptr;
-       host = host->next, ++named_hosts)
+       host = host->next)
     where += (where.empty() ? "" : ",") + std::string(host->host_and_port);
   where += "/" + database;
 
   const auto longest_call = static_cast<std::int32_t>(
       std::clamp<std::int64_t>(deadline.count(), 1, std::int64_t{1} << 30));
   const mongoc_host_list_t* const hosts = mongoc_uri_get_hosts(uri.get());
-  if (mongoc_uri_get_srv_hostname(uri.get()) != nullptr) named_hosts = SIZE_MAX;
   const bool set = mongoc_uri_get_replica_set(uri.get()) != nullptr ||
                    mongoc_uri_get_srv_hostname(uri.get()) != nullptr ||
                    (hosts != nullptr && hosts->next != nullptr);
@@ -546,7 +535,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
   const char* const name = mongoc_uri_get_replica_set(uri.get());
   auto heard = std::make_unique<Heard>(
-      Wanted{name != nullptr ? name : "", alone, mongoc_uri_get_tls(uri.get()), named_hosts});
+      Wanted{name != nullptr ? name : "", alone, mongoc_uri_get_tls(uri.get())});
   heard->listen(pool);
   return Connected{plain,
                    database,

@@ -1,6 +1,5 @@
 #include "stores/postgresql/connection.h"
 
-#include <netdb.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -51,25 +50,6 @@ std::string take_sqlstate(std::string* text) {
     return code;
   }
   return "";
-}
-
-// libpq has no codes for what follows. Its texts follow the locale of the program, and idmint sets
-// none.
-bool is_not_resolved(std::string_view why) { return why.contains("could not translate host name"); }
-
-// Whether each address of the server refused the connection: the text has "... failed: WHY" for
-// each.
-bool is_refused(std::string_view why) {
-  constexpr std::string_view kBefore = "failed: ";
-  std::size_t at = why.find(kBefore);
-  bool refused = at != std::string_view::npos;
-  for (; at != std::string_view::npos; at = why.find(kBefore, at)) {
-    at += kBefore.size();
-    const std::string_view reason = why.substr(at);
-    refused = refused && (reason.starts_with("Connection refused") ||
-                          reason.starts_with("No such file or directory"));  // of its socket
-  }
-  return refused;
 }
 
 constexpr std::string_view kBackend = "{backend}";
@@ -181,9 +161,6 @@ std::expected<void, Failure> Connection::connect(SteadyTime until) {
   while (state != PGRES_POLLING_OK) {
     if (state == PGRES_POLLING_FAILED) {
       std::string why = one_line(PQerrorMessage(connection_));
-      if (is_not_resolved(why))
-        return std::unexpected(not_resolved(why, why.contains(::gai_strerror(EAI_NONAME))));
-      const Absent absent = is_refused(why) ? Absent::kRefused : Absent::kNo;
       const std::string sqlstate = take_sqlstate(&why);
       Meaning meaning = meaning_of(sqlstate);
       if (sqlstate.empty() && PQconnectionNeedsPassword(connection_) != 0) {
@@ -191,10 +168,8 @@ std::expected<void, Failure> Connection::connect(SteadyTime until) {
         why += "; put it into the password file (PGPASSFILE, or ~/.pgpass)";
       }
       why += advice_for(sqlstate);
-      return std::unexpected(Failure{.error = {meaning.code, std::move(why)},
-                                     .reason = sqlstate,
-                                     .passing = meaning.passing,
-                                     .absent = absent});
+      return std::unexpected(Failure{
+          .error = {meaning.code, std::move(why)}, .reason = sqlstate, .passing = meaning.passing});
     }
     const short events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
     if (wait_for_socket(PQsocket(connection_), events, until) == 0)

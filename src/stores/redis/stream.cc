@@ -28,10 +28,10 @@ struct FreeAddresses {
   void operator()(addrinfo* all) const { ::freeaddrinfo(all); }
 };
 
-// A connected socket, or the error that there is none.
-std::expected<int, int> connect_to(const addrinfo& to, SteadyTime until) {
+// A connected socket, or why there is none.
+std::expected<int, std::string> connect_to(const addrinfo& to, SteadyTime until) {
   const int socket = ::socket(to.ai_family, to.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (socket < 0) return std::unexpected(errno);
+  if (socket < 0) return std::unexpected(said(errno));
   int error = ::connect(socket, to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
     socklen_t size = sizeof error;
@@ -48,7 +48,7 @@ std::expected<int, int> connect_to(const addrinfo& to, SteadyTime until) {
     return socket;
   }
   ::close(socket);
-  return std::unexpected(error);
+  return std::unexpected(error == ETIMEDOUT ? "the server does not answer" : said(error));
 }
 
 }  // namespace
@@ -69,20 +69,19 @@ std::expected<std::unique_ptr<Stream>, Failure> Stream::open(const Host& host,
   const std::unique_ptr<addrinfo, FreeAddresses> found(raw);
   if (unknown != 0)
     return std::unexpected(
-        not_resolved(host.name + ": " + ::gai_strerror(unknown), unknown == EAI_NONAME));
+        Failure{.error = {Code::kUnavailable, host.name + ": " + ::gai_strerror(unknown)},
+                .passing = true});
   std::vector<const addrinfo*> all;
   for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next)
     all.push_back(each);
   std::string why = "it has no address";
-  bool refused = !all.empty();
   // Each has an equal part of the time that the ones before it left.
   for (std::size_t i = 0; i < all.size(); ++i) {
     const SteadyTime now = steady_clock::now();
     const auto left = static_cast<SteadyTime::rep>(all.size() - i);
     const auto socket = connect_to(*all[i], now + (until - now) / left);
     if (!socket) {
-      why = socket.error() == ETIMEDOUT ? "the server does not answer" : said(socket.error());
-      refused = refused && socket.error() == ECONNREFUSED;
+      why = socket.error();
       continue;
     }
     std::unique_ptr<Stream> stream(new Stream(*socket));
@@ -92,10 +91,8 @@ std::expected<std::unique_ptr<Stream>, Failure> Stream::open(const Host& host,
     stream->tls_ = *std::move(tls);
     return stream;
   }
-  return std::unexpected(
-      Failure{.error = {Code::kUnavailable, host.name + ":" + host.port + ": " + why},
-              .passing = true,
-              .absent = refused ? Absent::kRefused : Absent::kNo});
+  return std::unexpected(Failure{
+      .error = {Code::kUnavailable, host.name + ":" + host.port + ": " + why}, .passing = true});
 }
 
 Stream::~Stream() {
