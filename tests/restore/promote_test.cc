@@ -16,8 +16,6 @@
 #include "base/errors.h"
 #include "idmint/definition.h"
 #include "restore/collections.h"
-#include "restore/find/analysis.h"
-#include "restore/oplog/source.h"
 #include "restore/replay/state.h"
 #include "tests/restore/production.h"
 #include "tests/servers/mongo.h"
@@ -174,25 +172,6 @@ class Promote : public testing::Test {
     return report;
   }
 
-  // What find suspects from that entry on.
-  std::vector<std::string> suspects_from(Timestamp from) {
-    const auto oplog = open_oplog(servers::mongo_set().url(""), {.from = from});
-    EXPECT_TRUE(oplog) << oplog.error().message;
-    if (!oplog) return {"no oplog"};
-    OplogAnalysis analysis({.span = {.from = from}});
-    for (;;) {
-      const Result<std::optional<Entry>> entry = (*oplog)->next();
-      EXPECT_TRUE(entry) << entry.error().message;
-      if (!entry || !*entry) break;
-      EXPECT_TRUE(analysis.add(**entry));
-    }
-    const OplogAnswer answer = analysis.finish();
-    EXPECT_THAT(answer.routines, Contains(testing::Field(&Routine::reason, Reason::kPromotion)));
-    std::vector<std::string> all;
-    for (const Suspect& each : answer.suspects) all.push_back(each.first + ": " + each.why);
-    return all;
-  }
-
   // Of the collections of these names in shop.
   static State of(Server& server, const std::set<std::string>& namespaces) {
     State state = state_of(server);
@@ -246,7 +225,6 @@ TEST_F(Promote, PutsBackWhatTheMistakeChangedAndKeepsTheRest) {
   EXPECT_EQ(planned->left.size(), 2U) << "counters, which nobody wrote to, and later";
   EXPECT_EQ(of(production_.server(), kReplaced).size(), mistaken.size());
 
-  const Timestamp begun = production_.now();
   const Result<PromoteReport> report = go();
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->step, PromoteStep::kOpened);
@@ -269,7 +247,6 @@ TEST_F(Promote, PutsBackWhatTheMistakeChangedAndKeepsTheRest) {
   EXPECT_THAT(namespaces(),
               UnorderedElementsAre("shop.orders", "shop.stock", "shop.counters", "shop.later"));
   EXPECT_EQ(undo().error().code, Code::kNotFound);
-  EXPECT_THAT(suspects_from(begun), IsEmpty());
 }
 
 TEST_F(Promote, SetsBackWhatIsNamedAlone) {
@@ -351,7 +328,6 @@ TEST_F(Promote, IsGivenUpAtAnyPointAndNoIdComesTwice) {
 TEST_F(Promote, KeepsWhatProgramsWroteAfterwardsWhereItIsGivenUp) {
   restore_here();
   production_.run("shop", R"({"delete":"orders","deletes":[{"q":{},"limit":0}]})");
-  const Timestamp begun = production_.now();
   ASSERT_TRUE(go());
   production_.insert("shop.orders", R"({"_id":"new","total":1,"key":"new"})");
   const Result<PromoteReport> given_up = undo();
@@ -361,7 +337,6 @@ TEST_F(Promote, KeepsWhatProgramsWroteAfterwardsWhereItIsGivenUp) {
   ASSERT_TRUE(kept);
   EXPECT_EQ(*kept, 51U);
   EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 0U);
-  EXPECT_THAT(suspects_from(begun), IsEmpty());
 }
 
 TEST_F(Promote, MergesLaterWritesThatTheMistakeDidNotTouch) {

@@ -275,9 +275,6 @@ std::string counts_text(const KindCounts& counts) {
 }
 
 std::string routine_text(const Routine& routine) {
-  if (routine.reason == Reason::kPromotion)
-    return routine.ns + ": " + std::string(text_of(routine.reason).routine) + ", " +
-           print_count(routine.times, "operation");
   return routine.ns + ": " + std::string(text_of(routine.reason).routine) + " " +
          print_count(routine.times, "time") + ", every " + print_duration(routine.every) +
          (routine.documents == 0

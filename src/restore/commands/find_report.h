@@ -31,8 +31,7 @@ struct FindReport {
 [[nodiscard]] Timestamp last_entry(const Suspect& suspect);
 // "300 inserts, 1 update"
 [[nodiscard]] std::string counts_text(const KindCounts& counts);
-// "shop.import_*: dropped 18 times, every 40 s, about 30 documents each", or
-// "idmint_restore: by idmint-restore promote, 12 operations"
+// "shop.import_*: dropped 18 times, every 40 s, about 30 documents each"
 [[nodiscard]] std::string routine_text(const Routine& routine);
 // The commands that show a suspect, and that rehearse a restore up to its limit.
 [[nodiscard]] std::string show_command(const FindReport& report, const Suspect& suspect);

@@ -1,7 +1,6 @@
 #include "restore/find/analysis.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -16,7 +15,6 @@
 #include "restore/find/histogram.h"
 #include "restore/find/links.h"
 #include "restore/find/namespace_counts.h"
-#include "restore/find/promotion_traces.h"
 #include "restore/find/runs.h"
 #include "restore/find/schema_changes.h"
 #include "restore/find/suspects.h"
@@ -73,7 +71,6 @@ class OplogAnalysis::State {
   Drops drops_{suspects_};
   SchemaChanges schema_{suspects_};
   DocumentHistory document_{suspects_};
-  PromotionTraces promotions_;
   UpdateShape shape_;
   std::string path_;
 
@@ -223,23 +220,18 @@ void OplogAnalysis::State::end(const Operation& operation, bool within) {
 void OplogAnalysis::State::change(const Operation& operation) {
   ++place_.changes;
   const bool command = operation.op == Op::kCommand;
-  const std::string named = command ? target_of(operation) : std::string();
-  const std::string_view target = command ? std::string_view(named) : operation.ns;
-  const NamespaceCounts::Counted counted = counts_.add(operation, target);
-  const bool own = promotions_.wrote(operation, target);
+  const std::string target = command ? target_of(operation) : std::string();
+  const NamespaceCounts::Counted counted =
+      counts_.add(operation, command ? std::string_view(target) : operation.ns);
   if (place_.at > filter_.span.to) return;
   const bool accepted = !filter_.narrows() || filter_.matches(operation, path_);
   const bool wanted = accepted && place_.in_span;
   if (wanted) {
     ++answer_.matched;
-    if (own)
-      promotions_.count(target, place_.at);
-    else
-      histogram_.add(counted.row, counts_.rows()[counted.row].ns, operation.op, place_.at);
+    histogram_.add(counted.row, counts_.rows()[counted.row].ns, operation.op, place_.at);
     list(operation);
   }
   const std::string_view database = operation.database();
-  if (own) return drops_.write(database);
   if (database == "config" || database == "local") return;
   // The filter does not apply here: all commands and writes tell which drops belong together.
   if (command) {
@@ -303,9 +295,7 @@ OplogAnswer OplogAnalysis::State::finish() {
     drops_.weigh(each);
     schema_.weigh(each);
   }
-  answer_.routines = promotions_.take();
-  std::ranges::move(link(suspects_, answer_.first, answer_.last),
-                    std::back_inserter(answer_.routines));
+  answer_.routines = link(suspects_, answer_.first, answer_.last);
   answer_.suspects = suspects_.take();
   answer_.sharding = std::move(sharding_);
   add_notices();

@@ -51,15 +51,14 @@ enum class Reason : std::uint8_t {
   kFall,
   kUnsetWave,
   kMassUpdate,
-  kDocument,   // the document that the user asked for by its _id
-  kPromotion,  // no suspect: idmint-restore promote wrote it
+  kDocument,  // the document that the user asked for by its _id
 };
 struct ReasonText {
   std::string_view name;     // in JSON
   std::string_view title;    // for people
   std::string_view routine;  // a routine occurrence; follows the namespace
 };
-inline constexpr std::array<ReasonText, 15> kReasons = {{
+inline constexpr std::array<ReasonText, 14> kReasons = {{
     {"drop_database", "a database was dropped", "dropped"},
     {"drop", "a collection was dropped", "dropped"},
     {"emptied", "a capped collection was emptied", "emptied"},
@@ -74,7 +73,6 @@ inline constexpr std::array<ReasonText, 15> kReasons = {{
     {"unset_wave", "a field was removed from many documents", "fields removed"},
     {"mass_update", "many documents were changed alike", "documents changed"},
     {"document", "the document was deleted or overwritten", "changed"},
-    {"promotion", "idmint-restore promoted a collection", "by idmint-restore promote"},
 }};
 [[nodiscard]] constexpr const ReasonText& text_of(Reason reason) {
   return kReasons[static_cast<std::size_t>(reason)];
@@ -126,7 +124,7 @@ struct Suspect {
   std::vector<KindCounts> before_counts{};  // by the row of NamespaceCounts
 };
 
-// No mistake: a repeated event, or what idmint-restore promote wrote.
+// A repeated event, and therefore no mistake.
 struct Routine {
   Reason reason{};
   std::string ns;  // a pattern if names are generated
@@ -153,7 +151,7 @@ struct OplogAnswer {
   Timeline timeline{};
   std::vector<NamespaceFacts> namespaces;  // the busiest first
   std::vector<Suspect> suspects;           // the likeliest first
-  std::vector<Routine> routines;           // idmint-restore's own, then the most frequent first
+  std::vector<Routine> routines;           // the most frequent first
   std::vector<ListedOperation> listed;
   std::uint64_t unlisted = 0;        // operations beyond the capacity of `listed`
   std::vector<std::string> notices;  // what limits the answer, each a sentence

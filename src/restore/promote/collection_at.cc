@@ -71,6 +71,10 @@ Bson validation_in(Document options) {
   return found;
 }
 
+Bson refusing_validator(const std::string& id) {
+  return Bson("$comment", "idmint-restore promote " + id + ": no writes now", "$expr", false);
+}
+
 bool refuses_writers(Document options, const std::string& id) {
   return options.document("validator") == refusing_validator(id).view();
 }

@@ -27,7 +27,8 @@ inline constexpr int kCommandLimit = 60'000;
 
 // `validator`, `validationLevel` and `validationAction` of the options, if set.
 [[nodiscard]] Bson validation_in(Document options);
-// Whether it has the refusing_validator() of that promotion.
+// A validator that rejects every document. Writes that bypass validation still pass.
+[[nodiscard]] Bson refusing_validator(const std::string& id);
 [[nodiscard]] bool refuses_writers(Document options, const std::string& id);
 
 // Blocks writers from now on, after saving the old validation in the record. An item that is

@@ -11,6 +11,7 @@
 namespace idmint::restore {
 namespace {
 
+constexpr const char* kPromoteCollection = "promote";
 constexpr std::array<std::string_view, 8> kPromoteSteps = {"block", "fence", "load", "verify",
                                                            "merge", "swap",  "open", "opened"};
 

@@ -13,7 +13,6 @@
 
 #include "idmint/result.h"
 #include "mongo/bson.h"
-#include "restore/promotion_marks.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"
 
@@ -71,6 +70,10 @@ struct PromoteState {
   [[nodiscard]] std::string copy_name(const PromoteItem& item) const;      // before the swap
   [[nodiscard]] std::string promoted_name(const PromoteItem& item) const;  // after an undo
 };
+
+inline constexpr std::string_view kOldSuffix = ".before-restore-";
+inline constexpr std::string_view kCopySuffix = ".restored-";
+inline constexpr std::string_view kPromotedSuffix = ".promoted-";
 
 // For one thread. `production` must outlive it.
 class PromoteRecord {
