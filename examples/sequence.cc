@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   if (!batch) give_up(batch.error());
   std::cout << "orders " << batch->first << " to " << batch->last() << '\n';
 
-  // Without waiting. A task of an executor calls back: hand over and return.
+  // Without waiting. A task of an executor calls back; never block in it.
   std::promise<idmint::Result<idmint::Range>> promise;
   const idmint::Result<void> queued = (*orders)->submit(
       1, [&promise](idmint::Result<idmint::Range> range) { promise.set_value(std::move(range)); });

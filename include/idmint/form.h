@@ -16,8 +16,8 @@ namespace idmint {
 //
 // The encoding takes the bytes of the id: 8 for a Snowflake id or an integer, unless `width` limits
 // them. Integers and digits print the same in kDecimal and kCanonical. In other encodings a Digits
-// id is encoded as its index among all Digits, the shorter ones first, in 15 bytes. So its width is
-// kept.
+// id is encoded as its index among all Digits, the shorter ones first, in 15 bytes. So "007"
+// stays "007".
 struct Form {
   // Printable ASCII without blanks, " and \; at most kMaxPrefix characters.
   std::string prefix{};

@@ -40,8 +40,9 @@ struct GaplessStatistics {
 // Inserts documents into one collection and numbers them from one sequence of strategy gapless. The
 // counter and the documents are written in one transaction, with write concern majority and
 // journal. Group commit: callers queue while a transaction is under way, and the next one serves
-// them all, in the order of their calls. Any thread may call any method at any time; any number of
-// processes may share the sequence. In a child of fork() every call fails with kFailedPrecondition.
+// them, at most 1000 documents or 8 MiB, in the order of their calls. Any thread may call any
+// method at any time; any number of processes may share the sequence. In a child of fork() every
+// call fails with kFailedPrecondition.
 //
 // At every instant the numbers in the collection run from the sequence's first one without a gap or
 // a repeat, as long as nobody deletes or changes numbers there. The first successful insert

@@ -55,7 +55,7 @@ enum class Remedy : std::uint8_t {
   kAlterSequence,    // alter_sequence(); subject: its name; values: the new last value, if known
   kRetireSequence,   // retire_sequence(); subject: its name
   kRaiseSequence,    // raise_sequence(); subject: its name; values: the value to pass, if known
-  kRaiseEach,        // raise_sequence() past one value a block; subject: its name; values: some
+  kRaiseEach,        // raise_sequence() past a value a block; subject: its name; values: known
   kRaisePastField,   // raise_sequence() past a field; subject: its name; values: collection, field
   kRaisePool,        // raise_pool(); subject: its name; values: the time to pass, if known
   kRaiseStore,       // raise_all(); subject: the URL; values: "moved" if settle(kOnlyMoved) may do

@@ -63,7 +63,7 @@ struct SpreadOptions {
   // database, or of a store's new place; a store at a new place must answer.
   std::vector<std::string> over{};
   // If true, `over` may also have URLs of other sequences' stores: those that are not in the
-  // definition are tried first, and need not answer.
+  // definition are tried before its own, and need not answer.
   bool over_others = false;
   // Opens the store at a URL, by `until`. Nothing: Store::open(), without creating it.
   std::function<Result<std::shared_ptr<Store>>(const std::string& url, SteadyTime until)> open{};

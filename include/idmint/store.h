@@ -103,8 +103,8 @@ class IDMINT_EXPORT Store {
 
   // Why the store may be behind what it handed out. kDataLoss: it is a copy or an older backup, or
   // its log is missing. kFailedPrecondition: a standby or replica was promoted, or a snapshot of
-  // etcd was restored. The error says what to do; nullopt: no doubt is known. A store in doubt can
-  // be opened, for writing too.
+  // etcd was restored (kDataLoss if this process saw later values). The error says what to do;
+  // nullopt: no doubt is known. A store in doubt can be opened, for writing too.
   // - These work: reads, and the functions that raise, alter, retire and release.
   // - These fail with this error: every call that would hand out a value, a claim or a lease, or
   //   create a counter or a definition.

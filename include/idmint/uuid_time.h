@@ -57,7 +57,7 @@ struct Uuid1Options {
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
   // open() also ends by then.
   SteadyTime until = SteadyTime::max();
-  // How far ids may run ahead of a clock that was set back before the clock sequence changes.
+  // How far ids run ahead of a clock that was set back; then the clock sequence changes.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
   // How far ahead of the ids the state file is written, as in SnowflakeOptions; at most max_drift.
   std::chrono::nanoseconds window = std::chrono::seconds{15};

@@ -234,7 +234,7 @@ const Command kNext = {"next",
 taken, unless another process takes at the same time. Ids that were taken and
 could not be printed are lost; they never come again.
 With --json each id is one line {"id":...,"source":...}. Ids are strings. With
---numbers integers without a prefix, an encoding or a check are numbers.
+--numbers integers without a form (prefix, digits, encoding, check) are numbers.
 
 Opening the store and taking the first ids together take --timeout at most; each
 further step may take as long again. With exit status 7 nothing more was taken;

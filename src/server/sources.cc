@@ -30,17 +30,20 @@ constexpr std::size_t kMostGivenUp = 1000;
 }  // namespace
 
 Sources::Sources(Loop& loop, std::vector<ServedStore> stores)
-    : loop_(loop), rounds_(loop.rounds_on(shared_executor())) {
+    : loop_(loop), rounds_(loop.rounds_on(shared_executor())), teller_(std::make_shared<Teller>()) {
+  teller_->loop = &loop_;
   for (ServedStore& each : stores) {
     each.mint.executor = rounds_.get();
-    each.mint.store_changed = [this, before = each.name.empty() ? "" : each.name + "/"](
-                                  std::string_view sequence, std::string_view url,
-                                  const Error* why) {
-      loop_.post([this, source = before + std::string(sequence), at = std::string(url),
-                  left_out = why != nullptr ? std::optional(*why) : std::nullopt] {
-        note_store(source, at, left_out);
-      });
-    };
+    each.mint.store_changed =
+        [this, teller = teller_, before = each.name.empty() ? "" : each.name + "/"](
+            std::string_view sequence, std::string_view url, const Error* why) {
+          const std::lock_guard lock(teller->mutex);
+          if (teller->loop == nullptr) return;
+          teller->loop->post([this, source = before + std::string(sequence), at = std::string(url),
+                              left_out = why != nullptr ? std::optional(*why) : std::nullopt] {
+            note_store(source, at, left_out);
+          });
+        };
     std::string shown = redacted(each.mint.store);
     std::vector<std::string> also = each.mint.also;
     auto mint = each.store != nullptr
@@ -48,6 +51,11 @@ Sources::Sources(Loop& loop, std::vector<ServedStore> stores)
                     : std::make_unique<Mint>(std::move(each.mint));
     stores_.push_back({std::move(each.name), std::move(shown), std::move(also), std::move(mint)});
   }
+}
+
+Sources::~Sources() {
+  const std::lock_guard lock(teller_->mutex);
+  teller_->loop = nullptr;
 }
 
 // ---- stores

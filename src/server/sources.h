@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -67,6 +68,9 @@ class Sources final {
  public:
   // The loop must outlive it.
   Sources(Loop& loop, std::vector<ServedStore> stores);
+  ~Sources();
+  Sources(const Sources&) = delete;
+  Sources& operator=(const Sources&) = delete;
 
  private:
   struct Entry {
@@ -187,8 +191,16 @@ class Sources final {
   void note_store(const std::string& source, const std::string& url,
                   const std::optional<Error>& why);
 
+  // By which sequences tell of their stores. They may do so after this has gone, as an executor may
+  // still read a counter for them.
+  struct Teller {
+    std::mutex mutex;
+    Loop* loop;  // null: nobody is told any more
+  };
+
   Loop& loop_;
   const std::shared_ptr<Executor> rounds_;
+  const std::shared_ptr<Teller> teller_;
   std::vector<Served> stores_;
   bool closed_ = false;
   std::vector<std::weak_ptr<OpenSource>> forgotten_;  // closed ones with requests in progress

@@ -175,11 +175,12 @@ TEST(SpareWait, ForTheVersionOfAProgramEndsToo) {
 // A process that has the lock of a data folder, as a mongod has it.
 class Holder {
  public:
-  Holder(const std::string& folder, const std::string& then) {
+  // `first`: before it has the lock.
+  Holder(const std::string& folder, const std::string& first, const std::string& then) {
     const std::string lock = folder + "/mongod.lock";
     const std::string held = folder + "/held";
     const std::string script =
-        "exec 9>" + lock + "; flock 9; echo $$ >" + lock + "; : >" + held + "; " + then;
+        first + "; exec 9>" + lock + "; flock 9; echo $$ >" + lock + "; : >" + held + "; " + then;
     std::vector<std::string> words = {"/bin/sh", "-c", script, folder};
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -202,7 +203,7 @@ class Holder {
 TEST(SpareWait, ForOneThatDoesNotEndSaysWhatItLoggedLast) {
   const fakes::TempFolder folder;
   std::ofstream(folder.path("mongod.log")) << logged("I", "Flushing") << logged("I", "Still at it");
-  const Holder holder(folder.path(""), "trap '' TERM; while :; do sleep 1; done");
+  const Holder holder(folder.path(""), "trap '' TERM", "while :; do sleep 1; done");
   for (const bool hurried : {false, true}) {
     const auto progress = [&](std::uint64_t) -> Result<void> {
       if (!hurried) return {};
@@ -223,7 +224,7 @@ TEST(SpareWait, ForOneThatDoesNotEndSaysWhatItLoggedLast) {
 // As where nobody asks for it, in a container: kill() finds it for ever.
 TEST(SpareWait, ForOneThatIsDeadIsOver) {
   const fakes::TempFolder folder;
-  const Holder holder(folder.path(""), "exit 0");
+  const Holder holder(folder.path(""), ":", "exit 0");
   while (runs(holder.pid())) std::this_thread::yield();
   EXPECT_EQ(::kill(holder.pid(), 0), 0);
   const Result<void> ended = stop_spare({.folder = folder.path(""), .program = "mongod"});
