@@ -5,8 +5,9 @@
 
 namespace idmint {
 
-// Whether the code promises that nothing was applied. Such an error must not hide an unknown
-// outcome of an earlier attempt or of a commit.
+// Whether the code promises that nothing was applied, except for a part of a script of Redis after
+// kPermissionDenied. Such an error must not hide an unknown outcome of an earlier attempt or of a
+// commit.
 [[nodiscard]] constexpr bool was_not_applied(Code code) noexcept {
   return code == Code::kUnavailable || code == Code::kResourceExhausted ||
          code == Code::kPermissionDenied;

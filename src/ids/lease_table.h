@@ -71,7 +71,9 @@ struct Lease {
 // create_pool() and raise_floor() are one step for each worker id. Any thread may call any method
 // at any time. Every method returns within the store's deadline (StoreOptions), and by `until` if
 // that is earlier. Errors, besides those of each method:
-// - kUnavailable, kResourceExhausted, kPermissionDenied: was not applied.
+// - kUnavailable, kResourceExhausted: was not applied.
+// - kPermissionDenied: likewise; but Redis checks rights at each command of a script, so a part may
+//   have been applied.
 // - kUnknown, kDeadlineExceeded: may have been applied, now or later. After an acquire, repeat it
 //   with the same token or forget it. After an extend, the bound has not moved; repeat it with the
 //   same nonce.
