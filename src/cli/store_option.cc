@@ -93,8 +93,8 @@ void add_also(CLI::App& command) {
 void add_over(CLI::App& command) {
   command
       .add_option("--over", store_option.over,
-                  "Another URL of a store of a sequence over several, for one that lacks a "
-                  "password or is old in the definition; may be repeated")
+                  "For a sequence over several stores: replaces a URL of its definition "
+                  "that is old or lacks a password; may be repeated")
       ->allow_extra_args(false)
       ->type_name("URL");
 }

@@ -391,8 +391,8 @@ int run(std::span<const char* const> words) {
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--over", line.over,
-                 "Another URL of a store of a sequence over several, for one that lacks a "
-                 "password or is old in the definition; or IDMINT_OVER, separated by blanks; may "
+                 "For a sequence over several stores: replaces a URL of its definition "
+                 "that is old or lacks a password; or IDMINT_OVER, separated by blanks; may "
                  "be repeated")
       ->type_name("URL")
       ->allow_extra_args(false);
