@@ -24,7 +24,7 @@ enum class Code : int {
   kInvalidArgument = 3,     // The request is wrong in any state of the system: correct it.
   kDeadlineExceeded = 4,    // Out of time. The call may have been applied, as with kUnknown.
   kNotFound = 5,            // The source, sequence or counter does not exist: create it first.
-  kAlreadyExists = 6,       // The name or the key is taken.
+  kAlreadyExists = 6,       // The key is taken. Another definition of a name: kFailedPrecondition.
   kPermissionDenied = 7,    // The caller lacks the permission; a repeated call does not help.
   kResourceExhausted = 8,   // Out of disk, queue places or attempts. Not applied, as with
                             // kUnavailable: free some, then repeat the call.
@@ -55,7 +55,7 @@ enum class Remedy : std::uint8_t {
   kAlterSequence,    // alter_sequence(); subject: its name; values: the new last value, if known
   kRetireSequence,   // retire_sequence(); subject: its name
   kRaiseSequence,    // raise_sequence(); subject: its name; values: the value to pass, if known
-  kRaiseEach,        // raise_sequence() past a value a block; subject: its name; values: known
+  kRaiseEach,        // raise_sequence() of single blocks; subject: its name; values: if known
   kRaisePastField,   // raise_sequence() past a field; subject: its name; values: collection, field
   kRaisePool,        // raise_pool(); subject: its name; values: the time to pass, if known
   kRaiseStore,       // raise_all(); subject: the URL; values: "moved" if settle(kOnlyMoved) may do

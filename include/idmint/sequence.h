@@ -223,8 +223,8 @@ enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 // both stores. `progress` is called now and then with the number of counters whose next value was
 // taken over. Errors, besides those of the stores:
 // - kUnimplemented: a pool, a random or a gapless sequence, one over several stores, or one that
-//   counts in an adopted record; the message says what to do instead. Or `to` has no sequences of
-//   this strategy.
+//   counts in an adopted record; the message says what to do instead. Or `to` does not offer this
+//   strategy.
 // - kFailedPrecondition: the sequence is retired, or was moved to another store; a retirement of it
 //   was interrupted; or `to` has or had a sequence of the name.
 // - kUnavailable: another move of it is under way.

@@ -41,8 +41,8 @@ namespace idmint {
 
 // Makes a restored pool safe to use; nobody may mint meanwhile. Afterwards nobody owns a worker id,
 // and no id of the unit of `past` or of an earlier unit comes any more. Returns the unit after the
-// unit of `past`. Recreates missing worker ids. `past` must cover every bound that was ever
-// granted, which may be a window and max_drift later than the time at which the last generator
+// unit of `past`. Recreates the worker ids if all are gone. `past` must cover every bound that was
+// ever granted, which may be a window and max_drift later than the time at which the last generator
 // stopped. kOutOfRange: `past` is not a time of the layout.
 [[nodiscard]] IDMINT_EXPORT Result<std::int64_t> raise_pool(Store& store, std::string_view name,
                                                             Instant past);

@@ -141,7 +141,13 @@ Result<Standard> standard_of(const Context& context, const CheckOptions& ids) {
   } else {
     return standard_of_sequence(context, ids, standard.form);
   }
-  if (standard.format == "typeid") return standard;
+  if (standard.format == "typeid") {
+    Form rest = standard.form;
+    rest.prefix.clear();
+    if (rest != Form{} || ids.digits)
+      return refuse("a typeid has one form: leave out --encoding, --check, --digits and --width");
+    return standard;
+  }
   if (Result<void> valid = validate(standard.form, standard.format); !valid) {
     return std::unexpected(std::move(valid.error()));
   }

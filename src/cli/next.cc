@@ -237,9 +237,9 @@ With --json each id is one line {"id":...,"source":...}. Ids are strings. With
 --numbers integers without a form (prefix, digits, encoding, check) are numbers.
 
 Opening the store and taking the first ids together take --timeout at most; each
-further step may take as long again. With exit status 7 nothing more was taken;
-with 11 ids may have been taken, which are lost. A format that keeps a state
-file waits as long for its holder.
+further step may take as long again. Exit status 7: nothing more was taken; 11:
+ids may have been taken, which are lost. A format that keeps a state file waits
+as long for its holder.
 
 The ids of a pool are Snowflake ids of a worker id that this process leases. If
 all are owned, it waits --timeout for one, then ends with exit status 8 and says

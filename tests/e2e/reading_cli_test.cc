@@ -323,6 +323,9 @@ TEST_F(Cli, CheckTellsValidFromNotValid) {
   invalid("1BzmjTFLHWXwiSK4y3H5i --as uuid --encoding base58", "uuid");
   EXPECT_EQ(run("idmint check 12 --check md5").status, 2);
   EXPECT_EQ(run("idmint check 12 --encoding base58").status, 2);
+  for (const std::string option : {"--check luhn", "--encoding hex", "--digits 3"})
+    EXPECT_EQ(run("idmint check user_01h455vb4pex5vsknk084sn02q --as typeid " + option).status, 2)
+        << "a typeid has one form";
   EXPECT_EQ(run("idmint check 12 --as nonsense").status, 3);
 }
 
