@@ -508,9 +508,9 @@ whoever else writes to it: if it refuses an id, only that document gets another.
 Lines are inserted 10,000 (or 12 MiB) at a time, and then their ids are printed.
 If one is not a document, none of them is inserted, and the message says which
 lines were inserted before. If a document is refused, the others are inserted
-and the command ends; - is printed for its id, and ?ID if the outcome is
-unknown. Ctrl-C ends it after the lines that were sent; it says how many were
-inserted.
+(gapless: none) and the command ends; - is printed for its id, and ?ID if the
+outcome is unknown. Ctrl-C ends it after the lines that were sent; it says how
+many were inserted.
 
 A collection that is sharded by another field cannot have such an index: use
 --proxy.
