@@ -35,6 +35,8 @@ struct AdoptedPlace {
   std::function<PlainClients::Next()> connect;  // one more of the programs
   std::function<void()> doubt =
       {};  // puts the store in doubt; empty: it never is, whatever happens
+  // `next` in the row of the counter that is idmint's own; empty: that row has none.
+  std::function<std::string()> own_next = {};
 };
 
 // How programs count.
@@ -92,6 +94,9 @@ TEST_P(AdoptedRecords, IsGoneOnWithByAllInTurn) {
   EXPECT_EQ(next(), 18);
   EXPECT_EQ(take(), (Range{19, 1, 1}));
   EXPECT_EQ(counters().list("c")->front().next, 20);
+  if (place_.own_next) {
+    EXPECT_EQ(place_.own_next(), "1") << "the value is in the record alone";
+  }
   ASSERT_TRUE(adopt()) << "again is fine";
   EXPECT_EQ(code_of(adopt({1, 99})), Code::kAlreadyExists);
   place_.record.clear();

@@ -91,20 +91,23 @@ void make(const Way& way, const std::string& database, std::int64_t last) {
 std::vector<AdoptedWay> every_way() {
   std::vector<AdoptedWay> all;
   for (const Way& way : ways())
-    all.push_back({way.name, [&way](std::int64_t last) {
-                     MariadbServer& server = servers::mariadb_server();
-                     const std::string database = conformance::name_of_test();
-                     const std::string url = server.database(database);
-                     make(way, database, last);
-                     return AdoptedPlace{
-                         .url = url,
-                         .record = way.adopted,
-                         .connect = [&, database] { return program(server, database, way.recipe); },
-                         .doubt =
-                             [&server, database] {
-                               server.run("UPDATE idmint_store SET server = 77", database);
-                             }};
-                   }});
+    all.push_back(
+        {way.name, [&way](std::int64_t last) {
+           MariadbServer& server = servers::mariadb_server();
+           const std::string database = conformance::name_of_test();
+           const std::string url = server.database(database);
+           make(way, database, last);
+           return AdoptedPlace{
+               .url = url,
+               .record = way.adopted,
+               .connect = [&, database] { return program(server, database, way.recipe); },
+               .doubt = [&server,
+                         database] { server.run("UPDATE idmint_store SET server = 77", database); },
+               .own_next =
+                   [&server, database] {
+                     return server.run("SELECT next FROM idmint_counters", database);
+                   }};
+         }});
   return all;
 }
 

@@ -97,15 +97,19 @@ std::vector<AdoptedWay> every_way() {
                      const std::string database = conformance::name_of_test();
                      const std::string url = server.database(database);
                      make(way, database, last);
-                     return AdoptedPlace{.url = url,
-                                         .record = way.adopted,
-                                         .connect = [&, url] { return program(url, way.recipe); },
-                                         .doubt =
-                                             [&server, database] {
-                                               server.run(
-                                                   "UPDATE idmint.store SET timeline = '000000FF'",
-                                                   database);
-                                             }};
+                     return AdoptedPlace{
+                         .url = url,
+                         .record = way.adopted,
+                         .connect = [&, url] { return program(url, way.recipe); },
+                         .doubt =
+                             [&server, database] {
+                               server.run("UPDATE idmint.store SET timeline = '000000FF'",
+                                          database);
+                             },
+                         .own_next =
+                             [&server, database] {
+                               return server.run("SELECT next FROM idmint.counters", database);
+                             }};
                    }});
   return all;
 }

@@ -39,21 +39,26 @@ std::vector<AdoptedWay> every_way() {
              const std::string url = redis_server().database(conformance::name_of_test());
              const int database = std::stoi(url.substr(url.rfind('/') + 1));
              redis_server().run({"SET", "orders", std::to_string(last)}, database);
-             return AdoptedPlace{.url = url,
-                                 .record = "key:orders",
-                                 .connect =
-                                     [database] {
-                                       return [database] {
-                                         return std::int64_t{std::stoll(
-                                             redis_server().run({"INCR", "orders"}, database))};
-                                       };
-                                     },
-                                 .doubt =
-                                     [database] {
-                                       redis_server().run({"HSET", "{idmint}:store", "replid",
-                                                           std::string(40, 'a'), "replicas", "1"},
-                                                          database);
-                                     }};
+             return AdoptedPlace{
+                 .url = url,
+                 .record = "key:orders",
+                 .connect =
+                     [database] {
+                       return [database] {
+                         return std::int64_t{
+                             std::stoll(redis_server().run({"INCR", "orders"}, database))};
+                       };
+                     },
+                 .doubt =
+                     [database] {
+                       redis_server().run({"HSET", "{idmint}:store", "replid", std::string(40, 'a'),
+                                           "replicas", "1"},
+                                          database);
+                     },
+                 .own_next =
+                     [database] {
+                       return redis_server().run({"HGET", "{idmint}:counter:c", "next"}, database);
+                     }};
            }}};
 }
 
