@@ -123,6 +123,10 @@ class IDMINT_EXPORT Store {
   enum class Settle : std::uint8_t { kRaised, kOnlyMoved };
   [[nodiscard]] virtual Result<void> settle(Settle how);
   [[nodiscard]] Result<void> settle() { return settle(Settle::kRaised); }
+  // How often a doubt of the store was ended, as this handle read it last: what is known of values
+  // that were handed out holds within one count. An older state of the store has a lower count. 0:
+  // never, or the store keeps no count.
+  [[nodiscard]] virtual std::int64_t settle_count() const noexcept { return 0; }
 };
 
 struct StoreKind {
