@@ -5,7 +5,7 @@
 //   classic.mjs URL DATABASE counters ROUNDS BATCH   (ROUNDS 0: until all are used up)
 //   classic.mjs URL DATABASE ids ROUNDS STEP
 
-import { readSync, writeSync } from "node:fs";
+import { once } from "node:events";
 import { MongoClient } from "mongodb";
 
 const [url, database, recipe, first, second] = process.argv.slice(2);
@@ -30,14 +30,15 @@ async function setUp(count, size) {
 
 async function waitForTheOthers() {
   await client.db("admin").command({ ping: 1 });
-  writeSync(1, "ready\n");
-  readSync(0, Buffer.alloc(1));
+  process.stdout.write("ready\n");
+  await once(process.stdin, "data"); // readSync() throws EAGAIN where the pipe does not block
+  process.stdin.destroy();
 }
 
 const print = (from, end) => {
   let lines = "";
   for (let value = from; value < end; ++value) lines += `${value}\n`;
-  writeSync(1, lines);
+  process.stdout.write(lines);
 };
 
 async function takeFromOne(rounds, batch) {
