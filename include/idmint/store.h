@@ -123,10 +123,23 @@ class IDMINT_EXPORT Store {
   enum class Settle : std::uint8_t { kRaised, kOnlyMoved };
   [[nodiscard]] virtual Result<void> settle(Settle how);
   [[nodiscard]] Result<void> settle() { return settle(Settle::kRaised); }
-  // How often a doubt of the store was ended, as this handle read it last: what is known of values
-  // that were handed out holds within one count. An older state of the store has a lower count. 0:
-  // never, or the store keeps no count.
+  // Grows with each end of a doubt, and is not used again after an older state was restored: it is
+  // the larger one of the next number and the seconds since 1970. What is known of values that were
+  // handed out holds within one count. An older state of the store has a lower count. This is what
+  // this handle read last. A call that handed something out did so within a count that is not above
+  // the one reported after it, nor below the one reported before it. 0: the doubt was never ended,
+  // or the store keeps no count.
   [[nodiscard]] virtual std::int64_t settle_count() const noexcept { return 0; }
+  // The count that the store has now; settle_count() reports it from then on. Returns within the
+  // deadline, and by `until` if that is earlier. Errors are those of the store.
+  [[nodiscard]] virtual Result<std::int64_t> read_settle_count(SteadyTime until);
+  // Puts the store in doubt for all processes, durably: it has forgotten values that this process
+  // was given within the count `settled`. `why` says which. The doubt is kDataLoss, and
+  // settle(Settle::kRaised) ends it. Does nothing if the store has another count by now, or keeps
+  // no such mark. Returns by `until`. Errors, after which no other process knows: those of the
+  // store; kPermissionDenied: this user may not write the mark.
+  [[nodiscard]] virtual Result<void> mark_gone_back(std::string_view why, std::int64_t settled,
+                                                    SteadyTime until);
 };
 
 struct StoreKind {

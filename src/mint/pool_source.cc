@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/bounded_mutex.h"
 #include "base/fork_wiped.h"
@@ -75,7 +76,12 @@ class PoolSource final : public Source {
       return std::unexpected(
           Error{Code::kFailedPrecondition,
                 "pool " + pool_.name + ": opened before fork(); open it again in the child"});
-    return generator_.load() == nullptr ? first_next(out, by) : fill(out, by);
+    SnowflakeGenerator* const generator = generator_.load();
+    if (generator == nullptr) return first_next(out, by);
+    Result<void> filled = fill(*generator, out, by);
+    if (!filled && filled.error().code == Code::kDataLoss && is_settled_since(generator, by))
+      return first_next(out, by);
+    return filled;
   }
 
   bool waits() const noexcept override { return true; }
@@ -98,7 +104,8 @@ class PoolSource final : public Source {
     std::chrono::nanoseconds waited{};
     std::optional<Error> owned;  // why the previous attempt leased none
     for (std::chrono::nanoseconds pause = kFirstPause;; pause = std::min(pause * 2, kLastPause)) {
-      if (generator_.load() != nullptr) return fill(out, by);
+      if (SnowflakeGenerator* const there = generator_.load(); there != nullptr)
+        return fill(*there, out, by);
       // With wait_on_ each attempt has its own deadline.
       Result<void> filled =
           open_and_fill(out, by, wait_on_ ? std::chrono::steady_clock::now() + deadline_ : until);
@@ -139,9 +146,10 @@ class PoolSource final : public Source {
     auto opened = open_pool(*store_, pool_, options, clock_, entropy_);
     Result<void> filled;
     if (opened) {
-      owned_ = *std::move(opened);
-      generator_.store(owned_.get());
-      filled = fill(out, by);
+      opened_within_ = store_->settle_count();
+      owned_.push_back(*std::move(opened));
+      generator_.store(owned_.back().get());
+      filled = fill(*owned_.back(), out, by);
     } else {
       filled = std::unexpected(std::move(opened.error()));
     }
@@ -150,7 +158,7 @@ class PoolSource final : public Source {
   }
 
   // Without `by`, the deadline holds for each run of ids, as in SnowflakeGenerator::next().
-  Result<void> fill(std::span<Id> out, SteadyTime by) {
+  Result<void> fill(SnowflakeGenerator& generator, std::span<Id> out, SteadyTime by) {
     if (declaration_.largest_count != 0 && std::ssize(out) > declaration_.largest_count)
       return std::unexpected(
           Error{Code::kInvalidArgument, "pool " + pool_.name + ": ask for at most " +
@@ -159,15 +167,28 @@ class PoolSource final : public Source {
     std::array<Snowflake, 256> ids;
     while (!out.empty()) {
       const auto some = std::span(ids).first(std::min(ids.size(), out.size()));
-      if (Result<void> filled = generator_.load()->next(some, by); !filled) return filled;
+      if (Result<void> filled = generator.next(some, by); !filled) return filled;
       std::ranges::copy(some, out.begin());
       out = out.subspan(some.size());
     }
     return {};
   }
 
+  // Whether another generator may be opened in the place of `lost`, which gives nothing any more as
+  // the store had gone back: it was settled since.
+  bool is_settled_since(const SnowflakeGenerator* lost, SteadyTime by) {
+    const SteadyTime until = std::min(by, std::chrono::steady_clock::now() + deadline_);
+    const std::unique_lock lock(opening_, until);
+    if (!lock) return false;
+    if (generator_.load() != lost) return true;  // another caller was quicker
+    const Result<std::int64_t> now = store_->read_settle_count(until);
+    if (!now || *now <= opened_within_) return false;
+    generator_.store(nullptr);
+    return true;
+  }
+
   const OwnedByProcess owner_;
-  const std::shared_ptr<Store> store_;  // outlives the generator
+  const std::shared_ptr<Store> store_;  // outlives the generators
   const PoolDefinition pool_;
   const std::optional<std::chrono::nanoseconds> window_;
   const std::chrono::milliseconds deadline_;
@@ -177,7 +198,9 @@ class PoolSource final : public Source {
   const Declaration declaration_;
   BoundedMutex opening_;
   std::atomic<SnowflakeGenerator*> generator_{nullptr};
-  std::unique_ptr<SnowflakeGenerator> owned_;
+  // Those before the last stay for the calls of other threads that use them.
+  std::vector<std::unique_ptr<SnowflakeGenerator>> owned_;  // guarded by opening_
+  std::int64_t opened_within_ = 0;  // Store::settle_count() of the last; guarded by opening_
 };
 
 }  // namespace

@@ -96,9 +96,12 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
   while (!stopped) {
     const std::int64_t count = std::max(
         {step.wanted((definition.last - known.floor) / definition.stride + 1), wanting, lacks});
+    const std::int64_t settled = store.settle_count();
     lock.unlock();
     Result<Range> values = believed_advance(store, definition.name, known, count, Take::kTail,
                                             until, definition.name, tally);
+    const bool is_lost = !values && values.error().code == Code::kDataLoss;
+    const LostWithin within = is_lost ? lost_within(store, settled) : LostWithin{};
     const Instant now = clock.now();
     lock.lock();
     if (values) {
@@ -110,7 +113,8 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
       ended = true;
       break;
     }
-    if (code == Code::kDataLoss) {
+    if (is_lost) {
+      if (!stopped) stopped_within = within;
       stop(std::move(values).error());
       break;
     }
@@ -203,6 +207,7 @@ void CachedSequence::State::set_mark() {
 
 void CachedSequence::State::stop(Error why) {
   if (!stopped) stopped = std::move(why);
+  times_stopped.fetch_add(1);
   // In this order: a thread that finds its slice stopped must find nothing at the cursor. Otherwise
   // the rest of the slice would be overwritten and be missing from the waste.
   cursor->limit.store(kStopped);
@@ -211,6 +216,32 @@ void CachedSequence::State::stop(Error why) {
     slice_at(i).end.store(kStopped, std::memory_order_seq_cst);
   }
   changed.notify_all();
+}
+
+// Its next values are above all that it handed out.
+bool CachedSequence::State::goes_on(std::unique_lock<std::mutex>& lock, SteadyTime until) {
+  if (!stopped_within) return false;
+  const LostWithin within = *stopped_within;
+  lock.unlock();
+  const bool is_settled = is_settled_since(store, within, until);
+  lock.lock();
+  if (!stopped) return true;  // another caller was quicker
+  if (!is_settled || !stopped_within || fetching) return false;
+  lost.fetch_add(values_held(), std::memory_order_relaxed);
+  current = {};
+  pending = {};
+  spare.clear();
+  has_spare.store(false, std::memory_order_relaxed);
+  kept.clear();
+  for (std::size_t i = 0; i < slice_count; ++i) {
+    slice_at(i).kept.store(0, std::memory_order_relaxed);
+    slice_at(i).until.store(0, std::memory_order_relaxed);
+  }
+  known.floor = std::max(known.bounds.first, value_of(cursor->next.load()));
+  stopped.reset();
+  stopped_within.reset();
+  is_stopped.store(false, std::memory_order_seq_cst);
+  return true;
 }
 
 std::int64_t CachedSequence::State::values_held() const {

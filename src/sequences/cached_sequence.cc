@@ -102,12 +102,13 @@ bool CachedSequence::State::cut_at_cursor(std::int64_t most, Range& cut,
 }
 
 // Either this sees that the sequence was stopped, or stop() runs later and sees the slice.
-void CachedSequence::State::keep(Slice& slice, const Range& values) noexcept {
+void CachedSequence::State::keep(Slice& slice, const Range& values, std::uint64_t stops) noexcept {
   const std::int64_t end = values.last() + 1;
   slice.next.store(values.first, std::memory_order_relaxed);
   slice.until.store(end, std::memory_order_relaxed);
   slice.end.store(end, std::memory_order_seq_cst);
-  if (is_stopped.load(std::memory_order_seq_cst)) slice.end.store(kStopped);
+  if (is_stopped.load(std::memory_order_seq_cst) || times_stopped.load() != stops)
+    slice.end.store(kStopped);
 }
 
 void CachedSequence::State::keep_for(Slice& slice, std::span<const std::int64_t> values) {
@@ -149,7 +150,8 @@ Result<void> CachedSequence::State::wait_and_cut(const Wish& wish, Range& cut) {
     return result;
   };
   for (;;) {
-    if (stopped) return answer(std::unexpected(*stopped));
+    if (stopped && !goes_on(lock, std::min(until, latest_end())))
+      return answer(std::unexpected(*stopped));
     if (cut_at_cursor(most, cut)) return answer({});
     if (pending.count > 0) {
       make_current(clock.now());
@@ -284,10 +286,11 @@ Result<std::int64_t> CachedSequence::next_slice(SteadyTime until) {
   }
   const std::int64_t most =
       slice != nullptr ? std::max<std::int64_t>(state.cursor->slice.load(), 1) : 1;
+  const std::uint64_t stops = state.times_stopped.load();
   const Result<Range> values =
       state.claim(slice, {.wanted = 1, .most = most, .whole = 1, .until = until});
   if (!values) return std::unexpected(values.error());
-  if (values->count > 1) state.keep(*slice, {values->first + 1, 1, values->count - 1});
+  if (values->count > 1) state.keep(*slice, {values->first + 1, 1, values->count - 1}, stops);
   return state.value_of(values->first);
 }
 
@@ -313,6 +316,7 @@ Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until)
     while (filled < out.size() && value < end) out[filled++] = value++;
     slice->next.store(value, std::memory_order_relaxed);
   }
+  const std::uint64_t stops = state.times_stopped.load();
   while (filled < out.size()) {
     const auto wanted = static_cast<std::int64_t>(out.size() - filled);
     const std::int64_t most =
@@ -329,7 +333,8 @@ Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until)
     }
     const std::int64_t used = std::min(wanted, values->count);
     for (std::int64_t i = 0; i < used; ++i) out[filled++] = values->at(i);
-    if (used < values->count) state.keep(*slice, {values->at(used), 1, values->count - used});
+    if (used < values->count)
+      state.keep(*slice, {values->at(used), 1, values->count - used}, stops);
   }
   state.values_of(out);
   (slice != nullptr ? slice->extra : state.extra)
@@ -373,6 +378,7 @@ void CachedSequence::close() noexcept {
   if (!state.submitted.owned()) return;
   std::unique_lock lock(state.mutex);
   state.stop({Code::kUnavailable, "sequence " + state.definition.name + ": closed"});
+  state.stopped_within.reset();
   lock.unlock();
   state.submitted.close();
   lock.lock();

@@ -110,8 +110,9 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   // The same after waiting for values. Under the lock, so that waiting callers are counted until
   // they have their values.
   Result<void> wait_and_cut(const Wish& wish, Range& cut);
-  // Stores `values` in the slice of the calling thread.
-  void keep(Slice& slice, const Range& values) noexcept;
+  // Stores `values` in the slice of the calling thread. `stops`: times_stopped before they were
+  // claimed.
+  void keep(Slice& slice, const Range& values, std::uint64_t stops) noexcept;
   // Null: the thread is ending and has none any more.
   Slice* slice_of_this_thread(std::uint64_t number);
   void give_back(Slice* slice) noexcept;
@@ -135,6 +136,9 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   void set_slice();
   void set_mark();
   void stop(Error why);
+  // Whether the sequence, which was stopped since the store had gone back, goes on: the store was
+  // settled since. It is asked, by `until`, without the lock. What was held is dropped.
+  bool goes_on(std::unique_lock<std::mutex>& lock, SteadyTime until);
   [[nodiscard]] bool patient_with(Code code, nanoseconds pause, SteadyTime until) const;
   [[nodiscard]] std::int64_t values_held() const;
   // The same values as ranges, not divided. REQUIRES: stopped.
@@ -170,8 +174,10 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   std::mutex mutex;
   std::condition_variable changed;  // a fetch, a task or the sequence has ended
   std::atomic<bool> is_stopped{false};
-  std::optional<Error> stopped;  // the answer to every call from now on
-  bool ended = false;            // nothing is left in the store
+  std::atomic<std::uint64_t> times_stopped{0};
+  std::optional<Error> stopped;              // the answer to every call from now on
+  std::optional<LostWithin> stopped_within;  // by a store that has gone back, until it is settled
+  bool ended = false;                        // nothing is left in the store
 
   // Written by the thread that fetches, one at a time.
   KnownCounter known;

@@ -23,13 +23,14 @@ class CounterRounds final : public Rounds {
 
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                  SteadyTime until) override {
-    if (lost_) return std::unexpected(*lost_);
+    if (const Error* const lost = lost_.in(store_, until)) return std::unexpected(*lost);
+    const std::int64_t settled = store_.settle_count();
     values_.clear();
     for (std::int64_t missing = count; missing > 0;) {
       Result<Range> values = believed_advance(store_, definition_.name, known_, missing, take,
                                               until, definition_.name, tally_);
       if (!values) {
-        if (values.error().code == Code::kDataLoss) lost_ = std::make_unique<Error>(values.error());
+        if (values.error().code == Code::kDataLoss) lost_.remember(store_, values.error(), settled);
         if (values.error().code == Code::kOutOfRange && !values_.empty()) break;
         tally_.add_waste(count - missing);
         return std::unexpected(std::move(values).error());
@@ -50,7 +51,7 @@ class CounterRounds final : public Rounds {
   Store& store_;
   const SequenceDefinition definition_;
   KnownCounter known_;
-  std::unique_ptr<const Error> lost_;  // not null: the answer to every call from now on
+  Lost lost_;
   std::vector<Range> values_;
 };
 

@@ -33,10 +33,14 @@ RandomRounds::RandomRounds(Store& store, const SequenceDefinition& definition, s
       definition_(definition),
       entropy_(entropy),
       size_(definition.size()),
-      claimed_(claimed) {}
+      claimed_(claimed),
+      settled_(store.settle_count()) {}
 
 Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, SteadyTime until) {
-  if (lost_) return std::unexpected(*lost_);
+  if (const Error* const lost = lost_.in(store_, until)) return std::unexpected(*lost);
+  hold_within(store_.settle_count());
+  if (!counted_)
+    if (const Result<void> looked = look(until); !looked) return std::unexpected(looked.error());
   int in_vain = 0;  // attempts in a row
   int unknown = 0;
   std::optional<Error> first_unknown;
@@ -53,13 +57,14 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
       const Error& why = claimed.error();
       if (why.code == Code::kUnknown && !first_unknown) first_unknown = why;
       if (why.code == Code::kUnknown && ++unknown < kMostUnknown) continue;
-      if (why.code == Code::kDataLoss) lost_ = why;
+      if (why.code == Code::kDataLoss) lost_.remember(store_, why, settled_);
       return std::unexpected(first_unknown && was_not_applied(why.code) ? *first_unknown : why);
     }
     in_vain = kept_values() == before ? in_vain + 1 : 0;
     if (in_vain < kMostInVain) continue;
     const Result<void> looked = look(until);
-    if (!looked && looked.error().code == Code::kDataLoss) lost_ = looked.error();
+    if (!looked && looked.error().code == Code::kDataLoss)
+      lost_.remember(store_, looked.error(), settled_);
     if (!looked) return std::unexpected(looked.error());
     if (room() < 1) return std::unexpected(refusal(1));
     return std::unexpected(Error{
@@ -123,11 +128,14 @@ Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
     if (why.code == Code::kNotFound) return std::unexpected(claims_gone(store_, definition_));
     return std::unexpected(why);
   }
-  if (drawn != 0 && ours->front()) {
+  const std::int64_t settled = store_.settle_count();
+  if (drawn != 0 && ours->front() && settled == settled_) {
     tally_.add_waste(std::ranges::count(*ours, true) - 1);
     return std::unexpected(gone_back("the store gave the value " + std::to_string(keys_.front()) +
-                                     ", which this process had claimed, a second time"));
+                                         ", which this process had claimed, a second time",
+                                     until));
   }
+  hold_within(settled);
   const std::int64_t before = kept_values();
   for (std::size_t i = drawn; i < keys_.size(); ++i) {
     if ((*ours)[i]) kept_.push_back({keys_[i], 1, 1});
@@ -153,20 +161,34 @@ Result<void> RandomRounds::look(SteadyTime until) {
   const Result<std::int64_t> claimed = read_claimed(store_, definition_, until);
   tally_.count_round_trip();
   if (!claimed) return std::unexpected(claimed.error());
+  hold_within(store_.settle_count());
   if (*claimed < claimed_) {
     return std::unexpected(gone_back("the store says that " + std::to_string(*claimed) +
-                                     " values are claimed, and " + std::to_string(claimed_) +
-                                     " were"));
+                                         " values are claimed, and " + std::to_string(claimed_) +
+                                         " were",
+                                     until));
   }
   claimed_ = *claimed;
+  counted_ = true;
   return {};
 }
 
-Error RandomRounds::gone_back(const std::string& how) const {
+Error RandomRounds::gone_back(const std::string& how, SteadyTime until) const {
+  // Without the mark, this process alone knows.
+  [[maybe_unused]] const Result<void> marked =
+      store_.mark_gone_back("sequence " + definition_.name + ": " + how, settled_, until);
   return error_at(store_, Code::kDataLoss, definition_.name,
                   how +
                       ": it has gone back; stop every process that uses it, and go on with a "
                       "sequence of values that none in use is among");
+}
+
+void RandomRounds::hold_within(std::int64_t settled) {
+  if (settled == std::exchange(settled_, settled)) return;
+  witnesses_.clear();
+  kept_.clear();
+  claimed_ = 0;
+  counted_ = false;
 }
 
 // Takes the last ones, since they have no order.

@@ -23,6 +23,7 @@ namespace idmint {
 // The next insert detects a store that has gone back: each insert includes one earlier claim of
 // this process, the witness. Claims are never freed, so an insert that can claim the witness proves
 // that the store lost claims. This costs no round trip.
+// What was known before the store was settled is void, and the values that were kept are dropped.
 //
 // A round is refused before it claims anything if it would exceed most_claims(): the sequence is
 // used up, as one that has come to its last value is. The number of claims is known from the
@@ -52,7 +53,8 @@ class RandomRounds final : public Rounds {
   [[nodiscard]] Result<void> claim(std::int64_t count, SteadyTime until);
   [[nodiscard]] Result<void> look(SteadyTime until);
   [[nodiscard]] std::string how_full() const;
-  [[nodiscard]] Error gone_back(const std::string& how) const;
+  [[nodiscard]] Error gone_back(const std::string& how, SteadyTime until) const;
+  void hold_within(std::int64_t settled);
   [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
 
   Store& store_;
@@ -69,7 +71,9 @@ class RandomRounds final : public Rounds {
   static constexpr std::size_t kMostWitnesses = 8;
   std::vector<Range> kept_;    // claimed and not handed out
   std::vector<Range> values_;  // the values handed over last
-  std::optional<Error> lost_;  // the answer to every call from now on
+  Lost lost_;
+  std::int64_t settled_;  // Store::settle_count(), within which the claims are known
+  bool counted_ = true;   // false: claimed_ is to be read
 };
 
 }  // namespace idmint

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +51,18 @@ void Tally::take_back_waste(std::int64_t values) noexcept {
   waste_.store(std::max<std::int64_t>(waste() - values, 0), std::memory_order_relaxed);
 }
 
+LostWithin lost_within(Store& store, std::int64_t settled) {
+  const std::optional<Error> doubt = store.doubt();
+  return {.settled = settled,
+          .in_doubt = doubt &&
+                      (doubt->code == Code::kDataLoss || doubt->code == Code::kFailedPrecondition)};
+}
+
+bool is_settled_since(Store& store, const LostWithin& lost, SteadyTime until) {
+  const Result<std::int64_t> now = store.read_settle_count(until);
+  return now && (*now > lost.settled || (lost.in_doubt && !store.doubt()));
+}
+
 std::span<Range> KeptValues::hand_over(std::int64_t count) {
   handed_over_.clear();
   count_ -= count;
@@ -95,6 +108,7 @@ Result<Range> believed_advance(Store& store, const std::string& name, KnownCount
                                std::string_view sequence, Tally& tally) {
   const auto ended = [] { return Error{Code::kOutOfRange, "extended since"}; };
   if (known.ended) return std::unexpected(ended());
+  const std::int64_t settled = store.settle_count();
   Result<Range> values = store.counters()->advance(name, count, take, until);
   tally.count_round_trip();
   if (!values) {
@@ -115,13 +129,19 @@ Result<Range> believed_advance(Store& store, const std::string& name, KnownCount
       take == Take::kAll ? values->count == count : values->count >= 1 && values->count <= count;
   if (!complete || !can_give(known.bounds, known.floor, *values)) {
     tally.add_waste(count);
+    const std::string gave = "the store gave " + std::to_string(values->count) + " values from " +
+                             std::to_string(values->first) + " on, where " +
+                             std::to_string(known.floor) + " to " +
+                             std::to_string(known.bounds.last) + " are not used";
+    if (complete && values->first < known.floor) {
+      // Without the mark, this process alone knows.
+      [[maybe_unused]] const Result<void> marked =
+          store.mark_gone_back("sequence " + std::string(sequence) + ": " + gave, settled, until);
+    }
     return std::unexpected(
         at(sequence, name,
-           "the store gave " + std::to_string(values->count) + " values from " +
-               std::to_string(values->first) + " on, where " + std::to_string(known.floor) +
-               " to " + std::to_string(known.bounds.last) +
-               " are not used: it has gone back or was changed by hand; stop every process that "
-               "uses it, and go on with a sequence that begins past every value in use"));
+           gave + ": it has gone back or was changed by hand; stop every process that uses it, and "
+                  "go on with a sequence that begins past every value in use"));
   }
   if (values->last() > known.bounds.last) {
     tally.add_waste(count);

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "idmint/clock.h"
@@ -107,6 +109,11 @@ class KeptValues final {
     kept_.push_back(values);
     count_ += values.count;
   }
+  // Drops them: an older state of the store gives them to others.
+  void clear() noexcept {
+    kept_.clear();
+    count_ = 0;
+  }
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
   [[nodiscard]] std::span<const Range> ranges() const noexcept { return kept_; }
   // Removes and returns the first `count` values, valid until the next call. REQUIRES: 1 <= count
@@ -127,6 +134,35 @@ class KeptValues final {
 [[nodiscard]] Error used_up(const SequenceDefinition& definition, std::uint64_t count,
                             std::int64_t last, bool extended);
 
+// What a store was when it gave nothing as it has gone back, or is damaged.
+struct LostWithin {
+  std::int64_t settled = 0;  // Store::settle_count() before the call that failed
+  bool in_doubt = false;     // the store itself said why
+};
+[[nodiscard]] LostWithin lost_within(Store& store, std::int64_t settled);
+// Whether an operator has settled the store since. Asks it, by `until`.
+[[nodiscard]] bool is_settled_since(Store& store, const LostWithin& lost, SteadyTime until);
+
+// Why a source gives nothing: its store has gone back, or is damaged. This ends when an operator
+// settles the store. One thread at a time.
+class Lost final {
+ public:
+  // `settled`: Store::settle_count() before the call that failed.
+  void remember(Store& store, Error why, std::int64_t settled) {
+    why_ = std::make_unique<const Error>(std::move(why));
+    within_ = lost_within(store, settled);
+  }
+  // The error. Null: nothing is lost, or the store was settled since: it is asked, by `until`.
+  [[nodiscard]] const Error* in(Store& store, SteadyTime until) {
+    if (why_ != nullptr && is_settled_since(store, within_, until)) why_.reset();
+    return why_.get();
+  }
+
+ private:
+  std::unique_ptr<const Error> why_;
+  LostWithin within_;
+};
+
 // A counter as known to one process.
 struct KnownCounter {
   CounterBounds bounds{};
@@ -136,7 +172,8 @@ struct KnownCounter {
 
 // An advance of the store with a verified answer; moves the floor past it. `name` is the counter's,
 // `sequence` the name in messages. kDataLoss also: the counter is gone or gave impossible values,
-// in particular below the floor: the store has gone back.
+// in particular below the floor: the store has gone back, and is marked so for all processes. A
+// floor holds for the life of the process, whatever was settled: below it values would come again.
 // If the counter is closed because the sequence is moved, the error says where to (life_cycle.h).
 // REQUIRES: the store has counters.
 [[nodiscard]] Result<Range> believed_advance(Store& store, const std::string& name,

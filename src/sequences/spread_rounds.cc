@@ -60,7 +60,8 @@ SpreadRounds::~SpreadRounds() {
 }
 
 Result<std::span<Range>> SpreadRounds::advance(std::int64_t count, Take take, SteadyTime until) {
-  if (lost_) return std::unexpected(*lost_);
+  if (lost_store_ != nullptr)
+    if (const Error* const lost = lost_.in(*lost_store_, until)) return std::unexpected(*lost);
   bool all_of_one = take == Take::kAll;
   bool unknown = false;  // an attempt may have been applied
   for (Stripe& stripe : stripes_) stripe.failed = false;
@@ -136,9 +137,14 @@ Result<void> SpreadRounds::ask(std::size_t k, std::int64_t count, Take take, Ste
   const std::int64_t possible = std::min(count, left_from(stripe.known.bounds, stripe.known.floor));
   if (take == Take::kAll && possible < count) return std::unexpected(too_few_there());
   const std::string& name = stores.definition().name;
+  Store& store = *(*member)->store;
+  const std::int64_t settled = store.settle_count();
   const Result<Range> values =
-      believed_advance(*(*member)->store, name, stripe.known, possible, take, until, name, tally_);
+      believed_advance(store, name, stripe.known, possible, take, until, name, tally_);
   if (values) {
+    // Values that were taken before the store was settled may be given to others after it.
+    const std::int64_t before = std::exchange(stripe.settled, store.settle_count());
+    if (before >= 0 && before != stripe.settled) kept_.clear();
     kept_.add(*values);
     tally_.add_waste(values->count);
     stripe.used_up =
@@ -162,7 +168,8 @@ Result<void> SpreadRounds::ask(std::size_t k, std::int64_t count, Take take, Ste
   }
   if (why.code == Code::kDataLoss) {
     why.message += "; it is the stripe in " + stores.url(k);
-    lost_ = why;
+    lost_.remember(store, why, settled);
+    lost_store_ = &store;
   }
   return std::unexpected(std::move(why));
 }

@@ -95,6 +95,7 @@ class SpreadRounds final : public Rounds {
   };
   struct Stripe {
     KnownCounter known;
+    std::int64_t settled = -1;  // Store::settle_count(), within which its values are kept; -1: any
     bool used_up = false;
     bool failed = false;  // in this round
   };
@@ -112,8 +113,9 @@ class SpreadRounds final : public Rounds {
   Executor& executor_;
   std::vector<Stripe> stripes_;
   KeptValues kept_;
-  bool extended_ = false;      // others extended a stripe
-  std::optional<Error> lost_;  // the answer to every call from now on
+  bool extended_ = false;  // others extended a stripe
+  Lost lost_;
+  Store* lost_store_ = nullptr;  // that of lost_
 };
 
 }  // namespace idmint

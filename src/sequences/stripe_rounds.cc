@@ -32,7 +32,8 @@ StripeRounds::StripeRounds(Store& store, const SequenceDefinition& definition,
 }
 
 Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, SteadyTime until) {
-  if (lost_) return std::unexpected(*lost_);
+  if (const Error* const lost = lost_.in(store_, until)) return std::unexpected(*lost);
+  keep_within(store_.settle_count());
   bool all_of_one = take == Take::kAll;
   const SteadyTime begun = std::chrono::steady_clock::now();
   int failed = 0;
@@ -86,6 +87,7 @@ Result<void> StripeRounds::ask_one(std::int64_t count, Take take, SteadyTime unt
                                                 take, until, definition_.name, tally_);
   if (values) {
     stripe.failed_at = {};
+    keep_within(store_.settle_count());
     kept_.add(*values);
     tally_.add_waste(values->count);
     const bool used_up = left(stripe.known.bounds, stripe.known.floor) == 0;
@@ -101,8 +103,13 @@ Result<void> StripeRounds::ask_one(std::int64_t count, Take take, SteadyTime unt
       why.code == Code::kDeadlineExceeded) {
     stripe.failed_at = clock_.now();
   }
-  if (why.code == Code::kDataLoss) lost_ = why;
+  if (why.code == Code::kDataLoss) lost_.remember(store_, why, settled_);
   return std::unexpected(why);
+}
+
+// Values that were taken before the store was settled may be given to others after it.
+void StripeRounds::keep_within(std::int64_t settled) {
+  if (settled != std::exchange(settled_, settled)) kept_.clear();
 }
 
 Error StripeRounds::refusal(std::uint64_t count) const {

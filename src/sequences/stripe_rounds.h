@@ -55,6 +55,7 @@ class StripeRounds final : public Rounds {
   [[nodiscard]] SteadyTime share_of(SteadyTime until, int failed) const;
   [[nodiscard]] Result<void> must_have(std::int64_t count, SteadyTime until);
   void forget(std::size_t place);
+  void keep_within(std::int64_t settled);
 
   Store& store_;
   const SequenceDefinition& definition_;
@@ -63,8 +64,9 @@ class StripeRounds final : public Rounds {
   std::vector<Stripe> stripes_;
   std::vector<std::size_t> open_;  // stripes not known to be used up, in any order
   KeptValues kept_;
-  bool extended_ = false;      // others extended a stripe
-  std::optional<Error> lost_;  // the answer to every call from now on
+  bool extended_ = false;  // others extended a stripe
+  Lost lost_;
+  std::int64_t settled_ = 0;  // Store::settle_count(), within which the values are kept
 };
 
 }  // namespace idmint

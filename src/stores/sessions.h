@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,13 +30,19 @@ namespace idmint::stores {
 // Every call has a session to itself while it lasts. There are as many as there were calls at once,
 // up to kMost, and they stay open. Any thread may call any method at any time.
 //
+// A server that let a call wait until its time was over is asked last for a while.
+//
 // A Session is moved, and has
 //   bool is_usable()   false: nothing more can be sent on its connection
+// It may have
+//   void answer_by(SteadyTime)   what is asked on it from now on has no answer after that time,
+//                                whatever its own deadline. Without it a call has one server.
 template <class Session>
 class Sessions {
  public:
   using Opened = std::expected<Session, Failure>;
   static constexpr std::size_t kMost = 8;
+  static constexpr std::chrono::seconds kAvoided{30};
 
   // `url`, without passwords, is for messages. A call takes `deadline` at most. connect(i, until)
   // logs in to server i of `servers`.
@@ -73,8 +80,13 @@ class Sessions {
   // Calls attempt(Session&), which returns std::expected<T, Failure>, until it succeeds or fails
   // for good; by `until`. `kind`: whether its errors say that nothing was changed, as those of a
   // kRead do not. `doing`: for messages, such as "read".
+  //
+  // A read that has no answer from one server in its share of the time is sent to another one. So
+  // is an attempt that `cannot_come_twice`: of all that were sent, one is applied at most, whenever
+  // that is. If the last one fails, the error does not promise that none was.
   template <class Attempt>
-  auto run(Kind kind, SteadyTime until, std::string_view doing, const Attempt& attempt)
+  auto run(Kind kind, SteadyTime until, std::string_view doing, const Attempt& attempt,
+           bool cannot_come_twice = false)
       -> Result<typename std::invoke_result_t<const Attempt&, Session&>::value_type> {
     const SteadyTime begin = now();
     if (until <= begin)
@@ -82,16 +94,34 @@ class Sessions {
                                                            url_ + ": no time was left to ask" +
                                                            unchanged(kind) +
                                                            "; ask again, for longer"});
+    bool sent = false;            // an attempt may have been applied
+    std::size_t left = servers_;  // that are not known to stand still
     for (int attempts = 0;; ++attempts) {
-      Opened session = borrow(until);
-      if (!session) return failed(kind, doing, std::move(session.error()), begin, until);
-      auto done = attempt(*session);
-      give_back(*std::move(session));
+      std::expected<Lent, Failure> lent = borrow(until);
+      if (!lent) {
+        lent.error().begun |= sent;
+        return failed(kind, doing, std::move(lent.error()), begin, until);
+      }
+      const std::size_t server = lent->server;
+      SteadyTime by = until;
+      if constexpr (requires { lent->session.answer_by(by); }) {
+        if ((kind == Kind::kRead || cannot_come_twice) && left > 1) by = share_of(until, left);
+        lent->session.answer_by(by);
+      }
+      auto done = attempt(lent->session);
+      give_back(*std::move(lent));
       if (done) return *std::move(done);
       Failure& failure = done.error();
-      const SteadyTime next = now() + pause_before(attempts);
-      if (!failure.passing || next >= until)
-        return failed(kind, doing, std::move(failure), begin, until);
+      const bool stands_still = now() >= by;
+      if (stands_still) avoid(server);
+      if (stands_still && left > 1) --left;
+      bool again = failure.passing;
+      if (cannot_come_twice && servers_ > 1 && outcome_unknown(failure.error.code))
+        again = sent = true;
+      failure.begun |= sent;
+      const SteadyTime next =
+          now() + (stands_still ? SteadyTime::duration{} : pause_before(attempts));
+      if (!again || next >= until) return failed(kind, doing, std::move(failure), begin, until);
       std::this_thread::sleep_until(next);
     }
   }
@@ -102,43 +132,85 @@ class Sessions {
     return std::chrono::milliseconds{std::min(10 << std::min(attempt, 5), 200)};
   }
 
-  // Each server has an equal part of the time that the ones before it left. If none will do, the
-  // answer is the one that will stay so.
-  Opened connect_to_any(SteadyTime until) {
-    Failure failure;
-    for (std::size_t i = 0; i < servers_; ++i) {
-      const SteadyTime begin = now();
-      const auto left = static_cast<SteadyTime::rep>(servers_ - i);
-      Opened session = connect_(i, begin + (until - begin) / left);
-      if (session) return session;
-      if (i == 0 || (failure.passing && !session.error().passing))
-        failure = std::move(session.error());
-    }
-    return std::unexpected(std::move(failure));
+  // A session that a call has to itself, and which server is at its other end.
+  struct Lent {
+    Session session;
+    std::size_t server;
+  };
+
+  static SteadyTime share_of(SteadyTime until, std::size_t parts) {
+    const SteadyTime begin = now();
+    return begin + (until - begin) / static_cast<SteadyTime::rep>(parts);
   }
 
-  Opened borrow(SteadyTime until) {
+  void avoid(std::size_t server) {
+    const std::lock_guard lock(state_->mutex);
+    state_->avoided_until.resize(servers_);
+    state_->avoided_until[server] = now() + kAvoided;
+  }
+  // REQUIRES: the lock.
+  [[nodiscard]] bool is_avoided(std::size_t server) const {
+    return server < state_->avoided_until.size() && now() < state_->avoided_until[server];
+  }
+  // All servers, those that are avoided last.
+  std::vector<std::size_t> in_order() {
+    std::vector<std::size_t> all(servers_);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    const std::lock_guard lock(state_->mutex);
+    std::ranges::stable_partition(all, [&](std::size_t server) { return !is_avoided(server); });
+    return all;
+  }
+  // REQUIRES: the lock. Whether another server would be asked first.
+  [[nodiscard]] bool has_a_better_one(std::size_t server) const {
+    if (!is_avoided(server)) return false;
+    for (std::size_t other = 0; other < servers_; ++other)
+      if (!is_avoided(other)) return true;
+    return false;
+  }
+
+  // Each server has an equal part of the time that the ones before it left. If none will do, the
+  // answer is the one that will stay so, or that of the first in the URL.
+  std::expected<Lent, Failure> connect_to_any(SteadyTime until) {
+    std::optional<Failure> failure;
+    std::size_t failed = 0;
+    std::size_t left = servers_;
+    for (const std::size_t server : in_order()) {
+      const SteadyTime by = share_of(until, left--);
+      Opened session = connect_(server, by);
+      if (session) return Lent{*std::move(session), server};
+      if (now() >= by) avoid(server);
+      const bool passing = session.error().passing;
+      if (!failure || (passing == failure->passing ? server < failed : !passing)) {
+        failure = std::move(session.error());
+        failed = server;
+      }
+    }
+    return std::unexpected(std::move(failure).value_or(Failure{}));
+  }
+
+  std::expected<Lent, Failure> borrow(SteadyTime until) {
     std::optional<Failure> failure;
     std::unique_lock lock(state_->mutex);
     for (int attempt = 0;; ++attempt) {
       while (!state_->idle.empty()) {
-        std::optional<Session> session(std::move(state_->idle.back()));
+        std::optional<Lent> lent(std::move(state_->idle.back()));
         state_->idle.pop_back();
+        const bool is_worse = has_a_better_one(lent->server);
         lock.unlock();
-        if (session->is_usable()) return *std::move(session);
-        session.reset();
+        if (!is_worse && lent->session.is_usable()) return *std::move(lent);
+        lent.reset();
         lock.lock();
         make_room();
       }
       if (state_->open < kMost) {
         ++state_->open;
         lock.unlock();
-        Opened session = connect_to_any(until);
-        if (session) return session;
+        std::expected<Lent, Failure> lent = connect_to_any(until);
+        if (lent) return lent;
         lock.lock();
         make_room();
-        if (!session.error().passing) return session;
-        failure = std::move(session.error());
+        if (!lent.error().passing) return lent;
+        failure = std::move(lent.error());
         state_->freed.wait_until(lock, std::min(until, now() + pause_before(attempt)),
                                  [&] { return !state_->idle.empty(); });
       } else {
@@ -159,9 +231,9 @@ class Sessions {
     state_->freed.notify_all();
   }
 
-  void give_back(Session session) {
-    std::optional<Session> usable;
-    if (session.is_usable()) usable = std::move(session);
+  void give_back(Lent lent) {
+    std::optional<Lent> usable;
+    if (lent.session.is_usable()) usable = std::move(lent);
     const std::lock_guard lock(state_->mutex);
     if (!usable) return make_room();
     state_->idle.push_back(*std::move(usable));
@@ -201,8 +273,9 @@ class Sessions {
   struct State {
     std::mutex mutex;  // guards what follows
     std::condition_variable freed;
-    std::vector<Session> idle;  // the one that was used last comes last
-    std::size_t open = 0;       // of which `idle` are not in use
+    std::vector<Lent> idle;                 // the one that was used last comes last
+    std::size_t open = 0;                   // of which `idle` are not in use
+    std::vector<SteadyTime> avoided_until;  // of each server; empty: none stood still
   };
   std::unique_ptr<State> state_ = std::make_unique<State>();
 };

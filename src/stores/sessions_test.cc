@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <expected>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
@@ -193,6 +194,77 @@ TEST(Sessions, WhatWasBegunIsNotSaidToBeUndone) {
   EXPECT_EQ(code_of(failed), Code::kPermissionDenied);
   EXPECT_THAT(fakes::why(failed), AllOf(HasSubstr("a part of it may have been done"),
                                         Not(HasSubstr("nothing was changed"))));
+}
+
+// ---- several servers
+
+// A connection to one of several servers, with its own deadline.
+struct Asked {
+  std::size_t server = 0;
+  SteadyTime by{};
+  bool usable = true;
+
+  [[nodiscard]] bool is_usable() const { return usable; }
+  void answer_by(SteadyTime until) { by = until; }
+  // As a server that stands still answers.
+  std::expected<std::size_t, Failure> wait_in_vain(Kind kind) {
+    std::this_thread::sleep_until(by);
+    usable = false;
+    return std::unexpected(late(kind));
+  }
+};
+
+class SessionsOfThree : public testing::Test {
+ protected:
+  // What a call, of which the server `still` gives no answer, returns: the server that answered.
+  Result<std::size_t> ask(Kind kind, bool cannot_come_twice = false, std::size_t still = 0) {
+    asked_.clear();
+    return all_.run(
+        kind, in(std::chrono::seconds{3}), "ask",
+        [&](Asked& session) -> std::expected<std::size_t, Failure> {
+          asked_.push_back(session.server);
+          if (session.server == still) return session.wait_in_vain(kind);
+          return answer_(session.server);
+        },
+        cannot_come_twice);
+  }
+
+  std::vector<std::size_t> asked_{};
+  std::vector<std::size_t> connected_{};
+  std::function<std::expected<std::size_t, Failure>(std::size_t)> answer_ = [](std::size_t server) {
+    return server;
+  };
+  Sessions<Asked> all_{"fake:", std::chrono::minutes{1}, Access::kReadWrite, 3,
+                       [this](std::size_t server, SteadyTime) {
+                         connected_.push_back(server);
+                         return Sessions<Asked>::Opened(Asked{.server = server});
+                       }};
+};
+
+TEST_F(SessionsOfThree, AReadGoesToAnotherServerInTimeAndTheOneThatStandsStillIsAskedLast) {
+  EXPECT_EQ(ask(Kind::kRead), 1U);
+  EXPECT_EQ(asked_, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(ask(Kind::kHandOut), 1U) << "its connection is open";
+  EXPECT_EQ(ask(Kind::kRead, false, 1), 2U);
+  EXPECT_EQ(connected_, (std::vector<std::size_t>{0, 1, 2})) << "the first one is not tried again";
+}
+
+TEST_F(SessionsOfThree, AWriteThatCouldComeTwiceIsSentOnce) {
+  EXPECT_EQ(code_of(ask(Kind::kHandOut)), Code::kDeadlineExceeded);
+  EXPECT_EQ(asked_, (std::vector<std::size_t>{0}));
+}
+
+// What was sent to the first one may be applied.
+TEST_F(SessionsOfThree, AWriteThatCannotComeTwiceIsSentAgainAndNeverSaidToBeUndone) {
+  EXPECT_EQ(ask(Kind::kHandOut, true), 1U);
+  EXPECT_EQ(asked_, (std::vector<std::size_t>{0, 1}));
+  answer_ = [](std::size_t) -> std::expected<std::size_t, Failure> {
+    return std::unexpected(Failure{.error = {Code::kResourceExhausted, "full"}});
+  };
+  const Result<std::size_t> failed = ask(Kind::kHandOut, true, 1);
+  EXPECT_EQ(code_of(failed), Code::kUnknown);
+  EXPECT_THAT(fakes::why(failed), Not(HasSubstr("nothing was changed")));
+  EXPECT_EQ(asked_, (std::vector<std::size_t>{1, 2}));
 }
 
 }  // namespace

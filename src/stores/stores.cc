@@ -164,6 +164,14 @@ Result<std::optional<Instant>> Store::time(SteadyTime) { return std::nullopt; }
 
 Result<void> Store::settle(Settle) { return {}; }
 
+// A doubt is judged by what the store says now.
+Result<std::int64_t> Store::read_settle_count(SteadyTime) {
+  static_cast<void>(doubt());
+  return settle_count();
+}
+
+Result<void> Store::mark_gone_back(std::string_view, std::int64_t, SteadyTime) { return {}; }
+
 namespace stores {
 
 const Adoption* adoption_of(std::string_view url) noexcept {
@@ -297,6 +305,11 @@ Error after_a_write(Error error) {
   error = reworded(std::move(error), kPart);
   if (!error.message.contains(kPart)) error.message += "; " + std::string(kPart);
   return error;
+}
+
+std::int64_t next_settle_count(std::int64_t count) noexcept {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(system_clock().now());
+  return std::max<std::int64_t>(count + 1, seconds.time_since_epoch().count());
 }
 
 Error in_doubt(std::string_view url, const std::string& why) {

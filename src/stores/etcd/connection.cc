@@ -160,8 +160,10 @@ std::expected<void, Failure> Connection::set_up() {
 
 std::expected<std::string, Failure> Connection::post(std::string_view path, std::string_view body,
                                                      bool writes, SteadyTime until) {
+  until = std::min(until, answer_by_);
   if (std::chrono::steady_clock::now() >= until)
-    return std::unexpected(Failure{.error = {Code::kUnavailable, "no time was left to ask"}});
+    return std::unexpected(
+        Failure{.error = {Code::kUnavailable, "no time was left to ask"}, .passing = true});
   // A member without a leader says so at once.
   std::vector<std::string> lines = {"Content-Type: application/json",
                                     "Expect:", "Grpc-Metadata-hasleader: true"};

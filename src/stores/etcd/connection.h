@@ -33,6 +33,8 @@ class Connection {
 
   // False: the last request has no answer, and one that comes late must not meet another.
   [[nodiscard]] bool is_usable() const { return usable_; }
+  // What is asked from now on has no answer after that time.
+  void answer_by(SteadyTime by) noexcept { answer_by_ = by; }
   // It is not to be used any more.
   void give_up() noexcept { usable_ = false; }
 
@@ -49,6 +51,7 @@ class Connection {
   const std::string server_;
   CURL* curl_;
   std::string token_{};
+  SteadyTime answer_by_ = SteadyTime::max();
   bool answered_ = false;
   bool usable_ = true;
 };

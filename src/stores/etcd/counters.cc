@@ -113,18 +113,22 @@ class Counters final : public CounterStore {
     const std::int64_t least = take == Take::kAll ? count : 1;
     std::optional<Seen> there = std::exchange(turns->guess, std::nullopt);
     bool guessed = there.has_value();
+    bool sent = false;  // an attempt may have been applied: its values are nobody's
+    const auto failed = [&sent](Error error) {
+      return std::unexpected(sent ? after_a_write(std::move(error)) : std::move(error));
+    };
     for (int attempt = 0;; ++attempt) {
       if (!there || (guessed && !has(there->state, least))) {
         guessed = false;
         auto found = read(counter, *until);
-        if (!found) return std::unexpected(std::move(found.error()));
+        if (!found) return failed(std::move(found.error()));
         there = *std::move(found);
       }
       if (!there || !has(there->state, least)) {
         if (Result<void> trusted = database_.expect_trust(*until); !trusted)
-          return std::unexpected(std::move(trusted.error()));
-        return std::unexpected(there ? refused_advance(there->state, count)
-                                     : no_counter(counter, database_.url()));
+          return failed(std::move(trusted.error()));
+        return failed(there ? refused_advance(there->state, count)
+                            : no_counter(counter, database_.url()));
       }
       CounterState after = there->state;
       const Range range{after.next, after.bounds.stride, std::min(count, after.left())};
@@ -135,18 +139,19 @@ class Counters final : public CounterStore {
            .then = {put(key, text_of(after))},
            .otherwise = {get(key)}},
           *until, kDoing);
-      if (!answer) return std::unexpected(answer.error());
+      if (!answer) return failed(answer.error());
+      sent = sent || answer->sent_before;
       if (answer->succeeded) {
         std::string text = text_of(after);
         turns->guess = Seen{std::move(after), answer->header.revision, std::move(text)};
         return range;
       }
       auto found = parse(counter, answer->found.front());
-      if (!found) return std::unexpected(std::move(found.error()));
+      if (!found) return failed(std::move(found.error()));
       there = *std::move(found);
       guessed = false;
       if (Result<void> on = database_.step_aside(attempt, *until, kDoing); !on)
-        return std::unexpected(std::move(on.error()));
+        return failed(std::move(on.error()));
     }
   }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/outcome.h"
 #include "base/uniform.h"
 #include "stores/backend.h"
 
@@ -42,7 +43,7 @@ std::unexpected<Error> Database::damaged(const std::string& why) const {
   return std::unexpected(damaged_database(url(), why));
 }
 
-Database::Seen Database::seen() {
+Database::Seen Database::seen() const {
   const std::lock_guard lock(mutex_);
   return seen_;
 }
@@ -82,7 +83,7 @@ Database::Attempt<Answer> Database::ask(Session& session, Transaction transactio
   } else {
     transaction.then.push_back(get(keys_.store()));
   }
-  const std::int64_t floor = seen().revision;
+  const Seen before = seen();
   auto answer = session.connection->run(transaction, until);
   if (!answer && transaction.writes && answer.error().reason == kNoSpace &&
       !was_not_applied_yet(session, transaction, until))
@@ -93,16 +94,19 @@ Database::Attempt<Answer> Database::ask(Session& session, Transaction transactio
   if (!transaction.writes || !answer->succeeded) {
     const Found record = std::move(answer->found.back());
     answer->found.pop_back();
-    if (auto taken = take_record(session, record, answer->header); !taken)
+    if (auto taken = take_record(session, record, answer->header, before); !taken)
       return std::unexpected(std::move(taken.error()));
   }
-  if (auto taken = take_header(session, answer->header, floor, transaction.writes); !taken)
+  if (auto taken = take_header(session, answer->header, before.revision, transaction.writes);
+      !taken)
     return std::unexpected(std::move(taken.error()));
   return answer;
 }
 
+// A linearizable answer has a count that is not below the one that the process had seen before it
+// asked.
 Database::Attempt<void> Database::take_record(Session& session, const Found& found,
-                                              const Header& header) {
+                                              const Header& header, const Seen& before) {
   if (found.entries.empty()) {
     session.record.reset();
     session.changed = 0;
@@ -122,8 +126,14 @@ Database::Attempt<void> Database::take_record(Session& session, const Found& fou
                                           record->id.to_string() + " and not " + id_.to_string()));
   {
     const std::lock_guard lock(mutex_);
-    if (record->settled > seen_.settled)
+    if (record->settled > seen_.settled) {
       seen_ = {.settled = record->settled, .revision = header.revision};
+    } else if (record->settled < before.settled) {
+      seen_.gone_back = "its record says that it was settled as number " +
+                        std::to_string(record->settled) + ", and it was settled as number " +
+                        std::to_string(before.settled) + " before";
+      seen_.settled = record->settled;
+    }
   }
   session.record = std::move(record);
   session.changed = entry.changed;
@@ -320,14 +330,46 @@ Result<void> Database::settle(Store::Settle how) {
       if (!place) return std::unexpected(place.error());
       record.place = *place;
       record.gone_back.clear();
-      ++record.settled;
+      record.settled = next_settle_count(record.settled);
       const auto replaced = replace_record(session, record, *until);
       if (!replaced) return std::unexpected(replaced.error());
       if (*replaced) return true;
     }
   };
-  const Result<bool> settled = sessions_.run(Kind::kWrite, *until, "settle", attempt);
+  const Result<bool> settled = sessions_.run(Kind::kWrite, *until, "settle", attempt, true);
   if (!settled) return std::unexpected(settled.error());
+  return {};
+}
+
+std::int64_t Database::settle_count() const { return std::max<std::int64_t>(seen().settled, 0); }
+
+Result<std::int64_t> Database::read_settle_count(SteadyTime by) {
+  const Result<SteadyTime> until = enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  return sessions_.run(Kind::kRead, *until, "read", [&](Session& session) -> Attempt<std::int64_t> {
+    if (auto looked = look(session, *until); !looked)
+      return std::unexpected(std::move(looked.error()));
+    return settle_count();
+  });
+}
+
+Result<void> Database::mark_gone_back(std::string_view why, std::int64_t settled, SteadyTime by) {
+  const Result<SteadyTime> until = enter(by);
+  if (!until) return std::unexpected(until.error());
+  const auto marked =
+      sessions_.run(Kind::kWrite, *until, "put in doubt", [&](Session& session) -> Attempt<bool> {
+        if (auto looked = look(session, *until); !looked)
+          return std::unexpected(std::move(looked.error()));
+        {
+          const std::lock_guard lock(mutex_);
+          if (seen_.settled != settled) return true;
+          if (seen_.gone_back.empty()) seen_.gone_back = why;
+        }
+        if (auto written = write_gone_back(session, *until); !written)
+          return std::unexpected(std::move(written.error()));
+        return true;
+      });
+  if (!marked) return std::unexpected(marked.error());
   return {};
 }
 
@@ -360,16 +402,21 @@ Result<std::vector<Entry>> Database::list(const std::string& prefix, SteadyTime 
 Result<Answer> Database::change(Kind kind, Transaction transaction, SteadyTime until,
                                 std::string_view doing) {
   transaction.writes = true;
-  return sessions_.run(kind, until, doing, [&](Session& session) -> Attempt<Answer> {
+  bool sent = false;
+  const auto attempt = [&](Session& session) -> Attempt<Answer> {
     for (;;) {
       if (kind == Kind::kHandOut)
         if (auto trusted = expect_trust(session, until); !trusted)
           return std::unexpected(std::move(trusted.error()));
       const std::int64_t changed = session.changed;
       auto answer = ask(session, transaction, until);
+      if (!answer && outcome_unknown(answer.error().error.code)) sent = true;
       if (!answer || answer->succeeded || session.changed == changed) return answer;
     }
-  });
+  };
+  Result<Answer> answer = sessions_.run(kind, until, doing, attempt, true);
+  if (answer) answer->sent_before = sent && !answer->succeeded;
+  return answer;
 }
 
 Result<void> Database::step_aside(int attempt, SteadyTime until, std::string_view doing) {

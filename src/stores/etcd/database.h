@@ -61,9 +61,11 @@ class Database {
   // All entries whose keys begin with the prefix, in the order of the keys. Read page by page, each
   // at a later revision.
   Result<std::vector<Entry>> list(const std::string& prefix, SteadyTime until);
-  // The transaction, again where it changed nothing and another attempt may succeed. `doing`: for
-  // messages. The answer is that of the transaction: if it did not succeed, its own compares did
-  // not hold, and nothing was changed.
+  // The transaction, again where another attempt may succeed. `doing`: for messages. The answer is
+  // that of the transaction: if it did not succeed, its own compares did not hold, and nothing was
+  // changed; but see Answer::sent_before.
+  // REQUIRES: its compares, or those of each nested one, do not hold any more once it was applied.
+  // So it is sent to another member where one has no answer, and cannot be applied twice.
   Result<Answer> change(Kind kind, Transaction transaction, SteadyTime until,
                         std::string_view doing);
   // Why nothing may be handed out: a doubt.
@@ -76,6 +78,10 @@ class Database {
   // As Store::doubt() and Store::settle().
   std::optional<Error> doubt();
   Result<void> settle(Store::Settle how);
+  // As those of Store.
+  [[nodiscard]] std::int64_t settle_count() const;
+  Result<std::int64_t> read_settle_count(SteadyTime by);
+  Result<void> mark_gone_back(std::string_view why, std::int64_t settled, SteadyTime by);
 
   // kDataLoss, with what is wrong and what to do.
   [[nodiscard]] std::unexpected<Error> damaged(const std::string& why) const;
@@ -90,10 +96,11 @@ class Database {
     std::optional<std::string> definition{};
 
     [[nodiscard]] bool is_usable() const { return connection->is_usable(); }
+    void answer_by(SteadyTime by) { connection->answer_by(by); }
   };
   // What the process has seen of the cluster. It counts until the store is settled anew.
   struct Seen {
-    std::int64_t settled = -1;
+    std::int64_t settled = -1;  // Store::settle_count(); -1: nothing was read yet
     std::int64_t revision = 0;
     std::string gone_back{};  // what cannot be, and is not in the record yet
   };
@@ -104,7 +111,8 @@ class Database {
   static bool was_not_applied_yet(Session& session, const Transaction& transaction,
                                   SteadyTime until);
   Attempt<Answer> ask(Session& session, Transaction transaction, SteadyTime until);
-  Attempt<void> take_record(Session& session, const Found& found, const Header& header);
+  Attempt<void> take_record(Session& session, const Found& found, const Header& header,
+                            const Seen& before);
   Attempt<void> take_header(Session& session, const Header& header, std::int64_t floor,
                             bool writes);
   Attempt<void> look(Session& session, SteadyTime until);
@@ -117,7 +125,7 @@ class Database {
                                    std::optional<std::string>* definition);
   Attempt<StoreRecord> make(Session& session, SteadyTime until);
   [[nodiscard]] std::optional<Error> doubt_of(const Session& session);
-  [[nodiscard]] Seen seen();
+  [[nodiscard]] Seen seen() const;
 
   const Address address_;
   const Keys keys_;
@@ -127,7 +135,7 @@ class Database {
   bool opened_ = false;
   std::string first_definition_{};
 
-  std::mutex mutex_;  // guards seen_
+  mutable std::mutex mutex_;  // guards seen_
   Seen seen_;
 
   Sessions<Session> sessions_;

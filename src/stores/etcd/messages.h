@@ -82,7 +82,10 @@ struct Header {
 
 struct Answer {
   Header header{};
-  bool succeeded = false;      // the compares held
+  bool succeeded = false;  // the compares held
+  // It did not succeed, and was sent before to a member that has not answered: that may have been
+  // applied, and may be why the compares do not hold.
+  bool sent_before = false;
   std::vector<Found> found{};  // for each operation that was done
 };
 

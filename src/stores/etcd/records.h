@@ -5,8 +5,8 @@
 //   store               {"id","schema":1,"cluster","log_ahead","settled","gone_back"}
 //                       where the store is known to be complete: the id of the cluster, and
 //                       how many more entries its log had than it had revisions (Place);
-//                       settled: how often that was confirmed anew; gone_back: what a process saw
-//                       that the cluster cannot have forgotten; empty as a rule
+//                       settled: Store::settle_count(); gone_back: what a process saw that the
+//                       cluster cannot have forgotten; empty as a rule
 //   counter/NAME        {"next","first","last","stride","closed"}
 //   definition/NAME     to_json()
 //   space/NAME          open, or closed

@@ -325,6 +325,37 @@ TEST(EtcdMembers, ACallEndsByItsDeadlineWhileTheMemberStandsStill) {
   EXPECT_TRUE(eventually([&] { return take(*store).has_value(); }));
 }
 
+// Of three, so the others can go on. What was sent to it may be applied when it goes on.
+TEST(EtcdMembers, WhileOneStandsStillTheOthersAnswerInTime) {
+  constexpr milliseconds kDeadline{9000};
+  EtcdCluster cluster(3);
+  const auto store = with_counter(cluster.url(), kDeadline);
+  Result<Range> range;
+  ASSERT_TRUE(eventually([&] { return (range = take(*store)).has_value(); }));
+  std::int64_t last = range->first;
+  cluster.signal(0, SIGSTOP);  // the one that the connection goes to
+  const auto first = take(*store);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_GT(first->first, last);
+  last = first->first;
+  // The next ones do not wait for it at all.
+  const auto begun = steady_clock::now();
+  for (int i = 0; i < 10; ++i) {
+    range = take(*store);
+    ASSERT_TRUE(range) << range.error().message;
+    EXPECT_EQ(range->first, ++last);
+    EXPECT_TRUE(store->counters()->peek("c"));
+  }
+  EXPECT_LT(steady_clock::now() - begun, kDeadline);
+  EXPECT_TRUE(Store::open(cluster.url(), {.deadline = kDeadline})) << "it is the first of the URL";
+  cluster.signal(0, SIGCONT);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(eventually([&] { return (range = take(*store)).has_value(); }));
+    EXPECT_GT(range->first, last);
+    last = range->first;
+  }
+}
+
 TEST(EtcdMembers, OneThatWasKilledAndStartedIsGoneOnWith) {
   EtcdCluster cluster;
   const auto store = with_counter(cluster.url());
@@ -471,7 +502,9 @@ TEST_P(EtcdSnapshots, AfterOneWasRestoredAPlainClientRepeatsAndIdmintDoesNot) {
   ASSERT_TRUE(raised) << raised.error().message;
   EXPECT_FALSE(fresh->doubt());
   EXPECT_EQ(take(*fresh), (Range{10, 1, 1}));
+  EXPECT_GT(fresh->settle_count(), 0);
   EXPECT_EQ(take(*store), (Range{11, 1, 1})) << "the others go on too";
+  EXPECT_EQ(store->settle_count(), fresh->settle_count()) << "it was within that count";
   EXPECT_EQ(take(*idle), (Range{12, 1, 1}));
 }
 
@@ -541,6 +574,51 @@ TEST(EtcdMembers, AClusterThatForgotWhatAProcessSawIsInDoubtForAll) {
   ASSERT_TRUE(fresh->settle());
   EXPECT_EQ(take(*fresh), (Range{100, 1, 1}));
   EXPECT_TRUE(eventually([&] { return take(*store).has_value(); }));
+}
+
+// What an operator does who knows what was handed out.
+void settle_past(Store& store, std::int64_t floor) {
+  ASSERT_EQ(store.counters()->raise("c", floor), floor);
+  ASSERT_TRUE(store.settle());
+  ASSERT_FALSE(store.doubt());
+}
+
+TEST(EtcdGoneBack, WhatAProcessSawPutsTheStoreInDoubtForAllUntilItIsSettled) {
+  const std::string url = servers::etcd_cluster().url("marked");
+  const auto store = with_counter(url);
+  const auto other = opened(url);
+  EXPECT_EQ(take(*other), (Range{1, 1, 1}));
+  ASSERT_TRUE(store->mark_gone_back("it gave 7 before", 0, SteadyTime::max()));
+  for (Store* const each : {store.get(), other.get()})
+    expect_refused(take(*each), "it gave 7 before", Code::kDataLoss);
+  EXPECT_EQ(code_of(other->settle(Store::Settle::kOnlyMoved)), Code::kDataLoss);
+  settle_past(*other, 10);
+  EXPECT_EQ(take(*store), (Range{10, 1, 1}));
+  EXPECT_EQ(store->settle_count(), other->settle_count());
+  ASSERT_TRUE(store->mark_gone_back("it gave 7 before", 0, SteadyTime::max()));
+  EXPECT_EQ(take(*store), (Range{11, 1, 1})) << "of a count that is over";
+}
+
+// An older state has a lower count, which no state after it has again.
+TEST(EtcdGoneBack, ALowerSettleCountIsAnOlderState) {
+  EtcdCluster cluster;
+  const auto store = with_counter(cluster.url());
+  ASSERT_EQ(store->settle_count(), 0);
+  ASSERT_TRUE(store->mark_gone_back("once", 0, SteadyTime::max()));
+  settle_past(*store, 10);
+  const std::int64_t once = store->settle_count();
+  EXPECT_GT(once, 0);
+  const std::string older = cluster.ctl("get --print-value-only ids/store");
+  ASSERT_TRUE(store->mark_gone_back("twice", once, SteadyTime::max()));
+  settle_past(*store, 20);
+  EXPECT_GT(store->settle_count(), once);
+  cluster.ctl("put ids/store '" + older.substr(0, older.find('\n')) + "'");
+  expect_refused(take(*store), "was settled as number", Code::kDataLoss);
+  const auto other = opened(cluster.url());
+  EXPECT_EQ(code_of(take(*other)), Code::kDataLoss) << "it is told";
+  settle_past(*other, 30);
+  EXPECT_GT(other->settle_count(), once);
+  EXPECT_EQ(take(*store), (Range{30, 1, 1}));
 }
 
 }  // namespace

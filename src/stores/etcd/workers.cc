@@ -75,9 +75,13 @@ class Workers final : public LeaseTable {
     constexpr std::string_view kDoing = "lease a worker id from";
     const Result<SteadyTime> until = database_.enter(by);
     if (!until) return std::unexpected(until.error());
+    bool sent = false;  // an attempt may have been applied
+    const auto failed = [&sent](Error error) {
+      return std::unexpected(sent ? after_a_write(std::move(error)) : std::move(error));
+    };
     for (int attempt = 0;; ++attempt) {
       Result<std::vector<SeenRow>> rows = read_all(pool, *until);
-      if (!rows) return std::unexpected(std::move(rows.error()));
+      if (!rows) return failed(std::move(rows.error()));
       const std::int64_t now = clock_of_the_host();
       std::erase_if(*rows, [&](const SeenRow& each) {
         return !each.row.is_free(now) && each.row.state.token != request.token;
@@ -91,8 +95,8 @@ class Workers final : public LeaseTable {
       };
       if (rows->empty() || is_too_far(rows->front())) {
         if (Result<void> trusted = database_.expect_trust(*until); !trusted)
-          return std::unexpected(std::move(trusted.error()));
-        return std::unexpected(refused_acquire(
+          return failed(std::move(trusted.error()));
+        return failed(refused_acquire(
             pool, request,
             rows->empty() ? std::nullopt : std::optional(rows->front().row.state.minted_until)));
       }
@@ -101,16 +105,19 @@ class Workers final : public LeaseTable {
       for (const SeenRow& each : *rows) {
         if (is_too_far(each)) break;
         const SeenRow taken{taken_by(request, each.row), each.changed};
-        const Result<bool> done = replace(Kind::kHandOut, pool, taken, *until, kDoing);
-        if (!done) return std::unexpected(done.error());
+        const Result<Answer> done =
+            database_.change(Kind::kHandOut, replacing(pool, taken), *until, kDoing);
+        if (!done) return failed(done.error());
         const LeaseState& state = taken.row.state;
-        if (*done)
+        if (done->succeeded)
           return Lease{state.worker, state.token, state.generation, state.taken_from.value_or(0),
                        state.minted_until};
-        if (own) break;
+        // The row may be the token's own now: that is looked up.
+        sent = sent || done->sent_before;
+        if (own || done->sent_before) break;
       }
       if (Result<void> on = database_.step_aside(attempt, *until, kDoing); !on)
-        return std::unexpected(std::move(on.error()));
+        return failed(std::move(on.error()));
     }
   }
 
@@ -132,27 +139,33 @@ class Workers final : public LeaseTable {
     constexpr std::string_view kDoing = "extend a lease in";
     const Result<SteadyTime> until = database_.enter(by);
     if (!until) return std::unexpected(until.error());
+    bool sent = false;  // an attempt may have been applied: its nonce shows that
+    const auto failed = [&sent](Error error) {
+      return std::unexpected(sent ? after_a_write(std::move(error)) : std::move(error));
+    };
     for (int attempt = 0;; ++attempt) {
       Result<SeenRow> there = read(pool, lease.worker, *until);
-      if (!there) return std::unexpected(std::move(there.error()));
+      if (!there) return failed(std::move(there.error()));
       WorkerRecord& row = there->row;
       if (!may_extend(row.state, row.nonce, lease, to, nonce)) {
         if (Result<void> trusted = database_.expect_trust(*until); !trusted)
-          return std::unexpected(std::move(trusted.error()));
+          return failed(std::move(trusted.error()));
         return std::unexpected(refused_extension(pool, lease, row.state, row.nonce, nonce));
       }
       row.state.minted_until = std::max(row.state.minted_until, to);
       row.nonce = nonce;
       row.held_until = clock_of_the_host() + terms.held.count();
-      const Result<bool> done = replace(Kind::kHandOut, pool, *there, *until, kDoing);
-      if (!done) return std::unexpected(done.error());
-      if (*done) {
+      const Result<Answer> done =
+          database_.change(Kind::kHandOut, replacing(pool, *there), *until, kDoing);
+      if (!done) return failed(done.error());
+      if (done->succeeded) {
         Lease extended = lease;
         extended.to = to;
         return extended;
       }
+      sent = sent || done->sent_before;
       if (Result<void> on = database_.step_aside(attempt, *until, kDoing); !on)
-        return std::unexpected(std::move(on.error()));
+        return failed(std::move(on.error()));
     }
   }
 
@@ -162,17 +175,25 @@ class Workers final : public LeaseTable {
     const Result<SteadyTime> until = database_.enter(by);
     if (!until) return std::unexpected(until.error());
     const Lease lease{worker, token, generation, 0, 0};
+    bool sent = false;  // an attempt may have been applied
+    const auto failed = [&sent](Error error) {
+      return std::unexpected(sent ? after_a_write(std::move(error)) : std::move(error));
+    };
     for (int attempt = 0;; ++attempt) {
       Result<SeenRow> there = read(pool, worker, *until);
-      if (!there) return std::unexpected(std::move(there.error()));
+      if (!there) return failed(std::move(there.error()));
       LeaseState& state = there->row.state;
+      if (!is_owned_by(state, lease) && sent) return {};
       if (!is_owned_by(state, lease)) return std::unexpected(refused_lease(pool, lease, state));
       state.token = Uuid{};
       state.holder.clear();
-      const Result<bool> done = replace(Kind::kWrite, pool, *there, *until, kDoing);
-      if (!done) return std::unexpected(done.error());
-      if (*done) return {};
-      if (Result<void> on = database_.step_aside(attempt, *until, kDoing); !on) return on;
+      const Result<Answer> done =
+          database_.change(Kind::kWrite, replacing(pool, *there), *until, kDoing);
+      if (!done) return failed(done.error());
+      if (done->succeeded) return {};
+      sent = sent || done->sent_before;
+      if (Result<void> on = database_.step_aside(attempt, *until, kDoing); !on)
+        return failed(std::move(on.error()));
     }
   }
 
@@ -234,14 +255,6 @@ class Workers final : public LeaseTable {
   [[nodiscard]] Transaction replacing(std::string_view pool, const SeenRow& row) const {
     const std::string key = database_.keys().worker(pool, row.row.state.worker);
     return {.compares = {is_as_changed(key, row.changed)}, .then = {put(key, text_of(row.row))}};
-  }
-
-  // Whether the row was still as it had been at row.changed, and now is as it is given.
-  Result<bool> replace(Kind kind, std::string_view pool, const SeenRow& row, SteadyTime until,
-                       std::string_view doing) {
-    const Result<Answer> answer = database_.change(kind, replacing(pool, row), until, doing);
-    if (!answer) return std::unexpected(answer.error());
-    return answer->succeeded;
   }
 
   // The size of a pool. kNotFound: no such pool.

@@ -10,6 +10,7 @@
 #include "base/digest.h"
 #include "base/text.h"
 #include "stores/redis/errors.h"
+#include "stores/redis/record.h"
 #include "stores/redis/scripts.h"
 
 namespace idmint::stores::redis {
@@ -151,11 +152,12 @@ std::optional<Error> refused_settings(const Settings& settings) {
 
 std::expected<std::unique_ptr<Connection>, Failure> Connection::open(const Host& host,
                                                                      const Address& address,
+                                                                     Access access,
                                                                      SteadyTime until) {
   auto stream = Stream::open(host, address, until);
   if (!stream) return std::unexpected(std::move(stream.error()));
   std::unique_ptr<Connection> connection(new Connection(*std::move(stream)));
-  if (auto done = connection->log_in(address, until); !done) {
+  if (auto done = connection->log_in(address, access, until); !done) {
     Failure& failure = done.error();
     failure.passing |= failure.reason == kReplica && address.servers.size() > 1;
     return std::unexpected(std::move(failure));
@@ -164,7 +166,8 @@ std::expected<std::unique_ptr<Connection>, Failure> Connection::open(const Host&
 }
 
 // All in one round trip. The first command that is refused is the answer.
-std::expected<void, Failure> Connection::log_in(const Address& address, SteadyTime until) {
+std::expected<void, Failure> Connection::log_in(const Address& address, Access access,
+                                                SteadyTime until) {
   std::string request;
   std::size_t needed = 0;
   const auto need = [&](std::initializer_list<std::string_view> words) {
@@ -190,9 +193,22 @@ std::expected<void, Failure> Connection::log_in(const Address& address, SteadyTi
     info += reply.text + "\r\n";
   }
   if (auto failure = refused_server(info)) return std::unexpected(*std::move(failure));
-  if (auto error = refused_settings(settings_in(std::move(all.back()))))
-    return std::unexpected(Failure{.error = *std::move(error)});
-  return {};
+  const Settings settings = settings_in(std::move(all.back()));
+  std::optional<Error> error = refused_settings(settings);
+  if (!error) return {};
+  if (settings.get("appendonly") != "yes" && access == Access::kReadWrite)
+    error = without_log(*std::move(error), until);
+  return std::unexpected(Failure{.error = *std::move(error)});
+}
+
+// The error for a server that runs without its append-only file.
+Error Connection::without_log(Error refused, SteadyTime until) {
+  const auto marked = run(kMarkUnlogged, {}, until);
+  if (!marked || marked->outcome() != "marked") return refused;
+  refused.message =
+      "the server was started with appendonly no, and has read a dump, which may be older than the "
+      "store: start it again with appendonly yes, and write that into redis.conf";
+  return refused;
 }
 
 // ---- scripts
@@ -215,6 +231,7 @@ Failure Connection::refused(std::string_view error) {
 std::expected<std::vector<Reply>, Failure> Connection::exchange(const std::string& request,
                                                                 std::size_t replies, Kind kind,
                                                                 SteadyTime until) {
+  until = std::min(until, answer_by_);
   std::size_t sent = 0;
   const Stream::Outcome outgoing = stream_->send(request, until, &sent);
   if (outgoing != Stream::Outcome::kDone) {

@@ -72,21 +72,26 @@ struct Settings {
 class Connection {
  public:
   // Connects, logs in, and looks at the server. Fails if it would not keep what is written to it:
-  // its settings, its version, or that it is a replica or one of a cluster.
+  // its settings, its version, or that it is a replica or one of a cluster. A store that such a
+  // server has read from a dump is put in doubt, unless `access` is to read: the setting alone
+  // would keep an older state.
   static std::expected<std::unique_ptr<Connection>, Failure> open(const Host& host,
                                                                   const Address& address,
-                                                                  SteadyTime until);
+                                                                  Access access, SteadyTime until);
 
   // What is written is on the server's disk when it returns an answer.
   std::expected<Answer, Failure> run(const Script& script, const Values& values, SteadyTime until);
 
+  // What is asked from now on has no answer after that time.
+  void answer_by(SteadyTime by) noexcept { answer_by_ = by; }
   // False: a failure left it in a state in which nothing more can be sent, or the server has closed
   // it meanwhile.
   [[nodiscard]] bool is_usable();
 
  private:
   explicit Connection(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
-  std::expected<void, Failure> log_in(const Address& address, SteadyTime until);
+  std::expected<void, Failure> log_in(const Address& address, Access access, SteadyTime until);
+  Error without_log(Error refused, SteadyTime until);
   std::expected<std::vector<Reply>, Failure> exchange(const std::string& request,
                                                       std::size_t replies, Kind kind,
                                                       SteadyTime until);
@@ -96,6 +101,7 @@ class Connection {
 
   std::unique_ptr<Stream> stream_;
   ReplyReader reader_{};
+  SteadyTime answer_by_ = SteadyTime::max();
   bool usable_ = true;
   std::map<const char*, std::string> hashes_{};  // of the texts of scripts, as EVALSHA has them
 };

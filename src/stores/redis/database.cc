@@ -27,10 +27,10 @@ std::unexpected<Error> Database::damaged(const std::string& why) const {
 // ---- connections
 
 std::expected<Database::Session, Failure> Database::connect(std::size_t server, SteadyTime until) {
-  auto connection = Connection::open(address_.servers[server], address_, until);
+  auto connection = Connection::open(address_.servers[server], address_, sessions_.access(), until);
   if (!connection) return std::unexpected(std::move(connection.error()));
   Session session{*std::move(connection), std::nullopt};
-  auto record = read_record(*session.connection, first_definition_, until);
+  auto record = look(*session.connection, first_definition_, until);
   if (!record) return std::unexpected(std::move(record.error()));
   session.record = *std::move(record);
   if (opened_)
@@ -52,19 +52,23 @@ std::optional<Failure> Database::refused_record(const std::optional<Record>& rec
 // A store that was settled, or made again, between the two looks is asked again.
 Result<Answer> Database::run(const Script& script, const Values& values, SteadyTime until,
                              std::string_view doing) {
-  Values all = {id_.to_string()};
+  if (script.kind == Kind::kHandOut && has_unmarked_)
+    if (std::optional<Error> doubt = this->doubt()) return std::unexpected(*std::move(doubt));
+  Values all = {""};
   all.insert(all.end(), values.begin(), values.end());
   for (;;) {
+    all.front() = id_.to_string() + " " + std::to_string(settled_);
     Result<Answer> answer = sessions_.run(script.kind, until, doing,
                                           [&](Session& session) -> std::expected<Answer, Failure> {
                                             return session.connection->run(script, all, until);
                                           });
     if (!answer) return answer;
     if (answer->size() == 0) return damaged("a script returned nothing");
-    if (answer->outcome() != "doubt" && answer->outcome() != "other") return answer;
+    const std::string_view outcome = answer->outcome();
+    if (outcome != "doubt" && outcome != "other" && outcome != "settled") return answer;
     const Result<Record> record = read(until);
     if (!record) return std::unexpected(record.error());
-    if (auto doubt = doubt_of(*record, url()); doubt && answer->outcome() == "doubt")
+    if (auto doubt = doubt_of(*record, url()); doubt && outcome == "doubt")
       return std::unexpected(*std::move(doubt));
   }
 }
@@ -117,7 +121,7 @@ Result<Record> Database::make(SteadyTime until) {
                                .error = damaged("it has counters or definitions, and the key " +
                                                 std::string(kStoreKey) + " is missing")
                                             .error()});
-                         auto record = read_record(*session.connection, "", until);
+                         auto record = look(*session.connection, "", until);
                          if (!record) return std::unexpected(std::move(record.error()));
                          if (*record) return **std::move(record);
                          return std::unexpected(*refused_record(std::nullopt));
@@ -127,7 +131,7 @@ Result<Record> Database::make(SteadyTime until) {
 Result<Record> Database::read(SteadyTime until) {
   return sessions_.run(Kind::kRead, until, "read",
                        [&](Session& session) -> std::expected<Record, Failure> {
-                         auto record = read_record(*session.connection, "", until);
+                         auto record = look(*session.connection, "", until);
                          if (!record) return std::unexpected(std::move(record.error()));
                          if (auto failure = refused_record(*record))
                            return std::unexpected(*std::move(failure));
@@ -135,23 +139,80 @@ Result<Record> Database::read(SteadyTime until) {
                        });
 }
 
+// An answer has a count that is not below the one that was known before it was asked for, unless
+// the store has gone back.
+std::expected<std::optional<Record>, Failure> Database::look(Connection& connection,
+                                                             std::string_view definition,
+                                                             SteadyTime until) {
+  const std::int64_t before = settled_;
+  auto record = read_record(connection, definition, until);
+  if (!record || !*record) return record;
+  const std::int64_t now = (*record)->settled;
+  if (now < before && sessions_.access() == Access::kReadWrite) {
+    const std::string why = "its record says that it was settled as number " + std::to_string(now) +
+                            ", and it was settled as number " + std::to_string(before) + " before";
+    const auto marked = connection.run(
+        kMarkGoneBack, values_of((*record)->id.to_string() + " " + std::to_string(now), now, why),
+        until);
+    if (!marked) return std::unexpected(marked.error());
+    record = read_record(connection, definition, until);
+  }
+  if (now < before) settled_ = now;
+  for (std::int64_t known = settled_; known < now && !settled_.compare_exchange_weak(known, now);) {
+  }
+  return record;
+}
+
 std::optional<Error> Database::doubt() {
   const Result<SteadyTime> until = enter_to_read();
   if (!until) return until.error();
-  const Result<Record> record = read(*until);
+  Result<Record> record = read(*until);
   if (!record) return record.error();
+  if (has_unmarked_) {
+    const std::lock_guard lock(mutex_);
+    if (unmarked_ && unmarked_->settled != record->settled) {
+      unmarked_.reset();
+      has_unmarked_ = false;
+    }
+    if (unmarked_ && record->gone_back.empty()) record->gone_back = unmarked_->gone_back;
+  }
   return doubt_of(*record, url());
 }
 
-Result<void> Database::settle() {
+Result<void> Database::settle(Store::Settle how) {
   const Result<SteadyTime> until = enter();
   if (!until) return std::unexpected(until.error());
   const Result<Record> record = read(*until);
   if (!record) return std::unexpected(record.error());
-  if (!doubt_of(*record, url())) return {};
-  const Result<Answer> done = run(kSettle, {}, *until, "settle");
+  std::optional<Error> doubt = doubt_of(*record, url());
+  if (!doubt) return {};
+  if (how == Store::Settle::kOnlyMoved && !record->gone_back.empty())
+    return std::unexpected(*std::move(doubt));
+  const Result<Answer> done = run(
+      kSettle, values_of(record->settled, next_settle_count(record->settled)), *until, "settle");
   if (!done) return std::unexpected(done.error());
+  const Result<Record> settled = read(*until);
+  if (!settled) return std::unexpected(after_a_write(settled.error()));
   return {};
+}
+
+Result<std::int64_t> Database::read_settle_count(SteadyTime by) {
+  const Result<SteadyTime> until = enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  const Result<Record> record = read(*until);
+  if (!record) return std::unexpected(record.error());
+  return record->settled;
+}
+
+Result<void> Database::mark_gone_back(std::string_view why, std::int64_t settled, SteadyTime by) {
+  const Result<SteadyTime> until = enter(by);
+  if (!until) return std::unexpected(until.error());
+  const Result<Answer> done = run(kMarkGoneBack, values_of(settled, why), *until, "put in doubt");
+  if (done) return {};
+  const std::lock_guard lock(mutex_);
+  unmarked_ = {settled, std::string(why)};
+  has_unmarked_ = true;
+  return std::unexpected(done.error());
 }
 
 }  // namespace idmint::stores::redis

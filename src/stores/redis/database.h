@@ -1,11 +1,14 @@
 // The database of a store: its connections, and scripts that are run by one of them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,13 +52,17 @@ class Database {
   }
 
   // Runs the script, again where it changed nothing and another attempt may succeed. `doing`: for
-  // messages, such as "read". `values` follow the id of the store, which is ARGV[1].
+  // messages, such as "read". `values` follow ARGV[1] of scripts.h.
   Result<Answer> run(const Script& script, const Values& values, SteadyTime until,
                      std::string_view doing);
 
   // As Store::doubt() and Store::settle().
   std::optional<Error> doubt();
-  Result<void> settle();
+  Result<void> settle(Store::Settle how);
+  // As those of Store.
+  [[nodiscard]] std::int64_t settle_count() const noexcept { return settled_; }
+  Result<std::int64_t> read_settle_count(SteadyTime by);
+  Result<void> mark_gone_back(std::string_view why, std::int64_t settled, SteadyTime by);
 
   // kDataLoss, with what is wrong and what to do.
   [[nodiscard]] std::unexpected<Error> damaged(const std::string& why) const;
@@ -66,12 +73,15 @@ class Database {
     std::optional<Record> record;  // as it was when it connected
 
     [[nodiscard]] bool is_usable() { return connection->is_usable(); }
+    void answer_by(SteadyTime by) { connection->answer_by(by); }
   };
 
   std::expected<Session, Failure> connect(std::size_t server, SteadyTime until);
   Result<Record> find_or_make(const StoreOptions& options, SteadyTime until);
   Result<Record> make(SteadyTime until);
   Result<Record> read(SteadyTime until);
+  std::expected<std::optional<Record>, Failure> look(Connection& connection,
+                                                     std::string_view definition, SteadyTime until);
   [[nodiscard]] std::optional<Failure> refused_record(const std::optional<Record>& record) const;
 
   const Address address_;
@@ -80,6 +90,17 @@ class Database {
   Uuid id_{};
   bool opened_ = false;
   std::string first_definition_{};
+
+  std::atomic<std::int64_t> settled_{0};  // as it was read last
+
+  // What this process alone knows, as it could not write it: within which count, and what.
+  struct Unmarked {
+    std::int64_t settled = 0;
+    std::string gone_back{};
+  };
+  std::atomic<bool> has_unmarked_{false};
+  std::mutex mutex_;  // guards unmarked_
+  std::optional<Unmarked> unmarked_{};
 
   Sessions<Session> sessions_;
 };

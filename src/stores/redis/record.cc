@@ -8,11 +8,12 @@ namespace idmint::stores::redis {
 namespace {
 
 constexpr Script kRecord{IDMINT_LUA_BEGIN IDMINT_LUA_JUDGE R"(
-local its = call('HMGET', store, 'id', 'schema', 'replid', 'replicas')
+local its = call('HMGET', store, 'id', 'schema', 'replid', 'replicas', 'settled', 'gone_back',
+                 'doubted', 'port')
 if not its[1] then return {'none'} end
 local json = ARGV[1] ~= '' and call('HGET', key('definitions', ''), ARGV[1])
 return {'ok', its[1], its[2] or '', its[3] or '', says('master_replid'),
-        judged(its[3], its[4]), json or ''})",
+        judged(its[3], its[4], its[8]), json or '', its[5] or '0', its[6] or '', its[7] or ''})",
                          Kind::kRead};
 
 }  // namespace
@@ -23,16 +24,34 @@ if call('EXISTS', store) == 1 then return {'there'} end
 if call('EXISTS', key('counters', ''), key('definitions', ''), key('spaces', ''),
         key('pools', '')) > 0 then return {'parts'} end
 call('HSET', store, 'id', ARGV[1], 'schema', '1', 'replid', says('master_replid'),
-     'replicas', seen() and '1' or '0')
+     'replicas', seen() and '1' or '0', 'port', listens())
 return {'ok'})",
                                   Kind::kWrite};
 
 extern const Script kSettle;
-constinit const Script kSettle{IDMINT_LUA_WRITE R"(
-call('HSET', store, 'replid', says('master_replid'),
-     'replicas', says('connected_slaves') ~= '0' and '1' or '0')
+constinit const Script kSettle{IDMINT_LUA_WRITE IDMINT_LUA_JUDGE R"(
+if (call('HGET', store, 'settled') or '0') ~= ARGV[2] then return {'ok'} end
+call('HSET', store, 'replid', says('master_replid'), 'settled', ARGV[3],
+     'replicas', says('connected_slaves') ~= '0' and '1' or '0', 'port', listens())
+call('HDEL', store, 'gone_back', 'doubted')
 return {'ok'})",
                                Kind::kWrite};
+
+// A read, as it does nothing that is to be kept: a server that runs so keeps nothing.
+extern const Script kMarkUnlogged;
+constinit const Script kMarkUnlogged{IDMINT_LUA_BEGIN R"(
+local replid = call('HGET', store, 'replid')
+if not replid or replid == says('master_replid') then return {'none'} end
+call('HSETNX', store, 'doubted', 'unlogged')
+return {'marked'})",
+                                     Kind::kRead};
+
+extern const Script kMarkGoneBack;
+constinit const Script kMarkGoneBack{IDMINT_LUA_WRITE R"(
+if (call('HGET', store, 'settled') or '0') ~= ARGV[2] then return {'ok'} end
+call('HSETNX', store, 'gone_back', ARGV[3])
+return {'ok'})",
+                                     Kind::kWrite};
 
 std::expected<std::optional<Record>, Failure> read_record(Connection& connection,
                                                           std::string_view definition,
@@ -44,7 +63,10 @@ std::expected<std::optional<Record>, Failure> read_record(Connection& connection
                 .schema = answer->integer(2).value_or(0),
                 .replid = std::string(answer->text(3)),
                 .replid_now = std::string(answer->text(4)),
-                .judged = std::string(answer->text(5))};
+                .judged = std::string(answer->text(5)),
+                .doubted = std::string(answer->text(9)),
+                .settled = answer->integer(7).value_or(0),
+                .gone_back = std::string(answer->text(8))};
   if (const std::string_view json = answer->text(6); !json.empty()) record.definition = json;
   return record;
 }
@@ -53,16 +75,28 @@ std::optional<Error> doubt_of(const Record& record, std::string_view url) {
   const std::string ids =
       "replication id is " + record.replid_now + " now, and was " + record.replid;
   std::string why;
-  if (record.judged == "promoted")
-    why = "a replica was promoted: the server's " + ids;
-  else if (record.judged == "renewed")
-    why =
-        "the server was started again, or had no replica for its repl-backlog-ttl, or a replica "
-        "took its place: its " +
-        ids + ", and it had replicas";
-  else
-    return std::nullopt;
-  return in_doubt(url, why);
+  const auto add = [&why](bool is, const std::string& what) {
+    if (is) why += (why.empty() ? "" : "; ") + what;
+  };
+  const auto is = [&record](std::string_view how) {
+    return record.judged == how || record.doubted == how;
+  };
+  add(is("promoted"), "a replica was promoted: the server's " + ids);
+  add(is("renewed"),
+      "the server was started again, or had no replica for its repl-backlog-ttl, or a replica took "
+      "its place: its " +
+          ids + ", and it had replicas");
+  add(is("copied"), "the server listens on another port than before: it was moved, or is a copy");
+  add(is("unread") || is("unlogged"),
+      "the server was started without its append-only file, and has read a dump, which may be "
+      "older");
+  add(!record.gone_back.empty(), record.gone_back);
+  if (why.empty()) return std::nullopt;
+  Error doubt = in_doubt(url, why);
+  if (record.gone_back.empty()) return doubt;
+  doubt.code = Code::kDataLoss;
+  doubt.advice.values.clear();  // it was not only moved
+  return doubt;
 }
 
 }  // namespace idmint::stores::redis

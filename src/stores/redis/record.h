@@ -18,8 +18,13 @@ struct Record {
   std::int64_t schema = 0;
   std::string replid{};
   std::string replid_now{};
-  // As scripts.h judges: "same", "restarted", "promoted" or "renewed".
+  // As scripts.h judges: "same", "restarted", "promoted", "renewed", "copied" or "unread".
   std::string judged{};
+  // A doubt that lasts until the store is settled: "copied"; "unread", or "unlogged", where a
+  // process came to the server while it ran without its append-only file; or empty.
+  std::string doubted{};
+  std::int64_t settled = 0;
+  std::string gone_back{};  // empty: nobody saw that it has
   // The definition that was asked for with it, if it is there.
   std::optional<std::string> definition{};
 };
@@ -35,7 +40,14 @@ struct Record {
 // Makes the record, with the id of values[0]. The outcomes: "ok"; "there": there is one; "parts":
 // there is none, and other keys of a store are there.
 extern const Script kMakeStore;
-// Takes the server as it is for the one that the store is complete on.
+// Doubts a store that was in the server before that was started without its append-only file. The
+// outcomes: "marked"; "none": no store, or the server was not started since.
+extern const Script kMarkUnlogged;
+
+// The next two do nothing where the settle count is not values[0] any more.
+// Takes the server as it is for the one that the store is complete on. values[1]: the new count.
 extern const Script kSettle;
+// values[1]: what a process saw that the store has forgotten.
+extern const Script kMarkGoneBack;
 
 }  // namespace idmint::stores::redis

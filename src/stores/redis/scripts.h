@@ -8,6 +8,11 @@
 //                    replid: the replication id of the server that the store is known to be
 //                    complete on
 //                    replicas: 1 if the server was ever seen with a replica, or in doubt
+//                    settled: Store::settle_count(); missing: 0
+//                    gone_back: what a process saw that the store has forgotten; missing as a rule
+//                    port: where that server listens; missing: not known yet
+//                    doubted: a doubt that the server may not show later: "copied", "unread" or
+//                    "unlogged" (record.h); missing as a rule
 //   counters         the names of all counters: a sorted set, all with the score 0
 //   counter:NAME     a hash: first, last, stride, next, closed (0, 1)
 //                    adopted: the text of the record of another program that has the value, see
@@ -36,8 +41,9 @@
 // replica of. What that one had not received is missing, and nothing else tells. So each script
 // that hands something out compares, in the same atomic step, the replication id of its server with
 // that of the record. Where the store never saw a replica, an id that follows nothing is that of a
-// restart, which has all that was acknowledged, and takes the place of the old one. Every other new
-// id is doubt.
+// restart, which has all that was acknowledged, and takes the place of the old one; but not on
+// another port, where a copy is served, and not where the append-only file was switched on since
+// the start, which has read a dump. Every other new id is doubt.
 #pragma once
 
 #include <string_view>
@@ -59,29 +65,45 @@ inline constexpr std::int64_t kSchemaVersion = 1;
   "local function above(a, b) return #a > #b or #a == #b and a > b end "
 
 // judged(): whether the store is complete on this server: "same", "restarted" or, in doubt,
-// "promoted" or "renewed". seen(): whether the server has a replica, or had one of late.
-#define IDMINT_LUA_JUDGE                                                       \
-  "local function judged(replid, replicas)"                                    \
-  " if says('master_replid') == replid then return 'same' end"                 \
-  " if string.find(says('master_replid2'), '[^0]') then return 'promoted' end" \
-  " return replicas == '1' and 'renewed' or 'restarted' end "                  \
-  "local function seen()"                                                      \
+// "promoted", "renewed", "copied" or "unread". seen(): whether the server has a replica, or had one
+// of late. listens(): its port.
+#define IDMINT_LUA_JUDGE                                                                      \
+  "local function listens()"                                                                  \
+  " return string.match(call('INFO', 'server'), 'tcp_port:(%d+)') or '' end "                 \
+  "local function judged(replid, replicas, port)"                                             \
+  " if says('master_replid') == replid then return 'same' end"                                \
+  " if string.find(says('master_replid2'), '[^0]') then return 'promoted' end"                \
+  " if replicas == '1' then return 'renewed' end"                                             \
+  " if port and port ~= listens() then return 'copied' end"                                   \
+  " if not string.find(call('INFO', 'persistence'), 'aof_last_rewrite_time_sec:-1', 1, true)" \
+  " and string.find(call('INFO', 'commandstats'), 'cmdstat_config|set:', 1, true)"            \
+  " then return 'unread' end"                                                                 \
+  " return 'restarted' end "                                                                  \
+  "local function seen()"                                                                     \
   " return says('connected_slaves') ~= '0' or says('repl_backlog_active') ~= '0' end "
 
-// ARGV[1] is the id of the store. The outcome "other": another store took its place, or none.
-#define IDMINT_LUA_WRITE \
-  IDMINT_LUA_BEGIN       \
-  "if call('HGET', store, 'id') ~= ARGV[1] then return {'other'} end "
+// ARGV[1] is the id of the store, a blank, and the settle count that the caller read. The outcome
+// "other": another store took its place, or none.
+#define IDMINT_LUA_WRITE                                      \
+  IDMINT_LUA_BEGIN                                            \
+  "local id, known = string.match(ARGV[1], '^(%S+) (%d+)$') " \
+  "if call('HGET', store, 'id') ~= id then return {'other'} end "
 
 // The same of what hands something out. The outcome "doubt": the store is in doubt. That stays so
-// when the server, which forgets what it was a replica of, is started again.
+// when the server, which forgets what it was a replica of, is started again. "settled": it has
+// another settle count.
 #define IDMINT_LUA_HAND_OUT                                                                   \
   IDMINT_LUA_WRITE IDMINT_LUA_JUDGE                                                           \
-      "do local its = call('HMGET', store, 'replid', 'replicas') "                            \
-      "local how = judged(its[1], its[2]) "                                                   \
+      "do local its = call('HMGET', store, 'replid', 'replicas', 'settled', 'gone_back',"     \
+      " 'doubted', 'port') "                                                                  \
+      "if (its[3] or '0') ~= known then return {'settled'} end "                              \
+      "local how = judged(its[1], its[2], its[6]) "                                           \
       "local doubt = how == 'promoted' or how == 'renewed' "                                  \
       "if its[2] ~= '1' and (doubt or seen()) then call('HSET', store, 'replicas', '1') end " \
-      "if doubt then return {'doubt'} end "                                                   \
-      "if how == 'restarted' then call('HSET', store, 'replid', says('master_replid')) end end "
+      "if not its[5] and (how == 'copied' or how == 'unread') then"                           \
+      " its[5] = how call('HSET', store, 'doubted', how) end "                                \
+      "if doubt or its[4] or its[5] then return {'doubt'} end "                               \
+      "if how == 'restarted' or not its[6] then"                                              \
+      " call('HSET', store, 'replid', says('master_replid'), 'port', listens()) end end "
 
 }  // namespace idmint::stores::redis

@@ -630,7 +630,9 @@ TEST_F(RedisPair, OfAReplicaThatLaggedAPlainClientRepeatsAndIdmintDoesNot) {
   ASSERT_TRUE(raised) << raised.error().message;
   EXPECT_FALSE(fresh->doubt());
   EXPECT_EQ(take(*fresh), (Range{10, 1, 1}));
+  EXPECT_GT(fresh->settle_count(), 0);
   EXPECT_EQ(take(*store), (Range{11, 1, 1})) << "the others go on too";
+  EXPECT_EQ(store->settle_count(), fresh->settle_count()) << "it was within that count";
 }
 
 TEST_F(RedisPair, AStoreThatSawAReplicaIsInDoubtAfterEachRestart) {
