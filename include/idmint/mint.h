@@ -115,7 +115,8 @@ struct MintOptions {
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
   // Receives one-line notices that are not errors, for example when a state file was created, or
   // when a store of a sequence over several is left out until somebody mends it (once for each
-  // store). Called within source() and peek(); must not throw.
+  // store), or when this host keeps no record of a store (Store::unrecorded(), once for each
+  // process). Called within the calls that open a store; must not throw.
   std::function<void(std::string_view)> notice{};
   // As SpreadOptions::store_changed, with the name of the sequence.
   std::function<void(std::string_view sequence, std::string_view url, const Error* why)>
@@ -183,8 +184,9 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<std::vector<LeaseState>> list_workers(std::string_view pool);
   [[nodiscard]] Result<LeaseState> release_worker(std::string_view pool, std::int64_t worker);
   [[nodiscard]] Result<std::int64_t> raise_pool(std::string_view pool, Instant past);
-  // Sorted by name. Empty if the store is the default one and does not exist yet.
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until = SteadyTime::max());
+  // As list_sequences(). Empty if the store is the default one and does not exist yet.
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until = SteadyTime::max(),
+                                                         const ListOptions& options = {});
 
   // As idmint::has_given().
   [[nodiscard]] Result<bool> has_given(std::string_view name, std::int64_t value);

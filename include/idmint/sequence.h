@@ -271,10 +271,23 @@ struct SequenceStatus {
 [[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> peek_sequence(
     Store& store, std::string_view name, SteadyTime until = SteadyTime::max(),
     const SpreadOptions& spread = {});
+struct ListOptions {
+  // A page of the list: the names that come after `after`, at most `most` of them. Two pages are
+  // not of one moment.
+  std::string after{};
+  std::size_t most = std::numeric_limits<std::size_t>::max();
+  // False: only definitions are read, which is several times as fast. `left`, `next` and the other
+  // members that come from counters keep their initial values.
+  bool counters = true;
+};
 // Sorted by name. If a definition cannot be read or its counters are damaged, its row has the
-// error.
+// error. The store is read in parts, between which other calls of this process come, so the rows
+// are not of one moment. Each part ends within the deadline of the store, the whole list by `until`
+// (kUnavailable): a store of a million sequences takes ten seconds or more, so give a caller who
+// waits a page.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> list_sequences(
-    Store& store, SteadyTime until = SteadyTime::max(), const SpreadOptions& spread = {});
+    Store& store, SteadyTime until = SteadyTime::max(), const SpreadOptions& spread = {},
+    const ListOptions& options = {});
 
 // Whether the store knows that `value` was handed out: by its counters, its claims or, for an id of
 // a pool, its leases. If it was handed out and the result is false, an older state of the store was

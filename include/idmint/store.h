@@ -51,9 +51,12 @@ struct StoreOptions {
   // command that opens them, so the first look-up needs no other command. Used during open() only.
   std::string_view first_definition{};
   // A folder, created if needed, with one small file for each SQLite store: the latest state that
-  // this user saw. The store is compared with it, which detects an older copy of the store
-  // (Store::doubt()). Empty: nothing is kept. Used during open() only.
-  std::string_view trust_folder{};
+  // this user saw. The store is compared with it, which detects an older state in its place, such
+  // as a backup that was copied over it (Store::doubt()). Used during open() only.
+  // - Empty: the data folder of this user, as for the commands: $XDG_DATA_HOME/idmint, or else
+  //   ~/.local/share/idmint. Without both variables nothing is kept (Store::unrecorded()).
+  // - nullopt: nothing is kept, and an older state in the place of the store gives values again.
+  std::optional<std::string_view> trust_folder = std::string_view{};
 };
 
 // A store offers some of these interfaces, and returns null for the others. Interfaces live as long
@@ -111,6 +114,10 @@ class IDMINT_EXPORT Store {
   // If an SQLite file lies beside the log of its newer state, every call fails, settle() too, until
   // the log is removed and the file copied again.
   [[nodiscard]] virtual std::optional<Error> doubt();
+  // Why this host keeps no record of the latest state of the store, so that an older state in its
+  // place would not be noticed: the file in the trust folder cannot be read or written. Such a
+  // store gives values all the same. nullopt: a record is kept, or none is wanted.
+  [[nodiscard]] virtual std::optional<Error> unrecorded() { return std::nullopt; }
   // The store's own clock, to the millisecond, by which it judges leases (MongoDB, PostgreSQL,
   // MariaDB, Redis). Nothing: it has none. Returns within the deadline, and by `until` if that is
   // earlier. kUnavailable, kDeadlineExceeded: no answer.

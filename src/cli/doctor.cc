@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "advice/diagnosis.h"
+#include "base/data_folder.h"
 #include "base/errors.h"
 #include "base/quantity.h"
 #include "base/sqlite_url.h"
@@ -49,8 +50,8 @@ struct DoctorOptions {
 
 // What --ignore takes: the kinds of findings, with a dash for a blank. The store is not among them,
 // since the others are read from it.
-constexpr std::array<std::string_view, 6> kChecks = {"disk",       "sequence", "pool",
-                                                     "state-file", "clock",    "layout"};
+constexpr std::array<std::string_view, 7> kChecks = {
+    "disk", "data-folder", "sequence", "pool", "state-file", "clock", "layout"};
 
 std::string names_of_checks() {
   std::string names;
@@ -199,6 +200,25 @@ std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
   return Finding{Health::kFail, "store", store, doubt->message, doubt->advice};
 }
 
+// Whether this host can record what it was given, so that an older state of a store is noticed.
+std::optional<Finding> look_at_records(Mint& mint) {
+  const auto warning = [](const std::string& folder, std::string why) {
+    return Finding{Health::kWarn, "data folder", folder, std::move(why)};
+  };
+  const Result<fs::path> folder = data_folder();
+  const std::string name = folder ? folder->string() : "";
+  const Result<std::shared_ptr<Store>> store = mint.store();
+  if (store)
+    if (const auto why = (*store)->unrecorded()) return warning(name, why->message);
+  if (!folder)
+    return warning("none",
+                   "neither XDG_DATA_HOME nor HOME holds an absolute path: nothing is recorded of "
+                   "what this host was given; set one");
+  if (const Result<void> usable = can_keep_files(*folder); !usable)
+    return warning(name, usable.error().message);
+  return std::nullopt;
+}
+
 // The values that were handed out for certain: those that this host noted, and those in
 // collections. Compares the store with them.
 class Evidence {
@@ -306,6 +326,7 @@ Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant
   if (is_file && made) {
     findings.push_back(on_disk(fs::path(file.path).parent_path(), file.local_file_system));
   }
+  if (std::optional<Finding> records = look_at_records(mint)) findings.push_back(*records);
   const auto check_named = [&](std::string_view option, const std::string& name) -> Result<void> {
     const bool there = std::ranges::any_of(*all, [&](const SequenceStatus& status) {
       return idmint::name(status.definition) == name;

@@ -16,10 +16,10 @@
 #include "idmint/definition.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "mint/data_folder.h"
 #include "terminal/advice.h"
 #include "terminal/confirm.h"
 #include "terminal/credentials.h"
+#include "terminal/output.h"
 #include "terminal/progress.h"
 
 namespace idmint::cli {
@@ -91,12 +91,12 @@ Result<void> run_move(Context& context) {
   const auto told = [&](Error error) {
     return std::unexpected(idmint::worded(std::move(error), from_shown));
   };
-  const Result<std::filesystem::path> data = data_folder();
-  const std::string trust_folder = data ? data->string() : "";
-  StoreOptions options{.create = false, .trust_folder = trust_folder};
+  StoreOptions options{.create = false};
   if (given.dry_run) options.access = Access::kReadOnly;
   const Result<std::unique_ptr<Store>> from = Store::open(*from_url, options);
   if (!from) return told(from.error());
+  if (const std::optional<Error> why = (*from)->unrecorded())
+    report_notice(why->message, context.json);
   Result<std::unique_ptr<Store>> to = Store::open(*to_url, options);
   const bool is_new = !to && to.error().code == Code::kNotFound;
   if (!to && !is_new) return std::unexpected(idmint::worded(to.error(), redacted(*to_url)));

@@ -33,7 +33,6 @@
 #include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "mint/data_folder.h"
 #include "mint/seen.h"
 #include "terminal/confirm.h"
 
@@ -201,10 +200,8 @@ Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bo
     return refuse("--past-from " + redacted(url) +
                   " is the store itself: name the newer one, or give --moved if it was only moved "
                   "or copied");
-  const Result<std::filesystem::path> data = data_folder();
-  const std::string trust_folder = data ? data->string() : "";
-  Result<std::unique_ptr<Store>> from = Store::open(
-      url, {.create = false, .access = Access::kReadOnly, .trust_folder = trust_folder});
+  Result<std::unique_ptr<Store>> from =
+      Store::open(url, {.create = false, .access = Access::kReadOnly});
   if (!from && from.error().code == Code::kNotFound)
     return fail(Code::kNotFound, "--past-from " + redacted(url) +
                                      ": there is no store to compare with; look at the URL");

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/data_folder.h"
 #include "base/errors.h"
 #include "base/text.h"
 #include "idmint/digits.h"
@@ -21,7 +22,6 @@
 #include "idmint/uuid_time.h"
 #include "idmint/xid.h"
 #include "ids/snowflake_space.h"
-#include "mint/data_folder.h"
 #include "mint/worker.h"
 
 namespace idmint {

@@ -1,17 +1,18 @@
 #include "idmint/mint.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <utility>
 
 #include "base/bounded_mutex.h"
+#include "base/data_folder.h"
 #include "base/errors.h"
 #include "base/similar.h"
 #include "base/sqlite_url.h"
 #include "base/url.h"
 #include "idmint/sequence.h"
-#include "mint/data_folder.h"
 #include "mint/formats.h"
 #include "mint/pool_source.h"
 #include "mint/sequence_source.h"
@@ -101,12 +102,18 @@ struct Mint::State {
         make && store_options.create && store_options.access == Access::kReadWrite;
     store_options.first_definition = name;
     store_options.until = std::min(store_options.until, until);
-    const Result<std::filesystem::path> data = data_folder();
-    const std::string trust_folder = data ? data->string() : "";
-    if (store_options.trust_folder.empty()) store_options.trust_folder = trust_folder;
     Result<std::unique_ptr<Store>> opened = Store::open(where, store_options, entropy);
     if (!opened) return std::unexpected(std::move(opened.error()));
+    note_unrecorded(**opened);
     return std::shared_ptr<Store>(*std::move(opened));
+  }
+
+  // A notice, once for each process, that the host would not notice an older state of its stores.
+  void note_unrecorded(Store& opened) const {
+    static std::atomic_flag told;
+    if (!options.notice || options.store_options.access == Access::kReadOnly) return;
+    const std::optional<Error> why = opened.unrecorded();
+    if (why && !told.test_and_set()) options.notice(why->message);
   }
 
   // For a sequence that may outlive the mint.
@@ -213,7 +220,8 @@ struct Mint::State {
     }
     const Result<std::shared_ptr<Store>> opened = open(false, {}, until);
     if (opened && (*opened)->catalog() != nullptr) {
-      if (const auto definitions = (*opened)->catalog()->list(until)) {
+      constexpr std::size_t kMost = 10'000;  // in a huge store the first ones do
+      if (const auto definitions = (*opened)->catalog()->list_after({}, kMost, until)) {
         for (const CatalogEntry& entry : *definitions) known.push_back(entry.name);
       }
     }
@@ -456,13 +464,13 @@ Result<std::int64_t> Mint::raise_pool(std::string_view pool, Instant past) {
                              [&](Store& store) { return idmint::raise_pool(store, pool, past); });
 }
 
-Result<std::vector<SequenceStatus>> Mint::list(SteadyTime until) {
+Result<std::vector<SequenceStatus>> Mint::list(SteadyTime until, const ListOptions& options) {
   const Result<std::shared_ptr<Store>> store = state_->open(false, {}, until);
   if (!store) {
     if (state_->nothing_created(store.error())) return std::vector<SequenceStatus>{};
     return std::unexpected(store.error());
   }
-  return list_sequences(**store, until, State::spread(state_));
+  return list_sequences(**store, until, State::spread(state_), options);
 }
 
 Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {

@@ -19,7 +19,7 @@
 #include <system_error>
 #include <utility>
 
-#include "mint/data_folder.h"
+#include "base/data_folder.h"
 #include "stores/backend.h"
 
 namespace idmint {

@@ -561,25 +561,53 @@ Result<SequenceStatus> peek_sequence(Store& store, std::string_view name, Steady
   return with_stripes(store, status_of(store, *std::move(found), until), until, spread);
 }
 
+namespace {
+
+Result<SequenceStatus> listed(Store& store, CatalogEntry entry, SteadyTime until,
+                              const SpreadOptions& spread, bool counters) {
+  if (entry.definition && counters)
+    return with_stripes(store, status_of(store, *std::move(entry.definition), until), until,
+                        spread);
+  SequenceStatus status;
+  if (entry.definition) {
+    status.definition = *std::move(entry.definition);
+  } else {
+    status.definition = SequenceDefinition{.name = std::move(entry.name)};
+    status.error = std::move(entry.definition.error());
+  }
+  return status;
+}
+
+}  // namespace
+
 Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime until,
-                                                   const SpreadOptions& spread) {
+                                                   const SpreadOptions& spread,
+                                                   const ListOptions& options) {
   if (store.catalog() == nullptr)
     return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
                                                            " keeps no sequences; use another"});
-  Result<std::vector<CatalogEntry>> entries = store.catalog()->list(until);
-  if (!entries) return std::unexpected(std::move(entries.error()));
+  constexpr std::size_t kPart = 1000;  // a call that waits for one waits some milliseconds
   std::vector<SequenceStatus> all;
-  for (CatalogEntry& entry : *entries) {
-    if (!entry.definition) {
-      SequenceStatus& status = all.emplace_back();
-      status.definition = SequenceDefinition{.name = std::move(entry.name)};
-      status.error = std::move(entry.definition.error());
-      continue;
+  std::string after = options.after;
+  for (std::size_t wanted = 0, found = 0; found == wanted && all.size() < options.most;) {
+    wanted = std::min(kPart, options.most - all.size());
+    Result<std::vector<CatalogEntry>> entries = store.catalog()->list_after(after, wanted, until);
+    if (!entries) return std::unexpected(std::move(entries.error()));
+    found = entries->size();
+    if (found > 0) after = entries->back().name;
+    for (CatalogEntry& entry : *entries) {
+      if (all.size() == options.most) break;
+      if (std::chrono::steady_clock::now() >= until)
+        return std::unexpected(
+            Error{Code::kUnavailable, "the store " + std::string(store.url()) +
+                                          " is large or slow: " + std::to_string(all.size()) +
+                                          " sequences were read in time; ask for fewer at a time, "
+                                          "or wait longer"});
+      Result<SequenceStatus> status =
+          listed(store, std::move(entry), until, spread, options.counters);
+      if (!status) return std::unexpected(std::move(status.error()));
+      all.push_back(*std::move(status));
     }
-    Result<SequenceStatus> status =
-        with_stripes(store, status_of(store, *std::move(entry.definition), until), until, spread);
-    if (!status) return std::unexpected(std::move(status.error()));
-    all.push_back(*std::move(status));
   }
   return all;
 }

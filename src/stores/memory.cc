@@ -162,6 +162,17 @@ class MemoryStore final : public Store,
     return all;
   }
 
+  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
+                                                  SteadyTime /*until*/) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    std::vector<CatalogEntry> some;
+    for (auto at = definitions_.upper_bound(after); at != definitions_.end() && some.size() < most;
+         ++at)
+      some.push_back({at->first, at->second});
+    return some;
+  }
+
   Result<void> do_create_space(std::string_view space) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);

@@ -425,8 +425,8 @@ TEST_F(Operating, DoctorLeavesOutWhatIsIgnored) {
             "ok ['layout', 'store']\n");
   const Ended unknown = run("idmint doctor --ignore clok");
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("there is no check \"clok\": give one of disk, sequence, "
-                                     "pool, state-file, clock, layout"));
+  EXPECT_THAT(unknown.err, HasSubstr("there is no check \"clok\": give one of disk, data-folder, "
+                                     "sequence, pool, state-file, clock, layout"));
   EXPECT_EQ(run("idmint doctor --ignore store").status, 2) << "the others are read from it";
 }
 
@@ -519,6 +519,29 @@ TEST_F(Operating, DoctorTellsThatTheStoreHoldsLessThanWasGiven) {
                                        "the store has nothing of that name"));
   output("idmint raise counter --past 29");
   EXPECT_THAT(run("idmint doctor").out, HasSubstr("ok    sequence counter: "));
+}
+
+TEST_F(Operating, ADataFolderThatCannotBeUsedIsToldAndStopsNothing) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create orders");
+  for (const std::string broken :
+       {"touch file; XDG_DATA_HOME=$PWD/file ", "ln -sfn $PWD/l l; XDG_DATA_HOME=$PWD/l ",
+        "env -u XDG_DATA_HOME -u HOME "}) {
+    SCOPED_TRACE(broken);
+    const Ended next = run(store + broken + "idmint next orders");
+    EXPECT_EQ(next.status, 0);
+    EXPECT_NE(next.out, "");
+    EXPECT_THAT(next.err, AllOf(HasSubstr("is not recorded"), HasSubstr("XDG_DATA_HOME")));
+    EXPECT_EQ(lines_of(next.err).size(), 1U);
+    const Ended doctor = run(store + broken + "idmint doctor --ignore clock --ignore disk");
+    EXPECT_EQ(doctor.status, 20) << doctor.out;
+    EXPECT_THAT(doctor.out, HasSubstr("warn  data folder "));
+    EXPECT_EQ(run(store + broken +
+                  "idmint doctor --ignore clock --ignore disk "
+                  "--ignore data-folder")
+                  .status,
+              0);
+  }
 }
 
 TEST_F(Operating, DoctorFailsOnAStoreInDoubt) {

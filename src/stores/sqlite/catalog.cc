@@ -1,5 +1,8 @@
 #include "stores/spi/catalog.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "stores/backend.h"
 #include "stores/sqlite/tables.h"
 
@@ -44,12 +47,29 @@ class Definitions final : public Catalog {
   }
 
   Result<std::vector<CatalogEntry>> do_list(SteadyTime until) override {
+    constexpr std::size_t kPart = 1000;  // each has the deadline of a call, and others come between
+    std::vector<CatalogEntry> all;
+    for (std::size_t found = kPart; found == kPart;) {
+      const std::string after = all.empty() ? std::string() : all.back().name;
+      Result<std::vector<CatalogEntry>> part = do_list_after(after, kPart, until);
+      if (!part) return part;
+      found = part->size();
+      std::ranges::move(*part, std::back_inserter(all));
+    }
+    return all;
+  }
+
+  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
+                                                  SteadyTime until) override {
     const auto lock = file_.enter(until);
     if (!lock) return std::unexpected(lock.error());
-    Statement row(file_, list_, "read");
+    Statement row(file_, list_, "read", after);
     std::vector<CatalogEntry> all;
-    while (row.next()) all.push_back({std::string(row.bytes(0)), definition_of(row)});
-    if (!row.is_done()) return std::unexpected(row.failure());
+    while (all.size() < most && row.next()) {
+      if (file_.is_late()) return std::unexpected(file_.too_long_a_list(all.size()));
+      all.push_back({std::string(row.bytes(0)), definition_of(row)});
+    }
+    if (all.size() < most && !row.is_done()) return std::unexpected(row.failure());
     return all;
   }
 
@@ -72,7 +92,7 @@ class Definitions final : public Catalog {
   Query define_{"INSERT INTO definitions (name, json) VALUES (?1, ?2) ON CONFLICT DO NOTHING"};
   Query replace_{"UPDATE definitions SET json = ?3 WHERE name = ?1 AND json = ?2"};
   Query find_{"SELECT name, json FROM definitions WHERE name = ?1"};
-  Query list_{"SELECT name, json FROM definitions ORDER BY name"};
+  Query list_{"SELECT name, json FROM definitions WHERE name > ?1 ORDER BY name"};
 };
 
 }  // namespace

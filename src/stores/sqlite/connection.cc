@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -149,6 +150,8 @@ Result<std::int64_t> Connection::read_integer(const char* sql) {
 
 bool Connection::is_in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
 
+void Connection::forget_pages() noexcept { sqlite3_db_release_memory(db_); }
+
 void Connection::roll_back() {
   if (is_in_transaction()) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
 }
@@ -264,6 +267,12 @@ bool Connection::wait_for_lock(int attempt) noexcept {
   return true;
 }
 
+Error Connection::too_long_a_list(std::size_t read) const {
+  return {Code::kUnavailable,
+          path_ + " has more rows than could be read in time: " + std::to_string(read) + " in " +
+              waited_since(begun_) + "; ask for fewer at a time, or wait longer"};
+}
+
 Connection::Checkpoint Connection::checkpoint() {
   int in_log = 0;
   int moved = 0;
@@ -292,6 +301,45 @@ void Connection::leave_log() noexcept {
 }
 
 // ---- opening and closing
+
+struct Connection::Vfs {
+  explicit Vfs(Connection& its_connection)
+      : connection(its_connection), name("idmint-" + std::to_string(++made)) {}
+  Vfs(const Vfs&) = delete;
+  Vfs& operator=(const Vfs&) = delete;
+
+  // REQUIRES: `vfs` is the member of a Vfs.
+  static int sleep(sqlite3_vfs* vfs, int us) noexcept {
+    const SteadyTime until = reinterpret_cast<Vfs*>(vfs)->connection.until_;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < until)
+      std::this_thread::sleep_until(std::min(until, now + std::chrono::microseconds{us}));
+    return us;
+  }
+
+  sqlite3_vfs vfs{};  // the first member
+  Connection& connection;
+  const std::string name;
+  static inline std::atomic<int> made = 0;
+};
+
+// Whatever the program sets for its own connections (sqlite3_enable_shared_cache()).
+constexpr int kAlways = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
+
+// Found by its name while the file is opened. The connection keeps a pointer to it.
+int Connection::open_file(const char* path, int flags) {
+  sqlite3_vfs* const system = sqlite3_vfs_find(nullptr);
+  if (system == nullptr) return SQLITE_ERROR;
+  vfs_ = std::make_unique<Vfs>(*this);
+  vfs_->vfs = *system;
+  vfs_->vfs.pNext = nullptr;
+  vfs_->vfs.zName = vfs_->name.c_str();
+  vfs_->vfs.xSleep = &Vfs::sleep;
+  sqlite3_vfs_register(&vfs_->vfs, 0);
+  const int result = sqlite3_open_v2(path, &db_, flags, vfs_->vfs.zName);
+  sqlite3_vfs_unregister(&vfs_->vfs);
+  return result;
+}
 
 Connection::Connection(std::string url, std::string path, const StoreOptions& options,
                        Entropy& entropy)
@@ -323,10 +371,8 @@ Result<void> Connection::connect() {
 }
 
 Result<void> Connection::connect_to_write() {
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
-                    (may_create() ? SQLITE_OPEN_CREATE : 0);
-  if (const int result = sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr);
-      result != SQLITE_OK) {
+  const int flags = SQLITE_OPEN_READWRITE | kAlways | (may_create() ? SQLITE_OPEN_CREATE : 0);
+  if (const int result = open_file(path_.c_str(), flags); result != SQLITE_OK) {
     if (db_ == nullptr)
       return std::unexpected(Error{Code::kResourceExhausted, "out of memory opening " + path_});
     if (sqlite3_system_errno(db_) != ENOENT) return std::unexpected(failed(result, "open"));
@@ -366,9 +412,8 @@ Result<void> Connection::connect_without_writing() {
     const bool plain = std::isalnum(byte) != 0 || c == '/' || c == '.';
     uri += plain ? std::string(1, c) : std::string{'%', kHex[byte >> 4], kHex[byte & 15]};
   }
-  const int flags =
-      SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  const int result = sqlite3_open_v2((uri + "?readonly_shm=1").c_str(), &db_, flags, nullptr);
+  const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | kAlways;
+  const int result = open_file((uri + "?readonly_shm=1").c_str(), flags);
   if (db_ == nullptr)
     return std::unexpected(Error{Code::kResourceExhausted, "out of memory opening " + path_});
   if (sqlite3_system_errno(db_) == EACCES)

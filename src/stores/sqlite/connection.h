@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,11 +110,16 @@ class Connection {
   Result<std::int64_t> read_integer(const char* sql);
   [[nodiscard]] bool is_in_transaction() const;
   void roll_back();  // the open transaction, if there is one
+  // Later reads come from the log and the file again, but for the first page.
+  void forget_pages() noexcept;
 
   // A call that begins now and waits for locks until its deadline.
   void begin_call(SteadyTime begun, SteadyTime until);
   // The call under way is to change something: its errors say that nothing was changed.
   void begin_changes() { changes_something_ = true; }
+  // Whether the deadline of the call has passed, and its error, for calls that read many rows.
+  [[nodiscard]] bool is_late() const { return std::chrono::steady_clock::now() >= until_; }
+  [[nodiscard]] Error too_long_a_list(std::size_t read) const;
   // Sleeps for a random time, longer with each attempt, at most 2 ms, so that no process always
   // loses. False: the deadline has passed. Also SQLite's busy handler.
   bool wait_for_lock(int attempt) noexcept;
@@ -156,6 +162,10 @@ class Connection {
 
  private:
   friend class Statement;
+  // SQLite's operating system, whose sleeps end by the deadline of the call: SQLite waits for up to
+  // ten seconds for the index of a log that is inconsistent, and calls no busy handler there.
+  struct Vfs;
+  int open_file(const char* path, int flags);
   Result<void> connect_to_write();
   Result<void> connect_without_writing();
   Error not_marked(int result);
@@ -166,6 +176,7 @@ class Connection {
   const StoreOptions options_;
   Entropy& entropy_;
 
+  std::unique_ptr<Vfs> vfs_;
   sqlite3* db_ = nullptr;
   SteadyTime begun_;  // of the call under way
   bool changes_something_ = false;

@@ -78,6 +78,7 @@ class Counters final : public CounterStore {
     std::vector<CounterState> found;
     while (row.next()) {
       if (!row.bytes(0).starts_with(prefix)) return found;
+      if (file_.is_late()) return std::unexpected(file_.too_long_a_list(found.size()));
       found.push_back(sql::counter_of(row));
     }
     if (!row.is_done()) return std::unexpected(row.failure());

@@ -1,6 +1,10 @@
 // Checks whether the file is the one that was opened, and has everything that was handed out.
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 
+#include "base/data_folder.h"
+#include "base/shell.h"
 #include "stores/sqlite/trusted_file.h"
 
 namespace idmint::stores::sqlite {
@@ -8,12 +12,14 @@ namespace idmint::stores::sqlite {
 // REQUIRES: `row` runs state_. The snapshot lives as long as `row`.
 Result<TrustedFile::State> TrustedFile::read_state(Statement& row) {
   if (!row.next()) return std::unexpected(row.failure());
-  State state{.inode = row.integer_or_null(0),
-              .born = row.integer_or_null(1),
-              .changes = row.integer(2),
-              .unmarked = row.integer_or_null(3),
+  State state{.place = std::nullopt,
+              .changes = row.integer(3),
+              .unmarked = row.integer_or_null(4),
               .version = 0,
               .version_in_file = 0};
+  if (const auto inode = row.integer_or_null(0))
+    state.place = Place{*inode, row.integer_or_null(1), row.integer_or_null(2)};
+  settles_ = state.changes / kSettlement;
   Statement version(*this, user_version_, "read");
   if (!version.next()) return std::unexpected(version.failure());
   state.version = version.integer(0);
@@ -26,21 +32,25 @@ Result<TrustedFile::State> TrustedFile::read_state(Statement& row) {
 Result<void> TrustedFile::write_place(const std::optional<Place>& place, std::int64_t changes) {
   const auto inode = place ? std::optional(place->inode) : std::nullopt;
   const auto born = place ? place->born : std::nullopt;
-  return Statement(*this, settle_, "write the place of", inode, born, changes).end();
+  const auto volume = place ? place->volume : std::nullopt;
+  return Statement(*this, settle_, "write the place of", inode, born, volume, changes).end();
 }
 
 // Whether the file is not in the place that it records.
 bool TrustedFile::is_elsewhere(const State& state) const {
-  const std::optional<Place> here = place_of(path());
-  if (!state.inode || !here) return false;
+  const std::optional<Place> here = place_of(full_path());
+  const std::optional<Place>& there = state.place;
+  if (!there || !here) return false;
+  // A snapshot, or a copy on a file system without birth times, may have the inode of the original.
+  if (there->volume && here->volume && *there->volume != *here->volume) return true;
   // If both birth times are known, they decide: an inode may change with a remount.
-  return state.born && here->born ? *state.born != *here->born : *state.inode != here->inode;
+  return there->born && here->born ? *there->born != *here->born : there->inode != here->inode;
 }
 
 // The count of changes that was seen in the place of the original of a copy.
 std::int64_t TrustedFile::seen_where_it_was(const State& state) const {
-  if (!state.inode || !is_elsewhere(state)) return 0;
-  return SeenChanges(trust_folder_, id_, Place{*state.inode, state.born}, false).read();
+  if (!state.place || !is_elsewhere(state)) return 0;
+  return SeenChanges(trust_folder_, id_, *state.place, false).read();
 }
 
 // Whether the log belongs to another file, for example because a backup was copied over the file. A
@@ -51,11 +61,19 @@ bool TrustedFile::has_log_of_another(const State& state, std::int64_t seen) cons
   return !state.unmarked || std::max({seen, changes_, seen_where_it_was(state)}) > *state.unmarked;
 }
 
-// The first of its files that was replaced since it was opened.
+std::optional<TrustedFile::Amiss> TrustedFile::file_amiss() const {
+  std::optional<Amiss> linked;
+  for (const File& file : files_) {
+    const auto found = file_at(file.path);
+    if (!found || found->identity != file.identity) return Amiss{file.path, true};
+    if (found->names > 1 && !linked) linked = Amiss{file.path, false};
+  }
+  return linked;
+}
+
 std::optional<std::string> TrustedFile::replaced_file() const {
-  for (const File& file : files_)
-    if (identity_of(file.path) != file.identity) return file.path;
-  return std::nullopt;
+  const std::optional<Amiss> amiss = file_amiss();
+  return amiss && amiss->is_replaced ? std::optional(amiss->file) : std::nullopt;
 }
 
 Error TrustedFile::lose(Error why) {
@@ -69,6 +87,16 @@ Error TrustedFile::lose_replaced(const std::string& file) {
                file + " was moved, removed or replaced while it was open: other processes may "
                       "take the same values; end all programs that use the store, find out who "
                       "did it, and open it again, which says whether values are missing"});
+}
+
+// Others may use the log by that name. When the name is gone the file is examined again.
+Error TrustedFile::refuse_linked(const std::string& file) {
+  doubtful_ = !is_read_only();
+  return {Code::kFailedPrecondition,
+          file +
+              " got another name (a hard link) while it is open, and who uses that name would "
+              "take the same values; remove that name (find FOLDER -samefile " +
+              shell_word(file) + ") and ask again"};
 }
 
 Error TrustedFile::lose_log_of_another() {
@@ -150,17 +178,41 @@ Result<void> TrustedFile::settle(Store::Settle how) {
   if (!doubt) return {};
   if (doubt->code != Code::kDataLoss || (how == Store::Settle::kOnlyMoved && lacks_values_))
     return std::unexpected(*std::move(doubt));
-  // Beyond every count that another user or another copy may have reached meanwhile.
-  constexpr std::int64_t kEpoch = std::int64_t{1} << 40;
-  const std::int64_t changes = std::max(changes_, changes_seen()) + kEpoch;
+  const std::int64_t changes = std::max(changes_, changes_seen()) + kSettlement;
   const Result<void> done =
-      transact("settle", [&] { return write_place(place_of(path()), changes); }, Doubt::kEnds);
+      transact("settle", [&] { return write_place(place_of(full_path()), changes); }, Doubt::kEnds);
   if (!done) return done;
   if (const auto file = replaced_file()) return std::unexpected(lose_replaced(*file));
   changes_ = changes;
+  settles_ = changes / kSettlement;
   seen_.write(changes_);
   doubtful_ = false;
   return {};
+}
+
+std::optional<Error> TrustedFile::unrecorded() {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::nullopt;
+  const auto unnoticed = [&](Code code, const std::string& why) {
+    return Error{code, "the latest state of " + path() + " is not recorded: " + why +
+                           "; without the record an older state in its place, such as a backup, "
+                           "is not noticed"};
+  };
+  if (lacks_trust_folder_)
+    return unnoticed(Code::kFailedPrecondition,
+                     "there is no data folder, as neither XDG_DATA_HOME nor HOME holds an absolute "
+                     "path; set one");
+  if (trust_folder_.empty()) return std::nullopt;
+  if (const Result<void> usable = can_keep_files(trust_folder_); !usable)
+    return unnoticed(usable.error().code, usable.error().message);
+  if (const int why = seen_.failure(); why != 0)
+    return unnoticed(Code::kPermissionDenied,
+                     why == EINVAL
+                         ? "its file in " + trust_folder_ + " is not a plain file; move it away"
+                         : "its file in " + trust_folder_ + " cannot be read and written (" +
+                               std::generic_category().message(why) +
+                               "); let this user read and write it");
+  return std::nullopt;
 }
 
 }  // namespace idmint::stores::sqlite

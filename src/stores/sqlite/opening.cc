@@ -2,13 +2,45 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
+#include "base/data_folder.h"
 #include "base/local_disk.h"
+#include "base/shell.h"
 #include "stores/sqlite/trusted_file.h"
 
 namespace idmint::stores::sqlite {
 namespace {
+
+// Refuses a file that exists under a second name. SQLite finds the log by the name of the file, and
+// idmint and SQLite find out by the file who else uses the log.
+Result<void> check_names(const std::string& path, const std::string& file) {
+  const bool is_log = path != file;
+  const auto refuse = [&](const std::string& why) {
+    return std::unexpected(Error{Code::kFailedPrecondition, file + why});
+  };
+  switch (names_of(file)) {
+    case Names::kOne:
+      break;
+    case Names::kHardLinks:
+      return refuse(
+          " has another name (a hard link): " +
+          std::string(is_log ? "two files would use one log, and values in it would come again"
+                             : "each name would have a log of its own, and give every value "
+                               "again") +
+          "; remove all names but one (find FOLDER -samefile " + shell_word(file) + ")");
+    case Names::kMountedAlone:
+      return refuse(" is mounted without its folder: " +
+                    std::string(is_log ? "it is the log of another file"
+                                       : "its log would stay outside, and every value be given "
+                                         "again") +
+                    "; mount the folder, never the file");
+  }
+  return {};
+}
+
+constexpr std::array kBeside = {"-journal", "-wal", "-shm"};
 
 // Whether the file, which may not exist yet, can be a store under this name.
 Result<void> check_file(const std::string& path, bool local_file_system) {
@@ -35,7 +67,7 @@ Result<void> check_file(const std::string& path, bool local_file_system) {
                   "; give the path of a file");
   // SQLite would open these in the same way, beside the file that a symbolic link points to.
   const std::string file = std::filesystem::weakly_canonical(path, unknown).string();
-  for (const char* const suffix : {"-journal", "-wal", "-shm"}) {
+  for (const char* const suffix : kBeside) {
     std::string beside = file + suffix;
     const auto found = std::filesystem::symlink_status(beside, unknown).type();
     if (found != std::filesystem::file_type::regular && !unknown &&
@@ -45,21 +77,23 @@ Result<void> check_file(const std::string& path, bool local_file_system) {
           beside.append(" is not a plain file, and SQLite would use it as one of the files of ")
               .append(path)
               .append("; find out what it is for, and move it away")});
+    if (Result<void> one = check_names(file, beside); !one) return one;
   }
-  // SQLite puts the log beside the name under which the file is opened.
-  switch (names_of(path)) {
-    case Names::kOne:
-      break;
-    case Names::kHardLinks:
-      return refuse(
-          " has another name (a hard link): each name would have a log of its own, and give every "
-          "value again; remove all names but one");
-    case Names::kMountedAlone:
-      return refuse(
-          " is mounted without its folder: its log would stay outside, and every value be given "
-          "again; mount the folder, never the file");
-  }
-  return {};
+  return check_names(path, path);
+}
+
+constexpr std::chrono::milliseconds kLastLook{500};  // of a destructor
+
+constexpr const char* kStateWithVolume = "SELECT inode, born, volume, changes, unmarked FROM store";
+
+bool wants_data_folder(const StoreOptions& options) {
+  return options.trust_folder && options.trust_folder->empty();
+}
+
+std::string trust_folder_of(const StoreOptions& options) {
+  if (!wants_data_folder(options)) return std::string(options.trust_folder.value_or(""));
+  const Result<std::filesystem::path> data = data_folder();
+  return data ? data->string() : "";
 }
 
 Result<void> switch_to_wal(Connection& db) {
@@ -89,16 +123,21 @@ TrustedFile::TrustedFile(std::string url, SqliteUrl parsed, const StoreOptions& 
                          Entropy& entropy)
     : Connection(std::move(url), std::move(parsed.path), options, entropy),
       local_file_system_(parsed.local_file_system),
-      trust_folder_(options.trust_folder) {}
+      trust_folder_(trust_folder_of(options)),
+      lacks_trust_folder_(trust_folder_.empty() && wants_data_folder(options)) {}
 
 TrustedFile::~TrustedFile() {
   if (!is_owned() || !is_connected()) return;
+  const SteadyTime now = std::chrono::steady_clock::now();
+  begin_call(now, now + std::min<std::chrono::milliseconds>(options().deadline, kLastLook));
   // The log at its path may belong to other processes by now, or to another file; then the check
   // leaves the log.
-  if (replaced_file())
+  if (file_amiss()) {
     leave_log();
-  else
-    look_for_doubt();
+    return;
+  }
+  const std::optional<Error> doubt = look_for_doubt();
+  if (doubt && doubt->code != Code::kDataLoss) leave_log();
 }
 
 Result<void> TrustedFile::open() {
@@ -135,15 +174,41 @@ Result<void> TrustedFile::open() {
                                        "check the disk, then open it again"});
   }
   if (Result<void> ok = remember_files(); !ok) return ok;
+  const Result<std::int64_t> volumes = read_integer(kHasVolume);
+  if (!volumes) return std::unexpected(volumes.error());
+  const bool has_volume = *volumes != 0;
+  if (has_volume) state_ = {kStateWithVolume};
   if (!is_read_only()) count_log_pages();
   tidy_log();
-  if (const auto place = place_of(path()))
-    seen_ = SeenChanges(trust_folder_, id_, *place, !is_read_only());
+  const std::optional<Place> here = place_of(full_path());
+  if (here) seen_ = SeenChanges(trust_folder_, id_, *here, !is_read_only());
   // Closing a read-only handle does not move the log of another file into this one.
   const bool in_doubt = look_for_doubt().has_value();
   doubtful_ = in_doubt && !is_read_only();
+  if (!is_read_only() && !lost_)
+    if (Result<void> ok = record_volume(here, has_volume); !ok) return ok;
   set_opened();
   return {};
+}
+
+// Adds the file system to the place of a file that an older version made, or that was used under a
+// kernel that told no id.
+Result<void> TrustedFile::record_volume(const std::optional<Place>& here, bool has_column) {
+  bool records = here && here->volume && !doubtful_;
+  if (records) {
+    Statement row(*this, state_, "read");
+    const Result<State> state = read_state(row);
+    if (!state) return std::unexpected(state.error());
+    records = state->place && !state->place->volume;
+  }
+  if (has_column && !records) return {};
+  const Call call{.doing = "write the place of", .needs = Needs::kNothing};
+  const Result<void> done = atomically(call, [&]() -> Result<void> {
+    if (Result<void> added = add_volume(*this); !added) return added;
+    return records ? Statement(*this, volume_, call.doing, here->volume).end() : Result<void>();
+  });
+  if (done) state_ = {kStateWithVolume};
+  return done;
 }
 
 // Records the identities of the opened files, to detect replacements. A file that is replaced
@@ -151,14 +216,16 @@ Result<void> TrustedFile::open() {
 Result<void> TrustedFile::remember_files() {
   const std::string path = full_path();
   for (const std::string& each : {path, path + "-wal", path + "-shm"}) {
-    const std::optional<FileIdentity> identity = identity_of(each);
+    const std::optional<FoundFile> found = file_at(each);
     // A read-only file may have no log.
-    if (!identity && is_read_only() && each != path) continue;
-    if (!identity || (!is_read_only() && !is_open_here(*identity)))
+    if (!found && is_read_only() && each != path) continue;
+    // A name that was given to it while SQLite opened it.
+    if (Result<void> one = check_names(path, each); !one) return one;
+    if (!found || (!is_read_only() && !is_open_here(found->identity)))
       return std::unexpected(
           Error{Code::kDataLoss, each + " was removed or replaced while it was opened; find out "
                                         "by whom, and open it again"});
-    files_.push_back({each, *identity});
+    files_.push_back({each, found->identity});
   }
   return {};
 }

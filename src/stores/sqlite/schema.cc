@@ -17,6 +17,7 @@ constexpr const char* kSchema = R"(
     id BLOB NOT NULL CHECK (length(id) = 16),
     inode INTEGER,
     born INTEGER,
+    volume INTEGER,
     changes INTEGER NOT NULL DEFAULT 0,
     unmarked INTEGER,
     boot TEXT,
@@ -78,6 +79,17 @@ constexpr const char* kUpgradeFrom1 = R"(
 
 constexpr std::string_view kMaking = "make the tables of";
 
+}  // namespace
+
+Result<void> add_volume(Connection& db) {
+  const Result<std::int64_t> there = db.read_integer(kHasVolume);
+  if (!there) return std::unexpected(there.error());
+  if (*there != 0) return {};
+  return db.execute("ALTER TABLE store ADD COLUMN volume INTEGER", "upgrade the tables of");
+}
+
+namespace {
+
 // REQUIRES: a write transaction is open.
 Result<void> make_tables(TrustedFile& file) {
   const Result<Content> content = identify(file);
@@ -90,13 +102,15 @@ Result<void> make_tables(TrustedFile& file) {
     if (Result<void> ok = name.end(); !ok) return ok;
   } else {
     if (Result<void> ok = file.execute(kUpgradeFrom1, "upgrade the tables of"); !ok) return ok;
+    if (Result<void> ok = add_volume(file); !ok) return ok;
     const Result<Uuid> id = read_id(file);
     if (!id) return std::unexpected(id.error());
     // This user saw the store after its upgrade, so this is an older backup, and its place is
     // unknown.
-    if (is_counted(file.trust_folder(), *id)) return file.write_place(Place{0, std::nullopt}, 0);
+    if (is_counted(file.trust_folder(), *id))
+      return file.write_place(Place{0, std::nullopt, std::nullopt}, 0);
   }
-  return file.write_place(place_of(file.path()), 0);
+  return file.write_place(place_of(file.full_path()), 0);
 }
 
 }  // namespace

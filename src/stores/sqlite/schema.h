@@ -4,6 +4,7 @@
 //   store        one row:
 //                id (16 bytes)
 //                inode, born: the file's own; birth time in ns since 1970; NULL: not known
+//                volume: the id of its file system (Place); NULL: not known
 //                changes: how many transactions changed the store
 //                unmarked: how many had changed it when the log was begun, while the file may still
 //                lack the mark of that log; NULL: a transaction found the mark
@@ -19,7 +20,8 @@
 //
 // Version 1 had only the first column of `store`, and no nonce. A file of version 1 is upgraded at
 // its first opening for writing. A read-only opening leaves it as it is, so read-only statements
-// must not name the columns of version 2.
+// must not name the columns of version 2. An older version 2 has no column `volume`, which is added
+// at the first opening for writing: programs of the older version go on with the file.
 //
 // `next` is the next value to hand out. `taken_from` is the start of the latest advance, stored
 // only so that the UPDATE can return it. The journal is a write-ahead log with synchronous=FULL:
@@ -39,6 +41,12 @@ namespace idmint::stores::sqlite {
 constexpr std::int64_t kApplicationId = 0x69646d74;  // "idmt"
 constexpr std::int64_t kVersionBits = 0xff;
 constexpr std::int64_t kMark = 0x40000000;
+
+// Whether there is a column `volume`.
+constexpr const char* kHasVolume =
+    "SELECT count(*) FROM pragma_table_info('store') WHERE name = 'volume'";
+// Adds it unless it is there. REQUIRES: a write transaction is open.
+[[nodiscard]] Result<void> add_volume(Connection& db);
 
 class TrustedFile;
 

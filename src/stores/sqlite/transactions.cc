@@ -34,7 +34,9 @@ Result<TrustedFile::Lock> TrustedFile::enter(SteadyTime by) {
         Error{Code::kUnavailable, "an I/O error made this handle of " + path() +
                                       " unusable; check the disk, then open the store again"});
   if (lost_) return std::unexpected(*lost_);
-  if (const auto file = replaced_file()) return std::unexpected(lose_replaced(*file));
+  if (const auto amiss = file_amiss())
+    return std::unexpected(amiss->is_replaced ? lose_replaced(amiss->file)
+                                              : refuse_linked(amiss->file));
   begin_call(begun, until);
   return lock;
 }
@@ -72,6 +74,8 @@ Result<void> TrustedFile::transact(std::string_view doing, const Changes& change
   const std::int64_t seen = changes_seen();
   if (!doubtful_) changes_ = std::max(changes_, seen);
   if (Result<void> begun = execute(begin_, doing); !begun) return begun;
+  // If an older state was copied over the file meanwhile, this shows in the pages of the file.
+  if (file_has_all_of_log()) forget_pages();
   bool committed = false;
   bool unmarked = false;  // by a checkpoint of another process during this transaction
   Result<void> done;

@@ -4,18 +4,46 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/data_folder.h"
+
 namespace idmint::stores::sqlite {
 namespace {
+
+// The types of file systems whose f_fsid comes from the UUID on the disk, or lives as long as the
+// files. Those of XFS, F2FS and FAT are numbers of devices, which change with a restart; that of
+// overlayfs may be that of XFS.
+constexpr std::array<std::uint32_t, 4> kNamedVolumes = {
+    0xef53,      // ext2, ext3, ext4
+    0x9123683e,  // btrfs
+    0x2fc12fc1,  // ZFS
+    0x01021994,  // tmpfs
+};
+
+std::optional<std::int64_t> volume_of(const std::string& path) noexcept {
+  struct ::statfs system{};
+  if (::statfs(path.c_str(), &system) != 0 ||
+      std::ranges::find(kNamedVolumes, static_cast<std::uint32_t>(system.f_type)) ==
+          kNamedVolumes.end())
+    return std::nullopt;
+  std::int64_t id = 0;
+  static_assert(sizeof(system.f_fsid) == sizeof(id));
+  std::memcpy(&id, &system.f_fsid, sizeof(id));
+  if (id == 0) return std::nullopt;  // tmpfs of an old kernel
+  return id;
+}
 
 std::optional<struct ::statx> look_at(const std::string& path, unsigned what) noexcept {
   struct ::statx found{};
@@ -26,10 +54,10 @@ std::optional<struct ::statx> look_at(const std::string& path, unsigned what) no
 
 }  // namespace
 
-std::optional<FileIdentity> identity_of(const std::string& path) noexcept {
-  const auto found = look_at(path, STATX_INO);
+std::optional<FoundFile> file_at(const std::string& path) noexcept {
+  const auto found = look_at(path, STATX_INO | STATX_NLINK);
   if (!found) return std::nullopt;
-  return FileIdentity{found->stx_dev_major, found->stx_dev_minor, found->stx_ino};
+  return FoundFile{{found->stx_dev_major, found->stx_dev_minor, found->stx_ino}, found->stx_nlink};
 }
 
 bool is_open_here(const FileIdentity& file) noexcept {
@@ -52,15 +80,25 @@ bool is_open_here(const FileIdentity& file) noexcept {
 std::optional<Place> place_of(const std::string& path) noexcept {
   const auto found = look_at(path, STATX_INO | STATX_BTIME);
   if (!found) return std::nullopt;
-  Place place{static_cast<std::int64_t>(found->stx_ino), std::nullopt};
-  if ((found->stx_mask & STATX_BTIME) != 0)
+  Place place{static_cast<std::int64_t>(found->stx_ino), std::nullopt, volume_of(path)};
+  // Zero: a program that fills images of file systems wrote the file, and no birth time.
+  if ((found->stx_mask & STATX_BTIME) != 0 &&
+      (found->stx_btime.tv_sec != 0 || found->stx_btime.tv_nsec != 0))
     place.born = std::int64_t{found->stx_btime.tv_sec} * 1'000'000'000 + found->stx_btime.tv_nsec;
   return place;
 }
 
 std::string name_of(const Uuid& store, const Place& place) {
   // An inode may change with a remount.
-  return store.to_string() + "-" + std::to_string(place.born.value_or(place.inode));
+  std::string name = store.to_string() + "-" + std::to_string(place.born.value_or(place.inode));
+  // A snapshot of the file system has the same birth times, and one without them the same inodes.
+  if (place.volume) {
+    std::array<char, 20> volume{};
+    std::snprintf(volume.data(), volume.size(), "-%016llx",
+                  static_cast<unsigned long long>(*place.volume));
+    name += volume.data();
+  }
+  return name;
 }
 
 bool is_counted(const std::string& folder, const Uuid& store) {
@@ -77,47 +115,10 @@ namespace {
 constexpr int kDigits = 19;  // of the largest count
 constexpr std::size_t kSize = kDigits + 1;
 
-// Creates its parents too; a failure shows when a file is created there.
-void make_folders(const std::string& folder) {
-  for (std::size_t end = folder.find('/', 1); end != std::string::npos;
-       end = folder.find('/', end + 1))
-    ::mkdir(folder.substr(0, end).c_str(), 0700);
-  ::mkdir(folder.c_str(), 0700);
-}
-
-}  // namespace
-
-SeenChanges::SeenChanges(std::string_view folder, const Uuid& store, const Place& place,
-                         bool writable) {
-  if (folder.empty()) return;
-  const std::string path = std::string(folder) + "/changes-" + name_of(store, place);
-  const int flags =
-      (writable ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  fd_ = ::open(path.c_str(), flags, 0600);
-  if (fd_ < 0 && errno == ENOENT && writable) {
-    make_folders(std::string(folder));
-    fd_ = ::open(path.c_str(), flags, 0600);
-  }
-  struct ::stat found{};
-  if (fd_ < 0 || (::fstat(fd_, &found) == 0 && S_ISREG(found.st_mode))) return;
-  ::close(fd_);
-  fd_ = -1;
-}
-
-SeenChanges::~SeenChanges() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-SeenChanges::SeenChanges(SeenChanges&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-SeenChanges& SeenChanges::operator=(SeenChanges&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-std::int64_t SeenChanges::read() const noexcept {
+// 0: none.
+std::int64_t count_in(int fd) noexcept {
   std::array<char, kSize> text{};
-  if (fd_ < 0 || ::pread(fd_, text.data(), text.size(), 0) != static_cast<::ssize_t>(kSize) ||
+  if (fd < 0 || ::pread(fd, text.data(), text.size(), 0) != static_cast<::ssize_t>(kSize) ||
       text.back() != '\n')
     return 0;
   std::int64_t changes = 0;
@@ -127,12 +128,64 @@ std::int64_t SeenChanges::read() const noexcept {
   return is_count && changes > 0 && changes <= kMost ? changes : 0;
 }
 
-void SeenChanges::write(std::int64_t changes) const noexcept {
+constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
+// The count in a file that is not written any more.
+std::int64_t count_in(const std::string& path) noexcept {
+  const int fd = ::open(path.c_str(), O_RDONLY | kFlags);
+  const std::int64_t changes = count_in(fd);
+  if (fd >= 0) ::close(fd);
+  return changes;
+}
+
+}  // namespace
+
+SeenChanges::SeenChanges(std::string_view folder, const Uuid& store, const Place& place,
+                         bool writable) {
+  if (folder.empty()) return;
+  const auto path_of = [&](const Place& each) {
+    return std::string(folder) + "/changes-" + name_of(store, each);
+  };
+  const std::string path = path_of(place);
+  if (place.volume) before_ = count_in(path_of({place.inode, place.born, std::nullopt}));
+  const int flags = (writable ? O_RDWR | O_CREAT : O_RDONLY) | kFlags;
+  fd_ = ::open(path.c_str(), flags, 0600);
+  if (fd_ < 0 && errno == ENOENT && writable && make_folder(folder))
+    fd_ = ::open(path.c_str(), flags, 0600);
+  struct ::stat found{};
+  if (fd_ < 0) {
+    // Nothing was recorded yet.
+    failure_ = errno == ENOENT && !writable ? 0 : errno;
+  } else if (::fstat(fd_, &found) != 0 || !S_ISREG(found.st_mode)) {
+    ::close(fd_);
+    fd_ = -1;
+    failure_ = EINVAL;
+  }
+}
+
+SeenChanges::~SeenChanges() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+SeenChanges::SeenChanges(SeenChanges&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), failure_(other.failure_), before_(other.before_) {}
+
+SeenChanges& SeenChanges::operator=(SeenChanges&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  failure_ = other.failure_;
+  before_ = other.before_;
+  return *this;
+}
+
+std::int64_t SeenChanges::read() const noexcept { return std::max(count_in(fd_), before_); }
+
+void SeenChanges::write(std::int64_t changes) noexcept {
   if (fd_ < 0) return;
   std::array<char, kSize + 1> text{};
   std::snprintf(text.data(), text.size(), "%0*lld\n", kDigits, static_cast<long long>(changes));
   // A failed write leaves a lower count.
-  [[maybe_unused]] const ::ssize_t written = ::pwrite(fd_, text.data(), kSize, 0);
+  const ::ssize_t written = ::pwrite(fd_, text.data(), kSize, 0);
+  failure_ = written < 0 ? errno : written == static_cast<::ssize_t>(kSize) ? 0 : ENOSPC;
 }
 
 }  // namespace idmint::stores::sqlite

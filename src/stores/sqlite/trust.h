@@ -21,8 +21,12 @@ struct FileIdentity {
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-// The identity of the file at the path; nothing: there is none, or it cannot be examined.
-[[nodiscard]] std::optional<FileIdentity> identity_of(const std::string& path) noexcept;
+struct FoundFile {
+  FileIdentity identity;
+  std::uint32_t names;  // hard links
+};
+// The file at the path; nothing: there is none, or it cannot be examined.
+[[nodiscard]] std::optional<FoundFile> file_at(const std::string& path) noexcept;
 
 // Whether this process has an open descriptor of it; true if /proc does not tell.
 [[nodiscard]] bool is_open_here(const FileIdentity& file) noexcept;
@@ -32,6 +36,9 @@ struct FileIdentity {
 struct Place {
   std::int64_t inode;
   std::optional<std::int64_t> born;  // ns since 1970; nothing: the file system has no birth times
+  // The id of the file system, of btrfs and ZFS that of the subvolume or data set too. Nothing: it
+  // has none that stays the same across restarts (docs/design/007-sqlite-trust.md).
+  std::optional<std::int64_t> volume;
 
   friend bool operator==(const Place&, const Place&) = default;
 };
@@ -46,8 +53,8 @@ struct Place {
 [[nodiscard]] bool is_counted(const std::string& folder, const Uuid& store);
 
 // The largest count of changes of a store that this user saw, in the file changes-NAME of the trust
-// folder, where NAME is that of name_of(). Detects a store that was set back. Nothing is synced and
-// no failure is reported: a missing or low count only detects less.
+// folder, where NAME is that of name_of(). Detects a store that was set back. Nothing is synced,
+// and a failure stops nothing: a missing or low count only detects less.
 class SeenChanges {
  public:
   SeenChanges() = default;
@@ -59,10 +66,14 @@ class SeenChanges {
 
   // 0: none.
   [[nodiscard]] std::int64_t read() const noexcept;
-  void write(std::int64_t changes) const noexcept;
+  void write(std::int64_t changes) noexcept;
+  // The errno with which the latest count was not read or not written; 0: there was no failure.
+  [[nodiscard]] int failure() const noexcept { return failure_; }
 
  private:
   int fd_ = -1;
+  int failure_ = 0;
+  std::int64_t before_ = 0;  // the count under the name without the volume, of an older version
 };
 
 }  // namespace idmint::stores::sqlite

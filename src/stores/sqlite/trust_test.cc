@@ -373,7 +373,8 @@ TEST_F(SqliteTrust, AnOlderStateInItsPlaceIsNoticed) {
   copy(path_, folder_.path("backup"));
   expect_no_doubt(10);
   copy(folder_.path("backup"), path_);
-  EXPECT_EQ(open(path_)->doubt(), std::nullopt) << "nobody saw more, without a trust folder";
+  EXPECT_EQ(open(path_, {.trust_folder = std::nullopt})->doubt(), std::nullopt)
+      << "nobody saw more, without a trust folder";
   expect_doubt(path_, "older than it was");
 }
 

@@ -2,6 +2,7 @@
 // and the trust in the file (docs/design/007-sqlite-trust.md).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -12,6 +13,10 @@
 #include "stores/sqlite/trust.h"
 
 namespace idmint::stores::sqlite {
+
+// What settle() adds to the count of changes: beyond every count that another user or another copy
+// may have reached meanwhile. So the count divided by it is the number of settlements.
+constexpr std::int64_t kSettlement = std::int64_t{1} << 40;
 
 enum class Needs : std::uint8_t {
   kTrust,    // the call hands out or creates something: it fails in a store in doubt
@@ -49,9 +54,11 @@ class TrustedFile final : public Connection {
   // enter() and atomically().
   Result<void> change(const Call& call, const Changes& changes);
 
-  // As Store::doubt() and Store::settle().
+  // As those of Store.
   std::optional<Error> doubt();
+  std::optional<Error> unrecorded();
   Result<void> settle(Store::Settle how);
+  [[nodiscard]] std::int64_t settle_count() const noexcept { return settles_; }
 
   // Writes the place of the store, and its count of changes. REQUIRES: a write transaction is open.
   Result<void> write_place(const std::optional<Place>& place, std::int64_t changes);
@@ -59,8 +66,7 @@ class TrustedFile final : public Connection {
  private:
   // The store in one snapshot, and the version in the file at that time.
   struct State {
-    std::optional<std::int64_t> inode;
-    std::optional<std::int64_t> born;
+    std::optional<Place> place;
     std::int64_t changes;
     std::optional<std::int64_t> unmarked;
     std::int64_t version;          // user_version
@@ -78,6 +84,7 @@ class TrustedFile final : public Connection {
   enum class Doubt : std::uint8_t { kStays, kEnds };
 
   Result<void> remember_files();
+  Result<void> record_volume(const std::optional<Place>& here, bool has_column);
 
   Result<void> transact(std::string_view doing, const Changes& changes,
                         Doubt doubt = Doubt::kStays);
@@ -93,22 +100,33 @@ class TrustedFile final : public Connection {
   [[nodiscard]] bool has_log_of_another(const State& state, std::int64_t seen) const;
   [[nodiscard]] std::int64_t changes_seen() const;
   std::optional<Error> look_for_doubt();
+  // One of its files that was replaced since it was opened, or else has a second name now.
+  struct Amiss {
+    std::string file;
+    bool is_replaced;
+  };
+  [[nodiscard]] std::optional<Amiss> file_amiss() const;
   [[nodiscard]] std::optional<std::string> replaced_file() const;
+  // The error of a call while a file has a second name.
+  Error refuse_linked(const std::string& file);
   // Disables the handle, and leaves the log and the file as they are.
   Error lose(Error why);
   Error lose_replaced(const std::string& file);
   Error lose_log_of_another();
 
-  const bool local_file_system_;  // says the URL
-  const std::string trust_folder_;
+  const bool local_file_system_;    // says the URL
+  const std::string trust_folder_;  // empty: none
+  const bool lacks_trust_folder_;   // one is wanted, and the data folder is unknown
   Uuid id_;
+  std::atomic<std::int64_t> settles_ = 0;
 
   BoundedMutex mutex_;  // guards the connection and the members below
-  Query state_{"SELECT inode, born, changes, unmarked FROM store"};
+  Query state_{"SELECT inode, born, NULL, changes, unmarked FROM store"};  // or select_volume()
   Query user_version_{"PRAGMA user_version"};
   Query count_change_{"UPDATE store SET changes = ?1"};  // RETURNING creates a table each time
   Query unmarked_{"UPDATE store SET unmarked = ?1"};
-  Query settle_{"UPDATE store SET inode = ?1, born = ?2, changes = ?3, unmarked = ?3"};
+  Query settle_{"UPDATE store SET inode = ?1, born = ?2, volume = ?3, changes = ?4, unmarked = ?4"};
+  Query volume_{"UPDATE store SET volume = ?1"};
   Query begin_{"BEGIN IMMEDIATE"};
   Query commit_{"COMMIT"};
   std::optional<Error> lost_;  // why this handle does nothing more

@@ -140,6 +140,7 @@ class Workers final : public LeaseTable {
     const std::int64_t now = clock_of_the_host();
     std::vector<LeaseState> all;
     while (row.next()) {
+      if (file_.is_late()) return std::unexpected(file_.too_long_a_list(all.size()));
       Result<LeaseState> state = worker_of(row, now);
       if (!state) return std::unexpected(std::move(state.error()));
       all.push_back(*std::move(state));
