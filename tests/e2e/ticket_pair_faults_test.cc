@@ -100,7 +100,8 @@ TEST(TicketPair, NoTicketComesTwiceWhicheverServerIsKilled) {
   const fakes::TempFolder folder;
   MintOptions options{.store = urls.front(), .over = urls};
   options.store_options.deadline = kDeadline;
-  options.store_options.trust_folder = folder.path("trust");
+  const std::string trust_folder = folder.path("trust");
+  options.store_options.trust_folder = trust_folder;
   Mint mint(options);
   const Result<void> made = mint.create_over({.name = "tickets",
                                               .strategy = Strategy::kInterleaved,
