@@ -4,9 +4,11 @@
 //   INSTANTIATE_TEST_SUITE_P(Each, AdoptedRecords, testing::ValuesIn(ways()), name_of_way);
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,6 +39,8 @@ struct AdoptedPlace {
       {};  // puts the store in doubt; empty: it never is, whatever happens
   // `next` in the row of the counter that is idmint's own; empty: that row has none.
   std::function<std::string()> own_next = {};
+  // Each sets the record back, so that the next value is 3; empty: no floor is kept beside it.
+  std::vector<std::function<void()>> set_backs{};
 };
 
 // How programs count.
@@ -95,7 +99,7 @@ TEST_P(AdoptedRecords, IsGoneOnWithByAllInTurn) {
   EXPECT_EQ(take(), (Range{19, 1, 1}));
   EXPECT_EQ(counters().list("c")->front().next, 20);
   if (place_.own_next) {
-    EXPECT_EQ(place_.own_next(), "1") << "the value is in the record alone";
+    EXPECT_EQ(place_.own_next(), "20") << "the floor";
   }
   ASSERT_TRUE(adopt()) << "again is fine";
   EXPECT_EQ(code_of(adopt({1, 99})), Code::kAlreadyExists);
@@ -171,6 +175,43 @@ TEST_P(AdoptedRecords, IsRaisedWhileOthersTakeFromIt) {
   EXPECT_EQ(counters().raise("c", 1), next) << "it was past that";
   EXPECT_EQ(counters().raise("c", 2'000'000'000), 1'000'000'001) << "to its end at most";
   EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
+}
+
+// By its own program: neither this process nor another goes on from there.
+TEST_P(AdoptedRecords, SetBackItGivesNothing) {
+  make(10);
+  if (place_.set_backs.empty()) return;
+  ASSERT_TRUE(adopt());
+  for (std::size_t i = 0; i < place_.set_backs.size(); ++i) {
+    const PlainClients::Next next = place_.connect();
+    if (i > 0) {  // otherwise the floor is that of the adoption
+      ASSERT_TRUE(take(5));
+      ASSERT_GT(next(), 10);
+      ASSERT_TRUE(take(2, Take::kTail));
+    }
+    const std::int64_t floor = counters().peek("c")->next;
+    place_.set_backs[i]();
+    const auto expect_refused = [&](const auto& result) {
+      EXPECT_EQ(code_of(result), Code::kDataLoss) << i;
+      EXPECT_THAT(fakes::why(result),
+                  testing::AllOf(testing::HasSubstr("was set back: its next value is 3, and was " +
+                                                    std::to_string(floor) + " when"),
+                                 testing::HasSubstr("adopt the record under another name")));
+    };
+    expect_refused(take());
+    expect_refused(take(3, Take::kTail));
+    expect_refused(open()->counters()->advance("c", 1, Take::kAll));
+    expect_refused(counters().peek("c"));
+    EXPECT_EQ(place_.connect()(), 3) << "nothing was taken from it";
+    EXPECT_EQ(counters().raise("c", 1), floor);
+    EXPECT_EQ(take(), (Range{floor, 1, 1}));
+  }
+  place_.set_backs[0]();
+  ASSERT_TRUE(counters().close("c"));
+  EXPECT_EQ(code_of(take()), Code::kFailedPrecondition);
+  EXPECT_TRUE(counters().peek("c")->closed);
+  ASSERT_TRUE(adopt({1, 99}, "d"));
+  EXPECT_EQ(counters().advance("d", 2, Take::kAll), (Range{3, 1, 2})) << "it was on purpose";
 }
 
 TEST_P(AdoptedRecords, InAStoreInDoubtItGivesNothing) {

@@ -1,8 +1,11 @@
 // What a store in MariaDB adopts: rows that programs count in, and ticket tables, in which each
 // REPLACE of one row takes an AUTO_INCREMENT value.
 //
-// A take locks idmint's own row of the counter in share mode, so no take is under way when close()
-// returns.
+// A take is a compound statement: one transaction in one round trip. It locks idmint's own row of
+// the counter first, and writes into its `next` the value that comes after those that it took: the
+// floor. A record below it was set back, and nothing is taken from it. As the row is locked before
+// the record is read, the floor never overtakes the record, and no take is under way when close()
+// returns. Its only rows are sent after the commit.
 #include <array>
 #include <string_view>
 
@@ -13,7 +16,6 @@ namespace idmint::stores::mariadb {
 namespace {
 
 using sql::AdoptedKind;
-using sql::Answer;
 using sql::Counting;
 
 // The column {column} and its table, as m.
@@ -43,18 +45,28 @@ constexpr std::string_view kLookAtRow =
     "  WHEN r.{column} IS NULL THEN '{field} is NULL'" IDMINT_UNSAFE
     " ELSE '' END FROM {table} r JOIN " IDMINT_COLUMN " WHERE {one} LIMIT 2";
 
-// What a program's own UPDATE does, with LAST_INSERT_ID for where it began. The caller knows the
-// last value, and so how many it took. Signed, as a difference of unsigned numbers below 0 is an
-// error.
-#define IDMINT_NEXT "(CAST(r.{column} AS SIGNED) + {ahead})"
-constexpr std::string_view kTakeFromRow =
-    "UPDATE {table} r JOIN idmint_counters c ON c.name = $1"
-    " JOIN idmint_store t ON " IDMINT_TRUSTED " SET r.{column} = LAST_INSERT_ID(" IDMINT_NEXT
-    ") + LEAST($2, $5 - " IDMINT_NEXT
-    " + 1) - {ahead}"
-    " WHERE {one} AND NOT c.closed AND c.last >= $5 AND c.adopted <> ''"
-    "  AND " IDMINT_NEXT " BETWEEN c.first AND $5 AND $5 - " IDMINT_NEXT " + 1 >= $3";
-#undef IDMINT_NEXT
+// What begins a take, with the floor in i_floor, if something may be taken. The names of variables
+// stand for columns too: these are no column's.
+#define IDMINT_BEGIN(variables)                                               \
+  "BEGIN NOT ATOMIC DECLARE i_floor, " variables                              \
+  " BIGINT DEFAULT NULL;"                                                     \
+  " DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;"     \
+  " START TRANSACTION;"                                                       \
+  " SELECT c.next INTO i_floor FROM idmint_counters c"                        \
+  "  WHERE c.name = $1 AND NOT c.closed AND c.last >= $5 AND c.adopted <> ''" \
+  "  AND EXISTS (SELECT 1 FROM idmint_store t WHERE " IDMINT_TRUSTED ") FOR UPDATE;"
+
+constexpr std::string_view kTakeFromRow = IDMINT_BEGIN("i_next, i_rows, i_count")
+    " SELECT MIN(CAST(r.{column} AS SIGNED) + {ahead}), COUNT(*) INTO i_next, i_rows"
+    "  FROM {table} r WHERE {one} FOR UPDATE;"
+    " IF i_rows = 1 AND i_next >= i_floor AND $5 - i_next + 1 >= $3 THEN"
+    "  SET i_count = LEAST($2, $5 - i_next + 1);"
+    "  UPDATE {table} r SET r.{column} = i_next + i_count - {ahead} WHERE {one};"
+    "  UPDATE idmint_counters c SET c.next = i_next + i_count WHERE c.name = $1;"
+    " END IF;"
+    " COMMIT;"
+    " SELECT i_next, 1, i_count, 1 FROM DUAL WHERE i_count IS NOT NULL;"
+    " END";
 
 constexpr std::string_view kRaiseRow =
     "UPDATE {table} r SET r.{column} = {target} - {ahead}"
@@ -76,7 +88,7 @@ constexpr std::string_view kLookAtTickets =
     "   THEN CONCAT('the server counts in steps of ', @@global.auto_increment_increment,"
     "    ' from ', @@global.auto_increment_offset, ' on (auto_increment_increment,"
     " auto_increment_offset), and this counter in steps of ', $2, ' from ', $3,"
-    "    ' on: give the sequence that stride and offset, or SET GLOBAL those of the server')"
+    "    ' on')"
     "  ELSE '' END, @@global.auto_increment_increment, @@global.auto_increment_offset"
     " FROM " IDMINT_COLUMN
     " LEFT JOIN (SELECT 1 FROM {table} LIMIT 1) there ON TRUE";  // who may not read it is told so
@@ -84,28 +96,41 @@ constexpr std::string_view kLookAtTickets =
 // A row for each value that is wanted, of which each replaces the one before. As the server sees
 // how many there are, it gives them one run of values. (Of rows from a SELECT it does not, and
 // locks AUTO_INCREMENT for the whole statement: programs that use REPLACE at the same time then
-// fail with error 1467.) Where nothing may be taken the subquery for the first row has two rows,
-// and the statement fails with error 1242.
+// fail with error 1467.)
 //
 // The server has the steps in which it counts, and each connection has those of the server when it
 // began, or others that it set. The statement counts as the server does now, if that is as the
 // counter does: so programs on two servers that share out the values take none of each other's.
-// From AUTO_INCREMENT up to the next value of the counter.
-#define IDMINT_UP "MOD(MOD(c.first, c.stride) + c.stride - MOD(m.next, c.stride), c.stride)"
+//
+// AUTO_INCREMENT may be set back after it was read, too: then the table gives a value below the
+// floor.
 constexpr std::string_view kTakeTickets =
-    "SET STATEMENT auto_increment_increment = @@global.auto_increment_increment,"
-    " auto_increment_offset = @@global.auto_increment_offset FOR"
-    " REPLACE INTO {table} ({key}) VALUES ((SELECT IF(EXISTS(SELECT 1 FROM idmint_counters c"
-    " JOIN idmint_store t ON " IDMINT_TRUSTED " JOIN " IDMINT_COLUMN
-    " WHERE c.name = $1 AND NOT c.closed AND c.last >= $5 AND c.adopted <> ''"
-    "  AND m.next > c.first - c.stride"
-    "  AND $5 - m.next - " IDMINT_UP
-    " >= (LEAST($2, {rows}) - 1) * c.stride AND m.safe"
-    "  AND @@auto_increment_increment = c.stride"
-    "  AND (c.stride = 1 OR @@auto_increment_offset = MOD(c.first + c.stride - 1, c.stride) + 1)"
-    "  LOCK IN SHARE MODE),"
-    " {value}, (SELECT 1 UNION ALL SELECT 2)))){more} RETURNING {column}";
-#undef IDMINT_UP
+    IDMINT_BEGIN("i_first, i_stride, i_next, i_last, i_count, i_given")
+    " SELECT c.first, c.stride INTO i_first, i_stride FROM idmint_counters c WHERE c.name = $1;"
+    " SELECT LEAST(m.next, $5 + 1) + MOD(MOD(i_first, i_stride) + i_stride - MOD(m.next, i_stride), i_stride)"
+    "  INTO i_next FROM " IDMINT_COLUMN
+    " WHERE m.safe;"
+    " IF i_next >= i_floor AND $5 - i_next >= (LEAST($2, {rows}) - 1) * i_stride"
+    "  AND @@global.auto_increment_increment = i_stride AND (i_stride = 1"
+    "   OR @@global.auto_increment_offset = MOD(i_first + i_stride - 1, i_stride) + 1) THEN"
+    "  SET STATEMENT auto_increment_increment = @@global.auto_increment_increment,"
+    "   auto_increment_offset = @@global.auto_increment_offset FOR"
+    "   REPLACE INTO {table} ({key}) VALUES ({value}){more};"
+    "  SET i_next = LAST_INSERT_ID();"
+    "  SELECT CAST(r.{column} AS SIGNED) INTO i_last FROM {table} r WHERE {one};"
+    "  IF i_next < i_floor THEN ROLLBACK;"
+    "  ELSE"
+    "   UPDATE idmint_counters c SET c.next = LEAST(GREATEST(i_next, i_last),"
+    "    $5 - MOD($5 - i_first, i_stride)) + i_stride WHERE c.name = $1;"
+    "   SET i_given = i_last - i_next = ({rows} - 1) * i_stride"
+    "     AND MOD(i_next - i_first, i_stride) = 0,"
+    "    i_count = LEAST($2, {rows}, ($5 - i_next) DIV i_stride + 1);"
+    "  END IF;"
+    " END IF;"
+    " COMMIT;"
+    " SELECT i_next, i_stride, i_count, i_given FROM DUAL WHERE i_count >= $3;"
+    " END";
+#undef IDMINT_BEGIN
 
 // A row with a larger value moves AUTO_INCREMENT past it; one with a smaller value does not.
 constexpr std::string_view kRaiseTickets =
@@ -123,7 +148,7 @@ constexpr std::array kKinds = {
                 .of_row = true,
                 .counting = Counting::kEither,
                 .steps = false,
-                .answer = Answer::kFirst,
+                .rows = false,
                 .look = kLookAtRow,
                 .advance = kTakeFromRow,
                 .raise = kRaiseRow},
@@ -133,7 +158,7 @@ constexpr std::array kKinds = {
                 .of_row = true,
                 .counting = Counting::kLast,
                 .steps = true,
-                .answer = Answer::kList,
+                .rows = true,
                 .look = kLookAtTickets,
                 .advance = kTakeTickets,
                 .raise = kRaiseTickets},
@@ -144,9 +169,11 @@ constexpr std::array<std::string_view, 1> kRecipes = {"tickets tickets:Tickets64
 constexpr std::array kNotAdopted = {sql::NotAdopted{
     "auto_increment",
     "MariaDB gives an AUTO_INCREMENT value only to a row that is inserted, and idmint has no row "
-    "for your table; create the sequence without a record, raise it past the column (raise "
-    "--from-table TABLE.COLUMN) while no program inserts, and from then on let all of them insert "
-    "the ids that idmint gives"}};
+    "for your table; create the sequence without a record, raise it past the table's "
+    "AUTO_INCREMENT "
+    "(SHOW CREATE TABLE; the column itself lacks the ids of rows that were deleted) while no "
+    "program "
+    "inserts, and from then on let all of them insert the ids that idmint gives"}};
 
 }  // namespace
 

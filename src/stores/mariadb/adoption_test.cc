@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,7 @@
 #include "stores/spi/counter_store.h"
 #include "tests/conformance/adopted_record.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/opened_store.h"
 #include "tests/servers/mariadb.h"
 #include "tests/servers/plain_clients.h"
 
@@ -35,6 +37,7 @@ using servers::MariadbServer;
 using servers::PlainClients;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // One connection of a program that takes a value. What the server rolled back because of a deadlock
 // it asks again, as such programs do.
@@ -57,6 +60,7 @@ struct Way {
   const char* tables;  // ? is the latest value
   const char* recipe;
   const char* adopted;
+  std::vector<const char*> set_backs;  // so that 3 is next
 };
 
 const std::vector<Way>& ways() {
@@ -65,19 +69,31 @@ const std::vector<Way>& ways() {
        "CREATE TABLE counters (name varchar(20) PRIMARY KEY, n bigint NOT NULL);"
        "INSERT INTO counters VALUES ('orders', ? + 1)",
        "UPDATE counters SET n = LAST_INSERT_ID(n) + 1 WHERE name = 'orders'",
-       "row:counters/name=orders:next=n"},
+       "row:counters/name=orders:next=n",
+       {"UPDATE counters SET n = 3 WHERE name = 'orders'",
+        "DELETE FROM counters; INSERT INTO counters VALUES ('orders', 3)"}},
       {"RowOfTheLast",
        "CREATE TABLE counters (id int PRIMARY KEY, `Last` int unsigned);"
        "INSERT INTO counters VALUES (7, ?), (8, 3)",
        "UPDATE counters SET `Last` = LAST_INSERT_ID(`Last` + 1) WHERE id = 7",
-       "row:counters/id=7:last=Last"},
-      {"OnlyRow", "CREATE TABLE counter (n bigint unsigned); INSERT INTO counter VALUES (?)",
-       "UPDATE counter SET n = LAST_INSERT_ID(n + 1)", "row:counter:last=n"},
+       "row:counters/id=7:last=Last",
+       {"UPDATE counters SET `Last` = 2 WHERE id = 7"}},
+      {"OnlyRow",
+       "CREATE TABLE counter (n bigint unsigned); INSERT INTO counter VALUES (?)",
+       "UPDATE counter SET n = LAST_INSERT_ID(n + 1)",
+       "row:counter:last=n",
+       {"TRUNCATE counter; INSERT INTO counter VALUES (2)"}},
       {"Tickets",
        "CREATE TABLE Tickets64 (id bigint unsigned NOT NULL auto_increment,"
        " stub char(1) NOT NULL default '', PRIMARY KEY (id), UNIQUE KEY stub (stub));"
        "INSERT INTO Tickets64 VALUES (?, 'a')",
-       "REPLACE INTO Tickets64 (stub) VALUES ('a')", "tickets:Tickets64/stub=a:last=id"},
+       "REPLACE INTO Tickets64 (stub) VALUES ('a')",
+       "tickets:Tickets64/stub=a:last=id",
+       {"TRUNCATE Tickets64; INSERT INTO Tickets64 VALUES (2, 'a')",
+        "DELETE FROM Tickets64; ALTER TABLE Tickets64 AUTO_INCREMENT = 3",
+        "DROP TABLE Tickets64; CREATE TABLE Tickets64 (id bigint unsigned NOT NULL auto_increment,"
+        " stub char(1) NOT NULL default '', PRIMARY KEY (id), UNIQUE KEY stub (stub))"
+        " AUTO_INCREMENT = 3"}},
   };
   return all;
 }
@@ -97,6 +113,9 @@ std::vector<AdoptedWay> every_way() {
            const std::string database = conformance::name_of_test();
            const std::string url = server.database(database);
            make(way, database, last);
+           std::vector<std::function<void()>> acts;
+           for (const char* const act : way.set_backs)
+             acts.emplace_back([&server, database, act] { server.run(act, database); });
            return AdoptedPlace{
                .url = url,
                .record = way.adopted,
@@ -106,7 +125,8 @@ std::vector<AdoptedWay> every_way() {
                .own_next =
                    [&server, database] {
                      return server.run("SELECT next FROM idmint_counters", database);
-                   }};
+                   },
+               .set_backs = acts};
          }});
   return all;
 }
@@ -216,7 +236,7 @@ TEST_F(MariadbAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
                             {"row:t`/k=one:next=b", "its name must be"},
                             {"row:idmint_counters/name=c:next=next", "idmint's own"},
                             {"table:t", "cannot adopt \"table:t\": write row:TABLE"},
-                            {"auto_increment:many", "raise --from-table TABLE.COLUMN"}}) {
+                            {"auto_increment:many", "raise it past the table's AUTO_INCREMENT"}}) {
     const Result<void> refused = adopt(record);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << record;
     EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
@@ -246,6 +266,66 @@ TEST_F(MariadbAdoption, ARowThatIsDeletedIsNotMadeAgain) {
 }
 
 // A program writes an unsigned number that idmint has none for.
+// A record is set back while another process takes from it, and has not committed.
+TEST_F(MariadbAdoption, TheFloorIsLockedBeforeTheRecordIsRead) {
+  run("CREATE TABLE t (n bigint); INSERT INTO t VALUES (1);"
+      "CREATE TABLE Tickets64 (id bigint AUTO_INCREMENT PRIMARY KEY, stub char(1) UNIQUE)");
+  ASSERT_TRUE(adopt("row:t:next=n"));
+  ASSERT_TRUE(adopt("tickets:Tickets64/stub=a:last=id", {1, 1'000'000}, "d"));
+  for (const std::string counter : {"c", "d"}) {
+    ASSERT_TRUE(counters().advance(counter, 1, Take::kAll));
+    const auto other = server_.connected(name_);
+    other("BEGIN");
+    other("UPDATE idmint_counters SET next = 50 WHERE name = '" + counter + "'");
+    auto waiting =
+        std::async(std::launch::async, [&] { return counters().advance(counter, 1, Take::kAll); });
+    EXPECT_TRUE(fakes::eventually([&] {
+      return run("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS"
+                 " WHERE VARIABLE_NAME = 'INNODB_ROW_LOCK_CURRENT_WAITS'") == "1";
+    }));
+    other("COMMIT");
+    const Result<Range> refused = waiting.get();
+    EXPECT_EQ(code_of(refused), Code::kDataLoss) << counter;
+    EXPECT_THAT(fakes::why(refused), HasSubstr("its next value is 2, and was 50"));
+  }
+}
+
+// What the previous version adopted has its first value there.
+TEST_F(MariadbAdoption, AFloorThatWasNeverKeptBeginsAtTheFirstTake) {
+  run("CREATE TABLE t (n bigint); INSERT INTO t VALUES (8)");
+  ASSERT_TRUE(adopt("row:t:next=n"));
+  run("UPDATE idmint_counters SET next = first");
+  EXPECT_EQ(take(), (Range{8, 1, 1}));
+  run("UPDATE t SET n = 8");
+  EXPECT_EQ(code_of(take()), Code::kDataLoss);
+}
+
+// A take that is ended from outside leaves nothing locked.
+TEST_F(MariadbAdoption, ATakeThatWasKilledHoldsNothing) {
+  run("CREATE TABLE t (n bigint); INSERT INTO t VALUES (1)");
+  ASSERT_TRUE(adopt("row:t:next=n"));
+  const auto holder = server_.connected(name_);
+  holder("BEGIN");
+  holder("UPDATE t SET n = 5");
+  auto waiting = std::async(std::launch::async, [&] { return take(); });
+  EXPECT_TRUE(fakes::eventually([&] {
+    return run("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS"
+               " WHERE VARIABLE_NAME = 'INNODB_ROW_LOCK_CURRENT_WAITS'") == "1";
+  }));
+  const std::string id =
+      run("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX"
+          " WHERE trx_state = 'LOCK WAIT'");
+  run("KILL QUERY " + id);
+  const Result<Range> killed = waiting.get();
+  EXPECT_EQ(code_of(killed), Code::kUnavailable) << fakes::why(killed);
+  EXPECT_EQ(run("SET SESSION innodb_lock_wait_timeout = 1; UPDATE idmint_counters SET granted = 1;"
+                "SELECT 1"),
+            "1")
+      << "its row of the counter is free";
+  holder("COMMIT");
+  EXPECT_EQ(take(), (Range{5, 1, 1}));
+}
+
 TEST_F(MariadbAdoption, AnUnsignedNumberBeyondTheLastIsTheEnd) {
   run("CREATE TABLE counter (n bigint unsigned); INSERT INTO counter VALUES (5)");
   ASSERT_TRUE(adopt("row:counter:next=n", {1, 9}));
@@ -314,7 +394,8 @@ TEST_F(MariadbTicketsOfAPair, NothingIsTakenWhileTheServerCountsOtherwise) {
                                 "(auto_increment_increment, auto_increment_offset), and this "
                                 "counter in steps of " +
                                 std::to_string(other.stride) + " from 1 on"),
-                      HasSubstr("give the sequence that stride and offset")));
+                      HasSubstr("give the sequence the stride and the offset of the server"),
+                      Not(HasSubstr("SET GLOBAL"))));
   }
   ASSERT_TRUE(adopt({2, 99, 2}));
   ASSERT_EQ(take(), (Range{2, 2, 1}));

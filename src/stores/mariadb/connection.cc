@@ -223,9 +223,14 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
       until, [&] { return mysql_stmt_execute_start(&refused, handle); },
       [&](int events) { return mysql_stmt_execute_cont(&refused, handle, events); });
   if (!in_time) return std::unexpected(late(query.kind));
-  if (refused != 0)
-    return std::unexpected(failed(query.kind, mysql_stmt_errno(handle), mysql_stmt_error(handle)));
-  return rows_of(handle, query.kind, until);
+  auto rows =
+      refused != 0
+          ? std::unexpected(failed(query.kind, mysql_stmt_errno(handle), mysql_stmt_error(handle)))
+          : rows_of(handle, query.kind, until);
+  // A compound statement that was ended from outside leaves its transaction open: the server rolls
+  // it back when the connection is closed.
+  if (!rows && std::string_view(query.sql).starts_with("BEGIN ")) usable_ = false;
+  return rows;
 }
 
 // The server sends the rows of a statement before it commits, and the end of them after: so only
@@ -236,9 +241,7 @@ std::expected<Rows, Failure> Connection::rows_of(MYSQL_STMT* statement, Kind kin
     return std::unexpected(failed(kind, mysql_stmt_errno(statement), mysql_stmt_error(statement)));
   };
   const std::size_t width = mysql_stmt_field_count(statement);
-  if (width == 0)
-    return Rows(static_cast<std::int64_t>(mysql_stmt_affected_rows(statement)),
-                static_cast<std::int64_t>(mysql_stmt_insert_id(statement)));
+  if (width == 0) return Rows(static_cast<std::int64_t>(mysql_stmt_affected_rows(statement)));
   int refused = 0;
   const bool in_time = finish(
       until, [&] { return mysql_stmt_store_result_start(&refused, statement); },
@@ -285,6 +288,15 @@ std::expected<Rows, Failure> Connection::rows_of(MYSQL_STMT* statement, Kind kin
     rows.push_back(std::move(row));
   }
   mysql_stmt_free_result(statement);
+  // The end of a compound statement follows its rows.
+  while (mysql_stmt_more_results(statement) != 0) {
+    int left = 0;
+    const bool came = finish(
+        until, [&] { return mysql_stmt_next_result_start(&left, statement); },
+        [&](int events) { return mysql_stmt_next_result_cont(&left, statement, events); });
+    if (!came) return std::unexpected(late(kind));
+    if (left > 0) return broken();
+  }
   return Rows(std::move(rows));
 }
 

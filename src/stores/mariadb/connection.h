@@ -53,8 +53,8 @@ class Row {
 // What a statement returned.
 class Rows {
  public:
-  // Of a statement without rows: how many it is about, changed or not, and its LAST_INSERT_ID.
-  Rows(std::int64_t found, std::int64_t inserted) : found_(found), inserted_(inserted) {}
+  // Of a statement without rows: how many it is about, changed or not.
+  explicit Rows(std::int64_t found) : found_(found) {}
   explicit Rows(std::vector<std::vector<std::string>> rows) : rows_(std::move(rows)) {}
 
   [[nodiscard]] int size() const { return static_cast<int>(rows_.size()); }
@@ -62,12 +62,10 @@ class Rows {
   // REQUIRES: 0 <= at < size().
   [[nodiscard]] Row operator[](int at) const { return Row(rows_[static_cast<std::size_t>(at)]); }
   [[nodiscard]] std::int64_t found() const { return found_; }
-  [[nodiscard]] std::int64_t inserted() const { return inserted_; }
 
  private:
   std::vector<std::vector<std::string>> rows_{};
   std::int64_t found_ = 0;
-  std::int64_t inserted_ = 0;
 };
 
 // Used by one thread at a time.

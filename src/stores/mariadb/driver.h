@@ -35,7 +35,9 @@ namespace idmint::stores::mariadb {
   F(mysql_stmt_field_count)       \
   F(mysql_stmt_free_result)       \
   F(mysql_stmt_init)              \
-  F(mysql_stmt_insert_id)         \
+  F(mysql_stmt_more_results)      \
+  F(mysql_stmt_next_result_cont)  \
+  F(mysql_stmt_next_result_start) \
   F(mysql_stmt_prepare_cont)      \
   F(mysql_stmt_prepare_start)     \
   F(mysql_stmt_store_result_cont) \

@@ -107,14 +107,14 @@ constexpr std::array kMakeTables = {
 constinit const Query Engine::kSettle{
     "settle", "UPDATE idmint_store SET server = @@global.server_id", Kind::kWrite};
 
-Values Engine::records(std::span<const NewCounter> counters) {
+Values Engine::rows(std::span<const sql::NewRow> rows) {
   std::string list = "[";
-  for (const NewCounter& counter : counters) {
+  for (const auto& [counter, next] : rows) {
     const CounterBounds& bounds = counter.bounds;
     if (list.size() > 1) list += ',';
     list += "[\"" + hex(counter.name) + "\"," + std::to_string(bounds.first) + "," +
             std::to_string(bounds.last) + "," + std::to_string(bounds.stride) + ",\"" +
-            hex(counter.adopted) + "\"]";
+            hex(counter.adopted) + "\"," + std::to_string(next) + "]";
   }
   return {Text{list + "]"}};
 }

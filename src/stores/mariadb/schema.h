@@ -8,7 +8,7 @@
 //                       on
 //   idmint_counters     name, first, last, stride, next, taken_from, granted, closed, adopted (the
 //                       text of the record of another program that has the value, see adoption.cc;
-//                       otherwise empty). `next` of an adopted one is not used
+//                       otherwise empty)
 //   idmint_definitions  name, json (to_json)
 //   idmint_spaces       name, closed
 //   idmint_claims       space, number
@@ -16,7 +16,8 @@
 //                       taken_from, held_until (ms since 1970), nonce (of the latest extension;
 //                       NULL: none), granted
 //
-// `next` is what the next advance hands out. `taken_from` is where the latest take began.
+// `next` is what the next advance hands out; of an adopted counter, the floor: the next value that
+// idmint knows, below which its record was set back. `taken_from` is where the latest take began.
 // `granted`: whether the latest statement that locked the row was given what it asked for.
 //
 // MariaDB 10.11 has no UPDATE that returns rows. An UPDATE with LAST_INSERT_ID(next) returns one
@@ -110,7 +111,6 @@ struct Engine {
   static const sql::ColumnStatements kColumnStatements;
 
   static Value text(std::string_view text) { return Text{std::string(text)}; }
-  static std::int64_t inserted(const Rows& rows) { return rows.inserted(); }
   static Value value(std::int64_t value) { return value; }
   static Value value(const Uuid& id) {
     return std::string(reinterpret_cast<const char*>(id.bytes().data()), id.bytes().size());
@@ -119,7 +119,7 @@ struct Engine {
   static Value value(sql::Json json) { return Text{std::string(json.json)}; }
   static Value names(std::span<const std::string> names) { return list_of(names); }
   static Value numbers(std::span<const std::int64_t> numbers) { return list_of(numbers); }
-  static Values records(std::span<const NewCounter> counters);
+  static Values rows(std::span<const sql::NewRow> rows);
   static Values prefix(std::string_view prefix) { return {std::string(prefix)}; }
   static Values workers(std::string_view pool, std::int64_t workers);
   static std::string name_of(std::string_view stored) { return std::string(stored); }

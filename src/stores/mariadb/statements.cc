@@ -44,6 +44,12 @@ constexpr Query kRaise{
     "  * idmint_counters.stride))"
     " RETURNING name, next, adopted <> ''",
     Kind::kWrite};
+constexpr Query kRaiseFloorOfAdopted{"raise_floor_of_adopted",
+                                     IDMINT_CHANGE IDMINT_UPDATE
+                                     "next = GREATEST(idmint_counters.next, LEAST($2, "
+                                     "idmint_counters.last + idmint_counters.stride))"
+                                     " RETURNING name, next, 1",
+                                     Kind::kWrite};
 constexpr Query kExtend{
     "extend",
     IDMINT_CHANGE " WHERE $2 <= 9223372036854775806 - (s.stride - 1)" IDMINT_UPDATE
@@ -58,11 +64,11 @@ constexpr Query kCreate{
     "create",
     "INSERT INTO idmint_counters (" IDMINT_COLUMNS
     ")"
-    " SELECT UNHEX(w.name), w.first, w.last, w.stride, w.first, w.first, 0, 0,"
+    " SELECT UNHEX(w.name), w.first, w.last, w.stride, w.next, w.next, 0, 0,"
     "  UNHEX(w.adopted) FROM idmint_store t"
     " JOIN JSON_TABLE($1, '$[*]' COLUMNS (name VARCHAR(2048) CHARACTER SET latin1 PATH '$[0]',"
     "  first BIGINT PATH '$[1]', last BIGINT PATH '$[2]', stride BIGINT PATH '$[3]',"
-    "  adopted VARCHAR(2000) CHARACTER SET latin1 PATH '$[4]')) w"
+    "  adopted VARCHAR(2000) CHARACTER SET latin1 PATH '$[4]', next BIGINT PATH '$[5]')) w"
     " WHERE " IDMINT_TRUSTED
     " ORDER BY w.name"
     " ON DUPLICATE KEY UPDATE closed = idmint_counters.closed",
@@ -235,6 +241,7 @@ extern const sql::Statements kStatements;
 constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                          .advance = kAdvance,
                                                          .raise = kRaise,
+                                                         .raise_floor = kRaiseFloorOfAdopted,
                                                          .extend = kExtend,
                                                          .close = kClose,
                                                          .peek = kPeek,

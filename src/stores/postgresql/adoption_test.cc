@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -34,7 +35,9 @@ using fakes::code_of;
 using servers::expect_no_repeat;
 using servers::PlainClients;
 using servers::PostgresqlServer;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // One connection of a program that takes a value with one statement.
 PlainClients::Next program(const std::string& url, const std::string& recipe) {
@@ -52,6 +55,7 @@ struct Way {
   const char* tables;  // ? is the latest value
   const char* recipe;
   const char* adopted;
+  std::vector<const char*> set_backs;  // so that 3 is next
 };
 
 const std::vector<Way>& ways() {
@@ -60,25 +64,41 @@ const std::vector<Way>& ways() {
        "CREATE TABLE counters (name text PRIMARY KEY, n bigint NOT NULL);"
        "INSERT INTO counters VALUES ('orders', ? + 1)",
        "UPDATE counters SET n = n + 1 WHERE name = 'orders' RETURNING n - 1",
-       "row:public.counters/name=orders:next=n"},
+       "row:public.counters/name=orders:next=n",
+       {"UPDATE counters SET n = 3 WHERE name = 'orders'",
+        "DELETE FROM counters; INSERT INTO counters VALUES ('orders', 3)"}},
       {"RowOfTheLast",
        "CREATE TABLE counters (id integer PRIMARY KEY, \"Last\" integer);"
        "INSERT INTO counters VALUES (7, ?)",
        "UPDATE counters SET \"Last\" = \"Last\" + 1 WHERE id = 7 RETURNING \"Last\"",
-       "row:public.counters/id=7:last=Last"},
-      {"OnlyRow", "CREATE TABLE counter (n bigint); INSERT INTO counter VALUES (?)",
-       "UPDATE counter SET n = n + 1 RETURNING n", "row:public.counter:last=n"},
-      {"Sequence", "CREATE SEQUENCE numbers; SELECT setval('numbers', ?)",
-       "SELECT nextval('numbers')", "sequence:public.numbers"},
+       "row:public.counters/id=7:last=Last",
+       {"UPDATE counters SET \"Last\" = 2 WHERE id = 7"}},
+      {"OnlyRow",
+       "CREATE TABLE counter (n bigint); INSERT INTO counter VALUES (?)",
+       "UPDATE counter SET n = n + 1 RETURNING n",
+       "row:public.counter:last=n",
+       {"TRUNCATE counter; INSERT INTO counter VALUES (2)"}},
+      {"Sequence",
+       "CREATE SEQUENCE numbers; SELECT setval('numbers', ?)",
+       "SELECT nextval('numbers')",
+       "sequence:public.numbers",
+       {"SELECT setval('numbers', 2)", "ALTER SEQUENCE numbers RESTART WITH 3",
+        "DROP SEQUENCE numbers; CREATE SEQUENCE numbers START 3"}},
       {"Serial",
        "CREATE TABLE orders (id serial PRIMARY KEY, of text);"
        "SELECT setval('orders_id_seq', ?)",
-       "INSERT INTO orders (of) VALUES ('us') RETURNING id", "sequence:public.orders_id_seq"},
+       "INSERT INTO orders (of) VALUES ('us') RETURNING id",
+       "sequence:public.orders_id_seq",
+       {"SELECT setval('orders_id_seq', 3, false)",
+        "TRUNCATE orders RESTART IDENTITY; SELECT nextval('orders_id_seq'), "
+        "nextval('orders_id_seq')"}},
       {"Identity",
        "CREATE SCHEMA shop; CREATE TABLE shop.orders"
        " (id bigint GENERATED ALWAYS AS IDENTITY, of text);"
        "SELECT setval('shop.orders_id_seq', ?)",
-       "INSERT INTO shop.orders (of) VALUES ('us') RETURNING id", "sequence:shop.orders_id_seq"},
+       "INSERT INTO shop.orders (of) VALUES ('us') RETURNING id",
+       "sequence:shop.orders_id_seq",
+       {"ALTER TABLE shop.orders ALTER id RESTART WITH 3"}},
   };
   return all;
 }
@@ -97,6 +117,9 @@ std::vector<AdoptedWay> every_way() {
                      const std::string database = conformance::name_of_test();
                      const std::string url = server.database(database);
                      make(way, database, last);
+                     std::vector<std::function<void()>> acts;
+                     for (const char* const act : way.set_backs)
+                       acts.emplace_back([&server, database, act] { server.run(act, database); });
                      return AdoptedPlace{
                          .url = url,
                          .record = way.adopted,
@@ -109,7 +132,8 @@ std::vector<AdoptedWay> every_way() {
                          .own_next =
                              [&server, database] {
                                return server.run("SELECT next FROM idmint.counters", database);
-                             }};
+                             },
+                         .set_backs = acts};
                    }});
   return all;
 }
@@ -184,7 +208,8 @@ TEST_F(Adoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
       " ('two', 1, 1, 1, 1, '1'), ('past', 1, 1, -5, 1, '1');"
       "CREATE UNLOGGED TABLE brief (n bigint); INSERT INTO brief VALUES (1);"
       "CREATE VIEW seen AS SELECT * FROM t;"
-      "CREATE SEQUENCE by_two INCREMENT BY 2; CREATE SEQUENCE round CYCLE MAXVALUE 9;"
+      "CREATE SEQUENCE by_two INCREMENT BY 2; CREATE SEQUENCE down INCREMENT BY -1;"
+      " CREATE SEQUENCE round CYCLE MAXVALUE 9;"
       "CREATE SEQUENCE many CACHE 50; CREATE SEQUENCE short MAXVALUE 99");
   struct Refusal {
     std::string record;
@@ -204,7 +229,8 @@ TEST_F(Adoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
            {"row:public.missing/k=one:next=n", "missing"},
            {"row:public.brief:next=n", "ALTER TABLE public.brief SET LOGGED"},
            {"row:public.seen/k=one:next=i", "no ordinary table"},
-           {"sequence:public.by_two", "ALTER SEQUENCE public.by_two INCREMENT BY 1"},
+           {"sequence:public.by_two", "a program that takes blocks (HiLo, pooled) uses 2 values"},
+           {"sequence:public.down", "it counts down"},
            {"sequence:public.round", "ALTER SEQUENCE public.round NO CYCLE"},
            {"sequence:public.many", "ALTER SEQUENCE public.many CACHE 1"},
            {"sequence:public.short", "it counts up to 99"},
@@ -212,7 +238,8 @@ TEST_F(Adoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
            {"sequence:public.t", "t"}}) {
     const Result<void> refused = adopt(record);
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << record;
-    EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
+    EXPECT_THAT(fakes::why(refused), AllOf(HasSubstr(why), Not(HasSubstr("INCREMENT BY"))))
+        << record;
     EXPECT_EQ(code_of(counters().peek("c")), Code::kNotFound) << record;
   }
   for (const auto& [record, why] :
@@ -272,6 +299,7 @@ TEST_F(Adoption, ASequenceThatWouldRepeatGivesNothing) {
     run("ALTER SEQUENCE s " + change);
     const auto refused = take(1, Take::kTail);
     EXPECT_EQ(code_of(refused), Code::kDataLoss) << change;
+    EXPECT_THAT(fakes::why(refused), Not(HasSubstr("INCREMENT BY"))) << "of blocks, perhaps";
     run("ALTER SEQUENCE s NO CYCLE CACHE 1 INCREMENT BY 1; ALTER SEQUENCE s SET LOGGED");
     EXPECT_TRUE(take()) << change;
   }
@@ -391,8 +419,41 @@ TEST_F(Adoption, ATakeThatFailedSaysOnlyThatNothingWasHandedOut) {
   const Result<Range> refused = waiting.get();
   other("ROLLBACK");
   EXPECT_EQ(code_of(refused), Code::kUnavailable);
-  EXPECT_THAT(fakes::why(refused), testing::AllOf(HasSubstr("nothing was handed out"),
-                                                  testing::Not(HasSubstr("nothing was changed"))));
+  EXPECT_THAT(fakes::why(refused),
+              AllOf(HasSubstr("nothing was handed out"), Not(HasSubstr("nothing was changed"))));
+}
+
+// A record is set back while another process takes from it, and has not committed.
+TEST_F(Adoption, TheFloorIsLockedBeforeTheRecordIsRead) {
+  run("CREATE SEQUENCE s; CREATE TABLE t (n bigint); INSERT INTO t VALUES (1)");
+  ASSERT_TRUE(adopt("sequence:public.s"));
+  ASSERT_TRUE(adopt("row:public.t:next=n", {1, 1'000'000}, "d"));
+  for (const std::string counter : {"c", "d"}) {
+    ASSERT_TRUE(counters().advance(counter, 1, Take::kAll));
+    const servers::Asking other = servers::connected_postgresql(url_);
+    other("BEGIN");
+    other("UPDATE idmint.counters SET next = 50 WHERE name = '" + counter + "'");
+    auto waiting =
+        std::async(std::launch::async, [&] { return counters().advance(counter, 1, Take::kAll); });
+    EXPECT_TRUE(fakes::eventually([&] {
+      return run("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                 " AND wait_event_type = 'Lock'") == "1";
+    }));
+    other("COMMIT");
+    const Result<Range> refused = waiting.get();
+    EXPECT_EQ(code_of(refused), Code::kDataLoss) << counter;
+    EXPECT_THAT(fakes::why(refused), HasSubstr("its next value is 2, and was 50"));
+  }
+}
+
+// What the previous version adopted has its first value there.
+TEST_F(Adoption, AFloorThatWasNeverKeptBeginsAtTheFirstTake) {
+  run("CREATE SEQUENCE s; SELECT setval('s', 7)");
+  ASSERT_TRUE(adopt("sequence:public.s"));
+  run("UPDATE idmint.counters SET next = first");
+  EXPECT_EQ(take(), (Range{8, 1, 1}));
+  run("SELECT setval('s', 7)");
+  EXPECT_EQ(code_of(take()), Code::kDataLoss);
 }
 
 // ---- values in use

@@ -148,20 +148,23 @@ std::string Engine::names(std::span<const std::string> names) {
   return array_of(stored);
 }
 
-Values Engine::records(std::span<const NewCounter> counters) {
+Values Engine::rows(std::span<const sql::NewRow> rows) {
   std::vector<std::string> names;
   std::vector<std::int64_t> first;
   std::vector<std::int64_t> last;
   std::vector<std::int64_t> stride;
   std::vector<std::string> adopted;
-  for (const NewCounter& counter : counters) {
+  std::vector<std::int64_t> next;
+  for (const auto& [counter, from] : rows) {
     names.push_back(stored_name(counter.name));
     first.push_back(counter.bounds.first);
     last.push_back(counter.bounds.last);
     stride.push_back(counter.bounds.stride);
     adopted.push_back(counter.adopted);
+    next.push_back(from);
   }
-  return {array_of(names), array_of(first), array_of(last), array_of(stride), array_of(adopted)};
+  return {array_of(names),  array_of(first),   array_of(last),
+          array_of(stride), array_of(adopted), array_of(next)};
 }
 
 // A prefix may end within a character, or hold what no text of PostgreSQL does.

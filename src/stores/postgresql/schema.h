@@ -7,8 +7,7 @@
 //                system, timeline: of the server that the store is known to be complete on, the
 //                identifier of the cluster and the timeline of the write-ahead log
 //   counters     name, first, last, stride, next, taken_from, closed, adopted (the text of the
-//                record of another program that has the value, see adoption.cc; otherwise empty).
-//                `next` of an adopted one is not used
+//                record of another program that has the value, see adoption.cc; otherwise empty)
 //   definitions  name, json (to_json)
 //   spaces       name, closed
 //   claimed      space, part, claimed: how many claims a space has, as a sum over its parts, so
@@ -19,8 +18,9 @@
 //                taken_from, held_until, nonce (of the latest extension; NULL: none)
 //   trusted      a view: one row, if a statement may hand something out now; otherwise none
 //
-// Names are text as names.h says. `next` is what the next advance hands out. `taken_from` is where
-// the latest take began, kept so that the UPDATE can return it.
+// Names are text as names.h says. `next` is what the next advance hands out; of an adopted counter,
+// the floor: the next value that idmint knows, below which its record was set back. `taken_from` is
+// where the latest take began, kept so that the UPDATE can return it.
 //
 // A new timeline begins when a standby is promoted, or a backup is recovered. What its server had
 // not received of the old one is missing there, and nothing else tells. So every statement that
@@ -107,15 +107,13 @@ struct Engine {
   static const sql::ColumnStatements kColumnStatements;
 
   static std::string text(std::string_view text) { return std::string(text); }
-  // No statement of its tells a number without rows.
-  static std::int64_t inserted(const Rows& /*rows*/) { return 0; }
   static std::string value(std::int64_t value) { return std::to_string(value); }
   static std::string value(const Uuid& id) { return id.to_string(); }
   static std::string value(sql::Name name) { return stored_name(name.name); }
   static std::string value(sql::Json json) { return std::string(json.json); }
   static std::string names(std::span<const std::string> names);
   static std::string numbers(std::span<const std::int64_t> numbers) { return array_of(numbers); }
-  static Values records(std::span<const NewCounter> counters);
+  static Values rows(std::span<const sql::NewRow> rows);
   static Values prefix(std::string_view prefix);
   static Values workers(std::string_view pool, std::int64_t workers) {
     return {value(sql::Name{pool}), value(workers)};

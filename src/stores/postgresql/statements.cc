@@ -32,6 +32,12 @@ constexpr Query kRaise{
     "  + (stride - 1)) / stride * stride) END"
     " FROM locked WHERE c.name = locked.name RETURNING c.name, next, adopted <> ''",
     Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
+constexpr Query kRaiseFloorOfAdopted{
+    "raise_floor_of_adopted",
+    IDMINT_LOCKED
+    "SET next = greatest(next, least($2::bigint, last + stride)) FROM locked"
+    " WHERE c.name = locked.name RETURNING c.name, next, true",
+    Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
 constexpr Query kExtend{
     "extend",
     IDMINT_LOCKED
@@ -48,9 +54,9 @@ constexpr Query kClose{"close",
 constexpr Query kCreate{
     "create",
     "INSERT INTO idmint.counters (name, first, last, stride, next, taken_from, closed, adopted)"
-    " SELECT name, first, last, stride, first, first, false, adopted FROM unnest($1::text[],"
-    "  $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])"
-    "  AS new (name, first, last, stride, adopted)"
+    " SELECT name, first, last, stride, next, next, false, adopted FROM unnest($1::text[],"
+    "  $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])"
+    "  AS new (name, first, last, stride, adopted, next)"
     " WHERE " IDMINT_TRUSTED " ORDER BY name ON CONFLICT DO NOTHING",
     Kind::kHandOut, "SELECT and INSERT on idmint.counters and SELECT on idmint.trusted"};
 constexpr Query kPeek{"peek",
@@ -233,6 +239,7 @@ extern const sql::Statements kStatements;
 constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                          .advance = kAdvance,
                                                          .raise = kRaise,
+                                                         .raise_floor = kRaiseFloorOfAdopted,
                                                          .extend = kExtend,
                                                          .close = kClose,
                                                          .peek = kPeek,

@@ -1,8 +1,9 @@
 // AdoptedCounters: the counters of an SQL server that are in records of other programs.
 //
-// idmint's own table has the bounds of each, whether it is closed, and the text of its record.
-// Only the record has its value. The other programs go on taking from it, and obey neither the
-// bounds nor the closing.
+// idmint's own table has the bounds of each, whether it is closed, the text of its record, and a
+// floor: the next value that idmint knows. Only the record has the value. The other programs go on
+// taking from it, and obey neither the bounds nor the closing. A record below the floor was set
+// back, and gives nothing.
 #pragma once
 
 #include <algorithm>
@@ -43,16 +44,29 @@ class AdoptedCounters {
     return at != known_.end() ? at->second : nullptr;
   }
 
-  // Fills in the value of a counter, of which idmint's own row says the rest and `adopted`.
-  // - kDataLoss: the record cannot be counted in, as `problem` says.
+  // Fills in the value of a counter, of which idmint's own row says the rest, the floor as `next`,
+  // and `adopted`.
+  // - kDataLoss: the record cannot be counted in, as `problem` says, or was set back below the
+  //   floor, unless that is allowed.
   // - kFailedPrecondition: not while the server has such settings.
-  Result<CounterState> filled(CounterState state, std::string_view adopted, SteadyTime until) {
+  enum class SetBack : std::uint8_t { kRefused, kAllowed };
+  Result<CounterState> filled(CounterState state, std::string_view adopted, SetBack set_back,
+                              SteadyTime until) {
     const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, adopted);
     if (!record)
       return database_.damaged("counter " + shown(state.name) + ": " + record.error().message);
     const Result<Reading> reading = look(*record, state.bounds, until);
     if (!reading) return std::unexpected(reading.error());
-    const std::string wrong = problem(*reading, state.bounds);
+    const std::int64_t floor = state.next;
+    const bool is_back = reading->rows == 1 && reading->wrong.empty() &&
+                         floor > state.bounds.first &&
+                         state.bounds.at_or_above(reading->next) < floor;
+    if (is_back && set_back == SetBack::kRefused && !state.closed)
+      return std::unexpected(was_set_back(state.name, *record, reading->next, floor));
+    std::string wrong = is_back ? std::string() : problem(*reading, state.bounds);
+    if (reading->rows == 0)
+      wrong = "it is not there: insert it again, with a value past every one in use, " +
+              std::to_string(floor) + " or above";
     if (!wrong.empty())
       return database_.damaged(place_of(*record) + ", which counter " + shown(state.name) +
                                " was adopted from, cannot be counted in: " + wrong);
@@ -60,7 +74,8 @@ class AdoptedCounters {
       return std::unexpected(Error{
           Code::kFailedPrecondition,
           database_.url() + ": " + place_of(*record) + ", which counter " + shown(state.name) +
-              " was adopted from, gives nothing now: " + reading->settings});
+              " was adopted from, gives nothing now: " + reading->settings +
+              ": set the server back to those"});
     state.next = state.bounds.at_or_above(reading->next);
     const std::lock_guard lock(mutex_);
     known_.insert_or_assign(state.name, std::make_shared<const Known>(
@@ -68,28 +83,33 @@ class AdoptedCounters {
     return state;
   }
 
-  // kFailedPrecondition: there is nothing to go on from. The advice has the bounds that fit.
-  Result<void> check(const AdoptedRecord& record, const CounterBounds& bounds, SteadyTime until) {
+  // The next value of a record that is to be adopted. kFailedPrecondition: there is nothing to go
+  // on from. The advice has the bounds that fit.
+  Result<std::int64_t> check(const AdoptedRecord& record, const CounterBounds& bounds,
+                             SteadyTime until) {
     const Result<Reading> reading = look(record, bounds, until);
     if (!reading && reading.error().code != Code::kDataLoss)
       return std::unexpected(reading.error());
     // Otherwise: no such table or column, or not of such a type.
     std::string wrong = reading ? reading->settings : reading.error().message;
     if (wrong.empty()) wrong = problem(*reading, bounds);
-    if (wrong.empty()) return {};
+    if (wrong.empty()) return bounds.at_or_above(reading->next);
+    if (reading && !reading->settings.empty())
+      wrong += ": give the sequence the stride and the offset of the server";
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  database_.url() + ": cannot adopt " + place_of(record) + ": " +
                                      wrong + "; it was left as it is",
                                  reading ? fitting(*reading, bounds) : Advice{}});
   }
 
-  // Nothing: it is closed, there is too little left, or the store is not trusted. May be fewer than
+  // Nothing: it is closed, there is too little left, the record is below the floor, or the store is
+  // not trusted. May be fewer than
   // `count` and at least `least` if other programs take values at the same time. kUnavailable: they
   // took values in between, again and again.
   Result<std::optional<Range>> take(std::string_view counter, const Known& known,
                                     std::int64_t count, std::int64_t least, SteadyTime until) {
     const AdoptedRecord& record = known.record;
-    if (record.kind->answer == Answer::kList && least > kMostListed)
+    if (record.kind->rows && least > kMostListed)
       return std::unexpected(
           Error{Code::kInvalidArgument, "cannot take " + std::to_string(least) + " values from " +
                                             place_of(record) + " at once: ask for " +
@@ -101,15 +121,11 @@ class AdoptedCounters {
                                     "take values from");
     if (!rows && rows.error().code == Code::kOutOfRange) return std::nullopt;
     if (!rows) return std::unexpected(rows.error());
-    switch (record.kind->answer) {
-      case Answer::kRange:
-        return range_in(*rows, record);
-      case Answer::kFirst:
-        return from_first(*rows, known, count);
-      case Answer::kList:
-        break;
-    }
-    return run_in(*rows, known, count, least);
+    if (rows->empty()) return std::nullopt;
+    if (rows->size() > 1) return std::unexpected(many(record));
+    const auto row = (*rows)[0];
+    if (row.integer(3) == 0) return std::unexpected(busy(record));
+    return Range{row.integer(0), row.integer(1), row.integer(2)};
   }
 
   // One atomic max of the next value.
@@ -120,7 +136,6 @@ class AdoptedCounters {
 
  private:
   using Rows = typename Engine::Rows;
-  using Taken = Result<std::optional<Range>>;
 
   struct Reading {
     std::int64_t rows = 0;
@@ -160,7 +175,7 @@ class AdoptedCounters {
 
   static std::string problem(const Reading& reading, const CounterBounds& bounds) {
     if (reading.rows == 0)
-      return "it is not there: correct its name, or insert it with its first value";
+      return "it is not there: correct its name, or insert it with a value past every one in use";
     if (reading.rows > 1) return "there is more than one such row";
     if (!reading.wrong.empty()) return reading.wrong;
     // The next value of the counter itself may be up to a step further.
@@ -213,43 +228,16 @@ class AdoptedCounters {
                                     "nothing was handed out; take fewer at once"};
   }
 
-  Taken range_in(const Rows& rows, const AdoptedRecord& record) const {
-    if (rows.empty()) return std::nullopt;
-    if (rows.size() > 1) return std::unexpected(many(record));
-    const auto row = rows[0];
-    if (row.integer(3) == 0) return std::unexpected(busy(record));
-    return Range{row.integer(0), row.integer(1), row.integer(2)};
-  }
-
-  // The statement took as many as there were, up to `count`.
-  Taken from_first(const Rows& rows, const Known& known, std::int64_t count) const {
-    if (rows.found() == 0) return std::nullopt;
-    if (rows.found() > 1) return std::unexpected(many(known.record));
-    const std::int64_t first = Engine::inserted(rows);
-    return Range{first, 1, std::min(count, known.bounds.last - first + 1)};
-  }
-
-  // The first run of values without any of others between them that is long enough.
-  Taken run_in(const Rows& rows, const Known& known, std::int64_t count, std::int64_t least) const {
-    std::vector<std::int64_t> values;
-    for (int i = 0; i < rows.size(); ++i)
-      if (const std::int64_t value = rows[i].integer(0); value <= known.bounds.last)
-        values.push_back(value);
-    std::ranges::sort(values);
-    Range run;
-    for (const std::int64_t value : values) {
-      if (run.count > 0 && value == run.last() + run.stride) {
-        ++run.count;
-      } else {
-        if (run.count >= least) break;
-        run = {value, known.bounds.stride, 1};
-      }
-      if (run.count == count) break;
-    }
-    if (run.count >= least) return run;
-    // Those past the end tell the caller, who looks again, that there are too few.
-    if (std::cmp_less(values.size(), least)) return std::nullopt;
-    return std::unexpected(busy(known.record));
+  Error was_set_back(std::string_view counter, const AdoptedRecord& record, std::int64_t next,
+                     std::int64_t floor) const {
+    return {
+        Code::kDataLoss,
+        database_.url() + ": " + place_of(record) + ", which counter " + shown(counter) +
+            " was adopted from, was set back: its next value is " + std::to_string(next) +
+            ", and was " + std::to_string(floor) +
+            " when idmint took from it last; stop the programs that take from it, and raise the "
+            "sequence past every value in use; if it was reset on purpose, with all that has its "
+            "values, retire the sequence and adopt the record under another name"};
   }
 
   Database<Engine>& database_;

@@ -218,7 +218,7 @@ AdoptedStatements::AdoptedStatements(const AdoptionRules& rules, const AdoptedRe
                                      int number)
     : look_name_("adopted_look_" + std::to_string(number)),
       look_(statement(rules, record, record.kind->look, {.value = "$1"})) {
-  const std::int64_t most = record.kind->answer == Answer::kList ? kMostListed : 1;
+  const std::int64_t most = record.kind->rows ? kMostListed : 1;
   std::string more;
   for (std::int64_t count = 1; count <= most; count = count < 16 ? count + 1 : 2 * count) {
     while (std::cmp_less(more.size(), (count - 1) * 5)) more += ",($4)";

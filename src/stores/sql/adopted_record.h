@@ -11,16 +11,10 @@
 #include "idmint/definition.h"
 #include "idmint/result.h"
 #include "stores/spi/adoption.h"
+#include "stores/spi/counter_store.h"
 #include "stores/sql/query.h"
 
 namespace idmint::stores::sql {
-
-// How the answer to a take says which values it has.
-enum class Answer : std::uint8_t {
-  kRange,  // a row as of CounterStatements::advance
-  kFirst,  // Rows::inserted(): the first of them, if the statement found a row
-  kList,   // a row for each of {rows} values; {more} are the values of all rows but the first
-};
 
 // What a text says of the column that counts.
 enum class Counting : std::uint8_t {
@@ -39,16 +33,17 @@ struct AdoptedKind {
   bool of_row;            // it has KEY=VALUE, which one that counts in either way can leave out
   Counting counting;
   bool steps;  // the other programs count in steps, and from an offset on, as the server says
-  Answer answer;
+  bool rows;   // a take has a row for each of {rows} values; {more} are those of all but the first
   // value of the key 1, and of one with steps the stride 2 and the offset 3 of the counter -> the
   // next value, the largest last value, what is wrong, or an empty text, and of one with steps what
   // is wrong with the settings of the server, and the stride and the offset of these; a row for
   // each that there is, two at most
   std::string_view look;
   // counter 1, count 2, least 3, value of the key 4, the last value as the caller knows it 5
-  // -> as `answer` says; nothing, or kOutOfRange, where the counter is closed or not trusted, or
-  // too little is left. Locks idmint's row of the counter, so that none is under way when it is
-  // closed.
+  // -> a row as of CounterStatements::advance; nothing, or kOutOfRange, where the counter is closed
+  // or not trusted, too little is left, or the record is below the floor, `next` in idmint's own
+  // row of the counter. It locks that row before it reads the record, so that none is under way
+  // when the counter is closed, and raises the floor past what it takes in the same transaction.
   std::string_view advance;
   // One atomic max, without values: {target} is what the next value is to be at least.
   std::string_view raise;
@@ -109,6 +104,12 @@ struct ColumnName {
 // last value, hand out the same values. Empty: the kind has no column.
 [[nodiscard]] std::string counted_column(const AdoptedRecord& record);
 
+// A counter that is made, and where it begins: an adopted one at the value that its record has.
+struct NewRow {
+  NewCounter counter{};
+  std::int64_t next = 0;
+};
+
 // The statements of records that differ in the value of the key only.
 class AdoptedStatements {
  public:
@@ -118,8 +119,8 @@ class AdoptedStatements {
   AdoptedStatements& operator=(const AdoptedStatements&) = delete;
 
   [[nodiscard]] Query look() const { return {look_name_.c_str(), look_.c_str(), Kind::kRead}; }
-  // Of a kList, that for the next number of values above `count` that there is a statement for, or
-  // if not `all`, below.
+  // Of a kind with {rows}, that for the next number of values above `count` that there is a
+  // statement for, or if not `all`, below.
   [[nodiscard]] Query advance(std::int64_t count, bool all) const;
 
  private:
@@ -131,9 +132,9 @@ class AdoptedStatements {
 
   std::string look_name_;
   std::string look_;
-  std::vector<Advance> advances_;  // sorted by count; one that is not a kList
+  std::vector<Advance> advances_;  // sorted by count; one of a kind without {rows}
 };
-// The most values of a kList that one statement takes.
+// The most values that one statement of a kind with {rows} takes.
 inline constexpr std::int64_t kMostListed = 4096;
 [[nodiscard]] std::string raise_to(const AdoptionRules& rules, const AdoptedRecord& record,
                                    std::int64_t target);

@@ -27,13 +27,14 @@ namespace idmint::stores::sql {
 // them, as Engine::names() makes it. Those that change many counters lock them in one order, so
 // that no two wait for each other.
 struct CounterStatements {
-  Query create;  // Engine::records(); what is there stays as it is
+  Query create;  // Engine::rows(); what is there stays as it is
   // name, count, least -> where it began, stride, how many, whether it was given. Not of an adopted
   // one.
   Query advance;
-  Query raise;   // names, floor -> name, next, whether it is adopted, and then nothing was changed
-  Query extend;  // names, last -> name, first, last, stride; of those whose stride allows it
-  Query close;   // names -> name
+  Query raise;  // names, floor -> name, next, whether it is adopted, and then nothing was changed
+  Query raise_floor;  // the same of adopted ones, whose floor it raises
+  Query extend;       // names, last -> name, first, last, stride; of those whose stride allows it
+  Query close;        // names -> name
   Query peek;  // names -> as in counter_of(), then the text of the adopted record, or an empty one
   Query list;  // Engine::prefix() -> the same; there may be others among them
   Query adopters;  // -> the names of the counters that are adopted, and the texts of their records
@@ -51,7 +52,8 @@ class Counters final : public CounterStore {
  private:
   using Rows = typename Engine::Rows;
   using Row = typename Engine::Row;
-  // idmint's own row of a counter. Without the value of an adopted one.
+  using SetBack = typename AdoptedCounters<Engine>::SetBack;
+  // idmint's own row of a counter. `next` of an adopted one is its floor.
   struct Found {
     CounterState state{};
     std::string adopted{};
@@ -61,30 +63,31 @@ class Counters final : public CounterStore {
   Result<void> do_create(std::span<const NewCounter> wanted) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
-    std::vector<NewCounter> counters(wanted.begin(), wanted.end());
+    std::vector<NewRow> rows;
     std::vector<std::string> names;
-    for (NewCounter& counter : counters) {
+    for (const NewCounter& each : wanted) {
+      NewCounter& counter = rows.emplace_back(each, each.bounds.first).counter;
       names.push_back(counter.name);
       if (counter.adopted.empty()) continue;
       const Result<AdoptedRecord> record = record_of(counter);
       if (!record) return std::unexpected(record.error());
       counter.adopted = to_text(*record);
     }
-    if (Result<void> usable = can_adopt(counters, names, *until); !usable) return usable;
-    const Result<void> made = change_in_parts<NewCounter>(
-        counters, [&](std::span<const NewCounter> part) -> Result<void> {
+    if (Result<void> usable = can_adopt(rows, names, *until); !usable) return usable;
+    const Result<void> made =
+        change_in_parts<NewRow>(rows, [&](std::span<const NewRow> part) -> Result<void> {
           const Result<Rows> done =
-              database_.run(sql_.create, Engine::records(part), *until, "make counters in");
+              database_.run(sql_.create, Engine::rows(part), *until, "make counters in");
           if (!done) return std::unexpected(done.error());
           return {};
         });
     if (!made) return made;
     // Of two who adopt one record at once, each after writing its row, one sees the other's.
-    if (Result<void> agreed = agrees_with_others(counters, *until); !agreed)
+    if (Result<void> agreed = agrees_with_others(rows, *until); !agreed)
       return std::unexpected(after_a_write(std::move(agreed.error())));
     const Result<FoundCounters> there = read(names, *until);
     if (!there) return std::unexpected(after_a_write(there.error()));
-    for (const NewCounter& counter : counters) {
+    for (const auto& [counter, next] : rows) {
       const auto at = there->find(counter.name);
       if (at == there->end()) {
         if (Result<void> trusted = database_.check_trust(*until); !trusted) return trusted;
@@ -115,30 +118,32 @@ class Counters final : public CounterStore {
     return record;
   }
 
-  // Whether those that are new have records to go on from.
-  Result<void> can_adopt(const std::vector<NewCounter>& counters,
-                         const std::vector<std::string>& names, SteadyTime until) {
-    if (std::ranges::all_of(counters, [](const auto& each) { return each.adopted.empty(); }))
+  // Whether those that are new have records to go on from, and from which values.
+  Result<void> can_adopt(std::vector<NewRow>& rows, const std::vector<std::string>& names,
+                         SteadyTime until) {
+    if (std::ranges::all_of(rows, [](const auto& each) { return each.counter.adopted.empty(); }))
       return {};
     const Result<FoundCounters> there = read(names, until);
     if (!there) return std::unexpected(there.error());
-    if (Result<void> agreed = agrees_with_others(counters, until); !agreed) return agreed;
-    for (const NewCounter& counter : counters) {
+    if (Result<void> agreed = agrees_with_others(rows, until); !agreed) return agreed;
+    for (auto& [counter, next] : rows) {
       if (counter.adopted.empty() || there->contains(counter.name)) continue;
       const Result<AdoptedRecord> record =
           record_from_text(Engine::kAdoptionRules, counter.adopted);
       if (!record) return std::unexpected(record.error());
-      Result<void> usable = adopted_.check(*record, counter.bounds, until);
-      if (usable) continue;
-      if (counters.size() > 1) usable.error().advice = {};  // the bounds of one stripe
-      return usable;
+      Result<std::int64_t> from = adopted_.check(*record, counter.bounds, until);
+      if (!from) {
+        if (rows.size() > 1) from.error().advice = {};  // the bounds of one stripe
+        return std::unexpected(std::move(from.error()));
+      }
+      next = *from;
     }
     return {};
   }
 
   // No two counters read one column differently, as the next and as the last value: both would hand
   // out the same values.
-  Result<void> agrees_with_others(const std::vector<NewCounter>& counters, SteadyTime until) {
+  Result<void> agrees_with_others(const std::vector<NewRow>& rows, SteadyTime until) {
     std::map<std::string, Adopter> adopters;  // by the column
     const auto add = [&](const Adopter& adopter, const AdoptedRecord& record) -> Result<void> {
       const std::string column = counted_column(record);
@@ -152,18 +157,18 @@ class Counters final : public CounterStore {
               ", and to read that column the other way would hand out the same values; it was "
               "left as it is"});
     };
-    const Result<Rows> rows = database_.run(sql_.adopters, {}, until, "read");
-    if (!rows) return std::unexpected(rows.error());
-    for (int i = 0; i < rows->size(); ++i) {
-      const std::string text((*rows)[i].bytes(1));
+    const Result<Rows> others = database_.run(sql_.adopters, {}, until, "read");
+    if (!others) return std::unexpected(others.error());
+    for (int i = 0; i < others->size(); ++i) {
+      const std::string text((*others)[i].bytes(1));
       const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, text);
       if (!record) continue;  // it hands out nothing
       if (Result<void> agrees =
-              add({Engine::name_of((*rows)[i].bytes(0)), text, record->holds_last}, *record);
+              add({Engine::name_of((*others)[i].bytes(0)), text, record->holds_last}, *record);
           !agrees)
         return agrees;
     }
-    for (const NewCounter& counter : counters) {
+    for (const auto& [counter, next] : rows) {
       if (counter.adopted.empty()) continue;
       const Result<AdoptedRecord> record =
           record_from_text(Engine::kAdoptionRules, counter.adopted);
@@ -252,13 +257,27 @@ class Counters final : public CounterStore {
     return all;
   }
 
+  // The record first: a floor above it would refuse all that is taken. One that was set back is
+  // raised to its floor at least.
   Result<std::int64_t> raise_adopted(const std::string& counter, std::int64_t floor,
                                      SteadyTime until) {
     for (bool written = false;; written = true) {
-      const Result<CounterState> state = do_peek(counter, until);
-      if (!state) return std::unexpected(written ? after_a_write(state.error()) : state.error());
-      const std::int64_t target = state->bounds.at_or_above(floor);
-      if (state->next >= target) return state->next;
+      const auto failed = [&](const Error& why) {
+        return std::unexpected(written ? after_a_write(why) : why);
+      };
+      const Result<Found> found = own_row(counter, until);
+      if (!found) return failed(found.error());
+      const std::int64_t known_floor = found->state.next;
+      const Result<CounterState> state = whole(*found, SetBack::kAllowed, until);
+      if (!state) return failed(state.error());
+      const std::int64_t target = std::max(state->bounds.at_or_above(floor), known_floor);
+      if (state->next >= target) {
+        const Result<void> raised =
+            change_each(sql_.raise_floor, std::span(&counter, 1), state->next, until,
+                        "raise a counter in", [](const std::string&, const Row&) {});
+        if (!raised) return failed(raised.error());
+        return state->next;
+      }
       const auto known = adopted_.known(counter);
       if (known == nullptr) return database_.damaged("counter " + shown(counter) + " changed");
       if (Result<void> raised = adopted_.raise(known->record, target, until); !raised)
@@ -309,11 +328,11 @@ class Counters final : public CounterStore {
         return database_.damaged("counter " + shown(name) + ": " + record.error().message);
       CounterBounds bounds = found.state.bounds;
       bounds.last = last;
-      Result<void> possible = adopted_.check(*record, bounds, until);
+      Result<std::int64_t> possible = adopted_.check(*record, bounds, until);
       if (possible) continue;
       if (possible.error().code == Code::kFailedPrecondition)
         possible.error().code = Code::kInvalidArgument;
-      return possible;
+      return std::unexpected(std::move(possible.error()));
     }
     return {};
   }
@@ -321,11 +340,16 @@ class Counters final : public CounterStore {
   Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter_to_read(by);
     if (!until) return std::unexpected(until.error());
-    const std::string name(counter);
-    const Result<FoundCounters> found = read(std::span(&name, 1), *until);
+    Result<Found> found = own_row(std::string(counter), *until);
+    if (!found) return std::unexpected(std::move(found.error()));
+    return whole(*std::move(found), SetBack::kRefused, *until);
+  }
+
+  Result<Found> own_row(const std::string& counter, SteadyTime until) {
+    const Result<FoundCounters> found = read(std::span(&counter, 1), until);
     if (!found) return std::unexpected(found.error());
     if (found->empty()) return std::unexpected(no_counter(counter, database_.url()));
-    return whole(found->begin()->second, *until);
+    return found->begin()->second;
   }
 
   Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {
@@ -337,7 +361,7 @@ class Counters final : public CounterStore {
     for (int i = 0; i < rows->size(); ++i) {
       Found found = found_in((*rows)[i]);
       if (!found.state.name.starts_with(prefix)) continue;
-      Result<CounterState> state = whole(std::move(found), *until);
+      Result<CounterState> state = whole(std::move(found), SetBack::kRefused, *until);
       if (!state) return std::unexpected(std::move(state.error()));
       all.push_back(*std::move(state));
     }
@@ -351,9 +375,9 @@ class Counters final : public CounterStore {
     return found;
   }
   // With the value of the adopted record.
-  Result<CounterState> whole(Found found, SteadyTime until) {
+  Result<CounterState> whole(Found found, SetBack set_back, SteadyTime until) {
     if (found.adopted.empty()) return std::move(found.state);
-    return adopted_.filled(std::move(found.state), found.adopted, until);
+    return adopted_.filled(std::move(found.state), found.adopted, set_back, until);
   }
 
   // Calls use(part) for parts of the list, in order, until one fails: what is sent to a server at

@@ -12,7 +12,6 @@
 //   text(x)     one of them, of ASCII
 //   Rows, Row   size(), empty(), operator[]; integer(column), 0 for NULL, and bytes(column), empty
 //               for NULL. found() of Rows without RETURNING: how many the statement found.
-//   inserted(rows)  the number that a statement without rows tells
 //   kAdoptionRules  what it can adopt, and kAdoption
 //   Site        what the server says, in one moment: settings, and the record of the store, if it
 //               has one, with `id`, `schema`, `definition` (the text of that name, if it is there)
