@@ -494,6 +494,8 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
                                              " is closed, by an interrupted retire or by hand; "
                                              "retire the sequence, and go on with another");
   }
+  for (const CounterState& counter : *counters)
+    if (counter.set_back) return std::unexpected(*counter.set_back);
   if (counters->size() == 1) status.next = counters->front().next;
   if (its.strategy == Strategy::kPermuted && counters->front().left() > 0)
     status.permuted = permuted_value(its, counters->front().next);

@@ -201,7 +201,10 @@ TEST_P(AdoptedRecords, SetBackItGivesNothing) {
     expect_refused(take());
     expect_refused(take(3, Take::kTail));
     expect_refused(open()->counters()->advance("c", 1, Take::kAll));
-    expect_refused(counters().peek("c"));
+    const auto seen = counters().peek("c");
+    ASSERT_TRUE(seen && seen->set_back) << fakes::why(seen);
+    expect_refused(Result<void>(std::unexpected(*seen->set_back)));
+    EXPECT_EQ(seen->next, floor);
     EXPECT_EQ(place_.connect()(), 3) << "nothing was taken from it";
     EXPECT_EQ(counters().raise("c", 1), floor);
     EXPECT_EQ(take(), (Range{floor, 1, 1}));

@@ -115,6 +115,15 @@ std::string PostgresqlServer::run(const std::string& sql, const std::string& dat
   return answer;
 }
 
+void PostgresqlServer::restore(const std::string& from, const std::string& to) const {
+  const std::string dump = folder_.path("dump.sql");
+  const std::string log = folder_.path("dump.log");
+  run_program(program("pg_dump", {"--dbname", url(from), "--file", dump}), owner(), log);
+  run_program(program("psql", {"--dbname", url(to), "--quiet", "--no-psqlrc", "--set",
+                               "ON_ERROR_STOP=1", "--file", dump}),
+              owner(), log);
+}
+
 void PostgresqlServer::set(const std::string& setting, const std::string& value) const {
   run("ALTER SYSTEM SET " + setting + " = '" + value + "'");
   run("SELECT pg_reload_conf()");

@@ -39,6 +39,8 @@ class PostgresqlServer {
                                 const std::string& database = "postgres") const;
   // As ask(); aborts where one failed.
   std::string run(const std::string& sql, const std::string& database = "postgres") const;
+  // Puts a dump of one database into another.
+  void restore(const std::string& from, const std::string& to) const;
   // Sets it for the whole server, and returns when new connections have it.
   void set(const std::string& setting, const std::string& value) const;
   // The lines of pg_hba.conf, from now on.

@@ -175,7 +175,10 @@ std::expected<Connection::Prepared*, Failure> Connection::prepare(const Query& q
   if (handle == nullptr)
     return std::unexpected(Failure{.error = {Code::kResourceExhausted, "no memory"}});
   std::vector<std::size_t> places;
-  const std::string sql = with_marks(query.sql, &places);
+  std::string sql = with_marks(query.sql, &places);
+  constexpr std::string_view kPlace = "{place}";
+  for (std::size_t at = sql.find(kPlace); at != std::string::npos; at = sql.find(kPlace, at))
+    sql.replace(at, kPlace.size(), place_);
   int refused = 0;
   const bool in_time = finish(
       until, [&] { return mysql_stmt_prepare_start(&refused, handle, sql.c_str(), sql.size()); },

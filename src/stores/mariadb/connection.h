@@ -81,6 +81,9 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // What {place} stands for in statements that were not prepared yet.
+  void compares_place(std::string condition) { place_ = std::move(condition); }
+
   // What is written is durable, by the settings of the server, when it returns rows.
   std::expected<Rows, Failure> run(const Query& query, const Values& values, SteadyTime until);
   // One statement, without values; it returns no rows.
@@ -107,6 +110,7 @@ class Connection {
   MYSQL* connection_;
   bool usable_ = true;
   bool late_ = false;  // the deadline has ended what was under way
+  std::string place_{};
   std::map<std::string, Prepared, std::less<>> prepared_{};
 };
 

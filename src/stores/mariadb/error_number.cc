@@ -42,8 +42,8 @@ constexpr auto kMeanings = std::to_array<Entry>({
     {1049,
      {Code::kFailedPrecondition, Outcome::kNothing,
       "; make it with CREATE DATABASE, or name another"}},
-    {1053, {Code::kUnknown, Outcome::kUnknown}},   // the server stops
-    {1054, {Code::kDataLoss, Outcome::kNothing}},  // no such column
+    {1053, {Code::kUnknown, Outcome::kUnknown}},  // the server stops
+    {kNoSuchColumn, {Code::kDataLoss, Outcome::kNothing}},
     {kDuplicateKey, {Code::kAlreadyExists, Outcome::kNothing}},
     {1105, {Code::kUnknown, Outcome::kUnknown}},  // unknown to the server too
     {1114, {Code::kResourceExhausted, Outcome::kNothing}},

@@ -21,6 +21,7 @@ struct Meaning {
 };
 
 inline constexpr unsigned kNoSuchTable = 1146;
+inline constexpr unsigned kNoSuchColumn = 1054;
 inline constexpr unsigned kDuplicateKey = 1062;
 
 [[nodiscard]] Meaning meaning_of(unsigned number);

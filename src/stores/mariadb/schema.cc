@@ -29,10 +29,20 @@ std::string set_up(milliseconds deadline, Access access) {
          ", tx_read_only = " + (access == Access::kReadOnly ? "1" : "0");
 }
 
+// The name of the database, as it is compared by the server's rules.
+#define IDMINT_PLACE \
+  "CAST(IF(@@global.lower_case_table_names = 0, DATABASE(), LOWER(DATABASE())) AS BINARY)"
+
+#define IDMINT_RECORD                                      \
+  "SELECT id, schema_version, server, @@global.server_id," \
+  " (SELECT json FROM idmint_definitions WHERE name = $1)"
 constexpr Query kRecord{"record",
-                        "SELECT id, schema_version, server, @@global.server_id,"
-                        " (SELECT json FROM idmint_definitions WHERE name = $1) FROM idmint_store",
+                        IDMINT_RECORD ", place IN ('', " IDMINT_PLACE
+                                      "), gone_back, settled FROM idmint_store",
                         Kind::kRead};
+constexpr Query kOlderRecord{"older_record", IDMINT_RECORD ", 1, '', -1 FROM idmint_store",
+                             Kind::kRead};
+#undef IDMINT_RECORD
 constexpr Query kSettings{
     "settings",
     "SELECT LOWER(variable_name), variable_value FROM information_schema.global_variables"
@@ -49,8 +59,9 @@ constexpr Query kTables{"tables",
                         "  AND LEFT(table_name, 7) = 'idmint_'",
                         Kind::kRead};
 constexpr Query kMakeRecord{"make_record",
-                            "INSERT INTO idmint_store (single, id, schema_version, server)"
-                            " VALUES (1, $1, $2, @@global.server_id)"
+                            "INSERT INTO idmint_store (single, id, schema_version, server, place)"
+                            " VALUES (1, $1, $2, @@global.server_id, " IDMINT_PLACE
+                            ")"
                             " ON DUPLICATE KEY UPDATE single = idmint_store.single",
                             Kind::kWrite};
 
@@ -60,7 +71,10 @@ constexpr std::array kMakeTables = {
   single tinyint PRIMARY KEY CHECK (single = 1),
   id binary(16) NOT NULL,
   schema_version int NOT NULL,
-  server bigint NOT NULL
+  server bigint NOT NULL,
+  place varbinary(256) NOT NULL DEFAULT '',
+  gone_back varbinary(1024) NOT NULL DEFAULT '',
+  settled bigint NOT NULL DEFAULT 0
 ) ENGINE=InnoDB)",
     R"(CREATE TABLE IF NOT EXISTS idmint_counters (
   name varbinary(1024) PRIMARY KEY,
@@ -104,8 +118,33 @@ constexpr std::array kMakeTables = {
 
 }  // namespace
 
-constinit const Query Engine::kSettle{
-    "settle", "UPDATE idmint_store SET server = @@global.server_id", Kind::kWrite};
+constinit const Query Engine::kMarkGoneBack{
+    "mark_gone_back",
+    "UPDATE idmint_store SET gone_back = $1 WHERE settled = $2 AND gone_back = ''", Kind::kWrite};
+
+// A count that two copies of a store, each settled for itself, do not share.
+const Query& Engine::settle(const Record& record) {
+  static constexpr Query kSettle{
+      "settle",
+      "UPDATE idmint_store SET server = @@global.server_id, place = " IDMINT_PLACE
+      ", gone_back = '', settled = GREATEST(settled + 1, UNIX_TIMESTAMP())",
+      Kind::kWrite};
+  static constexpr Query kSettleOlder{
+      "settle_older", "UPDATE idmint_store SET server = @@global.server_id", Kind::kWrite};
+  return record.settled < 0 ? kSettleOlder : kSettle;
+}
+
+// Waits for nobody who reads the store, such as a dump, as all others would wait for it.
+std::expected<void, Failure> Engine::upgrade(Connection& connection, SteadyTime until) {
+  for (const char* const sql :
+       {"ALTER TABLE idmint_store WAIT 1"
+        " ADD COLUMN IF NOT EXISTS place varbinary(256) NOT NULL DEFAULT '',"
+        " ADD COLUMN IF NOT EXISTS gone_back varbinary(1024) NOT NULL DEFAULT '',"
+        " ADD COLUMN IF NOT EXISTS settled bigint NOT NULL DEFAULT 0",
+        "UPDATE idmint_store SET place = " IDMINT_PLACE " WHERE place = ''"})
+    if (auto done = connection.execute(sql, until); !done) return done;
+  return {};
+}
 
 Values Engine::rows(std::span<const sql::NewRow> rows) {
   std::string list = "[";
@@ -151,6 +190,10 @@ std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
       site.settings.variables.emplace(row.bytes(0), row.bytes(1));
   }
   rows = connection.run(mariadb::kRecord, {std::string(definition)}, until);
+  const bool older = !rows && rows.error().reason == std::to_string(kNoSuchColumn);
+  if (older) rows = connection.run(kOlderRecord, {std::string(definition)}, until);
+  connection.compares_place(older ? ""
+                                  : " AND t.place IN ('', " IDMINT_PLACE ") AND t.gone_back = ''");
   if (!rows) {
     if (rows.error().reason == std::to_string(kNoSuchTable)) return site;
     return std::unexpected(std::move(rows.error()));
@@ -160,7 +203,10 @@ std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
   site.record = Record{.id = sql::uuid_in(row, 0),
                        .schema = row.integer(1),
                        .server = row.integer(2),
-                       .server_now = row.integer(3)};
+                       .server_now = row.integer(3),
+                       .same_place = row.integer(5) != 0,
+                       .gone_back = std::string(row.bytes(6)),
+                       .settled = row.integer(7)};
   if (const std::string_view json = row.bytes(4); !json.empty()) site.record->definition = json;
   return site;
 }
@@ -222,10 +268,16 @@ std::optional<Error> Engine::refused_settings(const Site& site, std::string_view
 }
 
 std::optional<Error> Engine::doubt_of(const Record& record, std::string_view url) {
-  if (record.server == record.server_now) return std::nullopt;
-  return in_doubt(url, "the server has the server_id " + std::to_string(record.server_now) +
-                           ", and the store was on " + std::to_string(record.server) +
-                           ": a replica was promoted, or the store was copied");
+  if (!record.gone_back.empty()) return sql::gone_back(url, record.gone_back);
+  if (record.server != record.server_now)
+    return in_doubt(url, "the server has the server_id " + std::to_string(record.server_now) +
+                             ", and the store was on " + std::to_string(record.server) +
+                             ": a replica was promoted, or the store was copied");
+  if (!record.same_place)
+    return in_doubt(url,
+                    "it is in another database than before: it was copied, or its tables were "
+                    "renamed into this one");
+  return std::nullopt;
 }
 
 // Each is a transaction by itself: after an error the same call again makes the rest.

@@ -6,6 +6,9 @@
 //                       id, schema_version (1)
 //                       server: the server_id of the server that the store is known to be complete
 //                       on
+//                       place: the same, the name of the database; empty: not known
+//                       settled: Store::settle_count()
+//                       gone_back: what a process saw of values that the store has lost, or empty
 //   idmint_counters     name, first, last, stride, next, taken_from, granted, closed, adopted (the
 //                       text of the record of another program that has the value, see adoption.cc;
 //                       otherwise empty)
@@ -15,6 +18,9 @@
 //   idmint_workers      pool, worker, token (NULL: no owner), holder, generation, minted_until,
 //                       taken_from, held_until (ms since 1970), nonce (of the latest extension;
 //                       NULL: none), granted
+//
+// Older stores lack the last three columns of idmint_store; the first process that may adds them.
+// Without them a store goes on as before.
 //
 // `next` is what the next advance hands out; of an adopted counter, the floor: the next value that
 // idmint knows, below which its record was set back. `taken_from` is where the latest take began.
@@ -30,8 +36,9 @@
 // several in the order of their keys, so no two statements wait for each other.
 //
 // A replica has another server_id than its primary, or MariaDB does not replicate. When it is
-// promoted, what it had not received is missing there, and nothing else tells. So every statement
-// that hands something out has the server_id of the record in its own condition, and with it the
+// promoted, what it had not received is missing there, and nothing else tells. A copy on the same
+// server is in another database. So every statement
+// that hands something out has both of the record in its own condition, and with it the
 // settings that can change while the server runs and without which a crash of the host loses what
 // was acknowledged.
 #pragma once
@@ -61,12 +68,13 @@
 
 namespace idmint::stores::mariadb {
 
-// In the condition of each Query of Kind::kHandOut, with idmint_store as t.
+// In the condition of each Query of Kind::kHandOut, with idmint_store as t. Connection::run() puts
+// in the {place}, unless the store is an older one.
 #define IDMINT_TRUSTED                                      \
   "t.server = @@global.server_id"                           \
   " AND @@global.innodb_flush_log_at_trx_commit = 1"        \
   " AND (@@global.log_bin = 0 OR @@global.sync_binlog = 1)" \
-  " AND @@global.read_only = 0"
+  " AND @@global.read_only = 0{place}"
 
 // What decides whether a crash of the server, or a fail-over that it does by itself, loses what it
 // acknowledged. By name, in lower case; a variable that the server does not have is missing.
@@ -81,10 +89,14 @@ struct Record {
   std::int64_t schema = 0;
   std::int64_t server = 0;
   std::int64_t server_now = 0;
+  bool same_place = true;
+  std::string gone_back{};
+  std::int64_t settled = -1;                 // -1: an older store, which lacks the columns
+  static constexpr bool may_upgrade = true;  // which only the attempt shows
   // The definition that was asked for with it, if it is there.
   std::optional<std::string> definition{};
 
-  [[nodiscard]] bool is_elsewhere() const { return server != server_now; }
+  [[nodiscard]] bool is_elsewhere() const { return server != server_now || !same_place; }
 };
 
 // As sql::Database asks for.
@@ -105,7 +117,7 @@ struct Engine {
   static constexpr std::int64_t kSchemaVersion = 1;
   // Names may be long, and max_allowed_packet is what a server takes at once.
   static constexpr std::size_t kAtOnce = 1000;
-  static const Query kSettle;
+  static const Query kMarkGoneBack;
   static const sql::AdoptionRules kAdoptionRules;
   static const sql::RecordAdoption kAdoption;
   static const sql::ColumnStatements kColumnStatements;
@@ -131,6 +143,8 @@ struct Engine {
                                                 SteadyTime until);
   static std::expected<void, Failure> make(Connection& connection, const Uuid& id,
                                            SteadyTime until);
+  static std::expected<void, Failure> upgrade(Connection& connection, SteadyTime until);
+  static const Query& settle(const Record& record);
   static std::optional<Error> refused_settings(const Site& site, std::string_view url);
   static std::optional<Error> doubt_of(const Record& record, std::string_view url);
 };

@@ -41,6 +41,7 @@ namespace {
 using fakes::code_of;
 using fakes::eventually;
 using fakes::kPatient;
+using fakes::opened;
 using fakes::take;
 using fakes::with_counter;
 using servers::MariadbServer;
@@ -386,6 +387,137 @@ TEST(MariadbConnections, ManyThreadsAreGivenEachValueOnce) {
 TEST(MariadbConnections, WithSnapshotIsolationManyThreadsAreGivenEachValueOnce) {
   const MariadbServer server({"--innodb-snapshot-isolation=ON"});
   expect_each_value_once(server);
+}
+
+// ---- copies on one server
+
+// The tables of one database in another, as a dump has them there.
+void copy_store(const MariadbServer& server, const std::string& from, const std::string& to) {
+  server.database(to);
+  for (const std::string table :
+       {"store", "counters", "definitions", "spaces", "claims", "workers"})
+    server.run("CREATE TABLE `" + to + "`.idmint_" + table + " LIKE `" + from + "`.idmint_" +
+               table + "; INSERT INTO `" + to + "`.idmint_" + table + " SELECT * FROM `" + from +
+               "`.idmint_" + table);
+}
+
+void rename_store(const MariadbServer& server, const std::string& from, const std::string& to) {
+  server.database(to);
+  std::string renames;
+  for (const std::string table :
+       {"store", "counters", "definitions", "spaces", "claims", "workers"})
+    renames += (renames.empty() ? "RENAME TABLE `" : ", `") + from + "`.idmint_" + table + " TO `" +
+               to + "`.idmint_" + table;
+  server.run(renames);
+}
+
+TEST(MariadbCopies, InAnotherDatabaseItIsInDoubt) {
+  const MariadbServer& server = servers::mariadb_server();
+  const auto store = with_counter(server.database("Original"));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  copy_store(server, "Original", "Copy");
+  const auto copy = opened(server.url("Copy"));
+  const auto refused = take(*copy);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("it is in another database than before"));
+  EXPECT_EQ(take(*store), (Range{2, 1, 1})) << "the original goes on";
+  rename_store(server, "Original", "Moved");
+  const auto moved = opened(server.url("Moved"));
+  const auto renamed = take(*moved);
+  EXPECT_EQ(code_of(renamed), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(renamed), HasSubstr("its tables were renamed into this one"));
+  ASSERT_TRUE(moved->settle(Store::Settle::kOnlyMoved));
+  EXPECT_EQ(take(*moved), (Range{3, 1, 1}));
+}
+
+// The tables are those of another database, which was settled there.
+TEST(MariadbCopies, TablesThatAreRenamedUnderARunningProgramAreNoticed) {
+  const MariadbServer& server = servers::mariadb_server();
+  const auto store = with_counter(server.database("running"));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  copy_store(server, "running", "apart");
+  ASSERT_TRUE(opened(server.url("apart"))->settle());
+  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  rename_store(server, "running", "away");
+  rename_store(server, "apart", "running");
+  EXPECT_EQ(code_of(take(*store)), Code::kFailedPrecondition);
+}
+
+TEST(MariadbCopies, WhatOperatorsDoToTablesIsNoCopy) {
+  const MariadbServer& server = servers::mariadb_server();
+  const std::string url = server.database("operated");
+  const auto store = with_counter(url);
+  std::int64_t value = 0;
+  for (const std::string act :
+       {"OPTIMIZE TABLE idmint_store, idmint_counters", "ANALYZE TABLE idmint_store",
+        "ALTER TABLE idmint_store FORCE", "ALTER TABLE idmint_store ENGINE = InnoDB",
+        "ALTER TABLE idmint_store ADD COLUMN note int; ALTER TABLE idmint_store DROP COLUMN note",
+        "FLUSH TABLES"}) {
+    server.run(act, "operated");
+    ++value;
+    EXPECT_EQ(take(*store), (Range{value, 1, 1})) << act;
+    EXPECT_FALSE(opened(url)->doubt()) << act;
+  }
+}
+
+TEST(MariadbUpgrade, AnOlderStoreGoesOnAndWhoMayAlterUpgradesIt) {
+  const MariadbServer& server = servers::mariadb_server();
+  const std::string url = server.database("older");
+  const auto early = with_counter(url);
+  server.run(
+      "ALTER TABLE idmint_store DROP COLUMN place, DROP COLUMN gone_back, DROP COLUMN settled",
+      "older");
+  server.run(
+      "CREATE OR REPLACE USER minter@'127.0.0.1';"
+      "GRANT SELECT, INSERT, UPDATE ON older.* TO minter@'127.0.0.1'");
+  const auto columns = [&] {
+    return server.run(
+        "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'older'"
+        " AND COLUMN_NAME IN ('place', 'gone_back', 'settled')");
+  };
+  const auto minter = Store::open(server.url("older", "minter"), {.deadline = kPatient});
+  ASSERT_TRUE(minter) << fakes::why(minter);
+  EXPECT_EQ(take(**minter), (Range{1, 1, 1}));
+  server.run("UPDATE idmint_store SET server = 77", "older");
+  EXPECT_FALSE(take(**minter));
+  ASSERT_TRUE((*minter)->settle());
+  EXPECT_EQ(take(**minter), (Range{2, 1, 1}));
+  EXPECT_EQ((*minter)->settle_count(), 0);
+  EXPECT_EQ(columns(), "0") << "who may not alter it need not";
+  {
+    const auto dump = server.connected("older");
+    dump("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+    dump("SELECT * FROM idmint_store");
+    EXPECT_EQ(take(*opened(url)), (Range{3, 1, 1}));
+    EXPECT_EQ(columns(), "0") << "nobody waits for a dump";
+  }
+  const auto owner = opened(url);
+  EXPECT_EQ(columns(), "3");
+  EXPECT_EQ(take(*owner), (Range{4, 1, 1}));
+  EXPECT_EQ(take(**minter), (Range{5, 1, 1}));
+  server.run("UPDATE idmint_store SET place = 'else'", "older");
+  EXPECT_EQ(code_of(take(*opened(url))), Code::kFailedPrecondition) << "it is compared now";
+}
+
+TEST(MariadbTrust, EachSettleCountsAndAnOlderStateShowsALowerCount) {
+  const MariadbServer& server = servers::mariadb_server();
+  const std::string url = server.database("counted");
+  const auto store = with_counter(url);
+  const auto other = opened(url);
+  ASSERT_TRUE(store->settle());
+  EXPECT_EQ(store->settle_count(), 0) << "there was no doubt";
+  copy_store(server, "counted", "counted_before");
+  server.run("UPDATE idmint_store SET server = 77", "counted");
+  ASSERT_TRUE(store->settle(Store::Settle::kOnlyMoved));
+  const std::int64_t once = store->settle_count();
+  EXPECT_GT(once, 0);
+  EXPECT_TRUE(take(*other));
+  EXPECT_FALSE(other->doubt());
+  EXPECT_EQ(other->settle_count(), once);
+  EXPECT_EQ(opened(server.url("counted_before"))->settle_count(), 0);
+  server.run("UPDATE idmint_store SET server = 77", "counted");
+  ASSERT_TRUE(store->settle());
+  EXPECT_GT(store->settle_count(), once);
 }
 
 }  // namespace

@@ -39,6 +39,8 @@ std::string server_timeout(milliseconds deadline) {
 #define IDMINT_TIMELINE "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)"
 #define IDMINT_SYSTEM "(SELECT system_identifier::text FROM pg_control_system())"
 
+#define IDMINT_DATABASE "(SELECT oid FROM pg_database WHERE datname = current_database())"
+
 #define IDMINT_SETTINGS                                            \
   "current_setting('fsync'), current_setting('full_page_writes')," \
   " current_setting('synchronous_commit')"
@@ -47,11 +49,18 @@ constexpr Query kSite{"site", "SELECT to_regnamespace('idmint') IS NOT NULL, " I
                       Kind::kRead};
 constexpr Query kRecord{
     "record",
-    "SELECT id, schema, system, timeline, " IDMINT_SYSTEM ", " IDMINT_TIMELINE ", " IDMINT_SETTINGS
+    "SELECT s.id, s.schema, s.system, s.timeline, " IDMINT_SYSTEM ", " IDMINT_TIMELINE
+    ", " IDMINT_SETTINGS
     ", (SELECT string_agg(relname, ', ' ORDER BY relname) FROM pg_class"
     "  WHERE relnamespace = 'idmint'::regnamespace AND relkind = 'r' AND relpersistence <> 'p'),"
-    " (SELECT json FROM idmint.definitions WHERE name = $1)"
-    " FROM idmint.store",
+    " (SELECT json FROM idmint.definitions WHERE name = $1),"
+    // Columns that an older store lacks.
+    " coalesce((j.of ->> 'database')::oid = " IDMINT_DATABASE
+    ", true),"
+    " coalesce((j.of ->> 'relation')::oid = s.tableoid, true),"
+    " coalesce(j.of ->> 'gone_back', ''), coalesce((j.of ->> 'settled')::bigint, -1),"
+    " pg_has_role((SELECT relowner FROM pg_class WHERE oid = s.tableoid), 'USAGE')"
+    " FROM idmint.store s, to_jsonb(s) j (of)",
     Kind::kRead, "SELECT on idmint.store and on idmint.definitions"};
 
 constexpr std::string_view kTables = R"(
@@ -60,7 +69,11 @@ CREATE TABLE idmint.store (
   id uuid NOT NULL,
   schema integer NOT NULL,
   system text NOT NULL,
-  timeline text NOT NULL
+  timeline text NOT NULL,
+  database oid NOT NULL DEFAULT 0,
+  relation oid NOT NULL DEFAULT 0,
+  gone_back text NOT NULL DEFAULT '',
+  settled bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE idmint.counters (
   name text COLLATE "C" PRIMARY KEY,
@@ -109,9 +122,15 @@ CREATE TABLE idmint.workers (
   nonce uuid,
   PRIMARY KEY (pool, worker)
 ) WITH (fillfactor = 50);
-CREATE VIEW idmint.trusted AS
+)";
+
+// `tableoid` is that of the table in which the row is now.
+constexpr std::string_view kView = R"(
+CREATE OR REPLACE VIEW idmint.trusted AS
   SELECT true AS trusted FROM idmint.store
   WHERE timeline = )" IDMINT_TIMELINE R"(
+    AND relation = tableoid
+    AND gone_back = ''
     AND current_setting('fsync') = 'on'
     AND current_setting('full_page_writes') = 'on'
     AND current_setting('synchronous_commit') <> 'off';
@@ -128,18 +147,53 @@ Settings settings_in(const Row& row, int at) {
 std::string statements_that_make(const Uuid& id, bool with_schema) {
   std::string sql = with_schema ? "CREATE SCHEMA idmint;" : "";
   sql += kTables;
-  sql += "INSERT INTO idmint.store (id, schema, system, timeline) VALUES ('" + id.to_string() +
-         "', " + std::to_string(Engine::kSchemaVersion) +
-         ", " IDMINT_SYSTEM ", " IDMINT_TIMELINE ");";
+  sql += kView;
+  sql += "INSERT INTO idmint.store (id, schema, system, timeline, database, relation) VALUES ('" +
+         id.to_string() + "', " + std::to_string(Engine::kSchemaVersion) +
+         ", " IDMINT_SYSTEM ", " IDMINT_TIMELINE ", " IDMINT_DATABASE
+         ", 'idmint.store'::regclass::oid);";
   return sql;
 }
 
 }  // namespace
 
-constinit const Query Engine::kSettle{"settle",
+constinit const Query Engine::kMarkGoneBack{
+    "mark_gone_back",
+    "UPDATE idmint.store SET gone_back = $1 WHERE settled = $2::bigint AND gone_back = ''"
+    " AND " IDMINT_OWN_BACKEND,
+    Kind::kWrite, "SELECT on idmint.store and UPDATE of its column gone_back"};
+
+// A count that two copies of a store, each settled for itself, do not share.
+const Query& Engine::settle(const Record& record) {
+  static constexpr Query kSettle{
+      "settle",
+      "UPDATE idmint.store SET system = " IDMINT_SYSTEM ", timeline = " IDMINT_TIMELINE
+      ", database = " IDMINT_DATABASE
+      ", relation = tableoid, gone_back = '',"
+      " settled = greatest(settled + 1, extract(epoch FROM clock_timestamp())::bigint)"
+      " WHERE " IDMINT_OWN_BACKEND,
+      Kind::kWrite, "SELECT and UPDATE on idmint.store"};
+  static constexpr Query kSettleOlder{"settle_older",
                                       "UPDATE idmint.store SET system = " IDMINT_SYSTEM
                                       ", timeline = " IDMINT_TIMELINE " WHERE " IDMINT_OWN_BACKEND,
                                       Kind::kWrite, "SELECT and UPDATE on idmint.store"};
+  return record.settled < 0 ? kSettleOlder : kSettle;
+}
+
+// Waits for nobody who reads the store, such as pg_dump, as all others would wait for it.
+std::expected<void, Failure> Engine::upgrade(Connection& connection, SteadyTime until) {
+  std::string sql = R"(SELECT set_config('lock_timeout', '500ms', true);
+ALTER TABLE idmint.store ADD COLUMN IF NOT EXISTS database oid NOT NULL DEFAULT 0,
+  ADD COLUMN IF NOT EXISTS relation oid NOT NULL DEFAULT 0,
+  ADD COLUMN IF NOT EXISTS gone_back text NOT NULL DEFAULT '',
+  ADD COLUMN IF NOT EXISTS settled bigint NOT NULL DEFAULT 0;
+UPDATE idmint.store SET database = )" IDMINT_DATABASE R"(, relation = tableoid WHERE relation = 0;
+)";
+  sql += kView;
+  auto done = connection.execute(sql, until);
+  if (!done) return std::unexpected(std::move(done.error()));
+  return {};
+}
 
 std::string Engine::names(std::span<const std::string> names) {
   std::vector<std::string> stored;
@@ -214,7 +268,12 @@ std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
                              .system = std::string(row.bytes(2)),
                              .timeline = std::string(row.bytes(3)),
                              .system_now = std::string(row.bytes(4)),
-                             .timeline_now = std::string(row.bytes(5))}};
+                             .timeline_now = std::string(row.bytes(5)),
+                             .same_database = row.integer(11) != 0,
+                             .same_relation = row.integer(12) != 0,
+                             .gone_back = std::string(row.bytes(13)),
+                             .settled = row.integer(14),
+                             .may_upgrade = row.integer(15) != 0}};
   site.settings.unlogged = row.bytes(9);
   if (const std::string_view json = row.bytes(10); !json.empty()) site.record->definition = json;
   return site;
@@ -273,12 +332,17 @@ std::optional<Error> Engine::refused_settings(const Site& site, std::string_view
 
 std::optional<Error> Engine::doubt_of(const Record& record, std::string_view url) {
   std::string why;
-  if (record.is_elsewhere())
+  if (!record.gone_back.empty()) return sql::gone_back(url, record.gone_back);
+  if (record.system != record.system_now)
     why = "it is on the cluster " + record.system_now + " now, and was on " + record.system +
           ": it is a copy, or was restored from a dump";
   else if (record.timeline != record.timeline_now)
     why = "the server is on timeline " + record.timeline_now + ", and the store was on " +
           record.timeline + ": a standby was promoted, or a backup was restored";
+  else if (!record.same_database)
+    why = "it is in another database than before: it is a copy, or was restored from a dump";
+  else if (!record.same_relation)
+    why = "its tables were made anew: it was restored from a dump";
   else
     return std::nullopt;
   return in_doubt(url, why);

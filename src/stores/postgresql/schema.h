@@ -6,6 +6,11 @@
 //                id (uuid), schema (1)
 //                system, timeline: of the server that the store is known to be complete on, the
 //                identifier of the cluster and the timeline of the write-ahead log
+//                database, relation: the same, the oid of the database and of this table, which are
+//                others where a dump was restored or the database copied. (No rename, VACUUM, ALTER
+//                or REINDEX changes them.)
+//                settled: Store::settle_count()
+//                gone_back: what a process saw of values that the store has lost, or an empty text
 //   counters     name, first, last, stride, next, taken_from, closed, adopted (the text of the
 //                record of another program that has the value, see adoption.cc; otherwise empty)
 //   definitions  name, json (to_json)
@@ -17,6 +22,9 @@
 //   workers      pool, worker, token (NULL: no owner), holder, generation, minted_until,
 //                taken_from, held_until, nonce (of the latest extension; NULL: none)
 //   trusted      a view: one row, if a statement may hand something out now; otherwise none
+//
+// Older stores lack the four columns after `timeline`; the first process that may adds them.
+// Without them a store goes on as before.
 //
 // Names are text as names.h says. `next` is what the next advance hands out; of an adopted counter,
 // the floor: the next value that idmint knows, below which its record was set back. `taken_from` is
@@ -76,11 +84,17 @@ struct Record {
 
   std::string system_now{};
   std::string timeline_now{};
+  bool same_database = true;
+  bool same_relation = true;
+  std::string gone_back{};
+  std::int64_t settled = -1;  // -1: an older store, which lacks the columns
+  bool may_upgrade = false;
   // The definition that was asked for with it, if it is there.
   std::optional<std::string> definition{};
 
-  // The cluster is another than that of the store.
-  [[nodiscard]] bool is_elsewhere() const { return system != system_now; }
+  // The cluster or the database is another than that of the store. Neither changes while a
+  // connection lasts.
+  [[nodiscard]] bool is_elsewhere() const { return system != system_now || !same_database; }
 };
 
 // As sql::Database asks for.
@@ -101,7 +115,7 @@ struct Engine {
   static constexpr std::string_view kRecord = "idmint.store";
   static constexpr std::int64_t kSchemaVersion = 1;
   static constexpr std::size_t kAtOnce = CounterStore::kMaxCounters;
-  static const Query kSettle;
+  static const Query kMarkGoneBack;
   static const sql::AdoptionRules kAdoptionRules;
   static const sql::RecordAdoption kAdoption;
   static const sql::ColumnStatements kColumnStatements;
@@ -127,6 +141,8 @@ struct Engine {
                                                 SteadyTime until);
   static std::expected<void, Failure> make(Connection& connection, const Uuid& id,
                                            SteadyTime until);
+  static std::expected<void, Failure> upgrade(Connection& connection, SteadyTime until);
+  static const Query& settle(const Record& record);
   static std::optional<Error> refused_settings(const Site& site, std::string_view url);
   static std::optional<Error> doubt_of(const Record& record, std::string_view url);
 };

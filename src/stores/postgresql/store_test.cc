@@ -641,5 +641,167 @@ TEST(PostgresqlCopies, OnAnotherClusterItIsInDoubtUntilItIsSettled) {
   EXPECT_EQ(take(*other), (Range{1, 1, 1}));
 }
 
+// Neither the cluster nor the timeline tells of these.
+class PostgresqlCopy : public testing::Test {
+ protected:
+  void expect_in_doubt(const Result<Range>& refused, const std::string& why) {
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+    EXPECT_THAT(fakes::why(refused), HasSubstr(why));
+  }
+  // Nobody is connected to it then.
+  void let_go_of(const std::string& database) {
+    const std::string them = "FROM pg_stat_activity WHERE datname = '" + database + "'";
+    EXPECT_TRUE(eventually([&] {
+      server_.run("SELECT pg_terminate_backend(pid) " + them);
+      return server_.run("SELECT count(*) " + them) == "0";
+    }));
+  }
+
+  const PostgresqlServer server_{};
+  const std::string url_ = server_.database("ids");
+  const std::unique_ptr<Store> store_ = with_counter(url_);
+};
+
+TEST_F(PostgresqlCopy, ADatabaseMadeFromItsOwnIsInDoubt) {
+  EXPECT_EQ(take(*store_), (Range{1, 1, 1}));
+  let_go_of("ids");
+  server_.run("CREATE DATABASE copy TEMPLATE ids");
+  const auto copy = opened(server_.url("copy"));
+  expect_in_doubt(take(*copy), "it is in another database than before");
+  EXPECT_TRUE(eventually([&] { return take(*store_).has_value(); })) << "the original goes on";
+  ASSERT_TRUE(copy->settle(Store::Settle::kOnlyMoved));
+  EXPECT_EQ(take(*copy), (Range{2, 1, 1}));
+}
+
+TEST_F(PostgresqlCopy, DatabasesRenamedUnderARunningProgramAreNoticed) {
+  EXPECT_EQ(take(*store_), (Range{1, 1, 1}));
+  let_go_of("ids");
+  server_.run("CREATE DATABASE copy TEMPLATE ids");
+  EXPECT_TRUE(eventually([&] { return take(*store_).has_value(); }));
+  let_go_of("ids");
+  server_.run("ALTER DATABASE ids RENAME TO old");
+  server_.run("ALTER DATABASE copy RENAME TO ids");
+  EXPECT_TRUE(eventually([&] { return code_of(take(*store_)) == Code::kFailedPrecondition; }));
+  expect_in_doubt(take(*store_), "it is in another database than before");
+  EXPECT_TRUE(take(*opened(server_.url("old")))) << "a new name alone is none of this";
+}
+
+TEST_F(PostgresqlCopy, ARestoredDumpIsInDoubtWhereverItIs) {
+  EXPECT_EQ(take(*store_), (Range{1, 1, 1}));
+  server_.database("other");
+  server_.restore("ids", "other");
+  const auto other = opened(server_.url("other"));
+  expect_in_doubt(take(*other), "it is in another database than before");
+  // Into its own place, under a program that has a connection.
+  EXPECT_EQ(take(*store_), (Range{2, 1, 1}));
+  EXPECT_EQ(take(*store_), (Range{3, 1, 1}));
+  ASSERT_TRUE(other->settle());
+  server_.run("DROP SCHEMA idmint CASCADE", "ids");
+  server_.restore("other", "ids");
+  server_.run(
+      "UPDATE idmint.store SET database = (SELECT oid FROM pg_database WHERE datname = "
+      "'ids')",
+      "ids");  // as if it were a dump of its own
+  expect_in_doubt(take(*store_), "its tables were made anew");
+  expect_in_doubt(take(*opened(url_)), "its tables were made anew");
+  ASSERT_EQ(store_->counters()->raise("c", 50), 50);
+  ASSERT_TRUE(store_->settle());
+  EXPECT_EQ(take(*store_), (Range{50, 1, 1}));
+}
+
+TEST_F(PostgresqlCopy, WhatOperatorsDoToTablesIsNoCopy) {
+  std::int64_t value = 0;
+  for (const std::string act :
+       {"VACUUM FULL", "VACUUM FULL idmint.store", "REINDEX SCHEMA idmint", "ANALYZE",
+        "CLUSTER idmint.store USING store_pkey",
+        "ALTER TABLE idmint.store ALTER COLUMN schema TYPE bigint",
+        "ALTER TABLE idmint.store ADD COLUMN note text; ALTER TABLE idmint.store DROP COLUMN note",
+        "ALTER TABLE idmint.store SET UNLOGGED; ALTER TABLE idmint.store SET LOGGED",
+        "ALTER SCHEMA idmint RENAME TO away; ALTER SCHEMA away RENAME TO idmint", "CHECKPOINT"}) {
+    server_.run(act, "ids");
+    ++value;
+    EXPECT_EQ(take(*store_), (Range{value, 1, 1})) << act;
+    EXPECT_FALSE(opened(url_)->doubt()) << act;
+  }
+}
+
+// ---- what was added to the record of the store
+
+void make_older(const PostgresqlServer& server, const std::string& database) {
+  server.run(
+      "DROP VIEW idmint.trusted; ALTER TABLE idmint.store DROP COLUMN database,"
+      " DROP COLUMN relation, DROP COLUMN gone_back, DROP COLUMN settled;"
+      "CREATE VIEW idmint.trusted AS SELECT true AS trusted FROM idmint.store WHERE timeline ="
+      " substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)",
+      database);
+}
+
+TEST(PostgresqlUpgrade, AnOlderStoreGoesOnAndItsOwnerUpgradesIt) {
+  const PostgresqlServer server;
+  const std::string url = server.database("ids");
+  const auto early = with_counter(url);
+  make_older(server, "ids");
+  server.run(
+      "CREATE ROLE minter LOGIN; GRANT USAGE ON SCHEMA idmint TO minter;"
+      "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA idmint TO minter",
+      "ids");
+  const auto columns = [&] {
+    return server.run(
+        "SELECT count(*) FROM pg_attribute WHERE attrelid = 'idmint.store'::regclass"
+        " AND attname IN ('database', 'relation', 'gone_back', 'settled')",
+        "ids");
+  };
+  const auto minter = Store::open(server.url("ids", "minter"), {.deadline = fakes::kPatient});
+  ASSERT_TRUE(minter) << fakes::why(minter);
+  EXPECT_EQ(take(**minter), (Range{1, 1, 1}));
+  EXPECT_EQ((*minter)->settle_count(), 0);
+  server.run("UPDATE idmint.store SET timeline = '000000FF'", "ids");
+  EXPECT_FALSE(take(**minter));
+  ASSERT_TRUE((*minter)->settle());
+  EXPECT_EQ(take(**minter), (Range{2, 1, 1}));
+  EXPECT_EQ(columns(), "0") << "who owns it not cannot, and need not";
+  {
+    const servers::Asking dump = servers::connected_postgresql(url);
+    dump("BEGIN");
+    dump("SELECT * FROM idmint.store");
+    EXPECT_EQ(take(*opened(url)), (Range{3, 1, 1}));
+    EXPECT_EQ(columns(), "0") << "nobody waits for a dump";
+  }
+  const auto read_only = Store::open(url, {.access = Access::kReadOnly});
+  EXPECT_TRUE(read_only) << fakes::why(read_only);
+  EXPECT_EQ(columns(), "0");
+  const auto owner = opened(url);
+  EXPECT_EQ(columns(), "4");
+  EXPECT_EQ(take(*owner), (Range{4, 1, 1}));
+  EXPECT_EQ(take(**minter), (Range{5, 1, 1}));
+  EXPECT_EQ(take(*early), (Range{6, 1, 1}));
+  server.run("UPDATE idmint.store SET relation = relation::bigint + 1", "ids");
+  EXPECT_EQ(code_of(take(*early)), Code::kFailedPrecondition) << "it is compared from now on";
+}
+
+TEST(PostgresqlTrust, EachSettleCountsAndAnOlderStateShowsALowerCount) {
+  const PostgresqlServer server;
+  const std::string url = server.database("ids");
+  const auto store = with_counter(url);
+  const auto other = opened(url);
+  EXPECT_EQ(store->settle_count(), 0);
+  ASSERT_TRUE(store->settle());
+  EXPECT_EQ(store->settle_count(), 0) << "there was no doubt";
+  server.database("copy");
+  server.restore("ids", "copy");
+  server.run("UPDATE idmint.store SET timeline = '000000FF'", "ids");
+  ASSERT_TRUE(store->settle(Store::Settle::kOnlyMoved));
+  const std::int64_t once = store->settle_count();
+  EXPECT_GT(once, 0);
+  EXPECT_TRUE(take(*other));
+  EXPECT_FALSE(other->doubt());
+  EXPECT_EQ(other->settle_count(), once);
+  EXPECT_EQ(opened(server.url("copy"))->settle_count(), 0);
+  server.run("UPDATE idmint.store SET timeline = '000000FF'", "ids");
+  ASSERT_TRUE(store->settle());
+  EXPECT_GT(store->settle_count(), once);
+  EXPECT_EQ(opened(url)->settle_count(), store->settle_count());
+}
+
 }  // namespace
 }  // namespace idmint

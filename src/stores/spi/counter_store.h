@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,9 @@ struct CounterState {
   CounterBounds bounds{};
   std::int64_t next = 0;  // the next value; above bounds.last: none is left
   bool closed = false;
+  // Of an adopted counter: its record was set back below `next`, and every advance fails with this
+  // error until it is raised.
+  std::optional<Error> set_back{};
 
   // The number of values not taken yet, closed or not.
   [[nodiscard]] constexpr std::int64_t left() const noexcept {

@@ -45,28 +45,21 @@ class AdoptedCounters {
   }
 
   // Fills in the value of a counter, of which idmint's own row says the rest, the floor as `next`,
-  // and `adopted`.
-  // - kDataLoss: the record cannot be counted in, as `problem` says, or was set back below the
-  //   floor, unless that is allowed.
+  // and `adopted`. One that was set back keeps the floor.
+  // - kDataLoss: the record cannot be counted in, as `problem` says.
   // - kFailedPrecondition: not while the server has such settings.
-  enum class SetBack : std::uint8_t { kRefused, kAllowed };
-  Result<CounterState> filled(CounterState state, std::string_view adopted, SetBack set_back,
-                              SteadyTime until) {
+  Result<CounterState> filled(CounterState state, std::string_view adopted, SteadyTime until) {
     const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, adopted);
     if (!record)
       return database_.damaged("counter " + shown(state.name) + ": " + record.error().message);
     const Result<Reading> reading = look(*record, state.bounds, until);
     if (!reading) return std::unexpected(reading.error());
-    const std::int64_t floor = state.next;
-    const bool is_back = reading->rows == 1 && reading->wrong.empty() &&
-                         floor > state.bounds.first &&
-                         state.bounds.at_or_above(reading->next) < floor;
-    if (is_back && set_back == SetBack::kRefused && !state.closed)
-      return std::unexpected(was_set_back(state.name, *record, reading->next, floor));
+    const std::int64_t next = state.bounds.at_or_above(reading->next);
+    const bool is_back = reading->rows == 1 && reading->wrong.empty() && next < state.next;
     std::string wrong = is_back ? std::string() : problem(*reading, state.bounds);
     if (reading->rows == 0)
       wrong = "it is not there: insert it again, with a value past every one in use, " +
-              std::to_string(floor) + " or above";
+              std::to_string(state.next) + " or above";
     if (!wrong.empty())
       return database_.damaged(place_of(*record) + ", which counter " + shown(state.name) +
                                " was adopted from, cannot be counted in: " + wrong);
@@ -76,7 +69,10 @@ class AdoptedCounters {
           database_.url() + ": " + place_of(*record) + ", which counter " + shown(state.name) +
               " was adopted from, gives nothing now: " + reading->settings +
               ": set the server back to those"});
-    state.next = state.bounds.at_or_above(reading->next);
+    if (!is_back)
+      state.next = next;
+    else if (!state.closed)
+      state.set_back = was_set_back(state.name, *record, reading->next, state.next);
     const std::lock_guard lock(mutex_);
     known_.insert_or_assign(state.name, std::make_shared<const Known>(
                                             Known{*record, statements_of(*record), state.bounds}));

@@ -52,7 +52,6 @@ class Counters final : public CounterStore {
  private:
   using Rows = typename Engine::Rows;
   using Row = typename Engine::Row;
-  using SetBack = typename AdoptedCounters<Engine>::SetBack;
   // idmint's own row of a counter. `next` of an adopted one is its floor.
   struct Found {
     CounterState state{};
@@ -212,6 +211,7 @@ class Counters final : public CounterStore {
         return std::unexpected(std::move(trusted.error()));
       const Result<CounterState> state = do_peek(counter, until);
       if (!state) return std::unexpected(state.error());
+      if (state->set_back) return std::unexpected(*state->set_back);
       if (state->closed || state->left() < least)
         return std::unexpected(refused_advance(*state, count));
       count = std::min(count, state->left());
@@ -265,13 +265,10 @@ class Counters final : public CounterStore {
       const auto failed = [&](const Error& why) {
         return std::unexpected(written ? after_a_write(why) : why);
       };
-      const Result<Found> found = own_row(counter, until);
-      if (!found) return failed(found.error());
-      const std::int64_t known_floor = found->state.next;
-      const Result<CounterState> state = whole(*found, SetBack::kAllowed, until);
+      const Result<CounterState> state = do_peek(counter, until);
       if (!state) return failed(state.error());
-      const std::int64_t target = std::max(state->bounds.at_or_above(floor), known_floor);
-      if (state->next >= target) {
+      const std::int64_t target = std::max(state->bounds.at_or_above(floor), state->next);
+      if (!state->set_back && state->next >= target) {
         const Result<void> raised =
             change_each(sql_.raise_floor, std::span(&counter, 1), state->next, until,
                         "raise a counter in", [](const std::string&, const Row&) {});
@@ -340,16 +337,11 @@ class Counters final : public CounterStore {
   Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter_to_read(by);
     if (!until) return std::unexpected(until.error());
-    Result<Found> found = own_row(std::string(counter), *until);
-    if (!found) return std::unexpected(std::move(found.error()));
-    return whole(*std::move(found), SetBack::kRefused, *until);
-  }
-
-  Result<Found> own_row(const std::string& counter, SteadyTime until) {
-    const Result<FoundCounters> found = read(std::span(&counter, 1), until);
+    const std::string name(counter);
+    const Result<FoundCounters> found = read(std::span(&name, 1), *until);
     if (!found) return std::unexpected(found.error());
     if (found->empty()) return std::unexpected(no_counter(counter, database_.url()));
-    return found->begin()->second;
+    return whole(found->begin()->second, *until);
   }
 
   Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {
@@ -361,7 +353,7 @@ class Counters final : public CounterStore {
     for (int i = 0; i < rows->size(); ++i) {
       Found found = found_in((*rows)[i]);
       if (!found.state.name.starts_with(prefix)) continue;
-      Result<CounterState> state = whole(std::move(found), SetBack::kRefused, *until);
+      Result<CounterState> state = whole(std::move(found), *until);
       if (!state) return std::unexpected(std::move(state.error()));
       all.push_back(*std::move(state));
     }
@@ -375,9 +367,9 @@ class Counters final : public CounterStore {
     return found;
   }
   // With the value of the adopted record.
-  Result<CounterState> whole(Found found, SetBack set_back, SteadyTime until) {
+  Result<CounterState> whole(Found found, SteadyTime until) {
     if (found.adopted.empty()) return std::move(found.state);
-    return adopted_.filled(std::move(found.state), found.adopted, set_back, until);
+    return adopted_.filled(std::move(found.state), found.adopted, until);
   }
 
   // Calls use(part) for parts of the list, in order, until one fails: what is sent to a server at

@@ -14,11 +14,13 @@
 //               for NULL. found() of Rows without RETURNING: how many the statement found.
 //   kAdoptionRules  what it can adopt, and kAdoption
 //   Site        what the server says, in one moment: settings, and the record of the store, if it
-//               has one, with `id`, `schema`, `definition` (the text of that name, if it is there)
-//               and `is_elsewhere()` (it was written on another server than this one)
-//   kSettle     a query that takes the server as it is for the one that the store is complete on
-//   kRecord     where the record is, for messages
-//   kSchemaVersion
+//               has one, with `id`, `schema`, `definition` (the text of that name, if it is there),
+//               `settled` (Store::settle_count(); -1: an older store, which keeps neither that nor
+//               a mark), `gone_back` (the mark), `may_upgrade` (this user may add both) and
+//               `is_elsewhere()` (it was written on another server than this one)
+//   settle(record)  a query that takes the server as it is for the one that the store is complete
+//   on kMarkGoneBack   a query: why, settled -> sets the mark upgrade(connection, until)    makes
+//   an older store keep all that kRecord     where the record is, for messages kSchemaVersion
 //   login(address, server, deadline, access, until)   a connection, whose settings are as they must
 //                                                     be whatever the server or the user say
 //   read_site(connection, definition, until)
@@ -30,8 +32,10 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <functional>
 #include <memory>
@@ -41,6 +45,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/text.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/result.h"
@@ -89,6 +94,18 @@ class Database {
                      std::to_string(record->schema));
     id_ = record->id;
     opened_ = true;
+    // It goes on as before where that fails: the next one who may does it.
+    if (record->settled < 0 && record->may_upgrade && sessions_.access() == Access::kReadWrite) {
+      const auto upgraded = sessions_.run(Kind::kWrite, until, "upgrade",
+                                          [&](Session& session) -> std::expected<bool, Failure> {
+                                            auto done = Engine::upgrade(*session.connection, until);
+                                            if (done)
+                                              if (auto read = look_again(session, until); !read)
+                                                return std::unexpected(std::move(read.error()));
+                                            return done.has_value();
+                                          });
+      static_cast<void>(upgraded);
+    }
     if (const std::optional<std::string>& json = record->definition; json) found(*json);
     return {};
   }
@@ -158,13 +175,40 @@ class Database {
     if (!site) return site.error();
     return doubt_in(*site);
   }
-  Result<void> settle() {
+  Result<void> settle(Store::Settle how) {
     const Result<SteadyTime> until = enter();
     if (!until) return std::unexpected(until.error());
     const Result<Site> site = read(*until);
     if (!site) return std::unexpected(site.error());
-    if (!doubt_in(*site)) return {};
-    const Result<Rows> done = run(Engine::kSettle, {}, *until, "settle");
+    std::optional<Error> doubt = doubt_in(*site);
+    if (!doubt) return {};
+    if (!site->record || (how == Store::Settle::kOnlyMoved && !site->record->gone_back.empty()))
+      return std::unexpected(*std::move(doubt));
+    const Result<Rows> done = run(Engine::settle(*site->record), {}, *until, "settle");
+    if (!done) return std::unexpected(done.error());
+    if (const Result<Site> now = read(*until); !now)
+      return std::unexpected(after_a_write(now.error()));
+    return {};
+  }
+
+  // As in Store.
+  [[nodiscard]] std::int64_t settle_count() const noexcept { return settled_; }
+  Result<std::int64_t> read_settle_count(SteadyTime by) {
+    const Result<SteadyTime> until = enter_to_read(by);
+    if (!until) return std::unexpected(until.error());
+    const Result<Site> site = read(*until);
+    if (!site) return std::unexpected(site.error());
+    return settle_count();
+  }
+  Result<void> mark_gone_back(std::string_view why, std::int64_t settled, SteadyTime by) {
+    const Result<SteadyTime> until = enter(by);
+    if (!until) return std::unexpected(until.error());
+    const Result<Site> site = read(*until);
+    if (!site) return std::unexpected(site.error());
+    if (!site->record || site->record->settled < 0) return {};
+    const std::string text = escaped(as_utf8(why.substr(0, kLongestMark)));
+    const Result<Rows> done =
+        run(Engine::kMarkGoneBack, {Engine::text(text), Engine::value(settled)}, *until, "mark");
     if (!done) return std::unexpected(done.error());
     return {};
   }
@@ -176,6 +220,7 @@ class Database {
 
  private:
   using Site = typename Engine::Site;
+  static constexpr std::size_t kLongestMark = 300;
 
   struct Session {
     std::unique_ptr<typename Engine::Connection> connection;
@@ -194,8 +239,9 @@ class Database {
     if (auto refused = Engine::refused_settings(*site, url()))
       return std::unexpected(Failure{.error = *std::move(refused)});
     Session session{*std::move(connection), *std::move(site)};
-    if (!opened_) return session;
     const std::optional<Record>& record = session.site.record;
+    if (record && (!opened_ || record->id == id_)) remember(*record);
+    if (!opened_) return session;
     if (!record) return std::unexpected(no_record());
     if (record->id != id_)
       return std::unexpected(
@@ -221,7 +267,11 @@ class Database {
     if (!site) return site;
     session.site = *std::move(site);
     if (!session.site.record) return std::unexpected(no_record());
+    remember(*session.site.record);
     return session.site;
+  }
+  void remember(const Record& record) noexcept {
+    settled_ = std::max<std::int64_t>(record.settled, 0);
   }
 
   [[nodiscard]] std::optional<Error> doubt_in(const Site& site) const {
@@ -266,6 +316,7 @@ class Database {
   // Written while the store is opened only.
   Uuid id_{};
   bool opened_ = false;
+  std::atomic<std::int64_t> settled_ = 0;
   std::string first_definition_{};
 
   Sessions<Session> sessions_;

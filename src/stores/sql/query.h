@@ -1,9 +1,11 @@
-// What the SQL stores on servers say to their databases: statements and their values.
+// What the SQL stores on servers say to their databases: statements and their values; and a doubt
+// that they share.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "stores/backend.h"
 #include "stores/failure.h"
 
 namespace idmint::stores::sql {
@@ -25,5 +27,13 @@ struct Name {
 struct Json {
   std::string_view json;
 };
+
+// The doubt in a store whose record has the mark `why`. It was not only moved.
+[[nodiscard]] inline Error gone_back(std::string_view url, const std::string& why) {
+  Error doubt = in_doubt(url, why);
+  doubt.code = Code::kDataLoss;
+  doubt.advice.values.clear();
+  return doubt;
+}
 
 }  // namespace idmint::stores::sql

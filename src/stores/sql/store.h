@@ -47,7 +47,8 @@ class SqlStore final : public Store {
   UniqueIndex* unique_index() noexcept override { return &claims_; }
   LeaseTable* leases() noexcept override { return &workers_; }
   std::optional<Error> doubt() override { return database_.doubt(); }
-  Result<void> settle(Settle /*how*/) override { return database_.settle(); }
+  Result<void> settle(Settle how) override { return database_.settle(how); }
+  std::int64_t settle_count() const noexcept override { return database_.settle_count(); }
 
   Result<std::optional<Instant>> time(SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter_to_read(by);
