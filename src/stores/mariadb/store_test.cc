@@ -520,5 +520,42 @@ TEST(MariadbTrust, EachSettleCountsAndAnOlderStateShowsALowerCount) {
   EXPECT_GT(store->settle_count(), once);
 }
 
+// What one process saw.
+TEST(MariadbTrust, AMarkOfValuesThatAreMissingStopsAllUntilTheyArePassed) {
+  const MariadbServer& server = servers::mariadb_server();
+  const std::string url = server.database("marked");
+  const auto store = with_counter(url);
+  const auto other = opened(url);
+  const std::string why = "it gave 5, and had given 9 'here'";
+  const auto mark = [&](Store& by, std::int64_t settled) {
+    return by.mark_gone_back(why, settled, SteadyTime::max());
+  };
+  ASSERT_TRUE(mark(*store, store->settle_count() + 1));
+  EXPECT_TRUE(take(*other)) << "it is of another count";
+  server.run(
+      "CREATE OR REPLACE USER minter@'127.0.0.1';"
+      "GRANT SELECT ON marked.* TO minter@'127.0.0.1';"
+      "GRANT INSERT, UPDATE ON marked.idmint_counters TO minter@'127.0.0.1'");
+  const auto minter =
+      Store::open(server.url("marked", "minter"), {.deadline = fakes::kPatient}).value();
+  EXPECT_EQ(code_of(mark(*minter, 0)), Code::kPermissionDenied);
+  server.run("GRANT UPDATE (gone_back) ON marked.idmint_store TO minter@'127.0.0.1'");
+  ASSERT_TRUE(mark(*minter, 0));
+  for (Store* const each : {store.get(), other.get(), minter.get()}) {
+    const auto refused = take(*each);
+    EXPECT_EQ(code_of(refused), Code::kDataLoss);
+    EXPECT_THAT(fakes::why(refused), HasSubstr(why));
+  }
+  EXPECT_EQ(code_of(store->settle(Store::Settle::kOnlyMoved)), Code::kDataLoss);
+  EXPECT_EQ(code_of(minter->settle()), Code::kPermissionDenied);
+  ASSERT_EQ(store->counters()->raise("c", 50), 50);
+  ASSERT_TRUE(store->settle());
+  EXPECT_EQ(store->read_settle_count(SteadyTime::max()), store->settle_count());
+  EXPECT_GT(store->settle_count(), 0);
+  EXPECT_EQ(take(*other), (Range{50, 1, 1}));
+  ASSERT_TRUE(mark(*minter, 0));
+  EXPECT_EQ(take(*minter), (Range{51, 1, 1})) << "it was settled since";
+}
+
 }  // namespace
 }  // namespace idmint

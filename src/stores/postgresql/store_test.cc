@@ -803,5 +803,43 @@ TEST(PostgresqlTrust, EachSettleCountsAndAnOlderStateShowsALowerCount) {
   EXPECT_EQ(opened(url)->settle_count(), store->settle_count());
 }
 
+// What one process saw.
+TEST(PostgresqlTrust, AMarkOfValuesThatAreMissingStopsAllUntilTheyArePassed) {
+  const PostgresqlServer server;
+  const std::string url = server.database("ids");
+  const auto store = with_counter(url);
+  const auto other = opened(url);
+  const std::string why = "it gave 5, and had given 9 'here'";
+  const auto mark = [&](Store& by, std::int64_t settled) {
+    return by.mark_gone_back(why, settled, SteadyTime::max());
+  };
+  ASSERT_TRUE(mark(*store, store->settle_count() + 1));
+  EXPECT_TRUE(take(*other)) << "it is of another count";
+  server.run(
+      "CREATE ROLE minter LOGIN; GRANT USAGE ON SCHEMA idmint TO minter;"
+      "GRANT SELECT ON ALL TABLES IN SCHEMA idmint TO minter;"
+      "GRANT UPDATE ON idmint.counters TO minter",
+      "ids");
+  const auto minter =
+      Store::open(server.url("ids", "minter"), {.deadline = fakes::kPatient}).value();
+  EXPECT_EQ(code_of(mark(*minter, 0)), Code::kPermissionDenied);
+  server.run("GRANT UPDATE (gone_back) ON idmint.store TO minter", "ids");
+  ASSERT_TRUE(mark(*minter, 0));
+  for (Store* const each : {store.get(), other.get(), minter.get()}) {
+    const auto refused = take(*each);
+    EXPECT_EQ(code_of(refused), Code::kDataLoss);
+    EXPECT_THAT(fakes::why(refused), HasSubstr(why));
+  }
+  EXPECT_EQ(code_of(store->settle(Store::Settle::kOnlyMoved)), Code::kDataLoss);
+  EXPECT_EQ(code_of(minter->settle()), Code::kPermissionDenied);
+  ASSERT_EQ(store->counters()->raise("c", 50), 50);
+  ASSERT_TRUE(store->settle());
+  EXPECT_EQ(store->read_settle_count(SteadyTime::max()), store->settle_count());
+  EXPECT_GT(store->settle_count(), 0);
+  EXPECT_EQ(take(*other), (Range{50, 1, 1}));
+  ASSERT_TRUE(mark(*minter, 0));
+  EXPECT_EQ(take(*minter), (Range{51, 1, 1})) << "it was settled since";
+}
+
 }  // namespace
 }  // namespace idmint

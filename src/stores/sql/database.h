@@ -208,7 +208,8 @@ class Database {
     if (!site->record || site->record->settled < 0) return {};
     const std::string text = escaped(as_utf8(why.substr(0, kLongestMark)));
     const Result<Rows> done =
-        run(Engine::kMarkGoneBack, {Engine::text(text), Engine::value(settled)}, *until, "mark");
+        run(Engine::kMarkGoneBack, {Engine::text(text), Engine::value(settled)}, *until,
+            "mark what is missing in");
     if (!done) return std::unexpected(done.error());
     return {};
   }

@@ -49,6 +49,13 @@ class SqlStore final : public Store {
   std::optional<Error> doubt() override { return database_.doubt(); }
   Result<void> settle(Settle how) override { return database_.settle(how); }
   std::int64_t settle_count() const noexcept override { return database_.settle_count(); }
+  Result<std::int64_t> read_settle_count(SteadyTime until) override {
+    return database_.read_settle_count(until);
+  }
+  Result<void> mark_gone_back(std::string_view why, std::int64_t settled,
+                              SteadyTime until) override {
+    return database_.mark_gone_back(why, settled, until);
+  }
 
   Result<std::optional<Instant>> time(SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter_to_read(by);
