@@ -105,8 +105,12 @@ std::int64_t Statement::integer(int column) const {
 }
 
 std::optional<std::int64_t> Statement::integer_or_null(int column) const {
-  if (sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
+  if (is_null(column)) return std::nullopt;
   return integer(column);
+}
+
+bool Statement::is_null(int column) const {
+  return sqlite3_column_type(statement_, column) == SQLITE_NULL;
 }
 
 std::string_view Statement::bytes(int column) const {

@@ -51,6 +51,7 @@ class Statement {
 
   [[nodiscard]] std::int64_t integer(int column) const;
   [[nodiscard]] std::optional<std::int64_t> integer_or_null(int column) const;
+  [[nodiscard]] bool is_null(int column) const;
   // Valid until the next step.
   [[nodiscard]] std::string_view bytes(int column) const;
 

@@ -5,6 +5,7 @@
 
 #include "base/data_folder.h"
 #include "base/shell.h"
+#include "stores/backend.h"
 #include "stores/sqlite/trusted_file.h"
 
 namespace idmint::stores::sqlite {
@@ -13,13 +14,14 @@ namespace idmint::stores::sqlite {
 Result<TrustedFile::State> TrustedFile::read_state(Statement& row) {
   if (!row.next()) return std::unexpected(row.failure());
   State state{.place = std::nullopt,
-              .changes = row.integer(3),
-              .unmarked = row.integer_or_null(4),
+              .changes = row.integer(2),
+              .unmarked = row.integer_or_null(3),
               .version = 0,
               .version_in_file = 0};
   if (const auto inode = row.integer_or_null(0))
-    state.place = Place{*inode, row.integer_or_null(1), row.integer_or_null(2)};
-  settles_ = state.changes / kSettlement;
+    state.place = Place{*inode, row.integer_or_null(1), row.integer_or_null(4)};
+  settled_ = row.integer(5);
+  lost_values_ = row.is_null(6) ? std::nullopt : std::optional(std::string(row.bytes(6)));
   Statement version(*this, user_version_, "read");
   if (!version.next()) return std::unexpected(version.failure());
   state.version = version.integer(0);
@@ -29,11 +31,13 @@ Result<TrustedFile::State> TrustedFile::read_state(Statement& row) {
   return state;
 }
 
-Result<void> TrustedFile::write_place(const std::optional<Place>& place, std::int64_t changes) {
+Result<void> TrustedFile::write_place(const std::optional<Place>& place, std::int64_t changes,
+                                      std::int64_t settled) {
   const auto inode = place ? std::optional(place->inode) : std::nullopt;
   const auto born = place ? place->born : std::nullopt;
   const auto volume = place ? place->volume : std::nullopt;
-  return Statement(*this, settle_, "write the place of", inode, born, volume, changes).end();
+  return Statement(*this, settle_, "write the place of", inode, born, volume, changes, settled)
+      .end();
 }
 
 // Whether the file is not in the place that it records.
@@ -140,7 +144,7 @@ std::optional<Error> TrustedFile::look_for_doubt() {
   changes_ = std::max(changes_, state.has_nonce() ? state.changes : *state.unmarked);
   const bool moved = is_elsewhere(state);
   seen = std::max(seen, seen_where_it_was(state));
-  lacks_values_ = log_missing || state.changes < seen;
+  lacks_values_ = log_missing || state.changes < seen || lost_values_.has_value();
 
   std::string why;
   if (log_missing) {
@@ -153,16 +157,36 @@ std::optional<Error> TrustedFile::look_for_doubt() {
   } else if (state.changes < seen) {
     why = "is older than it was: it counts " + std::to_string(state.changes) + " changes, and " +
           std::to_string(seen) + " were seen in it (" + trust_folder_ + ")";
+  } else if (lost_values_) {
+    why = "lacks values that were handed out: " + *lost_values_;
   } else {
     return std::nullopt;
   }
+  return in_doubt(why);
+}
+
+Error TrustedFile::in_doubt(const std::string& why) const {
   Advice advice{Remedy::kRaiseStore, url()};
   if (!lacks_values_) advice.values.emplace_back("moved");
-  return Error{
-      Code::kDataLoss,
-      path() + " " + why +
-          "; it can be read, and gives no value until it is raised past every value in use",
-      std::move(advice)};
+  return {Code::kDataLoss,
+          path() + " " + why +
+              "; it can be read, and gives no value until it is raised past every value in use",
+          std::move(advice)};
+}
+
+Result<std::int64_t> TrustedFile::read_settle_count(SteadyTime until) {
+  const Result<Lock> lock = enter(until);
+  if (!lock) return std::unexpected(lock.error());
+  if (!has_places_) return 0;
+  Statement row(*this, state_, "read");
+  if (const Result<State> state = read_state(row); !state) return std::unexpected(state.error());
+  return settled_;
+}
+
+Result<void> TrustedFile::mark_gone_back(std::string_view why, std::int64_t settled,
+                                         SteadyTime until) {
+  const Call call{.doing = "put in doubt", .until = until, .needs = Needs::kNothing};
+  return change(call, [&] { return Statement(*this, gone_back_, call.doing, why, settled).end(); });
 }
 
 std::optional<Error> TrustedFile::doubt() {
@@ -179,12 +203,14 @@ Result<void> TrustedFile::settle(Store::Settle how) {
   if (doubt->code != Code::kDataLoss || (how == Store::Settle::kOnlyMoved && lacks_values_))
     return std::unexpected(*std::move(doubt));
   const std::int64_t changes = std::max(changes_, changes_seen()) + kSettlement;
-  const Result<void> done =
-      transact("settle", [&] { return write_place(place_of(full_path()), changes); }, Doubt::kEnds);
+  const std::int64_t settled = next_settle_count(settled_);
+  const Result<void> done = transact(
+      "settle", [&] { return write_place(place_of(full_path()), changes, settled); }, Doubt::kEnds);
   if (!done) return done;
   if (const auto file = replaced_file()) return std::unexpected(lose_replaced(*file));
   changes_ = changes;
-  settles_ = changes / kSettlement;
+  settled_ = settled;
+  lost_values_.reset();
   seen_.write(changes_);
   doubtful_ = false;
   return {};

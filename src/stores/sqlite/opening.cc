@@ -84,7 +84,8 @@ Result<void> check_file(const std::string& path, bool local_file_system) {
 
 constexpr std::chrono::milliseconds kLastLook{500};  // of a destructor
 
-constexpr const char* kStateWithVolume = "SELECT inode, born, volume, changes, unmarked FROM store";
+constexpr const char* kWholeState =
+    "SELECT inode, born, changes, unmarked, volume, settled, gone_back FROM store";
 
 bool wants_data_folder(const StoreOptions& options) {
   return options.trust_folder && options.trust_folder->empty();
@@ -174,10 +175,9 @@ Result<void> TrustedFile::open() {
                                        "check the disk, then open it again"});
   }
   if (Result<void> ok = remember_files(); !ok) return ok;
-  const Result<std::int64_t> volumes = read_integer(kHasVolume);
-  if (!volumes) return std::unexpected(volumes.error());
-  const bool has_volume = *volumes != 0;
-  if (has_volume) state_ = {kStateWithVolume};
+  const Result<bool> whole = has_all_columns(*this);
+  if (!whole) return std::unexpected(whole.error());
+  if (*whole) state_ = {kWholeState};
   if (!is_read_only()) count_log_pages();
   tidy_log();
   const std::optional<Place> here = place_of(full_path());
@@ -186,14 +186,14 @@ Result<void> TrustedFile::open() {
   const bool in_doubt = look_for_doubt().has_value();
   doubtful_ = in_doubt && !is_read_only();
   if (!is_read_only() && !lost_)
-    if (Result<void> ok = record_volume(here, has_volume); !ok) return ok;
+    if (Result<void> ok = complete(here, *whole); !ok) return ok;
   set_opened();
   return {};
 }
 
-// Adds the file system to the place of a file that an older version made, or that was used under a
-// kernel that told no id.
-Result<void> TrustedFile::record_volume(const std::optional<Place>& here, bool has_column) {
+// Adds the columns that a file of an older version lacks, and the file system to a place without
+// it, because of such a version or of a kernel that told no id.
+Result<void> TrustedFile::complete(const std::optional<Place>& here, bool is_whole) {
   bool records = here && here->volume && !doubtful_;
   if (records) {
     Statement row(*this, state_, "read");
@@ -201,13 +201,13 @@ Result<void> TrustedFile::record_volume(const std::optional<Place>& here, bool h
     if (!state) return std::unexpected(state.error());
     records = state->place && !state->place->volume;
   }
-  if (has_column && !records) return {};
+  if (is_whole && !records) return {};
   const Call call{.doing = "write the place of", .needs = Needs::kNothing};
   const Result<void> done = atomically(call, [&]() -> Result<void> {
-    if (Result<void> added = add_volume(*this); !added) return added;
+    if (Result<void> added = add_columns(*this); !added) return added;
     return records ? Statement(*this, volume_, call.doing, here->volume).end() : Result<void>();
   });
-  if (done) state_ = {kStateWithVolume};
+  if (done) state_ = {kWholeState};
   return done;
 }
 

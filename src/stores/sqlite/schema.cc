@@ -1,6 +1,7 @@
 #include "stores/sqlite/schema.h"
 
 #include <algorithm>
+#include <array>
 
 #include "stores/backend.h"
 #include "stores/sqlite/trust.h"
@@ -20,6 +21,8 @@ constexpr const char* kSchema = R"(
     volume INTEGER,
     changes INTEGER NOT NULL DEFAULT 0,
     unmarked INTEGER,
+    settled INTEGER NOT NULL DEFAULT 0,
+    gone_back TEXT,
     boot TEXT,
     boot_clock INTEGER,
     clock INTEGER
@@ -81,11 +84,33 @@ constexpr std::string_view kMaking = "make the tables of";
 
 }  // namespace
 
-Result<void> add_volume(Connection& db) {
-  const Result<std::int64_t> there = db.read_integer(kHasVolume);
-  if (!there) return std::unexpected(there.error());
-  if (*there != 0) return {};
-  return db.execute("ALTER TABLE store ADD COLUMN volume INTEGER", "upgrade the tables of");
+Result<bool> has_all_columns(Connection& db) {
+  const Result<std::int64_t> found = db.read_integer(
+      "SELECT count(*) FROM pragma_table_info('store')"
+      " WHERE name IN ('volume', 'settled', 'gone_back')");
+  if (!found) return std::unexpected(found.error());
+  return *found == 3;
+}
+
+Result<void> add_columns(Connection& db) {
+  struct Column {
+    const char* is_there;
+    const char* add;
+  };
+  constexpr std::array kColumns = {
+      Column{"SELECT count(*) FROM pragma_table_info('store') WHERE name = 'volume'",
+             "ALTER TABLE store ADD COLUMN volume INTEGER"},
+      Column{"SELECT count(*) FROM pragma_table_info('store') WHERE name = 'settled'",
+             "ALTER TABLE store ADD COLUMN settled INTEGER NOT NULL DEFAULT 0"},
+      Column{"SELECT count(*) FROM pragma_table_info('store') WHERE name = 'gone_back'",
+             "ALTER TABLE store ADD COLUMN gone_back TEXT"}};
+  for (const Column& column : kColumns) {
+    const Result<std::int64_t> there = db.read_integer(column.is_there);
+    if (!there) return std::unexpected(there.error());
+    if (*there != 0) continue;
+    if (Result<void> ok = db.execute(column.add, "upgrade the tables of"); !ok) return ok;
+  }
+  return {};
 }
 
 namespace {
@@ -102,15 +127,15 @@ Result<void> make_tables(TrustedFile& file) {
     if (Result<void> ok = name.end(); !ok) return ok;
   } else {
     if (Result<void> ok = file.execute(kUpgradeFrom1, "upgrade the tables of"); !ok) return ok;
-    if (Result<void> ok = add_volume(file); !ok) return ok;
+    if (Result<void> ok = add_columns(file); !ok) return ok;
     const Result<Uuid> id = read_id(file);
     if (!id) return std::unexpected(id.error());
     // This user saw the store after its upgrade, so this is an older backup, and its place is
     // unknown.
     if (is_counted(file.trust_folder(), *id))
-      return file.write_place(Place{0, std::nullopt, std::nullopt}, 0);
+      return file.write_place(Place{0, std::nullopt, std::nullopt}, 0, 0);
   }
-  return file.write_place(place_of(file.full_path()), 0);
+  return file.write_place(place_of(file.full_path()), 0, 0);
 }
 
 }  // namespace

@@ -8,6 +8,9 @@
 //                changes: how many transactions changed the store
 //                unmarked: how many had changed it when the log was begun, while the file may still
 //                lack the mark of that log; NULL: a transaction found the mark
+//                settled: Store::settle_count()
+//                gone_back: what a process was given and the store does not know of
+//                (Store::mark_gone_back()); NULL: nothing
 //                boot, boot_clock, clock: at the latest renewal of a lease the boot id of the host,
 //                its time since boot and its clock, in ms; NULL: no lease was renewed
 //   counters     name, first, last, stride, next, taken_from, closed
@@ -20,8 +23,9 @@
 //
 // Version 1 had only the first column of `store`, and no nonce. A file of version 1 is upgraded at
 // its first opening for writing. A read-only opening leaves it as it is, so read-only statements
-// must not name the columns of version 2. An older version 2 has no column `volume`, which is added
-// at the first opening for writing: programs of the older version go on with the file.
+// must not name the columns of version 2. An older version 2 lacks `volume`, `settled` and
+// `gone_back`, which are added at the first opening for writing: programs of the older version go
+// on with the file.
 //
 // `next` is the next value to hand out. `taken_from` is the start of the latest advance, stored
 // only so that the UPDATE can return it. The journal is a write-ahead log with synchronous=FULL:
@@ -42,12 +46,6 @@ constexpr std::int64_t kApplicationId = 0x69646d74;  // "idmt"
 constexpr std::int64_t kVersionBits = 0xff;
 constexpr std::int64_t kMark = 0x40000000;
 
-// Whether there is a column `volume`.
-constexpr const char* kHasVolume =
-    "SELECT count(*) FROM pragma_table_info('store') WHERE name = 'volume'";
-// Adds it unless it is there. REQUIRES: a write transaction is open.
-[[nodiscard]] Result<void> add_volume(Connection& db);
-
 class TrustedFile;
 
 enum class Content : std::uint8_t { kNothing, kVersion1, kOurs };
@@ -55,6 +53,11 @@ enum class Content : std::uint8_t { kNothing, kVersion1, kOurs };
 // The content of the file; reads only. kFailedPrecondition: tables of another program or of a newer
 // idmint. kDataLoss: a version that never existed.
 [[nodiscard]] Result<Content> identify(Connection& db);
+
+// Whether the row of `store` has the columns that an older version 2 lacks, and what adds them.
+// add_columns() REQUIRES: a write transaction is open.
+[[nodiscard]] Result<bool> has_all_columns(Connection& db);
+[[nodiscard]] Result<void> add_columns(Connection& db);
 
 // Creates or upgrades the tables. If two processes do so at once, one does it, and the other finds
 // it done.

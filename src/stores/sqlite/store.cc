@@ -29,6 +29,13 @@ class SqliteStore final : public Store {
   std::optional<Error> unrecorded() override { return file_.unrecorded(); }
   Result<void> settle(Settle how) override { return file_.settle(how); }
   std::int64_t settle_count() const noexcept override { return file_.settle_count(); }
+  Result<std::int64_t> read_settle_count(SteadyTime until) override {
+    return file_.read_settle_count(until);
+  }
+  Result<void> mark_gone_back(std::string_view why, std::int64_t settled,
+                              SteadyTime until) override {
+    return file_.mark_gone_back(why, settled, until);
+  }
 
  private:
   TrustedFile file_;

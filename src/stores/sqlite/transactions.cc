@@ -54,6 +54,11 @@ Result<void> TrustedFile::atomically(const Call& call, const Changes& changes) {
     if (doubt && call.needs == Needs::kTrust) return std::unexpected(*std::move(doubt));
   }
   Result<void> done = transact(call.doing, [&]() -> Result<void> {
+    if (lost_values_ && !doubtful_) {  // marked by another process since the latest look
+      doubtful_ = lacks_values_ = true;
+      if (call.needs == Needs::kTrust)
+        return std::unexpected(in_doubt("lacks values that were handed out: " + *lost_values_));
+    }
     // Not counted in a store in doubt: the count would reach the one that was seen, and end the
     // doubt.
     if (!doubtful_)

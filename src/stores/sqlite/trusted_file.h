@@ -15,7 +15,7 @@
 namespace idmint::stores::sqlite {
 
 // What settle() adds to the count of changes: beyond every count that another user or another copy
-// may have reached meanwhile. So the count divided by it is the number of settlements.
+// may have reached meanwhile.
 constexpr std::int64_t kSettlement = std::int64_t{1} << 40;
 
 enum class Needs : std::uint8_t {
@@ -58,10 +58,14 @@ class TrustedFile final : public Connection {
   std::optional<Error> doubt();
   std::optional<Error> unrecorded();
   Result<void> settle(Store::Settle how);
-  [[nodiscard]] std::int64_t settle_count() const noexcept { return settles_; }
+  [[nodiscard]] std::int64_t settle_count() const noexcept { return settled_; }
+  Result<std::int64_t> read_settle_count(SteadyTime until);
+  Result<void> mark_gone_back(std::string_view why, std::int64_t settled, SteadyTime until);
 
-  // Writes the place of the store, and its count of changes. REQUIRES: a write transaction is open.
-  Result<void> write_place(const std::optional<Place>& place, std::int64_t changes);
+  // Writes the place of the store, its count of changes and that of settlements. REQUIRES: a write
+  // transaction is open.
+  Result<void> write_place(const std::optional<Place>& place, std::int64_t changes,
+                           std::int64_t settled);
 
  private:
   // The store in one snapshot, and the version in the file at that time.
@@ -84,7 +88,7 @@ class TrustedFile final : public Connection {
   enum class Doubt : std::uint8_t { kStays, kEnds };
 
   Result<void> remember_files();
-  Result<void> record_volume(const std::optional<Place>& here, bool has_column);
+  Result<void> complete(const std::optional<Place>& here, bool is_whole);
 
   Result<void> transact(std::string_view doing, const Changes& changes,
                         Doubt doubt = Doubt::kStays);
@@ -100,6 +104,7 @@ class TrustedFile final : public Connection {
   [[nodiscard]] bool has_log_of_another(const State& state, std::int64_t seen) const;
   [[nodiscard]] std::int64_t changes_seen() const;
   std::optional<Error> look_for_doubt();
+  [[nodiscard]] Error in_doubt(const std::string& why) const;
   // One of its files that was replaced since it was opened, or else has a second name now.
   struct Amiss {
     std::string file;
@@ -118,15 +123,19 @@ class TrustedFile final : public Connection {
   const std::string trust_folder_;  // empty: none
   const bool lacks_trust_folder_;   // one is wanted, and the data folder is unknown
   Uuid id_;
-  std::atomic<std::int64_t> settles_ = 0;
+  std::atomic<std::int64_t> settled_ = 0;  // as in the latest State
 
   BoundedMutex mutex_;  // guards the connection and the members below
-  Query state_{"SELECT inode, born, NULL, changes, unmarked FROM store"};  // or select_volume()
+  Query state_{
+      "SELECT inode, born, changes, unmarked, NULL, 0, NULL FROM store"};  // or kWholeState
   Query user_version_{"PRAGMA user_version"};
   Query count_change_{"UPDATE store SET changes = ?1"};  // RETURNING creates a table each time
   Query unmarked_{"UPDATE store SET unmarked = ?1"};
-  Query settle_{"UPDATE store SET inode = ?1, born = ?2, volume = ?3, changes = ?4, unmarked = ?4"};
+  Query settle_{
+      "UPDATE store SET inode = ?1, born = ?2, volume = ?3, changes = ?4, unmarked = ?4,"
+      " settled = ?5, gone_back = NULL"};
   Query volume_{"UPDATE store SET volume = ?1"};
+  Query gone_back_{"UPDATE store SET gone_back = ?1 WHERE gone_back IS NULL AND settled = ?2"};
   Query begin_{"BEGIN IMMEDIATE"};
   Query commit_{"COMMIT"};
   std::optional<Error> lost_;  // why this handle does nothing more
@@ -136,6 +145,7 @@ class TrustedFile final : public Connection {
   std::int64_t changes_ = 0;  // the largest count that this handle knows to be handed out
   std::int64_t counted_ = 0;  // the count of the transaction under way
   bool doubtful_ = false;     // at the latest look
+  std::optional<std::string> lost_values_;  // as gone_back in the latest State
   // The store in doubt has other evidence than its place that it holds less than it handed out.
   bool lacks_values_ = false;
 };
