@@ -59,7 +59,7 @@ TEST_F(StoreCli, AColumnThatCountsByItselfIsNotAdoptedAndPassed) {
   const Ended refused = run(store + "idmint create orders --adopt auto_increment:orders");
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("only to a row that is inserted"),
-                                 HasSubstr("raise --from-table TABLE.COLUMN")));
+                                 HasSubstr("raise it past the table's AUTO_INCREMENT")));
   output(store + "idmint create orders; idmint raise orders --from-table orders.id --yes");
   EXPECT_EQ(output(store + "idmint next orders"), "3\n");
 }

@@ -244,6 +244,44 @@ void PostgresqlServer::promote() const {
     give_up("the standby is not promoted");
 }
 
+PgBouncer::PgBouncer(const PostgresqlServer& server, const std::string& mode,
+                     const std::vector<std::string>& settings) {
+  hand_over(folder_.folder(), owner());
+  for (int attempt = 0; pid_ == 0 && attempt < 5; ++attempt) {
+    port_ = unused_port();
+    const std::string file = folder_.path("pgbouncer.ini");
+    {
+      std::ofstream(folder_.path("users")) << "\"postgres\" \"\"\n";
+      std::ofstream out(file);
+      out << "[databases]\n* = host=127.0.0.1 port=" << server.port()
+          << "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " << port_
+          << "\nunix_socket_dir =\nauth_type = trust\nauth_file = " << folder_.path("users")
+          << "\npool_mode = " << mode << '\n';
+      for (const std::string& line : settings) out << line << '\n';
+    }
+    pid_ = spawn({path_of_program("pgbouncer"), file}, owner(), folder_.path("pgbouncer.log"));
+    const bool up = wait_for(
+        [&] {
+          if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
+          return pid_ == 0 || ask_postgresql(url("postgres"), "SELECT 1") == "1";
+        },
+        kLongest);
+    if (!up) break;
+  }
+  if (pid_ == 0 || ask_postgresql(url("postgres"), "SELECT 1") != "1")
+    give_up("pgbouncer does not answer:\n" + contents(folder_.path("pgbouncer.log")));
+}
+
+PgBouncer::~PgBouncer() {
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+std::string PgBouncer::url(const std::string& database) const {
+  return "postgresql://postgres@127.0.0.1:" + std::to_string(port_) + "/" + database;
+}
+
 PostgresqlServer& postgresql_server() {
   static PostgresqlServer server;
   return server;

@@ -70,6 +70,24 @@ class PostgresqlServer {
   pid_t pid_ = 0;
 };
 
+// PgBouncer before a server, for as long as it is there.
+class PgBouncer {
+ public:
+  // `mode`: "session", "transaction" or "statement"; `settings`: more lines of its section.
+  PgBouncer(const PostgresqlServer& server, const std::string& mode,
+            const std::vector<std::string>& settings = {});
+  ~PgBouncer();
+  PgBouncer(const PgBouncer&) = delete;
+  PgBouncer& operator=(const PgBouncer&) = delete;
+
+  [[nodiscard]] std::string url(const std::string& database) const;
+
+ private:
+  fakes::TempFolder folder_;
+  int port_ = 0;
+  pid_t pid_ = 0;
+};
+
 // One for all tests of a program, started when first asked for.
 PostgresqlServer& postgresql_server();
 

@@ -228,7 +228,8 @@ std::optional<Error> Engine::refused_settings(const Site& site, std::string_view
   const auto wrong = [&](const std::string& name, const std::string& right,
                          const std::string& why) {
     return refuse_it("the server runs with " + name + " = " + value(name) + ", and " + why,
-                     "set " + name + " = " + right + std::string(kFile));
+                     "set " + name + " = " + right + std::string(kFile) +
+                         std::string(name == "binlog_format" ? "" : sql::kAfterACrash));
   };
   if (value("innodb_flush_log_at_trx_commit") != "1")
     return wrong("innodb_flush_log_at_trx_commit", "1",
@@ -261,8 +262,9 @@ std::optional<Error> Engine::refused_settings(const Site& site, std::string_view
     return refuse_it("the server is a replica, which can lag behind", "name the primary");
   if (!settings.other_engines.empty()) {
     const std::string first = settings.other_engines.substr(0, settings.other_engines.find(','));
-    return refuse_it("it has tables that are not of InnoDB: " + settings.other_engines,
-                     "convert each: ALTER TABLE " + first + " ENGINE = InnoDB");
+    return refuse_it(
+        "it has tables that are not of InnoDB: " + settings.other_engines,
+        "convert each: ALTER TABLE " + first + " ENGINE = InnoDB" + std::string(sql::kAfterACrash));
   }
   return std::nullopt;
 }

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "idmint/sequence.h"
 #include "ids/lease_table.h"
 #include "stores/mariadb/address.h"
 #include "stores/mariadb/connection.h"
@@ -555,6 +556,25 @@ TEST(MariadbTrust, AMarkOfValuesThatAreMissingStopsAllUntilTheyArePassed) {
   EXPECT_EQ(take(*other), (Range{50, 1, 1}));
   ASSERT_TRUE(mark(*minter, 0));
   EXPECT_EQ(take(*minter), (Range{51, 1, 1})) << "it was settled since";
+}
+
+// The tables are its own, with older rows.
+TEST(MariadbTrust, AProcessThatFindsTheStoreBehindItsOwnValuesStopsAll) {
+  const MariadbServer& server = servers::mariadb_server();
+  const std::string url = server.database("behind");
+  const auto store = opened(url);
+  const auto other = opened(url);
+  ASSERT_TRUE(create_sequence(*store, {.name = "orders"}));
+  const auto sequence = Sequence::open(*store, "orders");
+  ASSERT_TRUE(sequence) << fakes::why(sequence);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE((*sequence)->next());
+  server.run("UPDATE idmint_counters SET next = first + 1", "behind");
+  EXPECT_EQ(code_of((*sequence)->next()), Code::kDataLoss);
+  const auto refused = other->counters()->advance("orders", 1, Take::kAll);
+  EXPECT_EQ(code_of(refused), Code::kDataLoss);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("sequence orders"));
+  ASSERT_TRUE(raise_all(*other, 100));
+  EXPECT_EQ(other->counters()->advance("orders", 1, Take::kAll)->first, 101);
 }
 
 }  // namespace

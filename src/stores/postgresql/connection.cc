@@ -181,6 +181,8 @@ std::expected<void, Failure> Connection::connect(SteadyTime until) {
   return {};
 }
 
+std::int64_t Connection::backend_at_login() const { return PQbackendPID(connection_); }
+
 // ---- statements
 
 void Connection::notice(const PGresult* notice) {
@@ -276,7 +278,7 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
   int& uses = uses_[query.name];
   unawaited_.clear();
   const std::string sql = uses < 2 ? with_backend(query.sql, backend_) : std::string();
-  if (uses == 1) {
+  if (uses == 1 && prepares_) {
     if (PQsendPrepare(connection_, query.name, sql.c_str(), 0, nullptr) == 0) return not_sent();
     if (auto prepared = exchange(Kind::kRead, until); !prepared) return prepared;
     uses = 2;

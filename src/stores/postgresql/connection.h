@@ -83,6 +83,12 @@ class Connection {
   // process.
   void is_set_up_in(std::int64_t backend) { backend_ = std::to_string(backend); }
 
+  // The number of that process as the login said it. Another one than the process says itself: a
+  // pooler is in between.
+  [[nodiscard]] std::int64_t backend_at_login() const;
+  // Leaves no statement prepared in the server, where others would find it.
+  void never_prepare() { prepares_ = false; }
+
   // What is written is durable, by the settings of the connection, when it returns rows.
   std::expected<Rows, Failure> run(const Query& query, const Values& values, SteadyTime until);
   // Any number of statements, without values, as one transaction; they return no rows.
@@ -101,6 +107,7 @@ class Connection {
 
   PGconn* connection_;
   bool usable_ = true;
+  bool prepares_ = true;
   std::string backend_ = "0";
   std::string unawaited_{};  // the warning that the statement under way did not wait for a standby
   std::map<std::string, int, std::less<>> uses_{};

@@ -11,6 +11,7 @@ namespace idmint::stores::postgresql {
 // Every function of libpq that the store calls. In this namespace each name means the one that was
 // loaded.
 #define IDMINT_LIBPQ(F)        \
+  F(PQbackendPID)              \
   F(PQclear)                   \
   F(PQcmdTuples)               \
   F(PQconnectPoll)             \

@@ -17,23 +17,48 @@ using std::chrono::milliseconds;
 
 // How a connection is to be, whatever the server, the database or the user say. A statement that
 // nobody waits for any more is ended by the server after the deadline of the store.
+// In another process than that of the login ($3), which others may use too, it sets nothing.
 constexpr Query kSetUp{
     "set_up",
-    "SELECT pg_is_in_recovery(),"
-    " set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
+    "SELECT pg_is_in_recovery(), pg_backend_pid(), CASE pg_backend_pid() WHEN $3::bigint THEN"
+    " concat(set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
     "  WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),"
     " set_config('default_transaction_isolation', 'read committed', false),"
     " set_config('default_transaction_read_only', CASE $2::bigint WHEN 1 THEN 'on'"
     "  ELSE current_setting('default_transaction_read_only') END, false),"
     " set_config('statement_timeout', $1::text, false),"
     " set_config('lock_timeout', $1::text, false),"
-    " set_config('search_path', '', false), pg_backend_pid()",
+    " set_config('search_path', '', false)) END",
     Kind::kRead};
+constexpr Query kBackend{"backend", "SELECT pg_backend_pid()", Kind::kRead};
 
 // The deadline as a setting of the server, which has whole ms and takes 0 for no end.
 std::string server_timeout(milliseconds deadline) {
   constexpr milliseconds longest{std::numeric_limits<std::int32_t>::max()};
   return std::to_string(std::clamp(deadline, milliseconds{1}, longest).count());
+}
+
+// Whether a pooler gives the process of the server to others between two statements: this
+// connection gets another, or another connection the same. Where the pool is of sessions, and has
+// no room for a second one, that does not answer.
+bool shares_its_backend(std::span<const Setting> server, Connection& connection,
+                        std::int64_t backend, SteadyTime until) {
+  constexpr milliseconds kLongest{500};
+  const SteadyTime by = std::min(until, std::chrono::steady_clock::now() + kLongest);
+  const auto backend_of = [&](Connection& each) {
+    const auto rows = each.run(kBackend, {}, by);
+    return rows && !rows->empty() ? (*rows)[0].integer(0) : 0;
+  };
+  auto other = Connection::open(server, by);
+  if (!other) return false;
+  (*other)->never_prepare();
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const std::int64_t now = backend_of(connection);
+    const std::int64_t its = backend_of(**other);
+    if (now == 0 || its == 0) return false;
+    if (now != backend || its == backend) return true;
+  }
+  return false;
 }
 
 #define IDMINT_TIMELINE "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)"
@@ -232,10 +257,15 @@ std::expected<std::unique_ptr<Connection>, Failure> Engine::login(const Address&
                                                                   std::size_t server,
                                                                   milliseconds deadline,
                                                                   Access access, SteadyTime until) {
-  auto connection = Connection::open(address.servers[server], until);
-  if (!connection) return connection;
+  auto opened = Connection::open(address.servers[server], until);
+  if (!opened) return opened;
+  Connection& connection = **opened;
   const std::int64_t read_only = access == Access::kReadOnly ? 1 : 0;
-  auto set_up = (*connection)->run(kSetUp, {server_timeout(deadline), value(read_only)}, until);
+  const auto set_up_in = [&](std::int64_t backend) {
+    return connection.run(kSetUp, {server_timeout(deadline), value(read_only), value(backend)},
+                          until);
+  };
+  auto set_up = set_up_in(connection.backend_at_login());
   if (!set_up) return std::unexpected(std::move(set_up.error()));
   if (set_up->empty() || (*set_up)[0].integer(0) != 0)
     return std::unexpected(Failure{
@@ -243,8 +273,20 @@ std::expected<std::unique_ptr<Connection>, Failure> Engine::login(const Address&
                   "the server is a standby, which can lag behind; name the primary, or all servers "
                   "of the cluster"},
         .passing = address.servers.size() > 1});
-  (*connection)->is_set_up_in((*set_up)[0].integer(7));
-  return connection;
+  const std::int64_t backend = (*set_up)[0].integer(1);
+  if (backend != connection.backend_at_login()) {
+    connection.never_prepare();
+    const bool shared = shares_its_backend(address.servers[server], connection, backend, until);
+    if (!shared) set_up = set_up_in(backend);
+    if (!set_up) return std::unexpected(std::move(set_up.error()));
+    if (shared || set_up->empty() || (*set_up)[0].integer(1) != backend)
+      return std::unexpected(Failure{.error = {Code::kFailedPrecondition,
+                                               "a connection pooler gives each transaction another "
+                                               "connection; pool by session, or name the server "
+                                               "itself"}});
+  }
+  connection.is_set_up_in(backend);
+  return opened;
 }
 
 // One statement where there is a store.
@@ -309,14 +351,15 @@ std::optional<Error> Engine::refused_settings(const Site& site, std::string_view
   const auto refuse = [&](const std::string& what, const std::string& instead) {
     return Error{Code::kFailedPrecondition, std::string(url) + ": " + what + "; " + instead};
   };
+  const std::string after_a_crash(sql::kAfterACrash);
   if (settings.fsync != "on")
     return refuse("the server runs with fsync = " + settings.fsync +
                       ", and loses values that were handed out when its host stops",
-                  "set fsync = on in postgresql.conf, and reload it");
+                  "set fsync = on in postgresql.conf, and reload it" + after_a_crash);
   if (settings.full_page_writes != "on")
     return refuse("the server runs with full_page_writes = " + settings.full_page_writes +
                       ", and may lose whole pages when its host stops while it writes them",
-                  "set full_page_writes = on in postgresql.conf, and reload it");
+                  "set full_page_writes = on in postgresql.conf, and reload it" + after_a_crash);
   if (settings.synchronous_commit == "off")
     return refuse(
         "the connection has synchronous_commit = off, although idmint set it to on: a "
@@ -324,8 +367,9 @@ std::optional<Error> Engine::refused_settings(const Site& site, std::string_view
         "pool by session, or name the server itself");
   if (!settings.unlogged.empty()) {
     const std::string first = settings.unlogged.substr(0, settings.unlogged.find(','));
-    return refuse("it has unlogged tables, which are empty after a crash: " + settings.unlogged,
-                  "make each a logged one: ALTER TABLE idmint." + first + " SET LOGGED");
+    return refuse(
+        "it has unlogged tables, which are empty after a crash: " + settings.unlogged,
+        "make each a logged one: ALTER TABLE idmint." + first + " SET LOGGED" + after_a_crash);
   }
   return std::nullopt;
 }

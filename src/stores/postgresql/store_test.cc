@@ -514,6 +514,55 @@ TEST(PostgresqlPoolers, AnotherProcessOfTheServerHandsNothingOut) {
   EXPECT_EQ(take(*store), (Range{1, 1, 1}));
 }
 
+// What a pooler gives to others has neither our settings nor our statements.
+TEST(PostgresqlPoolers, PgBouncerThatPoolsTransactionsIsRefusedAndLeftAsItWas) {
+  const PostgresqlServer& server = servers::postgresql_server();
+  const auto made = with_counter(server.database("bounced"));
+  struct Pool {
+    const char* mode;
+    std::vector<std::string> settings;
+  };
+  for (const auto& [mode, settings] :
+       std::vector<Pool>{{"transaction", {}},
+                         {"transaction", {"server_round_robin = 1", "min_pool_size = 2"}},
+                         {"statement", {}}}) {
+    const servers::PgBouncer bouncer(server, mode, settings);
+    for (const Access access : {Access::kReadWrite, Access::kReadOnly}) {
+      const auto refused =
+          Store::open(bouncer.url("bounced"), {.deadline = fakes::kPatient, .access = access});
+      EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << mode;
+      EXPECT_THAT(fakes::why(refused), HasSubstr("a connection pooler gives each transaction"));
+    }
+    for (int i = 0; i < 3; ++i) {  // each of the processes that it has
+      const auto ask = [&](const std::string& sql) {
+        return servers::ask_postgresql(bouncer.url("bounced"), sql);
+      };
+      EXPECT_EQ(ask("SELECT count(*) FROM pg_prepared_statements"), "0") << mode;
+      EXPECT_EQ(ask("SHOW default_transaction_read_only"), "off");
+      EXPECT_EQ(ask("SHOW search_path"), "\"$user\", public");
+    }
+  }
+}
+
+TEST(PostgresqlPoolers, PgBouncerThatPoolsSessionsServesAndKeepsNoStatement) {
+  const PostgresqlServer& server = servers::postgresql_server();
+  const auto made = with_counter(server.database("sessions"));
+  const servers::PgBouncer bouncer(server, "session", {"server_reset_query ="});
+  {
+    const auto store = Store::open(bouncer.url("sessions"), {.deadline = fakes::kPatient});
+    ASSERT_TRUE(store) << fakes::why(store);
+    for (std::int64_t value = 1; value < 5; ++value) EXPECT_EQ(take(**store), (Range{value, 1, 1}));
+  }
+  EXPECT_EQ(servers::ask_postgresql(bouncer.url("sessions"),
+                                    "SELECT count(*) FROM pg_prepared_statements"),
+            "0");
+  // There is no room for a second session beside the first.
+  const servers::PgBouncer narrow(server, "session", {"default_pool_size = 1"});
+  const auto store = Store::open(narrow.url("sessions"), {.deadline = fakes::kPatient});
+  ASSERT_TRUE(store) << fakes::why(store);
+  EXPECT_EQ(take(**store), (Range{5, 1, 1}));
+}
+
 // ---- fail-over
 
 // A plain client, which knows nothing of timelines.
@@ -839,6 +888,25 @@ TEST(PostgresqlTrust, AMarkOfValuesThatAreMissingStopsAllUntilTheyArePassed) {
   EXPECT_EQ(take(*other), (Range{50, 1, 1}));
   ASSERT_TRUE(mark(*minter, 0));
   EXPECT_EQ(take(*minter), (Range{51, 1, 1})) << "it was settled since";
+}
+
+// The tables are its own, with older rows.
+TEST(PostgresqlTrust, AProcessThatFindsTheStoreBehindItsOwnValuesStopsAll) {
+  const PostgresqlServer server;
+  const std::string url = server.database("ids");
+  const auto store = opened(url);
+  const auto other = opened(url);
+  ASSERT_TRUE(create_sequence(*store, {.name = "orders"}));
+  const auto sequence = Sequence::open(*store, "orders");
+  ASSERT_TRUE(sequence) << fakes::why(sequence);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE((*sequence)->next());
+  server.run("UPDATE idmint.counters SET next = first + 1", "ids");
+  EXPECT_EQ(code_of((*sequence)->next()), Code::kDataLoss);
+  const auto refused = other->counters()->advance("orders", 1, Take::kAll);
+  EXPECT_EQ(code_of(refused), Code::kDataLoss);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("sequence orders"));
+  ASSERT_TRUE(raise_all(*other, 100));
+  EXPECT_EQ(other->counters()->advance("orders", 1, Take::kAll)->first, 101);
 }
 
 }  // namespace

@@ -28,6 +28,11 @@ struct Json {
   std::string_view json;
 };
 
+// What mends a setting mends nothing that was lost under it.
+inline constexpr std::string_view kAfterACrash =
+    "; if the host or the server stopped while it was so, raise the store past every value in use "
+    "before it gives any (idmint raise --all)";
+
 // The doubt in a store whose record has the mark `why`. It was not only moved.
 [[nodiscard]] inline Error gone_back(std::string_view url, const std::string& why) {
   Error doubt = in_doubt(url, why);
