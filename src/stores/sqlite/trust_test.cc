@@ -506,6 +506,27 @@ TEST_F(SqliteTrust, AnOlderStateThatIsRestoredUnderAnIdleProcessIsNoticed) {
   }));
 }
 
+// `cp` or `rsync --inplace` over the open file, when all of the log is in it. The backup is of the
+// same log, and the process has the page with the count of changes in memory, but not that of "c".
+TEST_F(SqliteTrust, AnOlderStateOverTheOpenFileIsNoticedOnceItsLogIsInTheFile) {
+  make();
+  const auto store = open();
+  std::vector<NewCounter> between;
+  for (int i = 0; i < 60; ++i)
+    between.push_back({"b" + std::to_string(i) + std::string(900, 'x'), {1, 9}});
+  ASSERT_TRUE(store->counters()->create(between));
+  ASSERT_TRUE(store->counters()->create("a", {1, 100}));
+  copy(path_, folder_.path("backup"));
+  const auto other = open();
+  ASSERT_EQ(other->counters()->advance("c", 5, Take::kAll), (Range{10, 1, 5}));
+  ASSERT_EQ(store->counters()->advance("a", 1, Take::kAll), (Range{1, 1, 1}));
+  run_sql(path_, "PRAGMA wal_checkpoint(PASSIVE)");
+  copy(folder_.path("backup"), path_);
+  const auto refused = store->counters()->advance("c", 1, Take::kAll);
+  ASSERT_EQ(code_of(refused), Code::kDataLoss);
+  EXPECT_THAT(refused.error().message, HasSubstr("set back while it was open"));
+}
+
 // One without anything in it: no change of it is older than its log.
 TEST_F(SqliteTrust, AnEmptyStoreThatWasUsedElsewhereAndMovedBackIsNoticed) {
   open();
