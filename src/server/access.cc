@@ -123,7 +123,9 @@ bool Rights::sees_in(std::string_view store) const {
 
 // ---- Caller
 
-void Caller::set(TokenSettings settings) {
+void Caller::set(TokenSettings settings, const MostCreated& most) {
+  quota_->limit({.sources = settings.max_sources.value_or(most.sources),
+                 .stripes = settings.max_stripes.value_or(most.stripes)});
   rights_ = {.allow = settings.allow};
   settings_ = std::move(settings);
 }
@@ -133,6 +135,7 @@ void Caller::count_as(const Caller& other) noexcept {
   counted_ = other.counted_;
   day_began_ = other.day_began_;
   of_this_day_ = other.of_this_day_;
+  quota_ = other.quota_;
 }
 
 Result<void> Caller::check(Verb verb, std::string_view source) const {
@@ -143,7 +146,7 @@ Result<void> Caller::check(Verb verb, std::string_view source) const {
 }
 
 std::optional<Caller::Excess> Caller::charge(std::int64_t count, steady_clock::time_point now) {
-  const auto& [its_name, hash, allow, per_second, per_day, largest] = settings_;
+  const auto& [its_name, hash, allow, per_second, per_day, largest, sources, stripes] = settings_;
   const auto too_many = [&](std::int64_t most, std::string_view limit) {
     return Excess{{Code::kInvalidArgument, "the token " + its_name + " may ask for at most " +
                                                std::to_string(most) + " ids in one call, its " +
@@ -191,9 +194,58 @@ void Caller::refund(std::int64_t count) noexcept {
   of_this_day_ = std::max<std::int64_t>(0, of_this_day_ - count);
 }
 
+// ---- Quota
+
+void Quota::limit(const MostCreated& most) {
+  const std::lock_guard lock(mutex_);
+  most_ = most;
+}
+
+Result<void> Quota::begin(const std::string& source, std::int64_t stripes, std::string_view whose) {
+  const std::lock_guard lock(mutex_);
+  const auto found = created_.find(source);
+  const std::int64_t before = found != created_.end() ? found->second.stripes : 0;
+  const auto too_many = [&](std::string_view what, std::int64_t most, std::int64_t now,
+                            std::string_view key) {
+    return fail(Code::kResourceExhausted,
+                std::string(whose) + " may create at most " + std::to_string(most) + " " +
+                    std::string(what) + " (" + std::string(key) + "), and has created " +
+                    std::to_string(now) +
+                    "; nothing was created. Create it with idmint create, or "
+                    "set a larger " +
+                    std::string(key));
+  };
+  if (found == created_.end() && std::ssize(created_) >= most_.sources)
+    return too_many("sources", most_.sources, std::ssize(created_), "max_sources");
+  if (stripes > before && stripes - before > most_.stripes - stripes_)
+    return too_many("stripes and worker ids", most_.stripes, stripes_, "max_stripes");
+  Created& created = created_[source];
+  created.stripes = std::max(before, stripes);
+  stripes_ += created.stripes - before;
+  ++created.under_way;
+  return {};
+}
+
+void Quota::end(const std::string& source, bool made) {
+  const std::lock_guard lock(mutex_);
+  const auto found = created_.find(source);
+  Created& created = found->second;
+  created.made = created.made || made;
+  if (--created.under_way > 0 || created.made) return;
+  stripes_ -= created.stripes;
+  created_.erase(found);
+}
+
+bool Quota::is_empty() const {
+  const std::lock_guard lock(mutex_);
+  return created_.empty();
+}
+
 // ---- Access
 
-Access::Access(std::vector<TokenSettings> tokens) { replace(std::move(tokens)); }
+Access::Access(std::vector<TokenSettings> tokens, const MostCreated& most) {
+  replace(std::move(tokens), most);
+}
 
 std::shared_ptr<Caller> Access::find(std::string_view token) const {
   const TokenSettings::Hash hash = hash_of(token);
@@ -205,7 +257,7 @@ std::shared_ptr<Caller> Access::find(std::string_view token) const {
   return found;
 }
 
-void Access::replace(std::vector<TokenSettings> tokens) {
+void Access::replace(std::vector<TokenSettings> tokens, const MostCreated& most) {
   std::vector<std::shared_ptr<Caller>> before = std::exchange(callers_, {});
   std::vector<std::shared_ptr<Caller>> gone = std::exchange(gone_, {});
   const auto with_hash_of = [](std::vector<std::shared_ptr<Caller>>& callers,
@@ -216,16 +268,19 @@ void Access::replace(std::vector<TokenSettings> tokens) {
   };
   // Without tokens everybody was let in. From now on those callers need a token.
   anybody_->revoked_ = !tokens.empty();
+  anybody_->quota_->limit(most);
   for (TokenSettings& token : tokens) {
     if (const auto same = with_hash_of(before, token); same != before.end()) {
-      (*same)->set(std::move(token));
+      (*same)->set(std::move(token), most);
       callers_.push_back(std::move(*same));
       continue;
     }
     const auto returned = with_hash_of(gone, token);
-    callers_.push_back(std::make_shared<Caller>(std::move(token)));
+    callers_.push_back(std::make_shared<Caller>());
+    callers_.back()->rights_.all = false;
+    if (returned != gone.end()) callers_.back()->count_as(**returned);
+    callers_.back()->set(std::move(token), most);
     if (returned == gone.end()) continue;
-    callers_.back()->count_as(**returned);
     returned->reset();
   }
   std::ranges::move(before, std::back_inserter(gone));

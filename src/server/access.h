@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "idmint/entropy.h"
@@ -57,6 +59,42 @@ struct TokenSettings {
   std::optional<std::int64_t> ids_per_second{};
   std::optional<std::int64_t> ids_per_day{};
   std::optional<std::int64_t> largest_count{};
+  // nullopt: the server's own.
+  std::optional<std::int64_t> max_sources{};
+  std::optional<std::int64_t> max_stripes{};
+};
+
+// How many sources a caller may create, and how many stripes they may have in all. The worker ids
+// of a pool count as stripes, as each is a record in the store, and a single counter as one.
+struct MostCreated {
+  std::int64_t sources = 1000;
+  std::int64_t stripes = 100'000;
+};
+
+// What a caller has created since this process began. Any thread.
+class Quota final {
+ public:
+  void limit(const MostCreated& most);
+  // Counts a source that is about to be created; one of this name that was counted before counts
+  // once. kResourceExhausted, with the figures: there are too many, and it is not counted. `whose`:
+  // "the token web", for the message.
+  [[nodiscard]] Result<void> begin(const std::string& source, std::int64_t stripes,
+                                   std::string_view whose);
+  // To be called once after each begin(). If not `made`, for certain, and in no other call either,
+  // it is not counted any more.
+  void end(const std::string& source, bool made);
+  [[nodiscard]] bool is_empty() const;
+
+ private:
+  struct Created {
+    std::int64_t stripes = 0;
+    int under_way = 0;
+    bool made = false;
+  };
+  mutable std::mutex mutex_;
+  MostCreated most_{};
+  std::unordered_map<std::string, Created> created_{};
+  std::int64_t stripes_ = 0;
 };
 
 // A new token: "idmint_" and 258 random bits in base64url. It is shown once; only its hash is
@@ -70,7 +108,9 @@ class Caller final {
  public:
   // The anonymous caller: every verb is allowed.
   Caller() : rights_{.all = true} {}
-  explicit Caller(TokenSettings settings) { set(std::move(settings)); }
+  explicit Caller(TokenSettings settings, const MostCreated& most = {}) {
+    set(std::move(settings), most);
+  }
 
   // The name of its token; empty if there is none.
   [[nodiscard]] const std::string& name() const noexcept { return settings_.name; }
@@ -108,10 +148,14 @@ class Caller final {
   // Returns ids that charge() counted and that no store handed out.
   void refund(std::int64_t count) noexcept;
 
+  // Any thread may use it.
+  [[nodiscard]] const std::shared_ptr<Quota>& quota() const noexcept { return quota_; }
+
  private:
   friend class Access;
-  void set(TokenSettings settings);
-  [[nodiscard]] bool has_counts() const noexcept { return counted_ || day_began_; }
+  // `most`: for limits that the token does not have.
+  void set(TokenSettings settings, const MostCreated& most);
+  [[nodiscard]] bool has_counts() const { return counted_ || day_began_ || !quota_->is_empty(); }
   // Copies what `other` has counted.
   void count_as(const Caller& other) noexcept;
   std::atomic<bool> revoked_{false};
@@ -125,6 +169,7 @@ class Caller final {
   // first id at least 24 hours later.
   std::optional<std::chrono::steady_clock::time_point> day_began_{};
   std::int64_t of_this_day_ = 0;
+  std::shared_ptr<Quota> quota_ = std::make_shared<Quota>();
 };
 
 // The error of a call whose token was revoked before it was carried out.
@@ -136,7 +181,7 @@ class Caller final {
 class Access final {
  public:
   // Without tokens, everybody may do everything.
-  explicit Access(std::vector<TokenSettings> tokens = {});
+  explicit Access(std::vector<TokenSettings> tokens = {}, const MostCreated& most = {});
 
   [[nodiscard]] bool is_open() const noexcept { return callers_.empty(); }
   // The caller of requests without a token; null: a token is required.
@@ -148,8 +193,9 @@ class Access final {
 
   // Replaces the tokens. A token with the same hash keeps its counts and its connections, and gets
   // its new name and rights. A missing one is revoked, and its connections lose all rights for
-  // ever. If it returns, it has its old counts.
-  void replace(std::vector<TokenSettings> tokens);
+  // ever. If it returns, it has its old counts. `most`: for tokens without limits of their own, and
+  // for anybody().
+  void replace(std::vector<TokenSettings> tokens, const MostCreated& most = {});
 
  private:
   std::shared_ptr<Caller> anybody_ = std::make_shared<Caller>();

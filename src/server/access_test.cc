@@ -182,6 +182,64 @@ TEST(Access, WhoCameInBeforeThereWereTokensHasNoRights) {
   EXPECT_EQ(access.anybody(), nullptr);
 }
 
+TEST(Quota, CountsWhatWasCreatedAndNothingElse) {
+  Quota quota;
+  quota.limit({.sources = 2, .stripes = 10});
+  ASSERT_TRUE(quota.begin("a", 9, "web"));
+  EXPECT_EQ(code_of(quota.begin("b", 2, "web")), Code::kResourceExhausted)
+      << "what is under way counts";
+  quota.end("a", false);
+  EXPECT_TRUE(quota.is_empty());
+  ASSERT_TRUE(quota.begin("b", 10, "web"));
+  quota.end("b", true);
+  ASSERT_TRUE(quota.begin("b", 10, "web")) << "the same again";
+  quota.end("b", false);
+  EXPECT_FALSE(quota.is_empty()) << "another call made it";
+  const Result<void> more = quota.begin("b", 11, "the token web");
+  ASSERT_EQ(code_of(more), Code::kResourceExhausted);
+  EXPECT_THAT(more.error().message,
+              HasSubstr("the token web may create at most 10 stripes and worker ids (max_stripes), "
+                        "and has created 10; nothing was created"));
+  quota.limit({.sources = 2, .stripes = 20});
+  for (const std::string name : {"c", "d"}) {
+    const Result<void> begun = quota.begin(name, 1, "web");
+    EXPECT_EQ(begun.has_value(), name == "c");
+    if (begun) quota.end(name, true);
+  }
+  quota.limit({.sources = 1, .stripes = 1});
+  EXPECT_EQ(code_of(quota.begin("e", 1, "web")), Code::kResourceExhausted);
+}
+
+// Two calls for one name, of which one is refused, leave it counted.
+TEST(Quota, OfTwoCallsForOneNameTheOneThatMadeItCounts) {
+  Quota quota;
+  quota.limit({.sources = 1, .stripes = 1});
+  ASSERT_TRUE(quota.begin("a", 1, "web"));
+  ASSERT_TRUE(quota.begin("a", 1, "web"));
+  quota.end("a", true);
+  quota.end("a", false);
+  EXPECT_EQ(code_of(quota.begin("b", 1, "web")), Code::kResourceExhausted);
+}
+
+TEST(Access, ATokenKeepsWhatItHasCreatedThroughAReload) {
+  TokenSettings web = token_of("web", {"create *"});
+  Access access({web}, {.sources = 1, .stripes = 10});
+  ASSERT_TRUE(access.find("web")->quota()->begin("a", 1, "web"));
+  access.find("web")->quota()->end("a", true);
+  const auto refused = [&] {
+    return code_of(access.find("web")->quota()->begin("b", 1, "web")) == Code::kResourceExhausted;
+  };
+  EXPECT_TRUE(refused());
+  access.replace({web}, {.sources = 1, .stripes = 10});
+  EXPECT_TRUE(refused());
+  access.replace({token_of("other", {"next *"})});
+  access.replace({web}, {.sources = 1, .stripes = 10});
+  EXPECT_TRUE(refused()) << "it was away";
+  web.max_sources = 2;
+  access.replace({web}, {.sources = 1, .stripes = 10});
+  EXPECT_FALSE(refused()) << "its own limit";
+}
+
 TEST(NewToken, IsAnotherOneEachTime) {
   std::set<std::string> tokens;
   for (int i = 0; i < 1000; ++i) tokens.insert(new_token());

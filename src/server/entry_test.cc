@@ -207,6 +207,57 @@ TEST_F(EntryTest, ATokenHasItsLimitsOverBothProtocols) {
   EXPECT_THAT(redis.ask("ID.NEXT uuid7"), StartsWith("-RESOURCEEXHAUSTED"));
 }
 
+TEST_F(EntryTest, ATokenCreatesNoMoreThanItsQuota) {
+  ServerOptions limited = options();
+  limited.tokens = {token("web", {"create,peek *"}), token("small", {"create *"}),
+                    token("admin", {"all *"})};
+  limited.tokens[1].max_stripes = 100;
+  limited.most_created.sources = 3;
+  const Running server(std::move(limited));
+  Client http(server, Protocol::kHttp);
+  const auto create = [&](const std::string& who, const std::string& body) {
+    return http.http("POST /v1/sources", "Authorization: Bearer " + who + "\r\n", body);
+  };
+  const std::string largest = R"("strategy":"striped","stripes":60000})";
+  EXPECT_THAT(create("web", R"({"name":"a",)" + largest).status, HasSubstr("201"));
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = create("web", R"({"name":"b",)" + largest);
+    EXPECT_THAT(refused.status, HasSubstr("429"));
+    EXPECT_THAT(refused.body,
+                AllOf(HasSubstr("the token web may create at most 100000 stripes and worker ids"),
+                      HasSubstr("has created 60000"), HasSubstr("RESOURCE_EXHAUSTED")));
+    EXPECT_THAT(refused.headers, Not(Contains(StartsWith("Retry-After"))));
+  }
+  EXPECT_THAT(
+      create("web", R"({"name":"p","kind":"pool","workers":50000,"layout":"41t16w6s"})").status,
+      HasSubstr("429"));
+  EXPECT_THAT(create("web", R"({"name":"orders"})").status, HasSubstr("201")) << "it was there";
+  EXPECT_THAT(create("web", R"({"name":"orders","start":5})").status, HasSubstr("409"));
+  EXPECT_THAT(create("web", R"({"name":"a",)" + largest).status, HasSubstr("201")) << "once more";
+  EXPECT_THAT(create("web", R"({"name":"eu/a"})").status, HasSubstr("201"));
+  EXPECT_THAT(create("web", R"({"name":"c"})").status, HasSubstr("201"));
+  EXPECT_THAT(create("web", R"({"name":"d"})").body,
+              AllOf(HasSubstr("at most 3 sources (max_sources), and has created 3")));
+  EXPECT_THAT(http.http("GET /v1/sources/d", "Authorization: Bearer web\r\n").status,
+              HasSubstr("404"));
+  EXPECT_THAT(create("small", R"({"name":"e","kind":"pool"})").body, HasSubstr("at most 100 "));
+  EXPECT_THAT(create("small", R"({"name":"e","strategy":"interleaved","stripes":100})").status,
+              HasSubstr("201"));
+  EXPECT_THAT(create("admin", R"({"name":"f"})").status, HasSubstr("201"));
+}
+
+TEST_F(EntryTest, WithoutTokensAllShareOneQuota) {
+  const Running server(options());
+  Client one(server, Protocol::kHttp);
+  Client other(server, Protocol::kHttp);
+  const std::string path = "POST /v1/sources";
+  EXPECT_THAT(
+      one.http(path, "", R"({"name":"a","strategy":"interleaved","stripes":100000})").status,
+      HasSubstr("201"));
+  EXPECT_THAT(other.http(path, "", R"({"name":"b"})").body,
+              HasSubstr("callers without a token may create at most 100000 stripes"));
+}
+
 TEST_F(EntryTest, TokensThatChangeAreAskedForAnew) {
   Running server(with_tokens());
   Client client(server);

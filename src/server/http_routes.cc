@@ -242,6 +242,30 @@ void get_source(HttpSession& session, const HttpRequest& request) {
       [](const SequenceStatus& status) { return ok(source_json(status)); });
 }
 
+// A source that is being created counts against its caller's quota, and stays counted unless it
+// turns out that nothing was made.
+struct Creating {
+  Creating(std::shared_ptr<Quota> its_quota, std::string its_source)
+      : quota(std::move(its_quota)), source(std::move(its_source)) {}
+  ~Creating() { quota->end(source, made); }
+  Creating(const Creating&) = delete;
+  Creating& operator=(const Creating&) = delete;
+
+  const std::shared_ptr<Quota> quota;
+  const std::string source;
+  bool made = false;
+};
+
+// The records that it has in its store, at least one.
+std::int64_t stripes_of(const Definition& definition) {
+  if (const auto* const sequence = std::get_if<SequenceDefinition>(&definition))
+    return sequence->stripes;
+  const auto& pool = std::get<PoolDefinition>(definition);
+  return pool.workers != 0 ? pool.workers
+                           : std::min<std::int64_t>(PoolDefinition::kUsualWorkers,
+                                                    std::int64_t{pool.layout.max_worker()} + 1);
+}
+
 // The body is what `idmint create` takes as options.
 void post_source(HttpSession& session, const HttpRequest& request) {
   static constexpr std::array<std::string_view, 18> known{
@@ -291,13 +315,25 @@ void post_source(HttpSession& session, const HttpRequest& request) {
   wish.name = source.substr(source.find('/') + 1);
   const Result<Definition> definition = definition_of(wish);
   if (!definition) return session.respond(definition.error());
+  const Caller& caller = session.caller();
+  if (const Result<void> counted = caller.quota()->begin(
+          source, stripes_of(*definition),
+          caller.name().empty() ? "callers without a token" : "the token " + caller.name());
+      !counted)
+    return session.respond(problem(counted.error(), Steps::kOne, std::chrono::seconds{0}));
   session.elsewhere(
       source,
-      [&sources = session.service().sources, source,
-       definition = *definition](SteadyTime until) -> Result<SequenceStatus> {
+      [&sources = session.service().sources, source, definition = *definition,
+       counting = std::make_shared<Creating>(caller.quota(), source)](
+          SteadyTime until) mutable -> Result<SequenceStatus> {
+        const std::shared_ptr<Creating> creating = std::move(counting);
+        const Result<SequenceStatus> before = sources.peek(source, until);
+        if (!before && before.error().code != Code::kNotFound) return before;
+        creating->made = !before;
         Result<void> made = sources.at(source, [&](Mint& mint, const std::string& /*own*/) {
           return mint.create(definition);
         });
+        if (!made && is_refusal(made.error().code)) creating->made = false;
         if (!made) return std::unexpected(std::move(made.error()));
         return sources.peek(source, until);
       },
@@ -323,7 +359,8 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
           return mint.raise(own, value, RaiseMode::kCarryOut, until);
         });
       },
-      [](const Raised& raised) {
+      [&sources = session.service().sources, name = request.path[2]](const Raised& raised) {
+        if (const SourceHandle source = sources.find(name)) source->height.got(0, raised.next - 1);
         return ok({{"next", integer(raised.next)}, {"skipped", integer(raised.skipped)}});
       },
       Steps::kSeveral);

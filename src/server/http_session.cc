@@ -40,14 +40,6 @@ std::string dump(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-// Codes of a call that was refused before it changed anything.
-bool is_refusal(Code code) {
-  return code == Code::kInvalidArgument || code == Code::kNotFound ||
-         code == Code::kAlreadyExists || code == Code::kFailedPrecondition ||
-         code == Code::kOutOfRange || code == Code::kUnimplemented ||
-         code == Code::kPermissionDenied || code == Code::kUnauthenticated;
-}
-
 std::string_view reason(int status) {
   return http::obsolete_reason(static_cast<http::status>(status));
 }
@@ -63,6 +55,13 @@ std::optional<std::string_view> HttpRequest::parameter(std::string_view name) co
   return std::nullopt;
 }
 
+bool is_refusal(Code code) noexcept {
+  return code == Code::kInvalidArgument || code == Code::kNotFound ||
+         code == Code::kAlreadyExists || code == Code::kFailedPrecondition ||
+         code == Code::kOutOfRange || code == Code::kUnimplemented ||
+         code == Code::kPermissionDenied || code == Code::kUnauthenticated;
+}
+
 HttpResponse problem(const Error& error, Steps steps, std::chrono::seconds retry_after) {
   const auto* const row = std::ranges::find(kStatuses, error.code, &StatusOf::code);
   const int status = row != kStatuses.end() ? row->status : 500;
@@ -75,7 +74,8 @@ HttpResponse problem(const Error& error, Steps steps, std::chrono::seconds retry
       {"may_have_been_applied", steps == Steps::kBegun || outcome_unknown(error.code) ||
                                     (steps == Steps::kSeveral && !is_refusal(error.code))}};
   std::string headers;
-  if (error.code == Code::kUnavailable || error.code == Code::kResourceExhausted)
+  if (retry_after.count() != 0 &&
+      (error.code == Code::kUnavailable || error.code == Code::kResourceExhausted))
     headers = "Retry-After: " + std::to_string(retry_after.count()) + "\r\n";
   if (error.code == Code::kUnauthenticated) headers = "WWW-Authenticate: Bearer\r\n";
   return {status, "application/problem+json", dump(json), std::move(headers), error.code};
@@ -334,6 +334,7 @@ void HttpSession::respond_with_ids(IdsWanted wanted) {
   const std::string name = wanted.name;
   service_.sources.open(
       name, [this, wanted = std::move(wanted)](const Result<SourceHandle>& opened) mutable {
+        held_ = false;  // the source may be looked at first
         if (connection_.is_closed()) {
           parser_.reset();
         } else if (opened) {
@@ -341,7 +342,29 @@ void HttpSession::respond_with_ids(IdsWanted wanted) {
         } else {
           respond(service_.told(opened.error(), wanted.name));
         }
-        go_on();
+        if (!held_) go_on();
+      });
+}
+
+void HttpSession::look_at(SourceHandle source, IdsWanted wanted) {
+  hold();
+  service_.loop.elsewhere(
+      service_.lane_of(source->name), service_.loop.due(),
+      [&sources = service_.sources, name = source->name](SteadyTime until) {
+        return sources.peek(name, until);
+      },
+      [this, source, wanted = std::move(wanted)](const Result<SequenceStatus>& status) mutable {
+        held_ = false;
+        const Result<void> seen =
+            status ? source->height.look(*status) : std::unexpected(status.error());
+        if (connection_.is_closed()) {
+          parser_.reset();
+        } else if (seen) {
+          begin_stream(std::move(source), std::move(wanted));
+        } else {
+          respond(service_.told(seen.error(), wanted.name));
+        }
+        if (!held_) go_on();
       });
 }
 
@@ -358,6 +381,16 @@ constexpr std::int64_t kBatchOfMany = 4096;
 }  // namespace
 
 void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
+  if (wanted.numbers && source->declaration().form == Form{} && !service_.all_hold_64_bits) {
+    if (source->height.is_unseen()) return look_at(std::move(source), std::move(wanted));
+    if (source->height.may_pass(wanted.count))
+      return respond(Error{Code::kInvalidArgument,
+                           wanted.name +
+                               " gives values above 2^53-1, which readers of JSON may round to "
+                               "others; nothing was taken. Leave numbers out, and they come as "
+                               "strings; or set integers = \"64-bit\" in the settings of idmintd, "
+                               "if all its clients hold integers of 64 bits"});
+  }
   if (wanted.as == IdsAs::kJson) {  // an array is made whole
     if (const Result<void> fits = service_.admit_whole(wanted.count, connection_); !fits)
       return respond(fits.error());
@@ -438,7 +471,10 @@ void HttpSession::ask() {
       stream.wanted.as == IdsAs::kJson ? stream.left : std::min(stream.left, most));
   if (source.sequence != nullptr) {
     if (stream.values.size() < stream.size) stream.values.resize(stream.size);
-    if (source.sequence->try_next(std::span(stream.values).first(stream.size))) return put_ids();
+    if (source.sequence->try_next(std::span(stream.values).first(stream.size))) {
+      source.height.got(0, stream.highest());
+      return put_ids();
+    }
   }
   stream.wait();
   if (!kept_) kept_ = connection_.shared_from_this();
@@ -457,6 +493,7 @@ void HttpSession::ask() {
         });
     return;
   }
+  source.height.ask(static_cast<std::int64_t>(stream.size));
   const Result<void> submitted = source.sequence->submit(
       std::span(stream.values).first(stream.size), [&stream](Result<void> filled) {
         if (!filled) stream.error = std::move(filled.error());
@@ -468,7 +505,13 @@ void HttpSession::ask() {
   }
 }
 
+std::int64_t HttpSession::Stream::highest() const {
+  return std::ranges::max(std::span(values).first(size));
+}
+
 void HttpSession::answered() {
+  stream_->source->height.got(static_cast<std::int64_t>(stream_->size),
+                              stream_->error ? 0 : stream_->highest());
   stream_->end_waiting();
   if (settling_) return;
   settling_ = true;
@@ -569,6 +612,14 @@ void HttpSession::print_ids(const Stream& stream, std::string& out) {
   const IdsWanted& wanted = stream.wanted;
   const Form& form = wanted.form ? *wanted.form : stream.source->declaration().form;
   const bool plain = form == Form{};
+  const bool whole = stream.session->service_.all_hold_64_bits;
+  const auto is_number = [&](const Id& id) {
+    if (const auto* const integer = std::get_if<std::int64_t>(&id))
+      return whole || is_exact(*integer);
+    const auto* const snowflake = std::get_if<Snowflake>(&id);
+    return snowflake != nullptr &&
+           (whole || snowflake->value() <= static_cast<std::uint64_t>(kMostExact));
+  };
   const auto put_id = [&](const Id& id) {
     std::array<char, kMaxFormChars + 1> chars;
     char* end = to_chars(id, form, chars.data());
@@ -578,9 +629,7 @@ void HttpSession::print_ids(const Stream& stream, std::string& out) {
       return;
     }
     const std::string_view printed(chars.data(), end);
-    const bool bare =
-        wanted.numbers && plain &&
-        (std::holds_alternative<std::int64_t>(id) || std::holds_alternative<Snowflake>(id));
+    const bool bare = wanted.numbers && plain && is_number(id);
     if (wanted.as == IdsAs::kJsonLines) {
       out += bare ? R"({"id":)" : R"({"id":")";
       out += printed;

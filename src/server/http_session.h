@@ -52,9 +52,11 @@ enum class Steps : std::uint8_t {
   kBegun,    // some of it was done
 };
 // The error as problem details (RFC 9457), with the name of its code, whether the call may have
-// been applied, and Retry-After if the same call may succeed later.
+// been applied, and Retry-After if the same call may succeed later. `retry_after` 0: it never will.
 [[nodiscard]] HttpResponse problem(const Error& error, Steps steps = Steps::kOne,
                                    std::chrono::seconds retry_after = std::chrono::seconds{1});
+// Whether a call with this error changed nothing, as it was refused before.
+[[nodiscard]] bool is_refusal(Code code) noexcept;
 // Problem details for a fault that has its own HTTP status, such as a wrong method.
 [[nodiscard]] HttpResponse problem(int status, std::string_view title, std::string_view detail);
 
@@ -155,6 +157,8 @@ class HttpSession final : public Conversation {
       waiting = false;
       --session->service_.waiting_calls;
     }
+    // The largest value of the current step.
+    [[nodiscard]] std::int64_t highest() const;
 
     HttpSession* session;
     IdsWanted wanted{};
@@ -191,6 +195,8 @@ class HttpSession final : public Conversation {
   [[nodiscard]] std::shared_ptr<Caller> caller_by(std::string_view authorization) const;
   [[nodiscard]] std::optional<HttpResponse> refusal(const Head& head, std::string_view host) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
+  // Reads where the values of the source are, and begins the stream then.
+  void look_at(SourceHandle source, IdsWanted wanted);
   // kInvalidArgument: the source cannot print its ids in this form.
   [[nodiscard]] static Result<void> check_form(const Stream& stream);
   // Takes and writes ids until the stream waits, or the connection has no room.

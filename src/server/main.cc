@@ -173,11 +173,22 @@ Result<std::vector<std::string>> urls_of(const StoresSetting& setting) {
   return urls;
 }
 
+// What a reload changes.
+ServerOptions changeable(const Settings& settings) {
+  ServerOptions of{.tls = settings.tls,
+                   .tokens = settings.tokens,
+                   .all_hold_64_bits = settings.all_hold_64_bits};
+  of.most_created.sources = settings.max_sources.value_or(of.most_created.sources);
+  of.most_created.stripes = settings.max_stripes.value_or(of.most_created.stripes);
+  return of;
+}
+
 // Sockets that came with the process stand beside the addresses of the settings, and replace the
 // default ones.
 Result<ServerOptions> options_of(const Settings& settings, const std::vector<Listen>& sockets,
                                  bool check) {
-  ServerOptions options{.tls = settings.tls, .tokens = settings.tokens, .version = IDMINT_VERSION};
+  ServerOptions options = changeable(settings);
+  options.version = IDMINT_VERSION;
   Result<ServedStore> first = served(settings.store, check);
   if (!first) return std::unexpected(std::move(first.error()));
   options.stores.push_back(*std::move(first));
@@ -262,7 +273,7 @@ bool reload(const CommandLine& line, const Settings& running, Server& server, Lo
   };
   std::expected<Settings, std::vector<Error>> fresh = settings_of(line);
   if (!fresh) return refuse_all(fresh.error());
-  if (const Result<void> changed = server.change(fresh->tls, fresh->tokens); !changed)
+  if (const Result<void> changed = server.change(changeable(*fresh)); !changed)
     return refuse_all({changed.error()});
   log.set(fresh->log);
   if (takes_messages()) std::cerr << "idmintd: read the settings again\n";

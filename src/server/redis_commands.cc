@@ -117,7 +117,7 @@ void RedisSession::incr(Words words) {
   if (source->is_format() && source->declaration().format != "snowflake") {
     return fail(std::string(words[1]) + " gives no integers: ID.NEXT " + std::string(words[1]));
   }
-  take_values(std::move(source), 1, true, false);
+  take_values(words, std::move(source), 1, true, false);
 }
 
 void RedisSession::incrby(Words words) { take_range(words, false); }
@@ -143,8 +143,9 @@ void RedisSession::take_range(Words words, bool whole_range) {
     return fail(name + " has a stride of " + std::to_string(stride) + ", so that many values of " +
                 "it are not consecutive: ID.NEXT " + name + " COUNT " + std::to_string(*count));
   }
-  if (!admit() || !charge(*count)) return;
+  if (!holds(source, *count, words) || !admit() || !charge(*count)) return;
   CounterSequence& counter = *source->counter;
+  source->height.ask(*count);
   Reply& reply = add_pending(whole_range ? Reply::kRange : Reply::kLast, std::move(source));
   reply.rest->range.count = *count;
   wait_for(reply, counter.submit(*count, [&reply](Result<Range> range) {
@@ -170,7 +171,7 @@ void RedisSession::id_next(Words words) {
   }
   SourceHandle source = source_of(words, words[1]);
   if (source == nullptr) return;
-  take_values(std::move(source), count, false, words.size() == 4);
+  take_values(words, std::move(source), count, false, words.size() == 4);
 }
 
 // ---- looking at sources, and raising
@@ -364,9 +365,9 @@ void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
   put_bulk(out, "guarantee");
   put_bulk(out, name(guarantee(definition)));
   put_bulk(out, "first");
-  put_integer(out, first);
+  put_number(out, first);
   put_bulk(out, "last");
-  put_integer(out, last);
+  put_number(out, last);
   if (has_stride) {
     put_bulk(out, "stride");
     put_integer(out, sequence->stride);
@@ -375,12 +376,12 @@ void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
   }
   put_bulk(out, "next");
   if (const std::optional<std::int64_t> next = next_value(status)) {
-    put_integer(out, *next);
+    put_number(out, *next);
   } else {
     put_null(out, version_);
   }
   put_bulk(out, "left");
-  put_integer(out, status.left);
+  put_number(out, status.left);
   put_bulk(out, "state");
   put_bulk(out, state_name(status));
 }
@@ -417,7 +418,11 @@ void RedisSession::id_raise(Words words) {
           return mint.raise(own, past, RaiseMode::kCarryOut, until);
         });
       },
-      [this](const Raised& raised) { put_integer(reply(), raised.next); });
+      [this, name = std::string(words[1])](const Raised& raised) {
+        if (const SourceHandle source = service_.sources.find(name))
+          source->height.got(0, raised.next - 1);
+        put_number(reply(), raised.next);
+      });
 }
 
 void RedisSession::id_inspect(Words words) {
@@ -684,12 +689,19 @@ void RedisSession::client(Words words) {
       put_bulk(reply(), name_);
     }
   } else if (which == "SETINFO" && words.size() == 4) {
+    if (!is_client_name(words[3])) return fail(kNoClientName);
+    if (upper_case(words[2]) == "LIB-NAME") {
+      const Integers of_it = integers_of(words[3]);
+      // A connection with two names is one that several clients share.
+      integers_ = library_.empty() ? of_it : std::min(integers_, of_it);
+      library_ = words[3];
+    }
     put_simple(reply(), "OK");
   } else if (which == "ID" && words.size() == 2) {
     put_integer(reply(), static_cast<std::int64_t>(number_));
   } else if (which == "INFO" && words.size() == 2) {
     put_bulk(reply(), "id=" + std::to_string(number_) + " addr=" + connection_.peer() +
-                          " name=" + name_ +
+                          " name=" + name_ + " lib-name=" + library_ +
                           " db=0 resp=" + std::to_string(static_cast<int>(version_)) + "\n");
   } else {
     fail("unknown subcommand or wrong number of arguments for '" + std::string(words[1]) +

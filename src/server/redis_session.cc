@@ -14,6 +14,18 @@ namespace idmint::server {
 
 namespace {
 
+// To a client that is not known to hold the next values of a source. `outcome`: what became of
+// them.
+std::string beyond(const std::string& name, std::string_view outcome) {
+  return name +
+         " gives values above 2^53-1, which some clients round to others, and this one is not "
+         "known "
+         "to hold them; " +
+         std::string(outcome) + ". Ask with ID.NEXT " + name +
+         ", which answers text; or set integers = \"64-bit\" in the settings of idmintd, if all "
+         "its clients hold integers of 64 bits";
+}
+
 // Whether a browser sent this line: the first line of an HTTP request, or its Host header.
 bool is_http(std::span<const std::string_view> words, bool is_inline) {
   const std::string_view first = words.front();
@@ -282,6 +294,7 @@ RedisSession::Reply& RedisSession::add_pending(Reply::Kind kind, SourceHandle so
   if (kind != Reply::kInteger && kind != Reply::kId) reply.rest = std::make_unique<Reply::Rest>();
   reply.ready = false;
   reply.source = std::move(source);
+  reply.integers = integers();
   // It may have waited before, for its source to be opened.
   reply.begun = held_since_ != SteadyTime{} ? std::exchange(held_since_, {}) : begun();
   ++service_.waiting_calls;
@@ -295,6 +308,7 @@ SteadyTime RedisSession::begun() {
 }
 
 void RedisSession::take_one(Reply::Kind kind, SourceHandle source) {
+  source->height.ask(1);
   if (batch_ != nullptr && batch_ == &replies_.back() && batch_->kind == kind &&
       batch_->source == source) {
     ++batch_->calls;
@@ -329,6 +343,7 @@ void RedisSession::wait_for(Reply& reply, Result<void> submitted) {
 
 void RedisSession::answered(Reply& reply) {
   reply.ready = true;
+  reply.source->height.got(reply.calls * reply.wanted(), reply.highest());
   pending_ -= reply.calls;
   service_.waiting_calls -= reply.calls;
   std::size_t bytes = sizeof(Reply) * reply.calls;
@@ -342,6 +357,12 @@ void RedisSession::answered(Reply& reply) {
   if (settling_) return;
   settling_ = true;
   service_.settling.push_back(this);
+}
+
+std::int64_t RedisSession::Reply::highest() noexcept {
+  if (is_of_ones()) return served != 0 ? std::ranges::max(ones().first(served)) : 0;
+  if (error) return 0;
+  return kind == kIds ? std::ranges::max(rest->values) : rest->range.last();
 }
 
 void RedisSession::settle() {
@@ -398,12 +419,14 @@ void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.is_of_ones()) {
     for (const std::int64_t value : reply.ones().first(reply.served)) {
       log(value, value, 1);
-      reply.kind == Reply::kInteger ? put_integer(out, value) : put_id(value);
+      reply.kind == Reply::kInteger ? put_value(out, value, reply.integers, *reply.source)
+                                    : put_id(value);
     }
     for (std::uint32_t i = reply.served; i < reply.calls; ++i) put_failure(reply, out);
     return;
   }
   if (reply.error) return put_failure(reply, out);
+  using enum Integers;
   switch (reply.kind) {
     case Reply::kText:
     case Reply::kInteger:
@@ -420,11 +443,12 @@ void RedisSession::finish(Reply& reply, std::string& out) {
     case Reply::kRange: {
       const Range& range = reply.rest->range;
       log(range.first, range.last(), static_cast<std::size_t>(range.count));
-      if (reply.kind == Reply::kRange) {
+      // Both values, or one error.
+      if (reply.kind == Reply::kRange && (is_exact(range.last()) || reply.integers != kUnknown)) {
         put_array(out, 2);
-        put_integer(out, range.first);
+        put_value(out, range.first, reply.integers, *reply.source);
       }
-      put_integer(out, range.last());
+      put_value(out, range.last(), reply.integers, *reply.source);
       break;
     }
   }
@@ -467,30 +491,77 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
         held_ = false;  // the command may hold the session again, for a pool
         if (connection_.is_closed()) return go_on();  // nobody waits for it: nothing is taken
         opened_ = opened;
-        const std::vector<std::string_view> again(owned.begin(), owned.end());
-        const Command& same = *command_named(again.front());
-        if (may(same, again)) (this->*same.run)(again);  // its token may be gone since
+        run_again(owned);
         opened_.reset();
         if (!held_) go_on();
       });
   return nullptr;
 }
 
-void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_integer,
-                               bool as_array) {
+void RedisSession::run_again(const Owned& words) {
+  const std::vector<std::string_view> again(words.begin(), words.end());
+  const Command& same = *command_named(again.front());
+  if (may(same, again)) (this->*same.run)(again);  // its token may be gone since
+}
+
+bool RedisSession::holds(const SourceHandle& source, std::int64_t count, Words words) {
+  if (integers() != Integers::kUnknown) return true;
+  Height& height = source->height;
+  if (!height.is_unseen()) {
+    if (!height.may_pass(count)) return true;
+    fail(beyond(source->name, "nothing was taken"));
+    return false;
+  }
+  hold();
+  service_.loop.elsewhere(
+      service_.lane_of(source->name), service_.loop.due(),
+      [&sources = service_.sources, name = source->name](SteadyTime until) {
+        return sources.peek(name, until);
+      },
+      [this, source, owned = Owned(words.begin(), words.end())](Result<SequenceStatus> status) {
+        held_ = false;  // as in source_of()
+        if (connection_.is_closed()) return go_on();
+        Result<void> seen = status ? source->height.look(*status)
+                                   : Result<void>(std::unexpected(std::move(status.error())));
+        if (seen) {
+          run_again(owned);
+        } else {
+          fail(service_.told(std::move(seen.error()), source->name));
+        }
+        if (!held_) go_on();
+      });
+  return false;
+}
+
+void RedisSession::put_value(std::string& out, std::int64_t value, Integers integers,
+                             const OpenSource& source) {
+  if (integers == Integers::kWhole || is_exact(value)) return put_integer(out, value);
+  if (integers == Integers::kText) return put_bulk(out, std::to_string(value));
+  service_.count_error(source, Code::kOutOfRange);
+  put_error(out, resp_prefix(Code::kOutOfRange), beyond(source.name, "its value was skipped"));
+}
+
+void RedisSession::put_number(std::string& out, std::int64_t value) const {
+  if (integers() == Integers::kWhole || is_exact(value)) return put_integer(out, value);
+  put_bulk(out, std::to_string(value));
+}
+
+void RedisSession::take_values(Words words, SourceHandle source, std::int64_t count,
+                               bool as_integer, bool as_array) {
+  if (as_integer && !holds(source, count, words)) return;
   // Captured by value: for a pool it is called after this function has returned.
-  const auto put = [&form = source->declaration().form, as_integer](std::string& out,
-                                                                    const Id& id) {
+  const auto put = [this, &its = *source, as_integer, client = integers()](std::string& out,
+                                                                           const Id& id) {
     if (as_integer) {
-      if (const auto* const integer = std::get_if<std::int64_t>(&id)) {
-        put_integer(out, *integer);
-      } else {
-        put_unsigned(out, std::get<Snowflake>(id).value());
-      }
-      return;
+      const auto* const integer = std::get_if<std::int64_t>(&id);
+      const std::uint64_t value = integer != nullptr ? static_cast<std::uint64_t>(*integer)
+                                                     : std::get<Snowflake>(id).value();
+      // Beyond 2^63-1 there is no integer.
+      if (static_cast<std::int64_t>(value) < 0) return put_unsigned(out, value);
+      return put_value(out, static_cast<std::int64_t>(value), client, its);
     }
     std::array<char, kMaxFormChars> text;
-    const char* const end = to_chars(id, form, text.data());
+    const char* const end = to_chars(id, its.declaration().form, text.data());
     put_bulk(out, {text.data(), end});
   };
   if (const std::int64_t most = source->declaration().largest_count; most != 0 && count > most)
@@ -549,6 +620,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
   std::vector<std::int64_t> many(as_array ? size : 0);
   if (const std::span<std::int64_t> held = as_array ? std::span(many) : std::span(&one, 1);
       source->sequence->try_next(held)) {
+    source->height.got(0, std::ranges::max(held));
     count_taken(*source, held.front(), held.back(), size);
     std::string& out = reply();
     if (as_array) put_array(out, size);
@@ -556,6 +628,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
     return;
   }
   Sequence& sequence = *source->sequence;
+  source->height.ask(count);
   Reply& reply = add_pending(as_array ? Reply::kIds : one_as, std::move(source));
   std::span<std::int64_t> out(&reply.value, 1);
   if (as_array) {

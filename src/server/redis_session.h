@@ -17,6 +17,7 @@
 #include "idmint/result.h"
 #include "server/access.h"
 #include "server/connection.h"
+#include "server/integers.h"
 #include "server/loop.h"
 #include "server/resp.h"
 #include "server/service.h"
@@ -101,10 +102,11 @@ class RedisSession final : public Conversation {
     RedisSession* session = nullptr;
     Kind kind = kText;
     bool ready = true;
-    std::uint32_t counted = 0;  // bytes counted in behind_
-    std::uint32_t calls = 1;    // kInteger, kId: the number of commands answered
-    std::uint32_t served = 0;   // of those: the number that got a value
-    std::int64_t value = 0;     // kInteger, kId of one command
+    std::uint32_t counted = 0;               // bytes counted in behind_
+    std::uint32_t calls = 1;                 // kInteger, kId: the number of commands answered
+    std::uint32_t served = 0;                // of those: the number that got a value
+    Integers integers = Integers::kUnknown;  // of the client, when its command was read
+    std::int64_t value = 0;                  // kInteger, kId of one command
     SourceHandle source{};
     SteadyTime begun{};  // when its command was read
     std::unique_ptr<Error> error{};
@@ -121,11 +123,13 @@ class RedisSession final : public Conversation {
     [[nodiscard]] std::span<std::int64_t> ones() noexcept {
       return calls > 1 ? std::span(rest->values) : std::span(&value, 1);
     }
-    // The number of requested ids.
+    // The number of requested ids of each of its commands.
     [[nodiscard]] std::int64_t wanted() const noexcept {
       if (kind == kIds) return std::ssize(rest->values);
       return kind == kLast || kind == kRange ? rest->range.count : 1;
     }
+    // The last of the values that came; 0: none did.
+    [[nodiscard]] std::int64_t highest() noexcept;
   };
   using Owned = std::vector<std::string>;
 
@@ -207,7 +211,22 @@ class RedisSession final : public Conversation {
   // The open source. Null: it is being opened and the command will run again, or the error was the
   // reply.
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
-  void take_values(SourceHandle source, std::int64_t count, bool as_integer, bool as_array);
+  // Runs the command once more, which was held until its source was there.
+  void run_again(const Owned& words);
+  // Whether the client holds the next `count` values of the source. If not, the error was the reply
+  // and nothing was taken; or they are being looked at, and the command will run again.
+  [[nodiscard]] bool holds(const SourceHandle& source, std::int64_t count, Words words);
+  // What the client does with integers beyond kMostExact.
+  [[nodiscard]] Integers integers() const noexcept {
+    return integers_ == Integers::kUnknown && service_.all_hold_64_bits ? Integers::kWhole
+                                                                        : integers_;
+  }
+  // A value of a source that has come, or the error that takes its place, as it would be rounded.
+  void put_value(std::string& out, std::int64_t value, Integers integers, const OpenSource& source);
+  // A number that nobody loses if it cannot be read: text, if the client may round it.
+  void put_number(std::string& out, std::int64_t value) const;
+  void take_values(Words words, SourceHandle source, std::int64_t count, bool as_integer,
+                   bool as_array);
   void take_range(Words words, bool whole);
   // Runs `work` on another thread and then `then` with its value, before any other command. `work`
   // gets the time by which it must answer; the deadline began when the command arrived. It does not
@@ -224,8 +243,10 @@ class RedisSession final : public Conversation {
   RespReader reader_;
   Resp version_ = Resp::k2;
   const std::uint64_t number_;
-  std::string name_;                // CLIENT SETNAME
-  std::shared_ptr<Caller> caller_;  // null: no token yet
+  std::string name_;     // CLIENT SETNAME
+  std::string library_;  // CLIENT SETINFO LIB-NAME; stays after RESET, as in Redis
+  Integers integers_ = Integers::kUnknown;  // the least of those of the names that it gave
+  std::shared_ptr<Caller> caller_;          // null: no token yet
   // The previous command and its source, because most commands repeat them.
   const Command* last_command_ = nullptr;
   Sources::Recent last_source_{};

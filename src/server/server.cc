@@ -425,24 +425,26 @@ struct Server::State {
     end_if_drained();
   }
 
-  Result<void> change(const TlsSettings& to, std::vector<TokenSettings> tokens) {
+  Result<void> change(const ServerOptions& to) {
     for (const auto& door : doors) {
-      if (Result<void> known = check_entry(door->address, door->at, to, !tokens.empty()); !known)
+      if (Result<void> known = check_entry(door->address, door->at, to.tls, !to.tokens.empty());
+          !known)
         return known;
     }
-    if (tokens.empty() && !access.is_open())
+    if (to.tokens.empty() && !access.is_open())
       return fail(Code::kFailedPrecondition,
                   "no token is left, so that everybody could do everything: keep one, or start "
                   "idmintd again if that is meant");
     std::shared_ptr<const TlsContext> opened;
-    if (!to.certificate.empty()) {
-      auto context = TlsContext::open(to);
+    if (!to.tls.certificate.empty()) {
+      auto context = TlsContext::open(to.tls);
       if (!context) return std::unexpected(std::move(context.error()));
       opened = *std::move(context);
     }
-    tls_settings = to;
+    tls_settings = to.tls;
     tls = std::move(opened);
-    access.replace(std::move(tokens));
+    access.replace(to.tokens, to.most_created);
+    service.all_hold_64_bits = to.all_hold_64_bits;
     return {};
   }
 
@@ -516,7 +518,7 @@ Result<std::unique_ptr<Server>> Server::open(ServerOptions options, Executor* ex
   if (options.stores.empty()) options.stores.emplace_back();
   auto state = std::make_unique<State>(std::move(options), executor);
   state->service.most_connections = static_cast<std::int64_t>(state->options.most_connections);
-  Result<void> opened = state->change(state->options.tls, state->options.tokens);
+  Result<void> opened = state->change(state->options);
   for (const Listen& wanted : state->options.listen) {
     const std::optional<int> descriptor = wanted.descriptor;
     if (opened) {
@@ -547,9 +549,7 @@ void Server::stop() {
   state_->loop.post([state = state_.get()] { state->drain(); });
 }
 
-Result<void> Server::change(const TlsSettings& tls, std::vector<TokenSettings> tokens) {
-  return state_->change(tls, std::move(tokens));
-}
+Result<void> Server::change(const ServerOptions& to) { return state_->change(to); }
 
 void Server::at(int signal, std::function<void()> act) {
   state_->others.push_back(std::make_unique<asio::signal_set>(state_->loop.context(), signal));

@@ -46,6 +46,11 @@ struct ServerOptions {
   TlsSettings tls{};  // for addresses behind "tls:"
   // Empty: anybody who can connect may do everything.
   std::vector<TokenSettings> tokens{};
+  // Of callers whose token has no limits of its own, and of all others together.
+  MostCreated most_created{};
+  // Whether clients of the Redis protocol that have not said what they are, and readers of JSON,
+  // hold integers of 64 bits.
+  bool all_hold_64_bits = false;
   std::string version{};
   // Must outlive the server. Null: the server has its own, for errors only.
   Log* log = nullptr;
@@ -91,11 +96,12 @@ class Server final {
   // end of the connection. Any thread may call it, but no signal handler.
   void stop();
 
-  // Replaces the tokens and the certificate. Taken calls are not affected, and connections keep
-  // their encryption. On an error nothing changes. To be called on the thread of run(). Errors:
+  // Takes over `tls`, `tokens`, `most_created` and `all_hold_64_bits`; the other options stay.
+  // Taken calls are not affected, and connections keep their encryption. On an error nothing
+  // changes. To be called on the thread of run(). Errors:
   // - kInvalidArgument: as open().
   // - kFailedPrecondition: there were tokens, and none would be left.
-  [[nodiscard]] Result<void> change(const TlsSettings& tls, std::vector<TokenSettings> tokens);
+  [[nodiscard]] Result<void> change(const ServerOptions& to);
 
   // at() calls `act` each time the signal comes; post() calls it soon. Both do so on the thread of
   // run(), when it accepts connections. Any thread may call post().

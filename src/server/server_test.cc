@@ -144,6 +144,7 @@ TEST_F(ServerTest, APoolIsAnsweredInTheOrderOfItsCommands) {
     gone.send("ID.NEXT web\r\n");
   }
   Client client(server);
+  ASSERT_EQ(client.ask("CLIENT SETINFO LIB-NAME redis-py"), "+OK");  // it holds 64 bits
   client.send("ID.NEXT web\r\nPING\r\nID.NEXT web COUNT 2\r\nINCR web\r\nPING\r\n");
   EXPECT_EQ(client.line(), "$19");
   const std::string first = client.line();

@@ -66,6 +66,8 @@ struct Service {
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   Instant started_at = system_clock().now();
   std::int64_t most_connections = 0;
+  // The setting `integers`: clients that have not said what they are hold 64 bits.
+  bool all_hold_64_bits = false;
 
   // Conversations with new answers. Their replies are written once for each batch of answers.
   std::vector<Conversation*> settling{};

@@ -17,7 +17,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 using Into = std::variant<std::string*, Texts*, std::optional<std::int64_t>*, LogSettings::Level*,
-                          LogSettings::Format*>;
+                          LogSettings::Format*, bool*>;
 
 // One key, wherever it comes from.
 struct Key {
@@ -25,7 +25,9 @@ struct Key {
   Into into;
 };
 
-std::array<Key, 12> keys_of(Settings& s) {
+constexpr std::size_t kKeys = 15;
+
+std::array<Key, kKeys> keys_of(Settings& s) {
   return {Key{"store", &s.store.url},
           Key{"also", &s.also.urls},
           Key{"over", &s.over.urls},
@@ -33,6 +35,9 @@ std::array<Key, 12> keys_of(Settings& s) {
           Key{"http", &s.http},
           Key{"max_connections", &s.max_connections},
           Key{"drain_seconds", &s.drain_seconds},
+          Key{"integers", &s.all_hold_64_bits},
+          Key{"max_sources", &s.max_sources},
+          Key{"max_stripes", &s.max_stripes},
           Key{"tls.certificate", &s.tls.certificate},
           Key{"tls.key", &s.tls.key},
           Key{"tls.client_ca", &s.tls.client_ca},
@@ -61,6 +66,9 @@ constexpr std::array kVariables{
     Variable{"IDMINTD_HTTP", "http"},
     Variable{"IDMINTD_MAX_CONNECTIONS", "max_connections"},
     Variable{"IDMINTD_DRAIN_SECONDS", "drain_seconds"},
+    Variable{"IDMINTD_INTEGERS", "integers"},
+    Variable{"IDMINTD_MAX_SOURCES", "max_sources"},
+    Variable{"IDMINTD_MAX_STRIPES", "max_stripes"},
     Variable{"IDMINTD_TLS_CERTIFICATE", "tls.certificate"},
     Variable{"IDMINTD_TLS_KEY", "tls.key"},
     Variable{"IDMINTD_TLS_CLIENT_CA", "tls.client_ca"},
@@ -81,6 +89,10 @@ Result<void> set(const Key& key, std::string_view text) {
     if (text != "text" && text != "json")
       return refuse(std::string(key.name) + " is neither text nor json");
     **format = text == "json" ? LogSettings::Format::kJson : LogSettings::Format::kText;
+  } else if (auto* const* const whole = std::get_if<bool*>(&key.into)) {
+    if (text != "64-bit" && text != "by-client")
+      return refuse(std::string(key.name) + " is neither 64-bit nor by-client");
+    **whole = text == "64-bit";
   } else {
     const std::string name(key.name);
     if (!std::holds_alternative<Texts*>(key.into))
@@ -234,8 +246,8 @@ class Reader {
         }
       } else {
         fault(key.source(), "there is no key " + quoted_key(key.str()) +
-                                " of a token: use sha256, allow, ids_per_second, ids_per_day or "
-                                "largest_count");
+                                " of a token: use sha256, allow, ids_per_second, ids_per_day, "
+                                "largest_count, max_sources or max_stripes");
       }
     }
     if (!has_hash)
@@ -253,7 +265,9 @@ class Reader {
   static std::optional<std::int64_t>* limit_named(std::string_view name, TokenSettings& token) {
     if (name == "ids_per_second") return &token.ids_per_second;
     if (name == "ids_per_day") return &token.ids_per_day;
-    return name == "largest_count" ? &token.largest_count : nullptr;
+    if (name == "largest_count") return &token.largest_count;
+    if (name == "max_sources") return &token.max_sources;
+    return name == "max_stripes" ? &token.max_stripes : nullptr;
   }
 
   static bool read_hash(const toml::node& node, TokenSettings::Hash& hash) {
@@ -285,7 +299,7 @@ class Reader {
 
   const std::string path_;
   Settings& settings_;
-  const std::array<Key, 12> keys_;
+  const std::array<Key, kKeys> keys_;
   std::vector<Fault> faults_;
 };
 

@@ -7,6 +7,9 @@
 //   http = ["127.0.0.1:7380"]
 //   max_connections = 20000
 //   drain_seconds = 10
+//   integers = "64-bit"                             # or by-client
+//   max_sources = 1000                              # that a caller may create over HTTP
+//   max_stripes = 100_000                           # of these sources, with worker ids of pools
 //
 //   [stores]                                        # further ones: their sources are eu/NAME
 //   eu = "mongodb://eu1,eu2,eu3/ids"
@@ -26,6 +29,8 @@
 //   ids_per_second = 1000
 //   ids_per_day = 1_000_000
 //   largest_count = 100
+//   max_sources = 10
+//   max_stripes = 1000
 #pragma once
 
 #include <chrono>
@@ -73,6 +78,10 @@ struct Settings {
   std::vector<std::string> http{};
   std::optional<std::int64_t> max_connections{};
   std::optional<std::int64_t> drain_seconds{};
+  bool all_hold_64_bits = false;  // integers = "64-bit"
+  // Of tokens that have no limits of their own, and of all callers together if there are no tokens.
+  std::optional<std::int64_t> max_sources{};
+  std::optional<std::int64_t> max_stripes{};
   TlsSettings tls{};
   LogSettings log{};
   std::vector<TokenSettings> tokens{};

@@ -39,6 +39,9 @@ redis = ["127.0.0.1:1", "tls:0.0.0.0:2"]
 http = []
 max_connections = 5
 drain_seconds = 7
+integers = "64-bit"
+max_sources = 8
+max_stripes = 9
 [stores]
 eu = "mongodb://eu/ids"
 [tls]
@@ -55,6 +58,8 @@ allow = ["next orders*", "peek *"]
 ids_per_second = 1
 ids_per_day = 2_000_000_000
 largest_count = 3
+max_sources = 4
+max_stripes = 5
 )",
                         settings),
               IsEmpty());
@@ -65,11 +70,14 @@ largest_count = 3
   EXPECT_THAT(settings.over.urls, ElementsAre("sqlite:/a.db", "env:B"));
   EXPECT_EQ(settings.over.origin, "t: line 4: over");
   EXPECT_THAT(settings.stores, ElementsAre(StoreSetting{"eu", "mongodb://eu/ids"}));
-  EXPECT_EQ(settings.stores.front().origin, "t: line 10: stores.eu");
+  EXPECT_EQ(settings.stores.front().origin, "t: line 13: stores.eu");
   EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "tls:0.0.0.0:2"));
   EXPECT_THAT(settings.http, IsEmpty());
   EXPECT_EQ(settings.max_connections, 5);
   EXPECT_EQ(settings.drain_seconds, 7);
+  EXPECT_TRUE(settings.all_hold_64_bits);
+  EXPECT_EQ(settings.max_sources, 8);
+  EXPECT_EQ(settings.max_stripes, 9);
   EXPECT_EQ(settings.tls, (TlsSettings{"c", "k", "ca"}));
   EXPECT_EQ(settings.log.level, LogSettings::Level::kDebug);
   EXPECT_EQ(settings.log.format, LogSettings::Format::kJson);
@@ -82,6 +90,8 @@ largest_count = 3
   EXPECT_EQ(token.ids_per_second, 1);
   EXPECT_EQ(token.ids_per_day, 2'000'000'000);
   EXPECT_EQ(token.largest_count, 3);
+  EXPECT_EQ(token.max_sources, 4);
+  EXPECT_EQ(token.max_stripes, 5);
 }
 
 TEST(SettingsToml, TellsAllThatIsWrongWithItsLine) {

@@ -228,6 +228,11 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
         source->sequence = source->source->sequence();
         source->counter = dynamic_cast<CounterSequence*>(source->sequence);
         source->is_pool = source->sequence == nullptr && source->source->waits();
+        if (source->sequence != nullptr) {
+          source->height = Height::of_sequence(source->sequence->definition());
+        } else if (!source->is_pool) {
+          source->height = Height::of_format(source->declaration().format);
+        }
         return source;
       },
       [this, name = asked->first](Result<SourceHandle> opened) {

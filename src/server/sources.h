@@ -22,6 +22,7 @@
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "server/counts.h"
+#include "server/integers.h"
 #include "server/log.h"
 #include "server/loop.h"
 
@@ -37,6 +38,7 @@ struct OpenSource {
   CounterSequence* counter = nullptr;  // not null: strategy counter, which hands out ranges
   bool is_pool = false;
   std::shared_ptr<SourceCounts> counts = std::make_shared<SourceCounts>();
+  Height height = Height::of_pool();
 
   [[nodiscard]] bool is_format() const noexcept { return sequence == nullptr && !is_pool; }
   [[nodiscard]] const Declaration& declaration() const noexcept { return source->declaration(); }

@@ -320,7 +320,7 @@ TEST(OpenSockets, OnesThatOthersReachNeedTokens) {
   ASSERT_TRUE(server) << server.error().message;
   EXPECT_THAT((*server)->addresses().front(), MatchesRegex("0\\.0\\.0\\.0:[0-9]+"));
   // A reload cannot open it to everybody either.
-  EXPECT_EQ(fakes::code_of((*server)->change({}, {})), Code::kInvalidArgument);
+  EXPECT_EQ(fakes::code_of((*server)->change({})), Code::kInvalidArgument);
 }
 
 TEST(OpenSockets, OnesThatOthersReachAreRefusedAndAllAreClosed) {

@@ -75,7 +75,7 @@ class Running {
   // Server::change(), on the thread of run().
   [[nodiscard]] Result<void> change(const TlsSettings& tls, const std::vector<TokenSettings>& to) {
     std::promise<Result<void>> changed;
-    server_->post([&] { changed.set_value(server_->change(tls, to)); });
+    server_->post([&] { changed.set_value(server_->change({.tls = tls, .tokens = to})); });
     return changed.get_future().get();
   }
 

@@ -79,11 +79,18 @@ func main() {
 		last = three.Val()
 	}
 
-	// Values beyond 2^53 are exact.
+	// Values above 2^53-1 are exact, as go-redis says what it is.
 	before := must(client.Incr(ctx, "big").Result())
 	after := must(client.Do(ctx, "ID.NEXT", "big").Text())
 	check(before > 1<<53 && after == fmt.Sprint(before+1), before, after)
 	took("big", fmt.Sprint(before), after)
+	many := map[int64]bool{}
+	for i := 0; i < 2000; i++ {
+		value := must(client.Incr(ctx, "web").Result())
+		many[value] = true
+		took("web", value)
+	}
+	check(len(many) == 2000, len(many))
 
 	// A UUID of version 7, and ids of the other kinds of sequences.
 	uuid := must(client.Do(ctx, "ID.NEXT", "uuid7").Text())

@@ -54,11 +54,14 @@ for transaction in (True, False):
     took("orders", one, two)
     last = two
 
-# Values beyond 2^53 are exact.
+# Values above 2^53-1 are exact, as redis-py says what it is.
 before = r.incr("big")
 after = int(r.execute_command("ID.NEXT", "big"))
 assert before > 2**53 and after == before + 1
 took("big", before, after)
+many = [r.incr("web") for _ in range(2000)]
+assert len(set(many)) == 2000 and all(isinstance(each, int) for each in many)
+took("web", *many)
 
 # A UUID of version 7, and ids of the other kinds of sequences.
 assert uuid.UUID(r.execute_command("ID.NEXT", "uuid7")).version == 7

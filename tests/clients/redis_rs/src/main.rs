@@ -59,12 +59,18 @@ fn main() -> Result<(), RedisError> {
         last = three;
     }
 
-    // Values beyond 2^53 are exact.
+    // Values above 2^53-1 are exact, as redis-rs says what it is.
     let before: i64 = connection.incr("big", 1)?;
     let after: String = cmd("ID.NEXT").arg("big").query(&mut connection)?;
     assert!(before > 1 << 53);
     assert_eq!(after, (before + 1).to_string());
     took("big", [before, before + 1]);
+    let mut many = HashSet::new();
+    for _ in 0..2000 {
+        many.insert(cmd("INCR").arg("web").query::<i64>(&mut connection)?);
+    }
+    assert_eq!(many.len(), 2000);
+    took("web", many);
 
     // A UUID of version 7, and ids of the other kinds of sequences.
     let uuid: String = cmd("ID.NEXT").arg("uuid7").query(&mut connection)?;

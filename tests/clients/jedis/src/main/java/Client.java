@@ -102,11 +102,15 @@ public class Client {
     }
     last += 4;
 
-    // Values beyond 2^53 are exact.
+    // Values above 2^53-1 are exact, as Jedis says what it is.
     long before = client.incr("big");
     String after = text(client.sendCommand(Id.NEXT, "big"));
     check(before > 1L << 53 && after.equals("" + (before + 1)), before, after);
     took("big", before, after);
+    HashSet<Long> many = new HashSet<>();
+    for (int i = 0; i < 2000; ++i) many.add(client.incr("web"));
+    check(many.size() == 2000, many.size());
+    took("web", many.toArray());
 
     // A UUID of version 7, and ids of the other kinds of sequences.
     check(UUID.fromString(text(client.sendCommand(Id.NEXT, "uuid7"))).version() == 7);
