@@ -54,7 +54,7 @@ Connection::Connection(Socket socket, std::unique_ptr<TlsStream> tls, Unsent& in
       tls_(std::move(tls)),
       in_all_(in_all),
       handshakes_(handshakes),
-      linger_timer_(socket_.get_executor()),
+      timer_(socket_.get_executor()),
       ended_(std::move(ended)),
       peer_(peer_of(socket_)) {
   boost::system::error_code ignored;
@@ -208,7 +208,7 @@ void Connection::count() {
 
 void Connection::flush() {
   if (closed_) return;
-  if (waits_for_room_) return count();
+  if (waits_for_room_ || paused_) return count();
   while (sent_ < out_.size()) {
     const std::optional<std::size_t> took = transmit(std::string_view(out_).substr(sent_));
     if (!took) return close();
@@ -255,11 +255,23 @@ void Connection::linger() {
   if (tls_ != nullptr) tls_->end();
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
-  linger_timer_.expires_after(kLinger);
-  linger_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+  timer_.expires_after(kLinger);
+  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error) self->close();
   });
   wait_for_input();
+}
+
+bool Connection::pause_after_guess() {
+  paused_ = true;
+  timer_.expires_after(kPauseOfGuess * (1 << guesses_));
+  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (error) return;
+    self->paused_ = false;
+    self->flush();  // before the next token, which may pause it again
+    self->resume();
+  });
+  return ++guesses_ == kMostGuesses;
 }
 
 void Connection::drain() {
@@ -286,7 +298,7 @@ void Connection::cut() {
 void Connection::close() noexcept {
   if (closed_) return;
   closed_ = true;
-  linger_timer_.cancel();
+  timer_.cancel();
   boost::system::error_code ignored;
   // Cut off in the midst: the client must not take what it has for all of it.
   if (cut_ || (conversation_ != nullptr && conversation_->waits()))
@@ -317,6 +329,7 @@ void Connection::check(steady_clock::time_point now) {
     unknown_since_ = now;
   } else if (now - unknown_since_ > kPatienceWithUnknown) {
     if (is_in_handshake()) return close();
+    paused_ = false;  // what it guessed last is answered now
     close_when_sent();
   }
 }

@@ -100,6 +100,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   static constexpr std::chrono::seconds kPatience{60};
   // The longest time for the TLS handshake, and for a token if one is required.
   static constexpr std::chrono::seconds kPatienceWithUnknown{10};
+  // A client that gives a token which is not known is answered after this time, after twice as long
+  // the next time, and so on; with the last of so many the connection ends.
+  static constexpr std::chrono::milliseconds kPauseOfGuess{100};
+  static constexpr int kMostGuesses = 3;
   // The longest wait for the client to close its side after everything was sent. Closing a TCP
   // connection with unread input resets it, and the client may lose the last replies.
   static constexpr std::chrono::seconds kLinger{1};
@@ -120,7 +124,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] std::string& out() noexcept { return out_; }
   // Whether further requests may be taken, by the room that is left for their replies.
   [[nodiscard]] bool has_room() const noexcept {
-    return out_.size() - sent_ + behind_ < (is_tight() ? kMostUnsentOfMany : kMostUnsent);
+    return !paused_ &&
+           out_.size() - sent_ + behind_ < (is_tight() ? kMostUnsentOfMany : kMostUnsent);
   }
   // Whether all connections together hold so much that replies larger than kMostUnsentOfMany must
   // be refused.
@@ -136,6 +141,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // Sends as much as the socket takes.
   void flush();
+  // To be called with each token that is not known: nothing is taken or sent for a while. Returns
+  // whether it was the last one that is heard: close_when_sent() is to follow.
+  [[nodiscard]] bool pause_after_guess();
   // Offers the remaining input to the conversation, and continues reading.
   void resume();
   // Closes it when everything is answered and sent. Takes no further request.
@@ -189,8 +197,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<TlsStream> tls_;
   Unsent& in_all_;
   Handshakes& handshakes_;
-  std::size_t counted_ = 0;  // its bytes in in_all_
-  boost::asio::steady_timer linger_timer_;
+  std::size_t counted_ = 0;          // its bytes in in_all_
+  boost::asio::steady_timer timer_;  // of a pause, and of lingering
   std::function<void(Connection&)> ended_;
   std::unique_ptr<Conversation> conversation_;
   std::string peer_;
@@ -210,6 +218,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool draining_ = false;    // drain()
   bool cut_ = false;         // cut()
   bool lingers_ = false;     // everything was sent; further input is discarded
+  bool paused_ = false;      // pause_after_guess()
+  int guesses_ = 0;
   bool closed_ = false;
   // Since when a request is incomplete, or replies are unread.
   std::chrono::steady_clock::time_point incomplete_since_{};

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -32,6 +33,7 @@ using fakes::code_of;
 using fakes::TempFolder;
 using testing::AllOf;
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -205,6 +207,78 @@ TEST_F(EntryTest, ATokenHasItsLimitsOverBothProtocols) {
   EXPECT_EQ(http.http("POST /v1/ids/orders?count=3", web).body, "8\n9\n10\n");
   EXPECT_THAT(redis.ask("INCR orders"), StartsWith("-RESOURCEEXHAUSTED"));
   EXPECT_THAT(redis.ask("ID.NEXT uuid7"), StartsWith("-RESOURCEEXHAUSTED"));
+}
+
+// Each wrong token costs its sender more time than the one before, and nobody else any.
+TEST_F(EntryTest, WhoGuessesTokensIsHeardThreeTimes) {
+  const Running server(with_tokens());
+  constexpr auto pause = Connection::kPauseOfGuess;
+  std::string pipeline;
+  for (int i = 0; i < 1000; ++i) pipeline += "AUTH guess" + std::to_string(i) + "\r\n";
+  const auto begun = std::chrono::steady_clock::now();
+  Client redis(server);
+  redis.send(pipeline);
+  Client web(server, Protocol::kHttp);
+  for (int i = 0; i < 5; ++i)
+    web.send("POST /v1/ids/orders HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\n\r\n");
+  Client known(server);
+  EXPECT_EQ(known.ask("AUTH web"), "+OK");
+  EXPECT_EQ(known.ask("INCR orders"), ":1");
+  EXPECT_THAT(redis.line(), StartsWith("-WRONGPASS"));
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, pause);
+  EXPECT_THAT(redis.lines(2), Each(StartsWith("-WRONGPASS")));
+  EXPECT_EQ(redis.line(), "(closed)");
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 7 * pause);
+  for (int i = 1; i <= 3; ++i) {
+    const Client::Response refused = web.response();
+    EXPECT_THAT(refused.status, HasSubstr("401"));
+    EXPECT_EQ(std::ranges::count(refused.headers, "Connection: close"), i == 3 ? 1 : 0);
+  }
+  EXPECT_EQ(web.line(), "(closed)");
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 7 * pause);
+  Client unsure(server);
+  EXPECT_THAT(unsure.ask("HELLO 3 AUTH any other"), StartsWith("-WRONGPASS"));
+  EXPECT_EQ(unsure.ask("AUTH web"), "+OK");
+  EXPECT_EQ(unsure.ask("INCR orders"), ":2");
+  Client asking(server, Protocol::kHttp);  // without a token nothing is guessed
+  for (int i = 0; i < 5; ++i)
+    EXPECT_THAT(asking.http("POST /v1/ids/orders").status, HasSubstr("401"));
+}
+
+TEST_F(EntryTest, GuessedTokensAreOneLineASecondInTheLog) {
+  testing::internal::CaptureStderr();
+  const std::int64_t guesses = 60;
+  const auto begun = std::chrono::steady_clock::now();
+  {
+    Log log(LogSettings{});
+    ServerOptions secured = with_tokens();
+    secured.log = &log;
+    Running server(std::move(secured));
+    for (std::int64_t i = 0; i < guesses; ++i) {
+      Client client(server);
+      client.send("AUTH other\r\nPING\r\n");
+      if (i % 2 == 0) {
+        EXPECT_THAT(client.line(), StartsWith("-WRONGPASS"));
+      }
+    }
+    Client last(server);
+    EXPECT_THAT(last.ask("AUTH other"), StartsWith("-WRONGPASS"));
+    server.stop();
+    log.flush();
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+  const std::string said = testing::internal::GetCapturedStderr();
+  std::int64_t lines = 0;
+  std::int64_t counted = 0;
+  constexpr std::string_view event = "unknown_token count=";
+  for (std::size_t at = 0; (at = said.find(event, at)) != std::string::npos; at += event.size()) {
+    ++lines;
+    counted += std::stol(said.substr(at + event.size()));
+  }
+  EXPECT_THAT(said, HasSubstr(" peer=127.0.0.1:"));
+  EXPECT_LE(static_cast<double>(lines), 2 + took.count());
+  EXPECT_GE(counted, guesses / 2 + 1);
+  EXPECT_LE(counted, guesses + 1);
 }
 
 TEST_F(EntryTest, ATokenCreatesNoMoreThanItsQuota) {

@@ -126,14 +126,21 @@ std::size_t HttpSession::take(std::string_view input) {
       parser_->body_limit(kMostBodyBytes);
     }
     boost::system::error_code error;
+    const std::size_t body_size = parser_->get().body().size();
     const std::size_t used =
         parser_->put(boost::asio::buffer(input.data() + taken, input.size() - taken), error);
     taken += used;
     begun_ = true;
-    if (!asked_ && parser_->is_header_done()) {
-      asked_ = head_of(*parser_);
-      parser_->eager(true);
+    const bool in_body = asked_.has_value();
+    if (!asked_ && parser_->is_header_done()) asked_ = head_of(*parser_);
+    if (asked_ && asked_->has_other_coding) {  // nobody knows where the request ends
+      answer();
+      break;
     }
+    // A step of the parser reads the header of a chunk, or the end with the trailers, or of a body.
+    const std::size_t of_body = parser_->get().body().size() - body_size;
+    if (in_body && used - std::min(of_body, used) > kMostHeaderBytes)
+      error = http::error::header_limit;
     if (asked_ && asked_->expects_continue && !parser_->is_done() && !continued_ &&
         taken == input.size()) {
       continued_ = true;
@@ -159,11 +166,15 @@ std::size_t HttpSession::take(std::string_view input) {
       if (used == 0) break;
       continue;
     }
-    counted_as_.reset();
-    handle(*parser_);
-    ++service_.counts.http.calls[CallCounts::index(counted_as_)];
+    answer();
   }
   return taken;
+}
+
+void HttpSession::answer() {
+  counted_as_.reset();
+  handle(*parser_);
+  ++service_.counts.http.calls[CallCounts::index(counted_as_)];
 }
 
 HttpSession::Head HttpSession::head_of(const Parser& parser) {
@@ -174,10 +185,15 @@ HttpSession::Head HttpSession::head_of(const Parser& parser) {
       .origin = view(request[http::field::origin]),
       .accept = view(request[http::field::accept]),
       .authorization = view(request[http::field::authorization]),
-      .coding = view(request[http::field::transfer_encoding]),
-      .keeps = parser.keep_alive() &&
-               (request.count(http::field::transfer_encoding) == 0 || parser.chunked()),
+      .keeps = parser.keep_alive(),
       .expects_continue = boost::beast::iequals(request[http::field::expect], "100-continue")};
+  constexpr unsigned latest = 11;
+  const std::size_t codings = request.count(http::field::transfer_encoding);
+  head.has_other_coding =
+      codings > 1 || (codings == 1 &&
+                      (request.version() != latest ||
+                       !boost::beast::iequals(request[http::field::transfer_encoding], "chunked")));
+  if (head.has_other_coding) head.keeps = false;
   if (request.count(http::field::host) > 1 || request.count(http::field::origin) > 1 ||
       request.count(http::field::authorization) > 1)
     head.problem = "the Host, the Origin or the Authorization header is there twice";
@@ -186,9 +202,7 @@ HttpSession::Head HttpSession::head_of(const Parser& parser) {
 
 // What is refused whatever it asks for.
 std::optional<HttpResponse> HttpSession::refusal(const Head& head, std::string_view host) const {
-  // With another coding nobody knows where the request ends.
-  const std::string_view coding = head.coding;
-  if (!coding.empty() && (old_ || !boost::beast::iequals(coding, "chunked")))
+  if (head.has_other_coding)
     return problem(501, "Not Implemented", "the only Transfer-Encoding is chunked, in HTTP/1.1");
   if (service_.draining)
     return problem(Error{Code::kUnavailable,
@@ -225,9 +239,6 @@ void HttpSession::handle(const Parser& parser) {
   request.body = message.body();
   const std::string_view authorization = head.authorization;
   caller_ = caller_by(authorization);
-  if (caller_ == nullptr && !authorization.empty())
-    service_.log.write(LogSettings::Level::kWarning, "unknown_token",
-                       {{"peer", connection_.peer()}});
   if (request.method == "OPTIONS" && head.target == "*")
     return respond({.status = 204, .headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"});
   if (!read) return respond(problem(400, "Bad Request", "the request's target cannot be read"));
@@ -248,6 +259,10 @@ bool HttpSession::is_known() const {
 }
 
 void HttpSession::respond_unauthenticated() {
+  if (asked_ && !asked_->authorization.empty()) {
+    service_.note_guess(connection_);
+    if (connection_.pause_after_guess()) keep_ = false;
+  }
   respond(Error{Code::kUnauthenticated,
                 "a token that this server knows is needed: Authorization: Bearer TOKEN"});
 }

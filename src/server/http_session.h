@@ -183,12 +183,14 @@ class HttpSession final : public Conversation {
     std::string_view origin{};
     std::string_view accept{};
     std::string_view authorization{};
-    std::string_view coding{};  // Transfer-Encoding
-    bool keeps = false;         // the connection stays open after the response
+    bool has_other_coding = false;  // a Transfer-Encoding that is not read
+    bool keeps = false;             // the connection stays open after the response
     bool expects_continue = false;
     std::string_view problem{};  // not empty: a header occurs twice that must not
   };
   [[nodiscard]] static Head head_of(const Parser& parser);
+  // Handles and counts the request that was read.
+  void answer();
   void handle(const Parser& parser);
   void begin_waiting();
   // Null: a token is required, and the header has no known one.

@@ -66,6 +66,56 @@ TEST_F(HttpSessionTest, WhatComesAfterTheBodyIsNoHeader) {
   EXPECT_THAT(client.response().status, HasSubstr("401"));
 }
 
+// What nobody can find the end of is not read, and nothing behind it is taken for a request.
+TEST_F(HttpSessionTest, OtherCodingsEndTheConnection) {
+  const Running server(options());
+  const auto answered = [&](const std::string& version, const std::string& headers) {
+    Client client(server, Protocol::kHttp);
+    client.send(
+        "POST /v1/ids/orders HTTP/" + version + "\r\nHost: localhost\r\n" + headers +
+        "\r\n\r\n5\r\nhello\r\n0\r\n\r\nPOST /v1/ids/orders HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const std::string all = client.rest();
+    EXPECT_EQ(all.find("HTTP/1.1", 1), std::string::npos) << headers << all;
+    EXPECT_THAT(all, HasSubstr("\r\nConnection: close\r\n")) << headers;
+    return all.substr(9, 3);
+  };
+  const std::string coding = "Transfer-Encoding: ";
+  EXPECT_EQ(answered("1.0", coding + "chunked"), "501");
+  EXPECT_EQ(answered("1.0", "Connection: keep-alive\r\n" + coding + "chunked"), "501");
+  for (const std::string& other :
+       {std::string("gzip"), std::string("gzip, chunked"), std::string("chunked, chunked"),
+        std::string("chunked, gzip"), std::string("identity"), "\r\n" + coding + "chunked",
+        "gzip\r\n" + coding + "chunked", std::string("gzip\r\nContent-Length: 5")})
+    EXPECT_EQ(answered("1.1", coding + other), "501") << other;
+  for (const std::string& unclear :
+       {"chunked\r\n" + coding + "chunked", std::string("chunked\r\nContent-Length: 5")})
+    EXPECT_EQ(answered("1.1", coding + unclear), "400") << unclear;
+  Client client(server);
+  EXPECT_EQ(client.ask("INCR orders"), ":1") << "nothing was taken";
+}
+
+TEST_F(HttpSessionTest, TheHeaderOfAChunkIsBounded) {
+  const Running server(options());
+  const std::string begin =
+      "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n";
+  const auto status_of = [&](const std::string& chunks) {
+    Client client(server, Protocol::kHttp);
+    client.send(begin + chunks);
+    return client.rest().substr(9, 3);
+  };
+  const std::string much(16'000, 'b');
+  const std::string too_much(16'400, 'b');
+  const std::string end = "0\r\n\r\n";
+  EXPECT_EQ(status_of("5;a=" + much + "\r\nhello\r\n5\r\nhello\r\n" + end), "200");
+  EXPECT_EQ(status_of("5\r\nhello\r\n0\r\nTrailer: " + much + "\r\n\r\n"), "200");
+  EXPECT_EQ(status_of("8000\r\n" + std::string(0x8000, 'x') + "\r\n" + end), "200");
+  EXPECT_EQ(status_of("5;a=" + too_much + "\r\nhello\r\n" + end), "431");
+  EXPECT_EQ(status_of(std::string(16'400, '0') + "5\r\nhello\r\n" + end), "431");
+  EXPECT_EQ(status_of("5\r\nhello\r\n0;a=" + too_much + "\r\n\r\n"), "431");
+  EXPECT_EQ(status_of("5\r\nhello\r\n0\r\nTrailer: " + too_much + "\r\n\r\n"), "431");
+}
+
 TEST_F(HttpSessionTest, AHeaderThatDecidesIsThereOnce) {
   const Running server(options());
   for (const std::string header :

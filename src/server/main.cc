@@ -373,6 +373,45 @@ constexpr std::array kMeantByDaemon = {
     Meant{"--log-level", "the variable IDMINTD_LOG_LEVEL, or level of [log] in --config FILE"},
 };
 
+// Words that other programs take, and what to type here instead.
+constexpr std::array kWordsMeant = {
+    Meant{"start",
+          "idmintd alone starts it, in the foreground; as a service: systemctl start idmintd"},
+    Meant{"run", "idmintd alone runs it, in the foreground"},
+    Meant{"serve", "idmintd alone serves, in the foreground"},
+    Meant{"server", "idmintd alone serves, in the foreground"},
+    Meant{"daemon",
+          "idmintd alone serves, in the foreground; as a service: systemctl start idmintd"},
+    Meant{"stop", "send its process SIGTERM; as a service: systemctl stop idmintd"},
+    Meant{"restart",
+          "send its process SIGTERM, and start idmintd again; as a service: systemctl restart "
+          "idmintd"},
+    Meant{
+        "reload",
+        "send its process SIGHUP, and it reads the file of --config again; as a service: systemctl "
+        "reload idmintd"},
+    Meant{"status",
+          "curl localhost:7380/readyz asks whether it is ready; as a service: systemctl status "
+          "idmintd"},
+    Meant{"help", "type idmintd --help, or idmintd token --help"},
+    Meant{"version", "type idmintd --version"},
+    Meant{"check", "type idmintd --check, with the options that it is to be started with"},
+    Meant{"test", "type idmintd --check, with the options that it is to be started with"},
+};
+
+// Of the first word, and of those that the parser left.
+std::optional<Error> word_meant(std::span<const char* const> words, const CLI::App& app) {
+  std::vector<std::string> given = app.remaining();
+  if (words.size() > 1) given.insert(given.begin(), words[1]);
+  for (const std::string& word : given) {
+    const auto* const found = std::ranges::find(kWordsMeant, word, &Meant::typed);
+    if (found != kWordsMeant.end())
+      return Error{Code::kInvalidArgument,
+                   "there is no command \"" + word + "\": " + std::string(found->option)};
+  }
+  return std::nullopt;
+}
+
 int run(std::span<const char* const> words) {
   CLI::App app(wrapped("idmintd serves globally unique ids, never the same one twice, over the "
                        "protocol of Redis and over HTTP.",
@@ -433,6 +472,7 @@ int run(std::span<const char* const> words) {
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
+    if (const std::optional<Error> meant = word_meant(words, app)) return fail_with(*meant, false);
     const auto at = std::ranges::find(words, std::string_view("token"));
     const std::string wrong =
         make->parsed() && at != words.end()

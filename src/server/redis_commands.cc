@@ -120,7 +120,8 @@ void RedisSession::incr(Words words) {
   take_values(words, std::move(source), 1, true, false);
 }
 
-void RedisSession::incrby(Words words) { take_range(words, false); }
+// Clients send INCRBY with 1 for INCR.
+void RedisSession::incrby(Words words) { words[2] == "1" ? incr(words) : take_range(words, false); }
 void RedisSession::id_range(Words words) { take_range(words, true); }
 
 void RedisSession::take_range(Words words, bool whole_range) {
@@ -542,10 +543,9 @@ bool RedisSession::let_in(std::string_view token) {
   }
   std::shared_ptr<Caller> caller = service_.access.find(token);
   if (caller == nullptr) {
-    service_.count_error(Code::kUnauthenticated);
-    service_.log.write(LogSettings::Level::kWarning, "unknown_token",
-                       {{"peer", connection_.peer()}});
+    service_.note_guess(connection_);
     put_error(reply(), "WRONGPASS", "invalid username-password pair or user is disabled.");
+    if (connection_.pause_after_guess()) end();
     return false;
   }
   caller_ = std::move(caller);
@@ -716,6 +716,10 @@ void RedisSession::select(Words words) {
 
 void RedisSession::quit(Words /*words*/) {
   put_simple(reply(), "OK");
+  end();
+}
+
+void RedisSession::end() {
   ended_ = true;
   connection_.close_when_sent();
 }

@@ -157,6 +157,8 @@ class RedisSession final : public Conversation {
   void unwatch(Words words);
   void hello(Words words);
   void auth(Words words);
+  // Takes nothing more, and ends the connection when all is sent.
+  void end();
   // Whether the token is known; if not, replies with the error.
   [[nodiscard]] bool let_in(std::string_view token);
   void ping(Words words);

@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -152,49 +153,73 @@ std::size_t raise_descriptors() {
   return limit.rlim_cur;
 }
 
-// A Unix socket that this process made, and removes if it is still there.
+// The name of a Unix socket in its folder. The folder is opened once, and the name is only looked
+// at and unlinked in it, which follows no symbolic link: whoever may swap things there cannot have
+// anything else changed.
 class UnixSocket {
  public:
   UnixSocket() = default;
-  // What lies at the path now. Others of the system may not connect, whatever the umask says.
-  explicit UnixSocket(std::string path) : path_(std::move(path)) {
-    struct stat file{};
-    if (::lstat(path_.c_str(), &file) != 0 || ::chmod(path_.c_str(), file.st_mode & 0770U) != 0) {
-      path_.clear();
-      return;
-    }
-    device_ = file.st_dev;
-    inode_ = file.st_ino;
+  explicit UnixSocket(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    name_ = path.substr(slash == std::string::npos ? 0 : slash + 1);
+    const std::string folder =
+        slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+    folder_ = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
-  ~UnixSocket() { remove(); }
+  ~UnixSocket() {
+    remove();
+    if (folder_ >= 0) ::close(folder_);
+  }
   UnixSocket(UnixSocket&& other) noexcept
-      : path_(std::exchange(other.path_, {})), device_(other.device_), inode_(other.inode_) {}
+      : folder_(std::exchange(other.folder_, -1)),
+        name_(std::move(other.name_)),
+        made_(std::exchange(other.made_, std::nullopt)) {}
   UnixSocket& operator=(UnixSocket&&) = delete;
 
-  [[nodiscard]] bool is_made() const { return !path_.empty(); }
+  struct Seen {
+    dev_t device;
+    ino_t inode;
+    mode_t mode;
+    bool operator==(const Seen&) const = default;
+  };
+  // What has the name now. Nothing: nothing has.
+  [[nodiscard]] std::optional<Seen> look() const {
+    struct stat file{};
+    if (::fstatat(folder_, name_.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+    return Seen{file.st_dev, file.st_ino, file.st_mode};
+  }
+  // Removes the name, if it is still that of a socket that was seen.
+  void unlink(const Seen& seen) const {
+    if (S_ISSOCK(seen.mode) && look() == seen) ::unlinkat(folder_, name_.c_str(), 0);
+  }
+  // Takes what has the name for the socket of this process, to be removed at the end. False: others
+  // may connect to it, or it is gone.
+  [[nodiscard]] bool is_made() {
+    const std::optional<Seen> seen = look();
+    if (!seen || !S_ISSOCK(seen->mode) || (seen->mode & S_IRWXO) != 0) return false;
+    made_ = seen;
+    return true;
+  }
   // A successor may have a socket of its own there by now.
   void remove() {
-    struct stat file{};
-    if (!path_.empty() && ::lstat(path_.c_str(), &file) == 0 && file.st_dev == device_ &&
-        file.st_ino == inode_)
-      ::unlink(path_.c_str());
-    path_.clear();
+    if (made_) unlink(*std::exchange(made_, std::nullopt));
   }
 
  private:
-  std::string path_;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
+  int folder_ = -1;
+  std::string name_{};
+  std::optional<Seen> made_{};
 };
 
 // Removes a Unix socket that a process left which is gone: nobody answers there.
-void remove_left_socket(const Address& address) {
+void remove_left_socket(const Address& address, const UnixSocket& socket,
+                        const UnixSocket::Seen& seen) {
   const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (probe < 0) return;
   const int failed = ::connect(
       probe, reinterpret_cast<const sockaddr*>(address.endpoint.data()),  // as bind() has it
       static_cast<socklen_t>(address.endpoint.size()));
-  if (failed != 0 && errno == ECONNREFUSED) ::unlink(address.unix_path.c_str());
+  if (failed != 0 && errno == ECONNREFUSED) socket.unlink(seen);
   ::close(probe);
 }
 
@@ -266,22 +291,28 @@ struct Server::State {
     if (Result<void> known = check_entry(*address, wanted.at, tls_settings, !access.is_open());
         !known)
       return known;
-    if (!address->unix_path.empty()) {
-      struct stat file{};
-      if (::lstat(address->unix_path.c_str(), &file) == 0 && !S_ISSOCK(file.st_mode))
-        return bad_address(wanted.at, "there is something that is no socket");
-      remove_left_socket(*address);
+    const bool is_unix = !address->unix_path.empty();
+    UnixSocket socket = is_unix ? UnixSocket(address->unix_path) : UnixSocket();
+    if (is_unix) {
+      if (const std::optional<UnixSocket::Seen> seen = socket.look()) {
+        if (!S_ISSOCK(seen->mode))
+          return bad_address(wanted.at, "there is something that is no socket");
+        remove_left_socket(*address, socket, *seen);
+      }
     }
     Acceptor acceptor(loop.context());
     error_code error;
     acceptor.open(address->endpoint.protocol(), error);
-    if (!error && address->unix_path.empty())
-      acceptor.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error && !is_unix) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+    // Others of the system may not connect, whatever the umask says. Linux makes the file with the
+    // permissions that the socket has by then: afterwards something else may have the name.
+    if (!error && is_unix && ::fchmod(acceptor.native_handle(), 0770) != 0)
+      error.assign(errno, boost::system::system_category());
     if (!error) acceptor.bind(address->endpoint, error);
     if (error) return std::unexpected(listen_error(wanted.at, error));
-    UnixSocket socket = address->unix_path.empty() ? UnixSocket() : UnixSocket(address->unix_path);
-    if (!address->unix_path.empty() && !socket.is_made())
-      return fail(Code::kPermissionDenied, "cannot set the permissions of " + wanted.at);
+    if (is_unix && !socket.is_made())
+      return fail(Code::kPermissionDenied, "cannot listen on " + wanted.at +
+                                               ": it was replaced, or others may connect to it");
     acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (!error) acceptor.non_blocking(true, error);
     if (error) return std::unexpected(listen_error(wanted.at, error));
@@ -404,6 +435,7 @@ struct Server::State {
       const auto now = std::chrono::steady_clock::now();
       const std::vector<std::shared_ptr<Connection>> all(connections.begin(), connections.end());
       for (const auto& connection : all) connection->check(now);
+      service.tell_guesses();
       check();
     });
   }
@@ -489,6 +521,8 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Server::~Server() {
   state_->service.draining = true;
   state_->sources.close(state_->service.log);
+  state_->service.guesses_told_at = {};
+  state_->service.tell_guesses();
   asio::io_context& context = state_->loop.context();
   state_->ended = true;
   const std::vector<std::shared_ptr<Connection>> all(state_->connections.begin(),

@@ -3,9 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -671,24 +668,6 @@ TEST(Server, SaysThatAnAddressIsInUse) {
   const Result<std::unique_ptr<Server>> first = Server::open(options);
   ASSERT_TRUE(first);
   EXPECT_EQ(listening_on((*first)->addresses().front()), Code::kUnavailable);
-}
-
-TEST(Server, AUnixSocketThatWasLeftIsTakenOver) {
-  const TempFolder folder;
-  const std::string path = folder.path("socket");
-  {
-    const int left = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
-    ASSERT_EQ(::bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    ::close(left);
-  }
-  ServerOptions options;
-  options.listen = {{Protocol::kRedis, "unix:" + path}};
-  const Result<std::unique_ptr<Server>> server = Server::open(options);
-  ASSERT_TRUE(server) << server.error().message;
-  EXPECT_EQ(listening_on("unix:" + path), Code::kUnavailable);  // it is in use now
 }
 
 }  // namespace

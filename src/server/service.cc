@@ -79,6 +79,23 @@ Error Service::told(Error error, std::string_view source) {
   return general;
 }
 
+void Service::note_guess(const Connection& connection) {
+  count_error(Code::kUnauthenticated);
+  ++guesses;
+  guesses_from = connection.peer();
+  tell_guesses();
+}
+
+void Service::tell_guesses() {
+  constexpr std::chrono::seconds at_most_once_in{1};
+  const SteadyTime now = loop.now();
+  if (guesses == 0 || (guesses_told_at != SteadyTime{} && now - guesses_told_at < at_most_once_in))
+    return;
+  guesses_told_at = now;
+  log.write(LogSettings::Level::kWarning, "unknown_token",
+            {{"count", std::exchange(guesses, 0)}, {"peer", guesses_from}});
+}
+
 Error Service::told_to(const Caller& caller, Error error, std::string_view source) {
   if (error.code == Code::kUnauthenticated && caller.is_revoked()) return token_is_gone();
   return told(std::move(error), source);

@@ -90,6 +90,14 @@ struct Service {
 
   SteadyTime told_at{};  // when `store_error` was logged last
 
+  // Logs that clients gave tokens that are not known (`unknown_token`): at most one line a second,
+  // with their number. tell_guesses() is to be called every second, for those that wait for it.
+  void note_guess(const Connection& connection);
+  void tell_guesses();
+  SteadyTime guesses_told_at{};
+  std::int64_t guesses = 0;    // that are not logged yet
+  std::string guesses_from{};  // the last of their clients
+
   // Counts a call answered with an error.
   void count_error(Code code) noexcept {
     ++errors;

@@ -82,6 +82,18 @@ TEST_F(DaemonCli, WrongUsage) {
       {"--frob", "idmintd: there is no option \"--frob\": see idmintd --help\n"},
       {"--redis", "idmintd: --redis is missing its address: see idmintd --help\n"},
       {"frob", "idmintd: \"frob\" is one word too many: idmintd: see idmintd --help\n"},
+      {"start",
+       "idmintd: there is no command \"start\": idmintd alone starts it, in the foreground; as a "
+       "service: systemctl start idmintd\n"},
+      {"help",
+       "idmintd: there is no command \"help\": type idmintd --help, or idmintd token --help\n"},
+      {"help token",
+       "idmintd: there is no command \"help\": type idmintd --help, or idmintd token --help\n"},
+      {"--store memory: stop",
+       "idmintd: there is no command \"stop\": send its process SIGTERM; as a service: systemctl "
+       "stop "
+       "idmintd\n"},
+      {"version --check", "idmintd: there is no command \"version\": type idmintd --version\n"},
       {"token", "idmintd: NAME is missing: token NAME: see idmintd token --help\n"},
       {"token web next",
        "idmintd: \"next\" is one word too many: token NAME: see idmintd token --help\n"},

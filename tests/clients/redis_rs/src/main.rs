@@ -67,7 +67,7 @@ fn main() -> Result<(), RedisError> {
     took("big", [before, before + 1]);
     let mut many = HashSet::new();
     for _ in 0..2000 {
-        many.insert(cmd("INCR").arg("web").query::<i64>(&mut connection)?);
+        many.insert(connection.incr::<_, _, i64>("web", 1)?);
     }
     assert_eq!(many.len(), 2000);
     took("web", many);
