@@ -220,7 +220,7 @@ TEST_F(ConnectionTest, AFormatIsServedWhileNoThreadIsFree) {
 }
 
 TEST_F(ConnectionTest, ASlowClientIsToldSoOnce) {
-  ASSERT_TRUE(create_sequence(*store_, {.name = "orders"}));
+  ASSERT_TRUE(create_sequence(*store_, {.name = "orders", .last = 1000}));  // anybody holds them
   store_->shut_gate();
   const auto peer = redis();
   peer->send("INCR orders\r\n");
@@ -242,7 +242,7 @@ TEST_F(ConnectionTest, ASlowClientIsToldSoOnce) {
 
 // Nobody waits for the values.
 TEST_F(ConnectionTest, WhoLeavesBeforeTheSourceIsOpenTakesNothing) {
-  ASSERT_TRUE(create_sequence(*store_, {.name = "orders"}));
+  ASSERT_TRUE(create_sequence(*store_, {.name = "orders", .last = 1000}));  // anybody holds them
   auto peer = redis();
   peer->send("INCR orders\r\n");
   turn();

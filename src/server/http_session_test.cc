@@ -75,7 +75,7 @@ TEST_F(HttpSessionTest, OtherCodingsEndTheConnection) {
         "POST /v1/ids/orders HTTP/" + version + "\r\nHost: localhost\r\n" + headers +
         "\r\n\r\n5\r\nhello\r\n0\r\n\r\nPOST /v1/ids/orders HTTP/1.1\r\nHost: localhost\r\n\r\n");
     const std::string all = client.rest();
-    EXPECT_EQ(all.find("HTTP/1.1", 1), std::string::npos) << headers << all;
+    EXPECT_EQ(all.find("HTTP/1.1 ", 1), std::string::npos) << headers << all;
     EXPECT_THAT(all, HasSubstr("\r\nConnection: close\r\n")) << headers;
     return all.substr(9, 3);
   };
