@@ -209,28 +209,36 @@ void get_sources(HttpSession& session, const HttpRequest& request) {
     if (!limit) return session.respond(limit.error());
     most = *limit;
   }
-  using All = std::vector<SequenceStatus>;
   session.elsewhere(
       std::nullopt,
       [sight = session.service().sight_of(session.caller()),
-       after = std::string(request.parameter("after").value_or(""))](SteadyTime until) {
-        Result<All> all = sight.list(until, Verb::kPeek);
-        if (!all) return all;
-        std::erase_if(
-            *all, [&](const SequenceStatus& status) { return name(status.definition) <= after; });
-        std::ranges::sort(*all, {}, [](const SequenceStatus& status) -> const std::string& {
+       after = std::string(request.parameter("after").value_or("")),
+       size = static_cast<std::size_t>(most)](SteadyTime until) -> Result<HttpResponse> {
+        // The first of each store, and one more.
+        std::vector<SequenceStatus> all;
+        std::string store;
+        std::size_t of_store = 0;
+        const Result<void> read =
+            sight.each({.after = after}, Verb::kPeek, until, [&](const SequenceStatus& status) {
+              const std::string& its_name = name(status.definition);
+              std::string its_store = its_name.substr(0, its_name.rfind('/') + 1);
+              if (its_store != store) of_store = 0;
+              store = std::move(its_store);
+              all.push_back(status);
+              return ++of_store <= size;
+            });
+        if (!read) return std::unexpected(read.error());
+        std::ranges::sort(all, {}, [](const SequenceStatus& status) -> const std::string& {
           return name(status.definition);
         });
-        return all;
-      },
-      [size = static_cast<std::size_t>(most)](const All& all) {
         Json sources = Json::array();
         for (const SequenceStatus& status : std::span(all).first(std::min(size, all.size())))
           sources.push_back(source_json(status));
         Json json{{"sources", sources}};
         if (all.size() > size) json["next"] = name(all[size - 1].definition);
         return ok(json);
-      });
+      },
+      [](HttpResponse response) { return response; });
 }
 
 void get_source(HttpSession& session, const HttpRequest& request) {

@@ -22,6 +22,7 @@ constexpr std::array kLibraries = {
     Library{"glidejava", Integers::kWhole},
     Library{"glidejs", Integers::kText},
     Library{"glidepy", Integers::kWhole},
+    Library{"glidepysync", Integers::kWhole},
     Library{"go-redis", Integers::kWhole},  // tests/clients/go_redis
     Library{"ioredis", Integers::kText},    // tests/clients/ioredis
     Library{"iovalkey", Integers::kText},
@@ -29,6 +30,7 @@ constexpr std::array kLibraries = {
     Library{"lettuce", Integers::kWhole},
     Library{"node-redis", Integers::kText},  // tests/clients/node_redis
     Library{"nredisstack", Integers::kWhole},
+    Library{"predis", Integers::kWhole},
     Library{"redis-js", Integers::kText},
     Library{"redis-py", Integers::kWhole},  // tests/clients/redis_py
     Library{"redis-rs", Integers::kWhole},  // tests/clients/redis_rs

@@ -1,7 +1,5 @@
 #include "server/redis_commands.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -18,6 +16,7 @@
 #include "idmint/sequence.h"
 #include "mint/formats.h"
 #include "mint/sequence_facts.h"
+#include "server/lists.h"
 
 namespace idmint::server {
 namespace {
@@ -29,10 +28,6 @@ std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
   if (error != std::errc{} || end != text.data() + text.size() || value < least)
     return std::nullopt;
   return value;
-}
-
-bool matches(const std::string& pattern, const std::string& text) {
-  return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
 // What GET answers: the value before the next one, or nothing before the first use.
@@ -52,21 +47,6 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, st
   if (const std::optional<Error>& error = status->error) return std::unexpected(*error);
   if (*next == sequence->first) return std::nullopt;
   return *next - sequence->stride;
-}
-
-// Formats, and what is in the stores, by name.
-Result<std::vector<std::string>> names(const Sight& sight, SteadyTime until) {
-  std::vector<std::string> all;
-  for (const Declaration& format : Mint::formats()) {
-    if (sight.rights.sees(format.name)) all.push_back(format.name);
-  }
-  const Result<std::vector<SequenceStatus>> made = sight.list(until);
-  if (!made) return std::unexpected(made.error());
-  for (const SequenceStatus& status : *made) {
-    if (!is_retired(status.definition)) all.push_back(name(status.definition));
-  }
-  std::ranges::sort(all);
-  return all;
 }
 
 bool is_format_name(std::string_view name) {
@@ -270,7 +250,7 @@ void RedisSession::type(Words words) {
 void RedisSession::dbsize(Words /*words*/) {
   elsewhere(
       Loop::kAllStores, "",
-      [sight = service_.sight_of(*caller_)](SteadyTime until) { return names(sight, until); },
+      [sight = service_.sight_of(*caller_)](SteadyTime until) { return names(sight, "*", until); },
       [this](const std::vector<std::string>& all) { put_integer(reply(), std::ssize(all)); });
 }
 
@@ -288,15 +268,9 @@ void RedisSession::keys(Words words) {
   elsewhere(
       Loop::kAllStores, "",
       [sight = service_.sight_of(*caller_), pattern = std::string(words[1])](SteadyTime until) {
-        Result<std::vector<std::string>> all = names(sight, until);
-        if (all)
-          std::erase_if(*all, [&](const std::string& name) { return !matches(pattern, name); });
-        return all;
+        return names_reply(sight, pattern, until);
       },
-      [this](const std::vector<std::string>& all) {
-        put_array(reply(), all.size());
-        for (const std::string& name : all) put_bulk(reply(), name);
-      });
+      [this](std::string list) { put_list(std::move(list)); });
 }
 
 // The cursor is a position in the list of the names that the caller sees, which is read anew each
@@ -334,7 +308,7 @@ void RedisSession::scan(Words words) {
       [sight = service_.sight_of(*caller_), pattern, other_type,
        begin = static_cast<std::size_t>(*cursor),
        size = static_cast<std::size_t>(count)](SteadyTime until) -> Result<Part> {
-        Result<std::vector<std::string>> all = names(sight, until);
+        Result<std::vector<std::string>> all = names(sight, "*", until);
         if (!all) return std::unexpected(std::move(all.error()));
         const std::size_t end =
             begin < all->size() ? std::min(all->size(), begin + size) : all->size();
@@ -353,60 +327,22 @@ void RedisSession::scan(Words words) {
       });
 }
 
-void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
-  const Definition& definition = status.definition;
-  const auto [first, last] = ends_of(definition);
-  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  const bool has_stride = sequence != nullptr && sequence->stride != 1;
-  put_map(out, version_, has_stride ? 10 : 8);
-  put_bulk(out, "name");
-  put_bulk(out, name(definition));
-  put_bulk(out, "strategy");
-  put_bulk(out, strategy_name(definition));
-  put_bulk(out, "guarantee");
-  put_bulk(out, name(guarantee(definition)));
-  put_bulk(out, "first");
-  put_number(out, first);
-  put_bulk(out, "last");
-  put_number(out, last);
-  if (has_stride) {
-    put_bulk(out, "stride");
-    put_integer(out, sequence->stride);
-    put_bulk(out, "offset");
-    put_integer(out, sequence->offset());
-  }
-  put_bulk(out, "next");
-  if (const std::optional<std::int64_t> next = next_value(status)) {
-    put_number(out, *next);
-  } else {
-    put_null(out, version_);
-  }
-  put_bulk(out, "left");
-  put_number(out, status.left);
-  put_bulk(out, "state");
-  put_bulk(out, state_name(status));
-}
-
 void RedisSession::id_peek(Words words) {
   elsewhere(
       service_.lane_of(words[1]), words[1],
       [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
         return sources.peek(name, until);
       },
-      [this](const SequenceStatus& status) { put_status(reply(), status); });
+      [this](const SequenceStatus& status) { put_status(reply(), status, version_, integers()); });
 }
 
 void RedisSession::id_list(Words /*words*/) {
   elsewhere(
       Loop::kAllStores, "",
-      [sight = service_.sight_of(*caller_)](SteadyTime until) {
-        return sight.list(until, Verb::kPeek);
+      [sight = service_.sight_of(*caller_), version = version_, of = integers()](SteadyTime until) {
+        return states_reply(sight, version, of, until);
       },
-      [this](const std::vector<SequenceStatus>& all) {
-        std::string& out = reply();
-        put_array(out, all.size());
-        for (const SequenceStatus& status : all) put_status(out, status);
-      });
+      [this](std::string list) { put_list(std::move(list)); });
 }
 
 void RedisSession::id_raise(Words words) {
@@ -422,7 +358,7 @@ void RedisSession::id_raise(Words words) {
       [this, name = std::string(words[1])](const Raised& raised) {
         if (const SourceHandle source = service_.sources.find(name))
           source->height.got(0, raised.next - 1);
-        put_number(reply(), raised.next);
+        put_number(reply(), raised.next, integers());
       });
 }
 

@@ -55,7 +55,7 @@ bool RedisSession::held() const noexcept {
 }
 
 bool RedisSession::waits() const noexcept {
-  return held_ || pending_ != 0 || (!replay_.empty() && !ended_);
+  return held_ || pending_ != 0 || ((!replay_.empty() || !list_.empty()) && !ended_);
 }
 
 bool RedisSession::is_known() const {
@@ -72,6 +72,10 @@ std::size_t RedisSession::take(std::string_view input) {
   std::size_t taken = 0;
   begun_ = {};
   while (!held() && connection_.has_room()) {
+    if (!list_.empty()) {
+      put_part_of_list();
+      continue;
+    }
     if (caller_ != nullptr && caller_->is_revoked()) {
       if (pending_ != 0) {  // they are logged as asked by whom they were
         barrier_ = true;
@@ -273,6 +277,20 @@ void RedisSession::fail(const Error& error) {
 void RedisSession::fail(std::string_view message) {
   service_.count_error(Code::kInvalidArgument);
   put_error(reply(), "ERR", message);
+}
+
+void RedisSession::put_list(std::string list) {
+  list_ = std::move(list);
+  of_list_sent_ = 0;
+  put_part_of_list();
+}
+
+void RedisSession::put_part_of_list() {
+  constexpr std::size_t part = std::size_t{64} * 1024;
+  reply() += std::string_view(list_).substr(of_list_sent_, part);
+  of_list_sent_ += part;
+  if (of_list_sent_ >= list_.size()) std::string().swap(list_);
+  connection_.set_queued(queued_bytes_ + list_.size());
 }
 
 void RedisSession::count_behind() {
@@ -539,11 +557,6 @@ void RedisSession::put_value(std::string& out, std::int64_t value, Integers inte
   if (integers == Integers::kText) return put_bulk(out, std::to_string(value));
   service_.count_error(source, Code::kOutOfRange);
   put_error(out, resp_prefix(Code::kOutOfRange), beyond(source.name, "its value was skipped"));
-}
-
-void RedisSession::put_number(std::string& out, std::int64_t value) const {
-  if (integers() == Integers::kWhole || is_exact(value)) return put_integer(out, value);
-  put_bulk(out, std::to_string(value));
 }
 
 void RedisSession::take_values(Words words, SourceHandle source, std::int64_t count,

@@ -51,6 +51,7 @@ class RedisSession final : public Conversation {
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
   [[nodiscard]] bool is_known() const override;
+  [[nodiscard]] bool is_streaming() const noexcept override { return !list_.empty(); }
   void too_slow() override;
   void settle() override;
 
@@ -225,8 +226,6 @@ class RedisSession final : public Conversation {
   }
   // A value of a source that has come, or the error that takes its place, as it would be rounded.
   void put_value(std::string& out, std::int64_t value, Integers integers, const OpenSource& source);
-  // A number that nobody loses if it cannot be read: text, if the client may round it.
-  void put_number(std::string& out, std::int64_t value) const;
   void take_values(Words words, SourceHandle source, std::int64_t count, bool as_integer,
                    bool as_array);
   void take_range(Words words, bool whole);
@@ -238,7 +237,9 @@ class RedisSession final : public Conversation {
   void elsewhere(std::string_view lane, std::string_view source, Work work, Then then);
   void hold();
   void go_on();
-  void put_status(std::string& out, const SequenceStatus& status);
+  // Replies with a list, which is sent as fast as the client reads.
+  void put_list(std::string list);
+  void put_part_of_list();
 
   Connection& connection_;
   Service& service_;
@@ -276,6 +277,9 @@ class RedisSession final : public Conversation {
   std::list<Owned> queued_;
   std::list<Owned> replay_;                     // of EXEC; run before any later input
   std::optional<Result<SourceHandle>> opened_;  // for the command that is run again
+
+  std::string list_;              // put_list(); empty: none is under way
+  std::size_t of_list_sent_ = 0;  // bytes of it
 
   // Not null while something waits for an answer; keeps the connection alive.
   std::shared_ptr<Connection> kept_;

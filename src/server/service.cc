@@ -108,14 +108,12 @@ Sight Service::sight_of(const Caller& caller) const {
   return sight;
 }
 
-Result<std::vector<SequenceStatus>> Sight::list(SteadyTime until, std::optional<Verb> verb) const {
-  Result<std::vector<SequenceStatus>> all = sources.list(stores, until);
-  if (!all) return all;
-  std::erase_if(*all, [&](const SequenceStatus& status) {
+Result<void> Sight::each(const ListOptions& options, std::optional<Verb> verb, SteadyTime until,
+                         const Sources::Act& act) const {
+  return sources.each(stores, options, until, [&](const SequenceStatus& status) {
     const std::string& its_name = name(status.definition);
-    return verb ? !rights.may(*verb, its_name) : !rights.sees(its_name);
+    return !(verb ? rights.may(*verb, its_name) : rights.sees(its_name)) || act(status);
   });
-  return all;
 }
 
 }  // namespace idmint::server

@@ -39,9 +39,9 @@ struct Sight {
   std::vector<std::string> stores;  // with sources that may be visible
   Rights rights;
 
-  // As Sources::list(), limited to visible sources; with a verb, to those on which it is allowed.
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until,
-                                                         std::optional<Verb> verb = {}) const;
+  // As Sources::each(), limited to visible sources; with a verb, to those on which it is allowed.
+  [[nodiscard]] Result<void> each(const ListOptions& options, std::optional<Verb> verb,
+                                  SteadyTime until, const Sources::Act& act) const;
 };
 
 // Wraps `work` for another thread: if the token was revoked meanwhile, `work` does not run and the

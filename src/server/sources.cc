@@ -112,18 +112,31 @@ Result<SequenceStatus> Sources::peek(std::string_view source, SteadyTime until) 
   });
 }
 
-Result<std::vector<SequenceStatus>> Sources::list(std::span<const std::string> stores,
-                                                  SteadyTime until) const {
-  std::vector<SequenceStatus> all;
+Result<void> Sources::each(std::span<const std::string> stores, const ListOptions& options,
+                           SteadyTime until, const Act& act) const {
+  constexpr std::size_t part = 5000;
   for (const Served& each : stores_) {
     if (std::ranges::find(stores, each.name) == stores.end()) continue;
-    Result<std::vector<SequenceStatus>> some = each.mint->list(until);
-    if (!some && some.error().code == Code::kNotFound) continue;  // nothing was created in it
-    if (!some) return std::unexpected(worded(std::move(some.error()), each.store));
     const std::string before = each.name.empty() ? "" : each.name + "/";
-    for (SequenceStatus& status : *some) all.push_back(named(std::move(status), before));
+    const bool is_in = options.after.starts_with(before);
+    if (!is_in && options.after > before) continue;  // all of its names come before that one
+    ListOptions of_part{.after = is_in ? options.after.substr(before.size()) : "",
+                        .most = part,
+                        .counters = options.counters};
+    for (bool more = true; more;) {
+      Result<std::vector<SequenceStatus>> some = each.mint->list(until, of_part);
+      if (!some && some.error().code == Code::kNotFound) break;  // nothing was created in it
+      if (!some) return std::unexpected(worded(std::move(some.error()), each.store));
+      more = some->size() == part;
+      if (more) of_part.after = name(some->back().definition);
+      for (SequenceStatus& status : *some) {
+        if (act(named(std::move(status), before))) continue;
+        more = false;
+        break;
+      }
+    }
   }
-  return all;
+  return {};
 }
 
 Error Sources::followed(Error error, std::string_view source) const {

@@ -144,11 +144,15 @@ class Sources final {
     if (!place) return std::unexpected(place.error());
     return act(place->mint, place->name);
   }
-  // Mint::peek(); and Mint::list() of the stores with these names. The result has names for
-  // clients. Both answer by `until`. An error of list() names the failed store.
+  // Mint::peek(). The result has the name for clients.
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view source, SteadyTime until) const;
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list(std::span<const std::string> stores,
-                                                         SteadyTime until) const;
+  // Calls `act` with each source in the stores of these names, by name in each store; names are
+  // those for clients, `options.after` too, and `options.most` is ignored. If `act` returns false,
+  // that store has no more. The stores are read in parts, of which one is in memory. Ends by
+  // `until`. An error names the failed store.
+  using Act = std::function<bool(const SequenceStatus& status)>;
+  [[nodiscard]] Result<void> each(std::span<const std::string> stores, const ListOptions& options,
+                                  SteadyTime until, const Act& act) const;
   // The stores and their mints. Any thread may use them during the lifetime of this object.
   struct NamedMint {
     std::string_view store;  // empty: its sources have no prefix

@@ -90,16 +90,18 @@ TEST_F(SourcesTest, OnlyStoresThatAreAskedForAreListed) {
   using Strings = std::vector<std::string>;
   const auto listed = [&](const Strings& stores) {
     Strings names;
-    const auto all = sources_->list(stores, SteadyTime::max());
-    EXPECT_TRUE(all);
-    for (const SequenceStatus& status : *all) names.push_back(name(status.definition));
+    EXPECT_TRUE(sources_->each(stores, {}, SteadyTime::max(), [&](const SequenceStatus& status) {
+      names.push_back(name(status.definition));
+      return true;
+    }));
     return names;
   };
   EXPECT_THAT(listed({"", "eu"}), ElementsAre("few", "eu/orders"));
   EXPECT_THAT(listed({}), IsEmpty());
   here_->fail_call(1, {.error = {Code::kUnavailable, "gone"}});
   EXPECT_THAT(listed({"eu"}), ElementsAre("eu/orders"));
-  EXPECT_FALSE(sources_->list(Strings{"", "eu"}, SteadyTime::max()));
+  const auto all = [](const SequenceStatus&) { return true; };
+  EXPECT_FALSE(sources_->each(Strings{"", "eu"}, {}, SteadyTime::max(), all));
 }
 
 TEST_F(SourcesTest, ProbesThatComeDuringALookShareIt) {
