@@ -75,6 +75,9 @@ struct SpreadOptions {
   // reason; null: it gives values. On any thread, for one store one call after another. Must not
   // throw, nor call the sequence.
   std::function<void(std::string_view url, const Error* why)> store_changed{};
+  // Whether a store did not answer lately, as far as is known: it is waited for only for a moment
+  // once another one has answered. Called within Sequence::open(). Must not throw.
+  std::function<bool(std::string_view url)> seems_down{};
 };
 
 struct Raised {
@@ -357,7 +360,7 @@ class IDMINT_EXPORT Sequence {
   // - kResourceExhausted: max_outstanding is reached, the store is full, or hundreds of random
   //   draws in a row hit claimed values.
   // - kFailedPrecondition: the sequence was retired after it was opened.
-  // - kDataLoss: the store has gone back or is damaged.
+  // - kDataLoss: the store has gone back or is damaged; after it was settled, calls succeed again.
   [[nodiscard]] virtual Result<void> next(std::span<std::int64_t> out, SteadyTime until) = 0;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out) {
     return next(out, SteadyTime::max());
@@ -413,7 +416,7 @@ class IDMINT_EXPORT Sequence {
 // all, in the order of their calls.
 //
 // If the store goes back and returns a value below one that was handed out, the call and every
-// later one fail with kDataLoss.
+// later one fail with kDataLoss until the store is settled (Store::settle()).
 class IDMINT_EXPORT CounterSequence final : public Sequence {
  public:
   // As Sequence::open(); kFailedPrecondition also: another strategy.
@@ -484,7 +487,7 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
 // for 10 minutes by the wall clock; the slices of threads stay.
 //
 // If the store goes back or its counter is gone, everything held is void, and every call fails with
-// kDataLoss from then on.
+// kDataLoss until the store is settled.
 class IDMINT_EXPORT CachedSequence final : public Sequence {
  public:
   // As Sequence::open(); kFailedPrecondition also: another strategy. Takes nothing from the store.

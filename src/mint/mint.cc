@@ -2,17 +2,26 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <future>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/bounded_mutex.h"
 #include "base/data_folder.h"
 #include "base/errors.h"
+#include "base/side_by_side.h"
 #include "base/similar.h"
 #include "base/sqlite_url.h"
 #include "base/url.h"
 #include "idmint/sequence.h"
+#include "mint/down_stores.h"
 #include "mint/formats.h"
 #include "mint/pool_source.h"
 #include "mint/sequence_source.h"
@@ -38,6 +47,7 @@ struct Mint::State {
       : options(std::move(its_options)),
         clock(its_clock),
         entropy(its_entropy),
+        down(data_folder().value_or(std::filesystem::path()), its_clock),
         others(options.also, [this](const std::string& where, SteadyTime until) {
           return open_at(where, false, {}, until);
         }) {}
@@ -45,6 +55,7 @@ struct Mint::State {
   const MintOptions options;
   Clock& clock;
   Entropy& entropy;
+  const DownStores down;
   BoundedMutex mutex;
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
   // Those besides `store`: of sequences over several, and of sequences that were moved.
@@ -94,6 +105,12 @@ struct Mint::State {
     return store;
   }
 
+  // Null: it is not open.
+  [[nodiscard]] std::shared_ptr<Store> opened_usual() {
+    const std::lock_guard lock(mutex);
+    return store;
+  }
+
   [[nodiscard]] Result<std::shared_ptr<Store>> open_at(const std::string& where, bool make,
                                                        std::string_view name,
                                                        SteadyTime until) const {
@@ -120,9 +137,15 @@ struct Mint::State {
   [[nodiscard]] static SpreadOptions spread(const std::shared_ptr<State>& state) {
     return {.over = state->options.over,
             .over_others = true,
-            .open = [state](const std::string& where, SteadyTime until) {
-              return state->others.at(where, until);
-            }};
+            .open = [state](const std::string& where,
+                            SteadyTime until) { return state->others.at(where, until); },
+            .seems_down = [state](std::string_view where) { return state->down.has(where); }};
+  }
+
+  // Of a store of a sequence over several.
+  void note_answer(std::string_view its_url, const Error* why) const {
+    if (why != nullptr && may_come_back(why->code)) down.add(its_url);
+    if (why == nullptr && down.has(its_url)) down.remove(its_url);
   }
 
   // A notice, once for each store, that values of the sequence come from its other stores until
@@ -142,11 +165,11 @@ struct Mint::State {
   [[nodiscard]] static SpreadOptions spread_to_take(const std::shared_ptr<State>& state,
                                                     std::string_view name) {
     SpreadOptions watched = spread(state);
-    if (state->options.store_changed)
-      watched.store_changed = [state, name = std::string(name)](std::string_view its_url,
-                                                                const Error* why) {
-        state->options.store_changed(name, its_url, why);
-      };
+    watched.store_changed = [state, name = std::string(name)](std::string_view its_url,
+                                                              const Error* why) {
+      state->note_answer(its_url, why);
+      if (state->options.store_changed) state->options.store_changed(name, its_url, why);
+    };
     return watched;
   }
 
@@ -178,29 +201,90 @@ struct Mint::State {
     return !must_be_mended(code) && code != Code::kNotFound;
   }
 
-  // The store that has the sequence over several, if the usual one does not answer. Each of them,
-  // and opening the sequence afterwards, has an equal share of the time that is left.
-  [[nodiscard]] Result<std::shared_ptr<Store>> open_another(std::string_view name, Error unanswered,
+  // The store at `where`, if it has the sequence over several of which one is at `place`. Null:
+  // another sequence of the name is not the one that was asked for.
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_another(std::string_view name,
+                                                            std::string_view place,
+                                                            const std::string& where,
                                                             SteadyTime until) {
+    Result<std::shared_ptr<Store>> opened = others.at(where, until);
+    if (!opened) return opened;
+    if ((*opened)->catalog() == nullptr) return nullptr;
+    const Result<Definition> found = (*opened)->catalog()->find(name, until);
+    const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
+    const auto is_there = [&](const StoreOfStripe& stripe) {
+      return place_of(stripe.url) == place;
+    };
+    if (sequence == nullptr || std::ranges::none_of(sequence->over, is_there)) return nullptr;
+    return opened;
+  }
+
+  // The usual store, or else another one that has the sequence over several. They are asked side by
+  // side, the others a moment later unless the usual one seems down. Once another one has the
+  // sequence, the usual one has a quarter of the time, or a moment if it seems down. The other half
+  // of the time is for what follows.
+  // As long as none has answered, all are waited for: they may be restarting.
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_any(std::string_view name, SteadyTime until) {
+    constexpr std::chrono::milliseconds kTooLittle{100};
+    for (;;) {
+      const SteadyTime half = share_of(until, 2);
+      Result<std::shared_ptr<Store>> opened = open_any_by(name, half);
+      const SteadyTime now = std::chrono::steady_clock::now();
+      if (opened || !may_come_back(opened.error().code) || now < half || until - now < kTooLittle)
+        return opened;
+    }
+  }
+
+  [[nodiscard]] Result<std::shared_ptr<Store>> open_any_by(std::string_view name,
+                                                           SteadyTime until) {
+    constexpr std::chrono::milliseconds kHeadStart{100};
+    constexpr std::chrono::milliseconds kMoment{50};
     const Result<std::string> usual = url();
     if (!usual) return std::unexpected(usual.error());
     const std::string place = place_of(without_secrets(*usual));
-    std::size_t shares = options.over.size() + 1;
-    for (const std::string& each : options.over) {
-      const SteadyTime by = share_of(until, shares--);
-      const Result<std::shared_ptr<Store>> opened = others.at(each, by);
-      if (!opened) note_left_out(name, each, opened.error());
-      if (!opened || (*opened)->catalog() == nullptr) continue;
-      const Result<Definition> found = (*opened)->catalog()->find(name, by);
-      const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
-      // Another sequence of the name is not the one that was asked for.
-      if (sequence != nullptr &&
-          std::ranges::any_of(sequence->over, [&](const StoreOfStripe& stripe) {
-            return place_of(stripe.url) == place;
-          }))
-        return opened;
+    const bool seems_down = down.has(*usual);
+    const SteadyTime longest = share_of(until, 2);  // that the usual one is waited for
+    std::promise<void> is_decided;
+    const std::shared_future<void> decided = is_decided.get_future().share();
+    const auto decides = [](const Result<std::shared_ptr<Store>>& opened) {
+      return opened || !may_be_left_out(opened.error().code);
+    };
+    using MaybeStore = std::optional<Result<std::shared_ptr<Store>>>;
+    std::vector<MaybeStore> all(options.over.size() + 1);  // the usual one first
+    const auto ask = [&](std::size_t i) {
+      if (i == 0) {
+        all[0] = open(false, name, until);
+        if (decides(*all[0])) is_decided.set_value();
+        return;
+      }
+      const auto head_start = seems_down ? std::chrono::milliseconds{0} : kHeadStart;
+      if (decided.wait_for(head_start) == std::future_status::ready) return;
+      all[i] = open_another(name, place, options.over[i - 1], until);
+    };
+    SteadyTime first = SteadyTime::max();  // another one had the sequence then
+    const auto has_it = [&](std::size_t i) { return all[i] && *all[i] && **all[i] != nullptr; };
+    const auto patience = [&](std::span<const char> returned) {
+      if (returned[0] != 0 && decides(*all[0])) return SteadyTime::min();
+      bool has_one = false;
+      for (std::size_t i = 1; i < all.size(); ++i)
+        has_one = has_one || (returned[i] != 0 && has_it(i));
+      if (!has_one) return SteadyTime::max();
+      if (returned[0] != 0) return SteadyTime::min();
+      if (first == SteadyTime::max()) first = std::chrono::steady_clock::now();
+      return seems_down ? std::min(first + kMoment, longest) : longest;
+    };
+    side_by_side(all.size(), ask, patience);
+    if (decides(*all[0])) return *std::move(all[0]);
+    const Error& why = all[0]->error();
+    for (std::size_t i = 1; i < all.size(); ++i)
+      if (all[i] && !*all[i]) note_left_out(name, options.over[i - 1], all[i]->error());
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      if (!has_it(i)) continue;
+      note_answer(*usual, &why);
+      note_left_out(name, options.store, why);
+      return *std::move(all[i]);
     }
-    return std::unexpected(std::move(unanswered));
+    return std::unexpected(why);
   }
 
   [[nodiscard]] bool nothing_created(const Error& opening) const {
@@ -292,12 +376,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   }
   const bool is_over = !state_->options.over.empty();
   Result<std::shared_ptr<Store>> store =
-      state_->open(false, name, is_over ? share_of(until, 2) : until);
-  if (!store && is_over && State::may_be_left_out(store.error().code)) {
-    const Error why = store.error();
-    store = state_->open_another(name, std::move(store.error()), until);
-    if (store) state_->note_left_out(name, state_->options.store, why);
-  }
+      is_over ? state_->open_any(name, until) : state_->open(false, name, until);
   if (!store) {
     if (store.error().code == Code::kNotFound)
       return std::unexpected(state_->unknown(name, true, until));
@@ -402,15 +481,26 @@ Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
   if (is_over)
     until =
         std::min(until, std::chrono::steady_clock::now() + state_->options.store_options.deadline);
+  if (is_over && state_->opened_usual() == nullptr) {
+    const Result<std::shared_ptr<Store>> any = state_->open_any(name, until);
+    // Errors of the usual one are worded below.
+    if (any && *any != state_->opened_usual())
+      return peek_sequence(**any, name, until, State::spread(state_));
+    if (!any && State::may_be_left_out(any.error().code)) return std::unexpected(any.error());
+  }
   const SteadyTime by = is_over ? share_of(until, 2) : until;
   Result<SequenceStatus> status = state_->on_sequence(
       name, [&](Store& store) { return peek_sequence(store, name, by, State::spread(state_)); },
       by);
   if (status || !is_over || !State::may_be_left_out(status.error().code)) return status;
-  const Result<std::shared_ptr<Store>> another =
-      state_->open_another(name, std::move(status.error()), until);
-  if (!another) return std::unexpected(another.error());
-  return peek_sequence(**another, name, until, State::spread(state_));
+  const std::string place = place_of(without_secrets(state_->url().value_or("")));
+  std::size_t shares = state_->options.over.size() + 1;
+  for (const std::string& each : state_->options.over) {
+    const auto another = state_->open_another(name, place, each, share_of(until, shares--));
+    if (another && *another != nullptr)
+      return peek_sequence(**another, name, until, State::spread(state_));
+  }
+  return status;
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode mode,

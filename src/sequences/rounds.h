@@ -55,7 +55,7 @@ class Rounds {
   // `until`. REQUIRES: count >= 1.
   // - kOutOfRange: fewer are left (kAll), or none (kTail); a smaller count may succeed.
   // - kInvalidArgument: the store takes fewer in one step; a smaller count may succeed.
-  // - Others concern all callers in the round. kDataLoss is permanent.
+  // - Others concern all callers in the round. kDataLoss stays until the store is settled.
   [[nodiscard]] virtual Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                          SteadyTime until) = 0;
 

@@ -10,6 +10,7 @@
 
 #include "base/errors.h"
 #include "base/outcome.h"
+#include "base/side_by_side.h"
 #include "base/url.h"
 #include "ids/form_width.h"
 #include "sequences/life_cycle.h"
@@ -134,6 +135,26 @@ Result<std::shared_ptr<Store>> SpreadStores::open_stripe(std::size_t k, SteadyTi
                  " is not at " + url(k) + " (" + opened.error().message + "); say where it is now",
              kOtherStores);
   return opened;
+}
+
+void SpreadStores::on_all(SteadyTime until, const std::function<bool(std::size_t k)>& work) const {
+  constexpr std::chrono::milliseconds kMoment{50};
+  const SteadyTime half = share_of(until, 2);
+  std::vector<char> answered(size(), 0);
+  SteadyTime first = SteadyTime::max();  // the first of them answered then
+  const auto patience = [&](std::span<const char> returned) {
+    bool all_down = true;  // all that are waited for seem so
+    bool any = false;
+    for (std::size_t k = 0; k < size(); ++k) {
+      any = any || (returned[k] != 0 && answered[k] != 0);
+      if (returned[k] == 0)
+        all_down = all_down && k != own_ && options_.seems_down && options_.seems_down(url(k));
+    }
+    if (!any) return SteadyTime::max();
+    if (first == SteadyTime::max()) first = std::chrono::steady_clock::now();
+    return all_down ? std::min(first + kMoment, half) : half;
+  };
+  side_by_side(size(), [&](std::size_t k) { answered[k] = work(k) ? 1 : 0; }, patience);
 }
 
 Result<const SpreadStores::Member*> SpreadStores::at(std::size_t k, SteadyTime until) {
@@ -309,6 +330,12 @@ Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, St
   SpreadStores stores(store, *sequence, spread);
   until = by_deadline(store, until);
   const Result<void> known = stores.identify(until);
+  std::vector<std::optional<Result<const SpreadStores::Member*>>> members(stores.size());
+  if (known)
+    stores.on_all(share_of(until, 2), [&](std::size_t k) {
+      members[k] = stores.at(k, share_of(until, 2));
+      return members[k]->has_value();
+    });
   for (std::size_t k = 0; k < stores.size(); ++k) {
     StripeStatus& stripe = status.stripes.emplace_back(StripeStatus{.store = sequence->over[k]});
     if (k == stores.own()) {
@@ -317,7 +344,7 @@ Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, St
       continue;
     }
     const Result<const SpreadStores::Member*> member =
-        known ? stores.at(k, share_of(until, stores.size() - k)) : std::unexpected(known.error());
+        known ? *members[k] : std::unexpected(known.error());
     const Result<SequenceStatus> there =
         member ? status_of(*(*member)->store, (*member)->definition, until)
                : std::unexpected(member.error());

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -44,6 +45,12 @@ class SpreadStores final {
   // - kFailedPrecondition: no store is there, or another one, or its definition differs.
   // - Errors of opening it.
   [[nodiscard]] Result<const Member*> at(std::size_t k, SteadyTime until);
+
+  // Calls work(k, until) for each stripe, side by side: whether its store answered. Once one has,
+  // the others have half of the time that there was, or a moment if they seem down
+  // (SpreadOptions::seems_down), and are given up then (base/side_by_side.h). As long as none has,
+  // all are waited for: they may be restarting.
+  void on_all(SteadyTime until, const std::function<bool(std::size_t k)>& work) const;
 
   // Whether at(k) failed because the store does not open under its settings. The others can go on
   // without it, as without one that is down: it hands out nothing.

@@ -30,6 +30,12 @@ bool stops_all(Code code) noexcept {
   return must_be_mended(code) && code != Code::kFailedPrecondition;
 }
 
+// What one store says when a sequence is opened.
+struct StripeRead {
+  Result<const SpreadStores::Member*> member = nullptr;
+  Result<std::vector<CounterState>> counters = std::unexpected(Error{});
+};
+
 // For the combiner, which words the error.
 Error too_few_there() { return {Code::kOutOfRange, "too few are left"}; }
 
@@ -318,12 +324,19 @@ Opened open_spread(Store& store, SequenceDefinition definition, const SequenceOp
   const auto stores = std::make_shared<SpreadStores>(store, definition, options.spread);
   if (Result<void> known = stores->identify(until); !known)
     return std::unexpected(std::move(known.error()));
+  // Half of the time is for what follows.
+  const SteadyTime half = share_of(until, 2);
+  std::vector<StripeRead> read(stores->size());
+  stores->on_all(half, [&](std::size_t k) {
+    read[k].member = stores->at(k, half);
+    if (read[k].member) read[k].counters = counters_now(**read[k].member, half);
+    return read[k].counters.has_value();
+  });
   std::vector<SpreadRounds::Found> found;
   for (std::size_t k = 0; k < stores->size(); ++k) {
     SequenceDefinition its = definition;
     its.stripe = static_cast<std::int64_t>(k);
-    const SteadyTime share = share_of(until, stores->size() - k + 1);
-    const Result<const SpreadStores::Member*> member = stores->at(k, share);
+    const Result<const SpreadStores::Member*>& member = read[k].member;
     if (member) its = (*member)->definition;
     if (its.retired)
       return std::unexpected(error_at(*(*member)->store, Code::kFailedPrecondition, its,
@@ -331,7 +344,7 @@ Opened open_spread(Store& store, SequenceDefinition definition, const SequenceOp
                                       "it again",
                                       {Remedy::kRetireSequence, its.name}));
     const Result<std::vector<CounterState>> counters =
-        member ? counters_now(**member, share) : std::unexpected(member.error());
+        member ? std::move(read[k].counters) : std::unexpected(member.error());
     const bool is_other = !member && !stores->refuses(k);  // than the definition says
     if (!counters &&
         (is_other ? must_be_mended(counters.error().code) : stops_all(counters.error().code)))

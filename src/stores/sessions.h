@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/fork_wiped.h"
+#include "base/given_up.h"
 #include "base/outcome.h"
 #include "idmint/clock.h"
 #include "idmint/result.h"
@@ -121,7 +122,8 @@ class Sessions {
       failure.begun |= sent;
       const SteadyTime next =
           now() + (stands_still ? SteadyTime::duration{} : pause_before(attempts));
-      if (!again || next >= until) return failed(kind, doing, std::move(failure), begin, until);
+      if (!again || next >= until || MayBeGivenUp::happened())
+        return failed(kind, doing, std::move(failure), begin, until);
       std::this_thread::sleep_until(next);
     }
   }
@@ -217,7 +219,7 @@ class Sessions {
         state_->freed.wait_until(lock, until,
                                  [&] { return !state_->idle.empty() || state_->open < kMost; });
       }
-      if (now() < until) continue;
+      if (now() < until && !MayBeGivenUp::happened()) continue;
       // The one who was told of a session leaves without it.
       if (!state_->idle.empty() || state_->open < kMost) state_->freed.notify_one();
       if (failure) return std::unexpected(*std::move(failure));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <set>
 #include <string>
 
 #include "tests/e2e/store_cli.h"
@@ -55,6 +56,45 @@ TEST_F(StoreCli, NothingIsLoadedForRedisAndLibsslOnlyWhenAUrlAsksForIt) {
   EXPECT_EQ(loads("libssl", "sh -c 'idmint next orders --timeout 1s --store rediss://127.0.0.1:" +
                                 std::to_string(server.port()) + " 2>/dev/null || true'"),
             "1\n");
+}
+
+// The first command waits for a share of its time; the data folder knows then.
+TEST_F(StoreCli, ADeadStoreOfSeveralKeepsNoCommandFromTheOthers) {
+  RedisServer usual;
+  const RedisServer other;
+  output("idmint create tickets --over '" + usual.url() + "' --over '" + other.url() + "'");
+  const std::string next =
+      "idmint next tickets --store '" + usual.url() + "' --over '" + other.url() + "'";
+  std::set<std::string> given;
+  const auto gives = [&] {
+    const Ended ended = run(next);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_TRUE(given.insert(ended.out).second) << ended.out;
+  };
+  for (int i = 0; i < 3; ++i) gives();
+  for (const bool hangs : {true, false}) {
+    if (hangs) {
+      usual.signal(SIGSTOP);
+    } else {
+      usual.kill();
+    }
+    gives();
+    const auto begun = std::chrono::steady_clock::now();
+    gives();
+    EXPECT_THAT(
+        output("idmint peek tickets --store '" + usual.url() + "' --over '" + other.url() + "'"),
+        HasSubstr("in the 1 of 2 stores that could be read"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds{5})
+        << "of two commands, each of which may take so long";
+    if (hangs) {
+      usual.signal(SIGCONT);
+    } else {
+      usual.restart();
+    }
+    for (int i = 0; i < 4; ++i) gives();
+    // What is remembered refuses no store that is up.
+    EXPECT_EQ(run("idmint next tickets --store '" + usual.url() + "'").status, 0);
+  }
 }
 
 #ifdef IDMINTD_BINARY

@@ -214,6 +214,34 @@ TEST(Settled, AProcessGivesNothingBelowItsOwnWhateverWasSettled) {
   EXPECT_EQ(to_string(*next), "10");
 }
 
+// Its generator stops for good, and another one takes its place.
+TEST(Settled, APoolGoesOnWithAnotherLease) {
+  const std::string url = servers::redis_server().database("pool");
+  const auto other = opened(url);
+  ASSERT_TRUE(create_pool(*other, {.name = kPool, .workers = 2}));
+  Mint mint({.store = url});
+  const auto source = mint.source(kPool, {.window = std::chrono::milliseconds{100}});
+  ASSERT_TRUE(source) << source.error().message;
+  std::set<std::string> given;
+  Result<Id> id;
+  const auto gives = [&] {
+    id = (*source)->next();
+    if (id) {
+      EXPECT_TRUE(given.insert(to_string(*id)).second);
+    }
+    return id.has_value();
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(eventually(gives)) << fakes::why(id);
+    ASSERT_TRUE(
+        other->mark_gone_back("somebody saw more", other->settle_count(), SteadyTime::max()));
+    EXPECT_TRUE(eventually([&] { return !gives() && id.error().code == Code::kDataLoss; }));
+    EXPECT_FALSE(gives()) << "as long as nobody settles it";
+    ASSERT_TRUE(other->settle());
+  }
+  EXPECT_TRUE(eventually(gives)) << fakes::why(id);
+}
+
 // An older state that the server itself does not show: a process shows it by what it was given, and
 // tells all others.
 TEST(Settled, WhatAProcessWasGivenShowsAnOlderStateOfRedis) {

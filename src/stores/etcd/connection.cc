@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/given_up.h"
 #include "base/text.h"
 
 namespace idmint::stores::etcd {
@@ -47,6 +48,11 @@ std::size_t take_answer(const char* from, std::size_t size, std::size_t count, v
   if (answer.size() + size * count > kLargestAnswer) return 0;
   answer.append(from, size * count);
   return size * count;
+}
+
+// Called once a second at least.
+int ends_if_given_up(void* /*none*/, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return MayBeGivenUp::happened() ? 1 : 0;
 }
 
 // OpenSSL writes to sockets that the other end may have closed, and libcurl leaves SIGPIPE as it is
@@ -180,6 +186,8 @@ std::expected<std::string, Failure> Connection::post(std::string_view path, std:
   curl_easy_setopt(curl_, CURLOPT_READDATA, &exchange);
   curl_easy_setopt(curl_, CURLOPT_WRITEDATA, &exchange);
   curl_easy_setopt(curl_, CURLOPT_ERRORBUFFER, why.data());
+  curl_easy_setopt(curl_, CURLOPT_XFERINFOFUNCTION, ends_if_given_up);
+  curl_easy_setopt(curl_, CURLOPT_NOPROGRESS, MayBeGivenUp::applies() ? 0L : 1L);
   curl_easy_setopt(curl_, CURLOPT_TIMEOUT_MS, time_left(until));
   curl_easy_setopt(curl_, CURLOPT_CONNECTTIMEOUT_MS, time_left(until));
   const CURLcode done = [&] {
@@ -190,7 +198,7 @@ std::expected<std::string, Failure> Connection::post(std::string_view path, std:
   curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, nullptr);
   if (done != CURLE_OK) {
     usable_ = false;
-    const bool late = done == CURLE_OPERATION_TIMEDOUT;
+    const bool late = done == CURLE_OPERATION_TIMEDOUT || done == CURLE_ABORTED_BY_CALLBACK;
     const bool sent = exchange.given != 0;
     std::string what = why[0] != '\0' ? why.data() : curl_easy_strerror(done);
     if (late) what = sent ? "no answer in time" : "the server does not answer";
