@@ -58,8 +58,10 @@ Result<Raised> raise_to(Store& store, const SequenceDefinition& definition, Floo
   for (std::size_t k = 0; k < floors.counters.size(); ++k) {
     CounterState& counter = floors.counters[k];
     raised.left += counter.left();
-    if (counter.next < floors.floors[k] && counter.left() > 0)
-      by_floor[floors.floors[k]].push_back(&counter);
+    // One that was set back is raised to where it was, at least.
+    const bool is_back = counter.set_back && floors.floors[k] != kStay;
+    if ((counter.next < floors.floors[k] || is_back) && counter.left() > 0)
+      by_floor[std::max(floors.floors[k], counter.next)].push_back(&counter);
   }
   const auto moved = [&raised](CounterState& counter, std::int64_t next) {
     raised.skipped += (next - counter.next) / counter.bounds.stride;

@@ -446,6 +446,24 @@ TEST_F(Adoption, TheFloorIsLockedBeforeTheRecordIsRead) {
   }
 }
 
+TEST_F(Adoption, ASequenceThatWasSetBackIsRaisedByItsNameWhateverTheValue) {
+  run("CREATE SEQUENCE s");
+  ASSERT_TRUE(create_sequence(*store_, {.name = "orders", .adopted = "sequence:public.s"}));
+  for (const std::int64_t past : {1, 20}) {
+    const auto taken = counters().advance("orders", 5, Take::kAll);
+    ASSERT_TRUE(taken) << fakes::why(taken);
+    run("SELECT setval('s', 2)");
+    const auto seen = peek_sequence(*store_, "orders");
+    ASSERT_TRUE(seen && seen->error) << fakes::why(seen);
+    EXPECT_EQ(seen->error->code, Code::kDataLoss);
+    const auto raised = raise_sequence(*store_, "orders", past);
+    ASSERT_TRUE(raised) << fakes::why(raised);
+    const auto again = counters().advance("orders", 1, Take::kAll);
+    ASSERT_TRUE(again) << fakes::why(again);
+    EXPECT_EQ(again->first, std::max(taken->last(), past) + 1);
+  }
+}
+
 // What the previous version adopted has its first value there.
 TEST_F(Adoption, AFloorThatWasNeverKeptBeginsAtTheFirstTake) {
   run("CREATE SEQUENCE s; SELECT setval('s', 7)");
