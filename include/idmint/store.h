@@ -66,10 +66,11 @@ struct StoreOptions {
 // store. SQLite keeps its locks by process, so a child of a process with an open SQLite store
 // cannot open one: open stores after the fork, or exec a program that does.
 //
-// The destructor of a MongoDB store closes its connections in a thread that runs for half a second,
-// or up to the deadline if a server hangs; exit() waits for it. The other parts of idmint that use
-// MongoDB do the same. A program that uses MongoDB's C driver itself must not call
-// mongoc_cleanup().
+// The destructor of a MongoDB store waits for half a second at most, and for a tenth of a second if
+// a server hangs. A thread closes the connections meanwhile, which takes half a second, or up to
+// the deadline if a server hangs. exit() waits for that thread as long as for a server that
+// answers, and no longer. The other parts of idmint that use MongoDB do the same. A program that
+// uses MongoDB's C driver itself must not call mongoc_cleanup().
 class IDMINT_EXPORT Store {
  public:
   // `entropy` is for random parts such as the store's id. Errors:
@@ -125,7 +126,8 @@ class IDMINT_EXPORT Store {
   // Ends the doubt, durably and for all processes. For an operator who has raised the store past
   // everything that it handed out (kRaised), or who knows that nothing is missing, for example
   // because a file was only moved (kOnlyMoved). kOnlyMoved fails with the doubt if there is
-  // evidence that values are missing. In a store that is not in doubt settle() changes nothing.
+  // evidence that values are missing. In a store that is not in doubt settle() changes nothing
+  // but, in MongoDB with kRaised, the count.
   // Other errors are those of the store.
   enum class Settle : std::uint8_t { kRaised, kOnlyMoved };
   [[nodiscard]] virtual Result<void> settle(Settle how);

@@ -1,6 +1,7 @@
 #include "base/background.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <list>
@@ -17,14 +18,15 @@ namespace {
 
 struct Work {
   std::move_only_function<void()> what{};
-  std::atomic<bool> done{false};
+  SteadyTime exit_waits{};
+  bool done = false;
   std::thread thread{};
 };
 
 class Background {
  public:
   // False: not started; the caller keeps the work.
-  bool start(std::move_only_function<void()>& work) {
+  bool start(std::move_only_function<void()>& work, SteadyTime exit_waits) {
     // In a child of fork(), a thread that does not exist may hold the mutex.
     if (!owner_) return false;
     const std::lock_guard lock(mutex_);
@@ -34,10 +36,13 @@ class Background {
     try {
       started = &under_way_.emplace_back();
       started->what = std::move(work);
-      started->thread = std::thread([started] {
+      started->exit_waits = exit_waits;
+      started->thread = std::thread([this, started] {
         started->what();
         started->what = nullptr;
-        started->done.store(true);
+        const std::lock_guard done(mutex_);
+        started->done = true;
+        done_.notify_all();
       });
     } catch (const std::exception&) {  // no thread is left, or no memory for one
       if (started != nullptr) {
@@ -53,13 +58,21 @@ class Background {
 
   void end() {
     if (!owner_) return;
-    std::list<Work> last;
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-      last.swap(under_way_);
+    std::unique_lock lock(mutex_);
+    ended_ = true;
+    for (Work& work : under_way_) {
+      const auto done = [&] { return work.done; };
+      if (work.exit_waits == SteadyTime::max())
+        done_.wait(lock, done);
+      else
+        done_.wait_until(lock, work.exit_waits, done);
+      // What still waits, for a server that hangs, ends with the process.
+      if (work.done)
+        work.thread.join();
+      else
+        work.thread.detach();
     }
-    for (Work& work : last) work.thread.join();
+    std::erase_if(under_way_, [](const Work& work) { return work.done; });
   }
 
  private:
@@ -71,14 +84,15 @@ class Background {
 
   void join_those_done() {
     std::erase_if(under_way_, [](Work& work) {
-      if (!work.done.load()) return false;
+      if (!work.done) return false;
       work.thread.join();
       return true;
     });
   }
 
   const OwnedByProcess owner_;
-  std::mutex mutex_;           // guards the members below
+  std::mutex mutex_;  // guards the members below, and `done` of each work
+  std::condition_variable done_;
   std::list<Work> under_way_;  // list: the address of each is in use by its thread
   bool ended_ = false;
 };
@@ -103,9 +117,13 @@ Background* background() {
 
 }  // namespace
 
-void run_in_background(std::move_only_function<void()> work) noexcept {
+bool start_in_background(std::move_only_function<void()>& work, SteadyTime exit_waits) noexcept {
   Background* const there = background();
-  if (there == nullptr || !there->start(work)) work();
+  return there != nullptr && there->start(work, exit_waits);
+}
+
+void run_in_background(std::move_only_function<void()> work, SteadyTime exit_waits) noexcept {
+  if (!start_in_background(work, exit_waits)) work();
 }
 
 bool background_is_busy() {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -97,6 +98,23 @@ TEST(Background, AChildThatIsForkedInTheMidstOfItEnds) {
   EXPECT_GE(children.get_future().get(), 1);
   EXPECT_FALSE(failed.get_future().get());
   while (background_is_busy()) std::this_thread::yield();
+}
+
+// As for a server that hangs.
+TEST(BackgroundDeathTest, ExitWaitsNoLongerThanItIsToldTo) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        run_in_background(
+            [] {
+              std::fputs("it waits", stderr);
+              std::binary_semaphore never{0};
+              never.acquire();
+            },
+            std::chrono::steady_clock::now());
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 std::binary_semaphore exit_has_begun{0};

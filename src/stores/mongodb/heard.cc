@@ -129,9 +129,14 @@ void Heard::sessions_ended() noexcept {
   ended_.notify_all();
 }
 
-void Heard::wait_for_end_of_sessions() {
+void Heard::wait_for_end_of_sessions(std::chrono::milliseconds most) {
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return sessions_ended_; });
+  ended_.wait_for(lock, most, [this] { return sessions_ended_; });
+}
+
+bool Heard::all_well() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::all_of(servers_, [](const Server& server) { return server.failure.empty(); });
 }
 
 std::string Heard::advice(std::chrono::milliseconds waited) const {

@@ -47,7 +47,9 @@ class Heard {
   // For the destruction of the pool, which begins with an endSessions: it was answered, or the
   // destruction has ended.
   void sessions_ended() noexcept;
-  void wait_for_end_of_sessions();
+  void wait_for_end_of_sessions(std::chrono::milliseconds most);
+  // Whether no server failed its latest heartbeat.
+  [[nodiscard]] bool all_well() const;
 
  private:
   enum class Role : std::uint8_t {

@@ -150,6 +150,7 @@ class Insertion {
   std::int64_t tried_ = 0;
   std::int64_t in_ = 0;
   bool behind_ = false;
+  std::optional<Error> silent_{};  // the servers did not answer
   struct Failure {
     std::size_t document;
     Error error;
@@ -316,7 +317,8 @@ Result<std::vector<Pending>> Insertion::claim(std::span<const Pending> batch,
   return ours;
 }
 
-// If it fails, a sweep does it later.
+// If it fails, a sweep does it later; and if the servers do not answer, nothing more is sent, so
+// that the call does not wait twice.
 void Insertion::mark_used(std::span<const Pending> batch) {
   if (batch.empty()) return;
   Bson ids;
@@ -324,10 +326,14 @@ void Insertion::mark_used(std::span<const Pending> batch) {
     append(ids.get(), std::to_string(i).c_str(), batch[i].value);
   Bson those;
   those.add("_id", Bson().add_array("$in", ids));
-  [[maybe_unused]] const auto marked = target_.mark(proxy_, those, "used");
+  const auto marked = target_.mark(proxy_, those, "used");
+  if (!marked &&
+      (marked.error().code == Code::kUnavailable || marked.error().code == Code::kDeadlineExceeded))
+    silent_ = marked.error();
 }
 
 Result<void> Insertion::batch(std::span<Pending> batch, std::vector<std::size_t>& again) {
+  if (silent_) return std::unexpected(Error{Code::kUnavailable, silent_->message});
   if (Result<void> minted = mint(batch); !minted) {
     Error& error = minted.error();
     if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded) {

@@ -63,19 +63,35 @@ constexpr std::array kActions = {
 // ---- commands
 
 Servers::~Servers() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  work_.notify_all();
   for (std::thread& thread : threads_) thread.join();
   // It first ends the sessions, which a server otherwise keeps for half an hour. Then it waits for
   // its monitors, which check for their end every half second.
-  run_in_background([pool = pool_, heard = heard_] {
-    mongoc_client_pool_destroy(pool);
-    heard->sessions_ended();
-  });
-  heard_->wait_for_end_of_sessions();
+  mongoc_client_pool_destroy(pool_);
+  heard_->sessions_ended();
+}
+
+void Servers::end() {
+  constexpr milliseconds kForThreads{100};
+  constexpr milliseconds kForSessions{500};
+  constexpr milliseconds kForMonitors{1000};
+  bool hangs = false;
+  {
+    std::unique_lock lock(mutex_);
+    ending_ = true;
+    work_.notify_all();
+    hangs = !ended_.wait_for(lock, kForThreads, [this] { return running_ == 0; }) || late_;
+  }
+  const std::shared_ptr<Heard> heard = heard_;
+  hangs = hangs || !heard->all_well();
+  const SteadyTime exit_waits =
+      std::chrono::steady_clock::now() + (hangs ? kForThreads : kForMonitors);
+  std::move_only_function<void()> rest = [this] { delete this; };
+  if (start_in_background(rest, exit_waits)) {
+    if (!hangs) heard->wait_for_end_of_sessions(kForSessions);
+  } else if (!hangs) {
+    rest();
+  }
+  // Otherwise the process is about to end, and closes the connections.
 }
 
 Result<Bson> Servers::run(Bson command, Kind kind, SteadyTime until, std::string_view doing,
@@ -103,6 +119,7 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   if (idle_ < waiting_.size() && threads_.size() < most_) {
     try {
       threads_.emplace_back([this] { work(); });
+      ++running_;
     } catch (const std::system_error& failed) {
       if (threads_.empty()) {
         waiting_.pop_back();
@@ -114,6 +131,7 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   }
   work_.notify_one();
   call->changed.wait_until(lock, until, [&] { return call->answered; });
+  late_ = !call->answered;
   if (call->answered) {
     if (!call->answer) call->answer.error().message.insert(0, what);
     return std::move(call->answer);
@@ -171,6 +189,8 @@ void Servers::work() {
   lock.unlock();
   if (connection.session != nullptr) mongoc_client_session_destroy(connection.session);
   mongoc_client_pool_push(pool_, connection.client);
+  lock.lock();
+  if (--running_ == 0) ended_.notify_all();
 }
 
 namespace {
@@ -446,10 +466,45 @@ struct UriFree {
 };
 using Uri = std::unique_ptr<mongoc_uri_t, UriFree>;
 
+// A pool under way, which waits for DNS as long as the system does.
+struct NewPool {
+  std::mutex mutex{};  // guards the others
+  std::condition_variable changed{};
+  mongoc_client_pool_t* pool = nullptr;
+  std::string failure{};
+  bool ended = false;
+  bool left = false;  // nobody waits for it
+};
+
+Result<mongoc_client_pool_t*> new_pool(Uri uri, SteadyTime until) {
+  const bool waits = mongoc_uri_get_srv_hostname(uri.get()) != nullptr;
+  const auto made = std::make_shared<NewPool>();
+  std::move_only_function<void()> make = [made, uri = std::move(uri)] {
+    bson_error_t error{};
+    mongoc_client_pool_t* const pool = mongoc_client_pool_new_with_error(uri.get(), &error);
+    const std::lock_guard lock(made->mutex);
+    made->pool = pool;
+    if (pool == nullptr) made->failure = error.message;
+    made->ended = true;
+    made->changed.notify_all();
+    if (made->left && pool != nullptr) mongoc_client_pool_destroy(pool);
+  };
+  if (!waits || !start_in_background(make, std::chrono::steady_clock::now())) make();
+  std::unique_lock lock(made->mutex);
+  if (!made->changed.wait_until(lock, until, [&] { return made->ended; })) {
+    made->left = true;
+    return std::unexpected(
+        Error{Code::kUnavailable, "the names of its servers did not come from DNS in time"});
+  }
+  if (made->pool == nullptr) return std::unexpected(Error{Code::kUnavailable, made->failure});
+  return made->pool;
+}
+
 }  // namespace
 
 Result<Connected> connect(std::string_view url, milliseconds deadline,
                           const ConnectOptions& options) {
+  const SteadyTime begin = std::chrono::steady_clock::now();
   const std::string plain = redacted(url);
   const auto refuse = [&](const std::string& why) {
     return std::unexpected(Error{Code::kInvalidArgument, shown(plain) + ": " + why});
@@ -468,7 +523,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   if (Result<void> loaded = mongo::load_driver(); !loaded) return std::unexpected(loaded.error());
 
   bson_error_t error{};
-  const Uri uri(mongoc_uri_new_with_error(std::string(url).c_str(), &error));
+  Uri uri(mongoc_uri_new_with_error(std::string(url).c_str(), &error));
   if (uri == nullptr)
     // The driver's message may quote a secret.
     return refuse("not a connection string of MongoDB" +
@@ -528,14 +583,16 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   application.resize(std::min(application.size(), kLongestName));
   mongoc_uri_set_appname(uri.get(), application.c_str());
 
-  mongoc_client_pool_t* const pool = mongoc_client_pool_new_with_error(uri.get(), &error);
-  if (pool == nullptr)
-    return std::unexpected(
-        Error{Code::kUnavailable, "could not reach " + where + ": " + error.message});
-  mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
   const char* const name = mongoc_uri_get_replica_set(uri.get());
   auto heard = std::make_unique<Heard>(
       Wanted{name != nullptr ? name : "", alone, mongoc_uri_get_tls(uri.get())});
+  const Result<mongoc_client_pool_t*> made =
+      new_pool(std::move(uri), std::min(begin + deadline, options.until));
+  if (!made)
+    return std::unexpected(
+        Error{made.error().code, "could not reach " + where + ": " + made.error().message});
+  mongoc_client_pool_t* const pool = *made;
+  mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
   heard->listen(pool);
   return Connected{plain,
                    database,

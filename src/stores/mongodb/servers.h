@@ -103,9 +103,6 @@ class Servers {
         database_(std::move(database)),
         where_(std::move(where)),
         most_(most) {}
-  // Waits for the threads, each of which may be in one wait of the driver, and until a server has
-  // ended the sessions or none can be told. The connections are closed in the background.
-  ~Servers();
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;
 
@@ -119,10 +116,17 @@ class Servers {
                                               std::int64_t count, SteadyTime until,
                                               std::string_view doing);
 
+  // Ends and deletes it. Waits until a server has ended the sessions, for half a second at most.
+  // If a server hangs, it waits for a tenth of a second. The rest is done in the background: the
+  // threads end with their waits in the driver, and the connections are closed.
+  void end();
+
   // False in a child of fork(), where nothing else may be called.
   [[nodiscard]] bool owned() const noexcept { return bool(owner_); }
 
  private:
+  ~Servers();
+
   friend class Exchange;
   struct Connection {
     mongoc_client_t* client;
@@ -154,13 +158,16 @@ class Servers {
   std::deque<std::shared_ptr<Call>> waiting_;
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;
+  std::size_t running_ = 0;        // threads
+  std::condition_variable ended_;  // the last of them
+  bool late_ = false;              // the latest call had no answer in time
   bool ending_ = false;
 };
 
 // In a child of fork(), the driver's clients and the missing threads are left alone on purpose.
 struct EndInOwner {
   void operator()(Servers* servers) const {
-    if (servers->owned()) delete servers;
+    if (servers->owned()) servers->end();
   }
 };
 using OwnedServers = std::unique_ptr<Servers, EndInOwner>;
@@ -202,10 +209,11 @@ struct ConnectOptions {
   // The purpose of the connections. Servers show them as "idmint DATABASE PURPOSE", or as "idmint"
   // if it is empty.
   std::string_view purpose{};
+  SteadyTime until = SteadyTime::max();  // connect() also returns by then
 };
 
-// Does not connect yet. kInvalidArgument: not such a URL, or one that asks for weaker guarantees
-// than idmint needs.
+// Does not connect yet, but waits for DNS if the URL is mongodb+srv. kInvalidArgument: not such a
+// URL, or one that asks for weaker guarantees than idmint needs. kUnavailable: no answer of DNS.
 [[nodiscard]] Result<Connected> connect(std::string_view url, milliseconds deadline,
                                         const ConnectOptions& options = {});
 
