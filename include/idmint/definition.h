@@ -120,6 +120,9 @@ struct SequenceDefinition {
   // (docs/mongodb-adopt.md, docs/adopting.md). For kCounter, kCached, kStriped, and kInterleaved
   // over several stores, with one record in each. Empty: idmint keeps its own record.
   std::string adopted{};
+  // create_sequence() makes an adopted document of MongoDB that is missing. Otherwise that is an
+  // error: a misspelt name would begin a second counter. Not kept; false in a stored definition.
+  bool make_adopted = false;
   // The stores of a kInterleaved sequence over several, in the order of the stripes, `stripes` in
   // all. Each store keeps one stripe, and this definition with the index of that stripe in
   // `stripe`. Empty: one store keeps all stripes. create_sequence() of several stores sets both

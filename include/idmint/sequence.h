@@ -258,6 +258,9 @@ struct SequenceStatus {
   // A counter was closed, or some worker ids of a pool: by a retirement that was interrupted, or
   // by hand.
   bool closed = false;
+  // idmint does not notice yet if the program of the adopted record sets it back: an older version
+  // adopted it. It does from the next value on.
+  bool no_floor = false;
   // Why other members are unknown, or the source is unusable:
   // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
   // - kFailedPrecondition: it is `closed`; or a store cannot be used as it is, for example because

@@ -196,6 +196,11 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
     finding.text += "; in " + std::to_string(status.stripes.size()) + " stores, the next values " +
                     print_count(static_cast<double>(status.skew())) + " apart";
   if (!status.adopted_from.empty()) finding.text += "; adopted from " + status.adopted_from;
+  if (status.no_floor) {
+    finding.health = Health::kWarn;
+    finding.text +=
+        ", and if its program sets it back that is not noticed before the next value was taken";
+  }
   return finding;
 }
 

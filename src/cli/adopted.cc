@@ -7,21 +7,20 @@
 #include "cli/store_option.h"
 #include "idmint/definition.h"
 #include "idmint/sequence.h"
-#include "mint/sequence_wish.h"
 #include "sequences/strategies.h"
 #include "terminal/output.h"
 
 namespace idmint::cli {
 
-void tell_of_adopted(Mint& mint, const std::string& name, bool json) {
+void tell_of_adopted(Mint& mint, const std::string& name, bool make, bool json) {
   const Result<SequenceStatus> status = mint.peek(name);
   if (!status || status->error) return;
   const auto& definition = std::get<SequenceDefinition>(status->definition);
-  const std::string store = mint.store_url().value_or("");
-  if (status->left == definition.size() && makes_missing_records(store))
+  if (make && status->left == definition.size())
     return report_notice(name + " begins at " + std::to_string(definition.first) +
-                             ": what it takes from, in " + status->adopted_from +
-                             ", has counted nothing yet, or was missing and was made in " + store,
+                             ": what it takes from, in " + status->adopted_from + ", was made in " +
+                             mint.store_url().value_or("the store") +
+                             ", or had counted nothing yet",
                          json);
   if (status->left != 0) return;
   const Onward onward = onward_from(definition);

@@ -8,10 +8,10 @@
 namespace idmint::cli {
 
 // Reports a notice on standard error if the record is not as expected:
-//   - It has counted nothing yet, and the store makes a missing record. With the wrong database in
+//   - It has counted nothing yet, and `make` was wanted: it was missing. With the wrong database in
 //     the URL, or with a misspelled name, a second counter begins, which repeats every id.
 //   - It has come to its last value.
 // Reports nothing if the sequence cannot be read. REQUIRES: `name` is a sequence that adopts.
-void tell_of_adopted(Mint& mint, const std::string& name, bool json);
+void tell_of_adopted(Mint& mint, const std::string& name, bool make, bool json);
 
 }  // namespace idmint::cli

@@ -104,7 +104,17 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
   };
   if (error && !cut_off) return refuse(text_of(*error));
   const auto* const sequence = std::get_if<SequenceDefinition>(&there->definition);
-  const auto* const longer = std::get_if<SequenceDefinition>(&wanted);
+  Definition kept = wanted;
+  auto* const longer = std::get_if<SequenceDefinition>(&kept);
+  if (sequence != nullptr && longer != nullptr) {
+    longer->make_adopted = false;
+    // The store may keep the record under another text than the file's: it compares them.
+    SequenceDefinition as_long = *longer;
+    as_long.last = sequence->last;
+    if (longer->last > sequence->last && longer->adopted != sequence->adopted &&
+        !sequence->adopted.empty() && mint.create(as_long))
+      longer->adopted = sequence->adopted;
+  }
   if (sequence != nullptr && longer != nullptr && (cut_off || longer->last > sequence->last) &&
       can_extend(*sequence, *longer)) {
     const std::string last = std::to_string(sequence->last);
@@ -182,7 +192,7 @@ Result<void> run_apply(Context& context) {
     const Applied& each = judged[i];
     const bool created = each.outcome == Outcome::kCreated && each.stage == Stage::kDone;
     if (created && sequence != nullptr && !sequence->adopted.empty())
-      tell_of_adopted(mint, each.name, context.json);
+      tell_of_adopted(mint, each.name, sequence->make_adopted, context.json);
   }
   if (!done) return done;
   if (refused != 0) {
@@ -222,7 +232,7 @@ if one is refused, nothing is changed, and the exit status is 5. The same
 command again is safe.
 Keys: kind ("sequence" or "pool").
 Of a sequence: strategy, start, max, stride, offset, digits, width, stripes,
-step, prefix, encoding, check, key, largest_count, adopt, validator,
+step, prefix, encoding, check, key, largest_count, adopt, where, make, validator,
 no_leading_zeros.
 Of a pool: layout, workers, prefix, encoding, check, largest_count.
 

@@ -108,6 +108,14 @@ void add_create(CLI::App& command) {
           "mysql: row:TABLE/KEY=VALUE:next=COLUMN; postgresql: sequence:NAME; mysql: tickets; "
           "redis: key:NAME")
       ->type_name("RECORD");
+  command
+      .add_option("--where", sequence.where,
+                  "With --adopt COLLECTION:next=FIELD in MongoDB: the one document that has these "
+                  "fields, in extended JSON, such as '{\"id\": \"orders\"}'")
+      ->type_name("JSON");
+  command.add_flag("--make", sequence.make,
+                   "With --adopt: make a document of MongoDB that is missing. Otherwise that is an "
+                   "error, as a misspelt name would begin a second counter");
   command.add_flag(
       "--validator", sequence.validator,
       "With --adopt: MongoDB refuses changes that would pass the last value, whoever makes them");
@@ -188,7 +196,8 @@ Result<void> run_create(Context& context) {
     report_notice(name + " has the layout sequence-generator, as no --layout was given",
                   context.json);
   if (pool != nullptr) tell_of_equal_pools(mint, *pool, context.json);
-  if (create_options.sequence.adopt) tell_of_adopted(mint, name, context.json);
+  if (create_options.sequence.adopt)
+    tell_of_adopted(mint, name, create_options.sequence.make, context.json);
   if (!tell && !context.json) return {};
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
@@ -255,15 +264,17 @@ encoding all have the width of the last value, or --width N. The store keeps
 these options for every process.
 
 With --adopt the next value stays where other programs keep it, and they and
-idmint take from it side by side. An existing record keeps its value. Documents
-of MongoDB's classic recipes are made if they are missing: counter is COUNT in
-uniqueIdentifierCounter, counters is 1000 documents, each with COUNT and
-MAX_VALUE, for 12 digits, and ids:NAME is index in ids.
+idmint take from it side by side. The record must be there and keeps its value;
+only --make makes a document of MongoDB that is missing. The classic recipes:
+counter is COUNT in uniqueIdentifierCounter, counters is 1000 documents, each
+with COUNT and MAX_VALUE, for 12 digits, and ids:NAME is index in ids. Another
+document is COLLECTION/ID, where ID is a text or an integer; oid=, int=, long=,
+double=, uuid= or text= before it says the type of the _id; or --where names it.
 In PostgreSQL and MariaDB the record is a row, in which a column holds the next
 value or the last one (row:...); in PostgreSQL also a sequence, such as that of
 a serial or identity column (sequence:orders_id_seq); in MariaDB also Flickr's
 Tickets64 (tickets), with --stride and --offset, or --over, for a pair of
-servers. In Redis it is a key of INCR (key:orders). These must exist.
+servers. In Redis it is a key of INCR (key:orders).
 
 Examples:
   $ idmint create orders --start 1000

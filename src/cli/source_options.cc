@@ -308,6 +308,8 @@ Result<Definition> definition(std::string_view name, const SequenceTexts& given,
                     .no_leading_zeros = given.form.no_leading_zeros,
                     .adopt = given.adopt,
                     .validator = given.validator,
+                    .make = given.make,
+                    .where = given.where,
                     .over_stores = given.over_stores};
   struct Number {
     std::string_view option;

@@ -61,6 +61,8 @@ struct SequenceTexts {
   std::optional<std::string> largest_count{};
   std::optional<std::string> adopt{};
   bool validator = false;
+  bool make = false;
+  std::optional<std::string> where{};
   bool over_stores = false;  // each stripe is in a store of its own
 };
 

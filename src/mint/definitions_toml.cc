@@ -40,14 +40,16 @@ constexpr std::array kTexts = {
     TextKey{"strategy", &SequenceWish::strategy}, TextKey{"key", &SequenceWish::key},
     TextKey{"prefix", &SequenceWish::prefix},     TextKey{"encoding", &SequenceWish::encoding},
     TextKey{"check", &SequenceWish::check},       TextKey{"adopt", &SequenceWish::adopt},
-    TextKey{"kind", &SequenceWish::kind},         TextKey{"layout", &SequenceWish::layout}};
+    TextKey{"kind", &SequenceWish::kind},         TextKey{"layout", &SequenceWish::layout},
+    TextKey{"where", &SequenceWish::where}};
 
 struct FlagKey {
   std::string_view name;
   bool SequenceWish::* value;
 };
 constexpr std::array kFlags = {FlagKey{"no_leading_zeros", &SequenceWish::no_leading_zeros},
-                               FlagKey{"validator", &SequenceWish::validator}};
+                               FlagKey{"validator", &SequenceWish::validator},
+                               FlagKey{"make", &SequenceWish::make}};
 
 Result<SequenceWish> read_table(std::string_view name, const toml::table& table) {
   SequenceWish given{.name = std::string(name)};

@@ -54,12 +54,22 @@ Result<SequenceWish> with_record(SequenceWish wish, const Adoption* adoption,
                                  std::string& adopted) {
   if (!wish.adopt) {
     if (wish.validator) return refuse("a validator is for adopted documents: say which");
+    if (wish.make || wish.where)
+      return refuse(std::string(wish.make ? "to make a missing record is" : "a query is") +
+                    " for what is adopted: say what, or leave it out");
     return wish;
   }
   adopted = *wish.adopt;
   if (adoption == nullptr && adopted.empty())
     return refuse("what is to be adopted has no name: give it, or leave it out");
   if (adoption == nullptr) return wish;
+  if (wish.where) {
+    Result<std::string> named = adoption->with_query(*wish.adopt, *wish.where);
+    if (!named) return std::unexpected(std::move(named.error()));
+    wish.adopt = *std::move(named);
+  }
+  if (wish.make && !adoption->makes_missing())
+    return refuse("only documents of MongoDB are made: make the record yourself, with its value");
   Result<Adoptable> record = adoption->read(*wish.adopt, wish.validator);
   if (!record) return std::unexpected(std::move(record.error()));
   adopted = std::move(record->record);
@@ -104,7 +114,8 @@ Result<Definition> pool_of(const SequenceWish& wish) {
         Unused{"stride", wish.stride.has_value()}, Unused{"offset", wish.offset.has_value()},
         Unused{"digits", wish.digits.has_value()}, Unused{"width", wish.width.has_value()},
         Unused{"no_leading_zeros", wish.no_leading_zeros}, Unused{"adopt", wish.adopt.has_value()},
-        Unused{"validator", wish.validator}}) {
+        Unused{"validator", wish.validator}, Unused{"make", wish.make},
+        Unused{"where", wish.where.has_value()}}) {
     if (unused.given)
       return refuse("a pool of worker ids takes no " + std::string(unused.name) +
                     ": leave it out; its ids follow from its layout");
@@ -128,11 +139,6 @@ Result<Definition> pool_of(const SequenceWish& wish) {
 }
 
 }  // namespace
-
-bool makes_missing_records(std::string_view store) {
-  const Adoption* const adoption = stores::adoption_of(store);
-  return adoption != nullptr && adoption->makes_missing();
-}
 
 Result<Definition> definition_of(const SequenceWish& wanted, std::string_view store) {
   if (wanted.kind == "pool") return pool_of(wanted);
@@ -170,6 +176,7 @@ Result<Definition> definition_of(const SequenceWish& wanted, std::string_view st
                   std::to_string(kLargestStep) +
                   " or less, as a program that ends loses the rest of its range");
   definition.step = wish.step.value_or(definition.step);
+  definition.make_adopted = wish.make;
   definition.largest_count = wish.largest_count.value_or(definition.largest_count);
   definition.key = wish.key.value_or("");
   const Result<Form> given = form_of(wish);

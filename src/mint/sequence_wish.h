@@ -38,7 +38,10 @@ struct SequenceWish {
   bool no_leading_zeros = false;
   // A record of another program, in its store's syntax (stores/spi/adoption.h).
   std::optional<std::string> adopt{};
-  bool validator = false;    // the store must enforce the last value
+  bool validator = false;  // the store must enforce the last value
+  bool make = false;       // an adopted record that is missing is made
+  // Extended JSON: the one document of MongoDB that has these fields is adopted.
+  std::optional<std::string> where{};
   bool over_stores = false;  // each stripe is in a store of its own
 };
 
@@ -57,8 +60,5 @@ struct SequenceWish {
 // kInvalidArgument: the message says what is wrong.
 [[nodiscard]] IDMINT_EXPORT Result<Definition> definition_of(const SequenceWish& wish,
                                                              std::string_view store = {});
-
-// Whether the store of that URL makes the record that a sequence adopts, if it is missing.
-[[nodiscard]] IDMINT_EXPORT bool makes_missing_records(std::string_view store);
 
 }  // namespace idmint

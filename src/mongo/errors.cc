@@ -16,45 +16,47 @@ struct ServerError {
 
 // Error numbers of the server (its error_codes.yml), for a command that failed as a whole.
 constexpr std::array kServerErrors = {
-    ServerError{6, {Code::kUnknown, true, true}},                // HostUnreachable
-    ServerError{7, {Code::kUnknown, true, true}},                // HostNotFound
-    ServerError{13, {Code::kPermissionDenied, false, false}},    // Unauthorized
-    ServerError{18, {Code::kUnauthenticated, false, false}},     // AuthenticationFailed
-    ServerError{20, {Code::kFailedPrecondition, false, false}},  // IllegalOperation
-    ServerError{24, {Code::kUnknown, true, true}},               // LockTimeout
-    ServerError{26, {Code::kNotFound, false, false}},            // NamespaceNotFound
-    ServerError{43, {Code::kUnknown, true, false}},              // CursorNotFound
-    ServerError{50, {Code::kDeadlineExceeded, true, false}},     // MaxTimeMSExpired
-    ServerError{59, {Code::kUnimplemented, false, false}},       // CommandNotFound
-    ServerError{64, {Code::kDeadlineExceeded, true, false}},     // WriteConcernFailed
-    ServerError{67, {Code::kFailedPrecondition, false, false}},  // CannotCreateIndex
-    ServerError{73, {Code::kInvalidArgument, false, false}},     // InvalidNamespace
-    ServerError{85, {Code::kFailedPrecondition, false, false}},  // IndexOptionsConflict
-    ServerError{86, {Code::kFailedPrecondition, false, false}},  // IndexKeySpecsConflict
-    ServerError{89, {Code::kUnknown, true, true}},               // NetworkTimeout
-    ServerError{91, {Code::kUnknown, true, true}},               // ShutdownInProgress
-    ServerError{112, {Code::kUnknown, true, true}},              // WriteConflict
-    ServerError{133, {Code::kUnknown, true, true}},              // FailedToSatisfyReadPreference
+    ServerError{6, {Code::kUnknown, true, true}},                 // HostUnreachable
+    ServerError{7, {Code::kUnknown, true, true}},                 // HostNotFound
+    ServerError{13, {Code::kPermissionDenied, false, false}},     // Unauthorized
+    ServerError{18, {Code::kUnauthenticated, false, false}},      // AuthenticationFailed
+    ServerError{20, {Code::kFailedPrecondition, false, false}},   // IllegalOperation
+    ServerError{24, {Code::kUnknown, true, true}},                // LockTimeout
+    ServerError{26, {Code::kNotFound, false, false}},             // NamespaceNotFound
+    ServerError{43, {Code::kUnknown, true, false}},               // CursorNotFound
+    ServerError{50, {Code::kDeadlineExceeded, true, false}},      // MaxTimeMSExpired
+    ServerError{59, {Code::kUnimplemented, false, false}},        // CommandNotFound
+    ServerError{64, {Code::kDeadlineExceeded, true, false}},      // WriteConcernFailed
+    ServerError{67, {Code::kFailedPrecondition, false, false}},   // CannotCreateIndex
+    ServerError{73, {Code::kInvalidArgument, false, false}},      // InvalidNamespace
+    ServerError{85, {Code::kFailedPrecondition, false, false}},   // IndexOptionsConflict
+    ServerError{86, {Code::kFailedPrecondition, false, false}},   // IndexKeySpecsConflict
+    ServerError{89, {Code::kUnknown, true, true}},                // NetworkTimeout
+    ServerError{91, {Code::kUnknown, true, true}},                // ShutdownInProgress
+    ServerError{112, {Code::kUnknown, true, true}},               // WriteConflict
+    ServerError{121, {Code::kFailedPrecondition, false, false}},  // DocumentValidationFailure
+    ServerError{133, {Code::kUnknown, true, true}},               // FailedToSatisfyReadPreference
     ServerError{134, {Code::kUnknown, true, true}},       // ReadConcernMajorityNotAvailableYet
     ServerError{136, {Code::kOutOfRange, false, false}},  // CappedPositionLost
     ServerError{148, {Code::kFailedPrecondition, false, false}},  // ReadConcernMajorityNotEnabled
     ServerError{166, {Code::kFailedPrecondition, false, false}},  // CommandNotSupportedOnView
     ServerError{175, {Code::kUnknown, true, false}},              // QueryPlanKilled
     ServerError{189, {Code::kUnknown, true, true}},               // PrimarySteppedDown
-    ServerError{202, {Code::kUnknown, true, true}},            // NetworkInterfaceExceededTimeLimit
-    ServerError{237, {Code::kUnknown, true, false}},           // CursorKilled
-    ServerError{241, {Code::kOutOfRange, false, false}},       // ConversionFailure
-    ServerError{262, {Code::kDeadlineExceeded, true, true}},   // ExceededTimeLimit
-    ServerError{365, {Code::kUnknown, true, true}},            // TemporarilyUnavailable
-    ServerError{384, {Code::kUnknown, true, true}},            // ConnectionError
-    ServerError{9001, {Code::kUnknown, true, true}},           // SocketException
-    ServerError{10107, {Code::kUnavailable, false, true}},     // NotWritablePrimary
-    ServerError{11000, {Code::kAlreadyExists, false, false}},  // DuplicateKey
-    ServerError{11600, {Code::kUnknown, true, true}},          // InterruptedAtShutdown
-    ServerError{11601, {Code::kUnknown, true, false}},         // Interrupted: by an operator
-    ServerError{11602, {Code::kUnknown, true, true}},          // InterruptedDueToReplStateChange
-    ServerError{13435, {Code::kUnavailable, false, true}},     // NotPrimaryNoSecondaryOk
-    ServerError{13436, {Code::kUnavailable, false, true}},     // NotPrimaryOrSecondary
+    ServerError{202, {Code::kUnknown, true, true}},           // NetworkInterfaceExceededTimeLimit
+    ServerError{237, {Code::kUnknown, true, false}},          // CursorKilled
+    ServerError{241, {Code::kOutOfRange, false, false}},      // ConversionFailure
+    ServerError{262, {Code::kDeadlineExceeded, true, true}},  // ExceededTimeLimit
+    ServerError{365, {Code::kUnknown, true, true}},           // TemporarilyUnavailable
+    ServerError{384, {Code::kUnknown, true, true}},           // ConnectionError
+    ServerError{9001, {Code::kUnknown, true, true}},          // SocketException
+    ServerError{10003, {Code::kFailedPrecondition, false, false}},  // CannotGrowDocumentInCapped...
+    ServerError{10107, {Code::kUnavailable, false, true}},          // NotWritablePrimary
+    ServerError{11000, {Code::kAlreadyExists, false, false}},       // DuplicateKey
+    ServerError{11600, {Code::kUnknown, true, true}},               // InterruptedAtShutdown
+    ServerError{11601, {Code::kUnknown, true, false}},              // Interrupted: by an operator
+    ServerError{11602, {Code::kUnknown, true, true}},       // InterruptedDueToReplStateChange
+    ServerError{13435, {Code::kUnavailable, false, true}},  // NotPrimaryNoSecondaryOk
+    ServerError{13436, {Code::kUnavailable, false, true}},  // NotPrimaryOrSecondary
 };
 
 struct DriverError {

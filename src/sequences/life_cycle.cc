@@ -245,10 +245,11 @@ Result<void> must_be_there(Store& store, const SequenceDefinition& definition) {
 
 }  // namespace
 
-Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
+Result<void> create_sequence(Store& store, const SequenceDefinition& given,
                              const std::function<void(std::int64_t, std::int64_t)>& progress,
                              Entropy& entropy) {
-  if (auto valid = validate(definition); !valid) return valid;
+  if (auto valid = validate(given); !valid) return valid;
+  SequenceDefinition definition = given;
   const auto refuse = [&](Code code, const std::string& what, Advice advice = {}) {
     return std::unexpected(error_at(store, code, definition, what, std::move(advice)));
   };
@@ -268,10 +269,22 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
   }
   if (const Adoption* const adoption = adoption_of(store, definition)) {
     if (auto valid = adoption->check(definition); !valid) return valid;
+    if (definition.make_adopted && !adoption->makes_missing())
+      return refuse(Code::kInvalidArgument,
+                    "only documents of MongoDB are made: make what it adopts yourself");
   }
   const Result<Definition> found = store.catalog()->find(definition.name);
+  const auto* const sequence = found ? std::get_if<SequenceDefinition>(&*found) : nullptr;
+  // Nothing is made for a sequence that is there: what it adopted was there once.
+  if (found) definition.make_adopted = false;
+  const bool as_it_is = sequence != nullptr && sequence->adopted == definition.adopted;
+  if (adoption_of(store, definition) != nullptr && !as_it_is && (!found || sequence != nullptr)) {
+    Result<std::string> record = store.counters()->find_record(definition);
+    if (!record) return std::unexpected(std::move(record.error()));
+    definition.adopted = *std::move(record);
+    if (auto valid = validate(definition); !valid) return valid;
+  }
   if (found) {
-    const auto* const sequence = std::get_if<SequenceDefinition>(&*found);
     if (sequence == nullptr) return must_agree(store, *found, definition);
     return with_latest(store, *sequence, [&](const SequenceDefinition& there) {
       if (auto agreed = must_agree(store, there, definition); !agreed) return agreed;
@@ -280,7 +293,9 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
   }
   if (found.error().code != Code::kNotFound) return std::unexpected(found.error());
 
+  const bool make = std::exchange(definition.make_adopted, false);
   SequenceDefinition complete = definition;
+  complete.make_adopted = make;
   if (definition.strategy == Strategy::kPermuted && definition.key.empty())
     complete.key = draw_key(entropy);
   complete.form = settled(definition.form, definition.last);
@@ -299,6 +314,7 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
                       made.error().message +
                       "); create it with the bounds of that counter, or choose another name");
   }
+  complete.make_adopted = false;
   const Result<Definition> defined = store.catalog()->define(complete);
   if (!defined) return std::unexpected(defined.error());
   return must_agree(store, *defined, definition);
@@ -485,6 +501,7 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
                    "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
                        " yet: an extension was interrupted; finish it",
                    {Remedy::kAlterSequence, its.name, {std::to_string(its.last)}});
+    status.no_floor = status.no_floor || counter.no_floor;
     if (!counter.closed) continue;
     status.closed = !its.move;
     if (!status.error)

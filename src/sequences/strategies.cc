@@ -200,7 +200,8 @@ NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
       return {stripe,
               {begin, k + 1 == definition.stripes ? last : begin + (size - 1) * stride, stride},
               definition.adopted,
-              k};
+              k,
+              definition.make_adopted};
     }
     case Strategy::kInterleaved:
       if (definition.is_spread()) {
@@ -217,7 +218,7 @@ NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
     case Strategy::kGapless:
       break;
   }
-  return {definition.name, {first, last, stride}, definition.adopted};
+  return {definition.name, {first, last, stride}, definition.adopted, 0, definition.make_adopted};
 }
 
 Result<std::vector<CounterState>> read_counters(Store& store, const SequenceDefinition& definition,

@@ -223,8 +223,10 @@ Result<void> validate_workers(const PoolDefinition& pool) {
 Result<void> validate_adopted(const SequenceDefinition& definition) {
   constexpr std::size_t kLongest = 1000;
   const std::string& adopted = definition.adopted;
-  if (adopted.empty()) return {};
   const std::string sequence = titled(definition);
+  if (adopted.empty() && definition.make_adopted)
+    return refuse(sequence + " adopts nothing that could be made: name it");
+  if (adopted.empty()) return {};
   if (definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kCounter &&
       definition.strategy != Strategy::kCached && !definition.is_spread())
     return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +

@@ -56,7 +56,7 @@ class MemoryStore final : public Store,
   Result<void> do_create(std::span<const NewCounter> counters) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
-    for (const auto& [name, bounds, adopted, stripe] : counters) {
+    for (const auto& [name, bounds, adopted, stripe, make] : counters) {
       const auto at = counters_.try_emplace(name, name, bounds, bounds.first, false).first;
       if (at->second.bounds != bounds) return std::unexpected(other_bounds(at->second, bounds));
     }

@@ -18,6 +18,7 @@ constexpr std::array kOptions = {
     OptionOf{"first", "--start"},
     OptionOf{"form", "--prefix, --encoding, --check"},
     OptionOf{"last", "--max"},
+    OptionOf{"make_adopted", "--make"},
     OptionOf{"make_index", "--create-index"},
     OptionOf{"store", "--store or IDMINT_STORE"},
     OptionOf{"type", "--prefix"},

@@ -128,9 +128,9 @@ TEST_F(Cli, WhatTheDriverLogsIsNotSeen) {
 TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
   const std::string store = "export IDMINT_STORE='" + servers::mongo_set().url("classic") + "'\n";
   const Ended created = run(store + R"(
-      idmint create users --adopt counter &&
-      idmint create accounts --adopt counters --stripes 10 --max 999 --validator &&
-      idmint create orders --adopt ids:orders)");
+      idmint create users --adopt counter --make &&
+      idmint create accounts --adopt counters --stripes 10 --max 999 --validator --make &&
+      idmint create orders --adopt ids:orders --make)");
   EXPECT_EQ(created.status, 0) << created.err;
   EXPECT_EQ(output(store + "idmint next users -n 2"), "0\n1\n");
   EXPECT_EQ(output(store + "idmint next orders"), "1000\n");
@@ -162,27 +162,91 @@ TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
   EXPECT_THAT(elsewhere.err, HasSubstr("adopts no documents"));
 }
 
-// With the wrong database in the URL a second counter would begin, and every id would repeat.
-TEST_F(Cli, AnAdoptedDocumentThatWasMissingIsTold) {
+// With a typo or the wrong database in the URL a second counter would begin, and every id would
+// repeat.
+TEST_F(Cli, AnAdoptedDocumentThatIsMissingIsRefusedAndWhatIsThereIsNamed) {
+  const std::string url = servers::mongo_set().url("refused");
+  const std::string store = "export IDMINT_STORE='" + url + "'\n";
+  servers::mongo_command(
+      url, "refused",
+      R"({"insert":"counters","documents":[{"_id":{"$oid":"5c5f23e0114925934b3a53b7"},)"
+      R"("id":"employees","seq":20},{"_id":"orderid","seq":7},{"_id":42,"seq":5}]})");
+  const auto refused = [&](const std::string& arguments, const std::string& says) {
+    const Ended ended = run(store + "idmint create none --adopt " + arguments);
+    EXPECT_EQ(ended.status, 5) << arguments;
+    EXPECT_THAT(ended.err, HasSubstr(says)) << arguments;
+    EXPECT_EQ(run(store + "idmint next none").status, 3) << arguments;
+  };
+  refused("counters/5c5f23e0114925934b3a53b7:last=seq",
+          "counters/oid=5c5f23e0114925934b3a53b7 is: name it so");
+  refused("counters/orderId:last=seq",
+          "did you mean orderid; to begin a new one, have it made "
+          "(--make)");
+  refused("counter/orderid:last=seq", "did you mean counters");
+  refused("counter", "the document \"UNIQUE COUNT DOCUMENT IDENTIFIER\"");
+  refused("counters", "nor is the collection uniqueIdentifierCounter");
+  refused("ids:orders", "it is not there");
+  EXPECT_THAT(run(store + "printf '[sequence.a]\nadopt = \"ids:a\"\n' | idmint apply -").err,
+              HasSubstr("--make"));
+  EXPECT_THAT(output(store + "idmint list --toml"), testing::Not(HasSubstr("[sequence")));
+  EXPECT_THAT(
+      servers::mongo_command(url, "refused", R"({"listCollections":1,"nameOnly":true})"),
+      testing::AllOf(testing::Not(HasSubstr("\"ids\"")), testing::Not(HasSubstr("uniqueId"))));
+  output(store + R"(idmint create emp --adopt counters:last=seq --where '{"id": "employees"}'
+      idmint create five --adopt counters/42:last=seq --max 100)");
+  EXPECT_EQ(output(store + "idmint next emp; idmint next five"), "21\n6\n");
+  // A file goes on as it was written.
+  EXPECT_THAT(output(store + R"(cat >a.toml <<'END'
+[sequence.emp]
+adopt = "counters:last=seq"
+where = '{"id": "employees"}'
+[sequence.five]
+adopt = "counters/42:last=seq"
+max = 200
+[sequence.new]
+adopt = "ids:new"
+make = true
+END
+idmint apply a.toml)"),
+              testing::AllOf(HasSubstr("was there  emp"), HasSubstr("extended   five"),
+                             HasSubstr("created    new")));
+  EXPECT_THAT(output(store + "idmint list --toml | tee b.toml; idmint apply b.toml"),
+              HasSubstr("was there  emp"));
+  // Set back, for all that start later.
+  servers::mongo_command(url, "refused",
+                         R"({"update":"counters","updates":[{"q":{"id":"employees"},)"
+                         R"("u":{"$set":{"seq":3}}}],"writeConcern":{"w":"majority"}})");
+  const Ended lost = run(store + "idmint next emp");
+  EXPECT_EQ(lost.status, 10);
+  EXPECT_THAT(lost.err, testing::AllOf(HasSubstr("seq is 3"), HasSubstr("was 22 when"),
+                                       HasSubstr("idmint raise emp --past N")));
+  EXPECT_NE(run(store + "idmint doctor").status, 0);
+  output(store + R"(idmint retire emp --yes
+      idmint create emp2 --adopt counters:last=seq --where '{"id": "employees"}')");
+  EXPECT_EQ(output(store + "idmint next emp2"), "4\n");
+}
+
+TEST_F(Cli, AnAdoptedDocumentThatWasMadeIsTold) {
   const std::string url = servers::mongo_set().url("missing");
   const std::string store = "export IDMINT_STORE='" + url + "'\n";
   const auto told = [&](const std::string& name, const std::string& first,
                         const std::string& collection) {
     return name + " begins at " + first + ": what it takes from, in " + collection +
-           ", has counted nothing yet, or was missing and was made in " + url;
+           ", was made in " + url + ", or had counted nothing yet";
   };
   const std::string recipes = "uniqueIdentifierCounter";
-  EXPECT_EQ(run(store + "idmint create typo --adopt counters/usrid:last=seq").err,
+  EXPECT_EQ(run(store + "idmint create typo --make --adopt counters/usrid:last=seq").err,
             "idmint: " + told("typo", "1", "counters") + "\n");
-  EXPECT_EQ(run(store + "idmint create users --adopt counter").err,
+  EXPECT_EQ(run(store + "idmint create users --make --adopt counter").err,
             "idmint: " + told("users", "0", recipes) + "\n");
-  EXPECT_EQ(run(store + "idmint create accounts --adopt counters --stripes 10").err,
+  EXPECT_EQ(run(store + "idmint create accounts --make --adopt counters --stripes 10").err,
             "idmint: " + told("accounts", "0", recipes) + "\n");
-  EXPECT_EQ(run(store + "idmint create orders --adopt ids:orders --json").err,
+  EXPECT_EQ(run(store + "idmint create orders --make --adopt ids:orders --json").err,
             R"({"notice":")" + told("orders", "1000", "ids") + "\"}\n");
-  EXPECT_EQ(
-      run(store + R"(printf '[sequence.%s]\nadopt = "ids:%s"\n' a a b b | idmint apply -)").err,
-      "idmint: " + told("a", "1000", "ids") + "\nidmint: " + told("b", "1000", "ids") + "\n");
+  EXPECT_EQ(run(store + R"(printf '[sequence.%s]\nadopt = "ids:%s"\nmake = true\n' a a b b | )"
+                        "idmint apply -")
+                .err,
+            "idmint: " + told("a", "1000", "ids") + "\nidmint: " + told("b", "1000", "ids") + "\n");
   // Those that have counted are as expected.
   output(store + "idmint next users; idmint next accounts; idmint next orders");
   EXPECT_EQ(run(store + "idmint create users --adopt counter").err, "");

@@ -593,7 +593,8 @@ TEST_F(MongodbFaults, OfEveryKindRepeatNothingAndLoseNothing) {
                          .first = kFirstOrder,
                          .step = 10,
                          .adopted = "ids/orders:next=index"}};
-  for (const SequenceDefinition& definition : adopted) {
+  for (SequenceDefinition definition : adopted) {
+    definition.make_adopted = true;
     const auto created = create_sequence(*store_, definition);
     ASSERT_TRUE(created) << created.error().message;
   }

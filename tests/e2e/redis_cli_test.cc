@@ -27,7 +27,7 @@ TEST_F(StoreCli, AKeyOfIncrIsAdopted) {
   const std::string store = naming(server.url());
   const Ended missing = run(store + "idmint create orders --adopt key:shop:orders");
   EXPECT_EQ(missing.status, 5);
-  EXPECT_THAT(missing.err, HasSubstr("SET it to the value that came last"));
+  EXPECT_THAT(missing.err, HasSubstr("name the key that your programs INCR"));
   server.run({"SET", "shop:orders", "1000"});
   const Ended low = run(store + "idmint create orders --adopt key:shop:orders --start 5000");
   EXPECT_EQ(low.status, 5);

@@ -50,10 +50,14 @@ TEST_F(Cli, WhatYourArticleShowsForMongodbWorks) {
               HasSubstr("42"));
 
   const std::string store = "export IDMINT_STORE='" + url + "'\n";
+  const std::string adopt = "--adopt counters";
+  ASSERT_THAT(blocks[1], HasSubstr(adopt));
+  EXPECT_EQ(run(store + blocks[1] + "true").status, 5) << "there are no documents";
+  blocks[1].insert(blocks[1].find(adopt), "--make ");
   const Ended hundred = run(store + blocks[1] + "true");
   EXPECT_EQ(hundred.status, 0) << hundred.err;
   EXPECT_GE(lines_of(hundred.out).size(), 100U);
-  EXPECT_THAT(hundred.err, HasSubstr("accounts begins at 0: ")) << "create adds missing ones";
+  EXPECT_THAT(hundred.err, HasSubstr("accounts begins at 0: ")) << "--make adds missing ones";
   output(R"(printf '{"name":"a"}\n{"name":"b"}\n{"name":"c"}\n' >documents.ndjson)");
   output(store + blocks[2]);
   EXPECT_EQ(output("sort -u ids | wc -l; grep -cE '^[0-9]{12}$' ids"), "3\n3\n");

@@ -190,7 +190,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   Result<void> do_create(std::span<const NewCounter> counters) override {
     const std::lock_guard lock(mutex_);
     return call<void>([&]() -> Result<void> {
-      for (const auto& [name, bounds, adopted, stripe] : counters) {
+      for (const auto& [name, bounds, adopted, stripe, make] : counters) {
         const auto at = counters_.try_emplace(name, name, bounds, bounds.first, false).first;
         if (adopted_.contains(name)) {
           return std::unexpected(Error{Code::kAlreadyExists, "exists in another record"});

@@ -58,7 +58,7 @@ class FenceOfStores : public FenceTest {
   void SetUp() override {
     shop_ = open(production_url("shop"));
     const std::vector<SequenceDefinition> definitions = {
-        {.name = "adopted", .adopted = "numbers/a:last=n"},
+        {.name = "adopted", .adopted = "numbers/a:last=n", .make_adopted = true},
         {.name = "blocks", .strategy = Strategy::kStriped, .last = 9'999, .stripes = 5},
         {.name = "cached", .strategy = Strategy::kCached, .step = 10},
         {.name = "cards", .strategy = Strategy::kPermuted, .last = 999'999},

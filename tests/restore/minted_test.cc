@@ -88,7 +88,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   ASSERT_TRUE(opened) << opened.error().message;
   Store& store = **opened;
   const std::vector<SequenceDefinition> definitions = {
-      {.name = "adopted", .adopted = "ids/a:last=n"},
+      {.name = "adopted", .adopted = "ids/a:last=n", .make_adopted = true},
       {.name = "blocks", .strategy = Strategy::kStriped, .last = 999'999'999'999, .stripes = 60},
       {.name = "cached", .strategy = Strategy::kCached, .step = 10},
       {.name = "cards", .strategy = Strategy::kPermuted, .last = 999'999'999'999},

@@ -224,7 +224,8 @@ class WayBack : public testing::Test {
     for (const SequenceDefinition& definition : sequences())
       ASSERT_TRUE(create_sequence(**opened, definition));
     ASSERT_TRUE(create_sequence(**opened, {.name = "invoices", .strategy = Strategy::kGapless}));
-    ASSERT_TRUE(create_sequence(**opened, {.name = "adopted", .adopted = "numbers/a:last=n"}));
+    ASSERT_TRUE(create_sequence(
+        **opened, {.name = "adopted", .adopted = "numbers/a:last=n", .make_adopted = true}));
     ASSERT_TRUE(create_pool(**opened, {.name = "web", .workers = 8}));
     production_.insert("shop.blocks", R"({"_id":"b","COUNT":{"$numberLong":"500"},"MAXCOUNT":
                                           {"$numberLong":"999999999"},"NOTES":"by hand"})");

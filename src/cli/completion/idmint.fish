@@ -60,6 +60,8 @@ complete -c idmint -n '__fish_seen_subcommand_from create' -l stripes -x -d 'How
 complete -c idmint -n '__fish_seen_subcommand_from create' -l step -x -d 'Values in a range'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l largest-count -x -d 'Values in a call'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l adopt -x -a 'counter counters ids: row: sequence: tickets key:' -d 'What others count in'
+complete -c idmint -n '__fish_seen_subcommand_from create' -l where -x -d 'The document of MongoDB that has these fields'
+complete -c idmint -n '__fish_seen_subcommand_from create' -l make -d 'Make a document of MongoDB that is missing'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l validator -d 'MongoDB refuses what would pass the last value'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l past -x -d 'The largest to skip'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l all -d 'Everything in the store'

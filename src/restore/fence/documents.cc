@@ -134,13 +134,13 @@ bool DocumentFence::is_named(const CountedField& field) const {
 bool DocumentFence::is_adopted(const CountedField& field) const {
   const std::string database = field.ns.substr(0, field.ns.find('.'));
   const std::string_view collection = collection_in(field.ns);
-  const std::string id = text_of(view_of_bytes(field.id), "_id");
   const auto has_it = [&](const HandedOutStores& stores) {
     const auto store = stores.find(database);
     return store != stores.end() &&
            std::ranges::any_of(store->second.adopted, [&](const auto& each) {
              const AdoptedPlace& place = each.second;
-             return place.collection == collection && place.field == field.field && place.id == id;
+             return place.collection == collection && place.field == field.field &&
+                    place.id == field.id;
            });
   };
   return has_it(there_.stores) || has_it(handed_out_.stores) ||

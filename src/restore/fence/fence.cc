@@ -109,11 +109,8 @@ void unite_all(HandedOutStores& into, const HandedOutStores& newer) {
 void take_adopted(HandedOutStores& into, const HandedOut& oplog, const HandedOutStores& stores) {
   for (const auto& [database, store] : stores) {
     for (const auto& [counter, place] : store.adopted) {
-      const Bson id = Bson("_id", place.id);
-      const auto bytes = id.view().bytes();
-      const auto history = oplog.fields.find(
-          {database + "." + place.collection, place.field,
-           std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
+      const auto history =
+          oplog.fields.find({database + "." + place.collection, place.field, place.id});
       if (history == oplog.fields.end()) continue;
       into[database].counters[counter].reach(place.next_of(history->second.largest));
     }
@@ -405,7 +402,7 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, FenceObserver& o
                 print_count(refused.size(), "counter") + " of " + std::to_string(rows) +
                     " not fenced, all others are: " + refused.front());
   }
-  return {};
+  return sources.settle(report.sources);
 }
 
 }  // namespace idmint::restore

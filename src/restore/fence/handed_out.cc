@@ -56,16 +56,19 @@ void for_each_value(const Operation& operation, std::string& path, const Take& t
   });
 }
 
-std::optional<AdoptedPlace> place_in(const std::string& counter, Document adopted) {
-  if (!adopted) return std::nullopt;
-  return AdoptedPlace{.counter = counter,
-                      .collection = text_of(adopted, "collection"),
-                      .id = text_of(adopted, "id"),
-                      .field = text_of(adopted, "field"),
-                      .holds_last = adopted.boolean("holds_last").value_or(false)};
-}
-
 }  // namespace
+
+AdoptedPlace place_in(const std::string& counter, Document adopted) {
+  bson_iter_t at;
+  Bson id;
+  if (adopted.find("id", &at)) id.add("_id", &at);
+  const auto bytes = id.view().bytes();
+  return {.counter = counter,
+          .collection = text_of(adopted, "collection"),
+          .id = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+          .field = text_of(adopted, "field"),
+          .holds_last = adopted.boolean("holds_last").value_or(false)};
+}
 
 bool is_same_source(const Definition& one, const Definition& other) {
   if (one.index() != other.index()) return false;
@@ -205,11 +208,11 @@ void HandedOutReader::take_counter(const Operation& operation, HandedOutStore& s
     if (at == "stride" && number && *number > 0) counter.stride = *number;
     if (at == "numbers" && !value.text().empty()) counter.numbers = value.text();
     if (at != "adopted") return;
-    const std::optional<AdoptedPlace> place = place_in(name, value.document());
-    if (!place) return;
-    store.adopted.insert_or_assign(name, *place);
-    const std::string ns = std::string(operation.database()) + "." + place->collection;
-    if (!is_watched(ns, place->field)) missed_[ns].insert(place->field);
+    if (!value.document()) return;
+    const AdoptedPlace place = place_in(name, value.document());
+    store.adopted.insert_or_assign(name, place);
+    const std::string ns = std::string(operation.database()) + "." + place.collection;
+    if (!is_watched(ns, place.field)) missed_[ns].insert(place.field);
   });
 }
 
@@ -239,7 +242,7 @@ void HandedOutReader::take_fields(const Operation& operation) {
   for_each_value(operation, path, [&](std::string_view at, const Field& value) {
     if (may_count(operation.ns, at)) {
       counted(operation, at, value, false);
-    } else if (at != "_id") {
+    } else if (at != "_id" && !at.starts_with("next_by_idmint.")) {  // beside what idmint adopted
       rising(operation, at, value);
     }
   });

@@ -45,7 +45,7 @@ struct HandedOutCounter {
 struct AdoptedPlace {
   std::string counter{};
   std::string collection{};
-  std::string id{};
+  std::string id{};  // the bytes of {_id: ID}
   std::string field{};
   bool holds_last = false;
 
@@ -55,6 +55,9 @@ struct AdoptedPlace {
   }
   friend bool operator==(const AdoptedPlace&, const AdoptedPlace&) = default;
 };
+
+// The place in `adopted` of a record of idmint.counters.
+[[nodiscard]] AdoptedPlace place_in(const std::string& counter, Document adopted);
 
 // A database with a store of idmint.
 struct HandedOutStore {

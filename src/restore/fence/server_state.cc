@@ -57,12 +57,7 @@ Result<void> read_records_of(Server& server, const std::string& database, Handed
                    .stride = std::max<std::int64_t>(1, record.integer("stride").value_or(1)),
                    .numbers = text_of(record, "numbers")};
         if (const Document place = record.document("adopted"))
-          store.adopted.insert_or_assign(
-              name, AdoptedPlace{.counter = name,
-                                 .collection = text_of(place, "collection"),
-                                 .id = text_of(place, "id"),
-                                 .field = text_of(place, "field"),
-                                 .holds_last = place.boolean("holds_last").value_or(false)});
+          store.adopted.insert_or_assign(name, place_in(name, place));
         return {};
       });
 }
@@ -71,12 +66,8 @@ Result<void> read_records_of(Server& server, const std::string& database, Handed
 Result<void> read_adopted_values(Server& server, const std::string& database,
                                  HandedOutStore& store) {
   std::map<std::string, std::vector<std::pair<std::string, const AdoptedPlace*>>> by_collection;
-  for (const auto& [counter, place] : store.adopted) {
-    const Bson id = Bson("_id", place.id);
-    const auto bytes = id.view().bytes();
-    by_collection[place.collection].emplace_back(
-        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), &place);
-  }
+  for (const auto& [counter, place] : store.adopted)
+    by_collection[place.collection].emplace_back(place.id, &place);
   for (const auto& [collection, places] : by_collection) {
     std::vector<std::string> ids;
     for (const auto& [id, place] : places) ids.push_back(id);

@@ -31,7 +31,8 @@ constexpr std::array kClassicRecipes = {
 
 constexpr std::array<std::string_view, 2> kLargestFields = {"MAXCOUNT", "MAX_VALUE"};
 // Fields that may be in a counter document besides the counter.
-constexpr std::array<std::string_view, 4> kBeside = {"_id", "NOTES", "closed_by_idmint", "__v"};
+constexpr std::array<std::string_view, 5> kBeside = {"_id", "NOTES", "closed_by_idmint",
+                                                     "next_by_idmint", "__v"};
 
 constexpr std::array<std::string_view, 8> kClassicCollections = {
     "counter",  "counters",      "ids", "identitycounters", "sequences", "uniqueIdentifierCounter",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -515,6 +516,24 @@ Result<void> SourceFence::unite_claims(Store& store, const std::string& name, Fe
   return each_claims(*live_, row.database + "." + collection, insert);
 }
 
+Result<void> SourceFence::settle(std::span<const FencedSource> rows) {
+  std::map<std::string, bool> all;  // by database
+  for (const FencedSource& row : rows) {
+    const bool done =
+        row.outcome != FenceOutcome::kLeftOut && row.outcome != FenceOutcome::kRefused;
+    const auto at = all.try_emplace(row.database, true).first;
+    at->second = at->second && done;
+  }
+  for (const auto& [database, done] : all) {
+    if (!done) continue;
+    const Result<Store*> store = store_of(database, false);
+    if (!store && store.error().code == Code::kNotFound) continue;  // nothing was to be made in it
+    if (!store) return std::unexpected(store.error());
+    if (Result<void> settled = (*store)->settle(); !settled) return settled;
+  }
+  return {};
+}
+
 Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
   const Planned& planned = planned_[position];
   if (row.outcome == FenceOutcome::kAsItWas || row.outcome == FenceOutcome::kLeftOut) return {};
@@ -540,7 +559,9 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
     if (const Result<Definition> defined = store.catalog()->define(sequence); !defined)
       return std::unexpected(defined.error());
   } else if (planned.make) {
-    if (Result<void> made = create_sequence(store, sequence); !made) return made;
+    SequenceDefinition missing = sequence;
+    missing.make_adopted = !sequence.adopted.empty();
+    if (Result<void> made = create_sequence(store, missing); !made) return made;
   }
   if (planned.went) {
     const Result<Definition> now = store.catalog()->find(name);

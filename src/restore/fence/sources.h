@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,10 @@ class SourceFence {
   // or an insert of a missing document, so a second call completes an interrupted one and never
   // lowers anything. REQUIRES: plan() gave the row, and it is not refused.
   [[nodiscard]] Result<void> carry_out(std::size_t position, FencedSource& row);
+
+  // Counts in each store, all of whose rows were carried out, that all was raised: what hosts know
+  // of values of an older state ends (Store::settle_count()).
+  [[nodiscard]] Result<void> settle(std::span<const FencedSource> rows);
 
  private:
   struct Planned;

@@ -69,17 +69,31 @@ std::string text_in(Document document, const char* field) {
 // The documents of a namespace that tell how far a counter, pool or sequence has come.
 struct Watched {
   std::string database{};
-  // By _id. In idmint.counters, counters that are not adopted need no entry: the name is the _id.
+  // By the bytes of {_id: ID}. In idmint.counters, counters that are not adopted need no entry: the
+  // name is the _id.
   std::map<std::string, CounterPlace, std::less<>> places{};
   std::string pool{};    // the pool whose worker ids these are
   std::string random{};  // the sequence whose claims these are
 };
 using Watch = std::map<std::string, Watched, std::less<>>;
 
+// {_id: ID}, for the value of a field.
+Bson id_in(Document document, const char* field) {
+  bson_iter_t at;
+  Bson id;
+  if (document.find(field, &at)) id.add("_id", &at);
+  return id;
+}
+
+std::string bytes_of(const Bson& document) {
+  const auto bytes = document.view().bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // The place of an adopted counter's value; nullopt: the counter is idmint's own.
 struct Adopted {
   std::string collection{};
-  std::string id{};
+  Bson id{};  // {_id: ID}
   CounterPlace place{};
 };
 
@@ -89,7 +103,7 @@ std::optional<Adopted> adopted_in(Document record) {
   const Document place = as_document(at);
   bson_iter_t holds_last;
   return Adopted{.collection = text_in(place, "collection"),
-                 .id = text_in(place, "id"),
+                 .id = id_in(place, "id"),
                  .place = {.counter = text_in(record, "_id"),
                            .field = text_in(place, "field"),
                            .holds_last = place.find("holds_last", &holds_last) &&
@@ -103,8 +117,7 @@ std::int64_t next_of(const CounterPlace& place, std::int64_t number) {
 
 Result<std::int64_t> read_adopted(Server& server, const std::string& database,
                                   const Adopted& adopted) {
-  const Bson command =
-      Bson("find", adopted.collection, "filter", Bson("_id", adopted.id), "limit", 1);
+  const Bson command = Bson("find", adopted.collection, "filter", adopted.id, "limit", 1);
   const Result<Bson> reply = server.read(database.c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
   bson_iter_t at = reply->view().begin();
@@ -138,7 +151,7 @@ Result<void> read_counters(Server& server, const std::string& database, Stored& 
     counter.restored = counter.reached = *next;
     Watched& watched = watch[database + "." + each.collection];
     watched.database = database;
-    watched.places.emplace(each.id, each.place);
+    watched.places.emplace(bytes_of(each.id), each.place);
   }
   return {};
 }
@@ -222,7 +235,7 @@ void take_operation(const Operation& operation, bool after_limit, Stores& stores
     if (operation.op == Op::kInsert && after_limit && id != "space") ++stored.claims[what.random];
     return;
   }
-  const auto place = what.places.find(id);
+  const auto place = what.places.find(bytes_of(id_in(named, "_id")));
   const CounterPlace own{.counter = id};
   const CounterPlace& at = place == what.places.end() ? own : place->second;
   const auto counter = stored.counters.find(at.counter);

@@ -62,8 +62,13 @@ class Adopted : public testing::Test {
   CounterStore& counters() { return *store_->counters(); }
   Result<void> adopt(const AdoptedRecord& record, const CounterBounds& bounds,
                      const std::string& name = "c") {
-    const NewCounter one{name, bounds, to_text(record)};
+    const NewCounter one{name, bounds, to_text(record), 0, true};
     return counters().create(std::span(&one, 1));
+  }
+  std::unique_ptr<Store> another() {
+    auto opened = Store::open(mongo_set().url(database_), {.deadline = seconds{30}});
+    EXPECT_TRUE(opened) << why(opened);
+    return opened ? *std::move(opened) : nullptr;
   }
   Result<Range> take(std::int64_t count, Take how = Take::kAll) {
     return counters().advance("c", count, how);
@@ -126,10 +131,18 @@ AdoptedWay way(const std::string& name, const AdoptedRecord& record) {
                           R"({"insert":"counters","documents":[{"_id":"one",")" + record.field +
                               "\":" + std::to_string(record.holds_last ? last : last + 1) +
                               R"(}],"writeConcern":{"w":"majority"}})");
+            const std::string back =
+                R"({"update":"counters","updates":[{"q":{"_id":"one"},"u":{"$set":{")" +
+                record.field + "\":" + (record.holds_last ? "2" : "3") +
+                R"(}}}],"writeConcern":{"w":"majority"}})";
+            const auto set_back = [database, back] {
+              mongo_command(mongo_set().url(""), database, back);
+            };
             return AdoptedPlace{
-                .url = mongo_set().url(database), .record = to_text(record), .connect = [=] {
-                  return program(database, record.field, record.holds_last);
-                }};
+                .url = mongo_set().url(database),
+                .record = to_text(record),
+                .connect = [=] { return program(database, record.field, record.holds_last); },
+                .set_backs = {set_back, set_back}};
           }};
 }
 
@@ -148,13 +161,14 @@ TEST_F(Adopted, WhatIsMissingIsMadeAsTheClassicScriptsDo) {
   EXPECT_THAT(documents(),
               HasSubstr(R"([ { "_id" : "one", "COUNT" : 1000, "MAX_VALUE" : 1999, "NOTES" : )"
                         R"("Increment COUNT using findAndModify to ensure that the COUNT field )"
-                        R"(will be incremented atomically with the fetch of this document" } ])"));
+                        R"(will be incremented atomically with the fetch of this document", )"
+                        R"("next_by_idmint" : { "COUNT" : 1000 } } ])"));
   EXPECT_TRUE(is("long"));
   EXPECT_THAT(
       documents("idmint.counters"),
       HasSubstr(R"([ { "_id" : "c", "first" : 1000, "last" : 1999, "stride" : 1, "adopted" : )"
                 R"({ "collection" : "counters", "id" : "one", "field" : "COUNT", )"
-                R"("holds_last" : false, "max" : "MAX_VALUE" } } ])"));
+                R"("holds_last" : false, "max" : "MAX_VALUE", "floor" : true } } ])"));
   EXPECT_EQ(take(5), (Range{1000, 1, 5}));
   ASSERT_TRUE(adopt(kBounded, {1000, 1999})) << "again is fine";
   EXPECT_EQ(take(1), (Range{1005, 1, 1}));
@@ -162,20 +176,23 @@ TEST_F(Adopted, WhatIsMissingIsMadeAsTheClassicScriptsDo) {
 
   const AdoptedRecord ids{.collection = "ids", .id = "orders", .field = "index"};
   ASSERT_TRUE(adopt(ids, {1000, kLargestValue}, "ids"));
-  EXPECT_THAT(documents("ids"), HasSubstr(R"([ { "_id" : "orders", "index" : 1000 } ])"));
+  EXPECT_THAT(documents("ids"),
+              HasSubstr(R"([ { "_id" : "orders", "index" : 1000, "next_by_idmint" : )"));
 }
 
 TEST_F(Adopted, AValueThatIsThereIsGoneOnWith) {
   put(R"({"COUNT":41,"MAX_VALUE":99,"colour":"red"})");
   ASSERT_TRUE(adopt(kBounded, {0, 99}));
-  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 41, "MAX_VALUE" : 99, "colour" : "red" })"));
+  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 41, "MAX_VALUE" : 99, "colour" : "red", )"
+                                     R"("next_by_idmint" : { "COUNT" : 41 } })"));
   EXPECT_EQ(take(2), (Range{41, 1, 2}));
   // The classic programs, in between.
   ASSERT_THAT(ask(R"({"findAndModify":"counters","query":{"_id":"one"},)"
                   R"("update":{"$inc":{"COUNT":10}}})"),
               HasSubstr(R"("COUNT" : 43)"));
   EXPECT_EQ(take(2), (Range{53, 1, 2}));
-  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 55, "MAX_VALUE" : 99, "colour" : "red" })"));
+  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 55, "MAX_VALUE" : 99, "colour" : "red", )"
+                                     R"("next_by_idmint" : { "COUNT" : 55 } })"));
   EXPECT_EQ(counters().peek("c"), (CounterState{"c", {0, 99}, 55, false}));
 }
 
@@ -228,6 +245,7 @@ TEST_F(Adopted, TheTypeStays) {
     EXPECT_TRUE(is(name)) << documents();
     EXPECT_EQ(counters().advance(name, kLargestValue, Take::kTail), (Range{100, 1, 1'999'901}));
     EXPECT_TRUE(is(name)) << documents();
+    ASSERT_TRUE(counters().close(name)) << "the next goes on from another value";
   }
 }
 
@@ -256,9 +274,10 @@ TEST_F(Adopted, ADoubleEndsWhereItStopsCounting) {
   EXPECT_THAT(documents("idmint.counters"), HasSubstr(R"("last" : 9007199254740990,)"))
       << "nothing was changed";
   // A long that another program's $inc made a double.
+  ASSERT_TRUE(counters().close("c"));
   remove();
   ASSERT_TRUE(adopt(kCounter, {0, kLargestValue}, "d"));
-  put(R"({"COUNT":{"$numberDouble":"9007199254740985"}})");
+  put(R"({"$set":{"COUNT":{"$numberDouble":"9007199254740985"}}})");
   EXPECT_EQ(counters().advance("d", kLargestValue, Take::kTail), (Range{9007199254740985, 1, 6}));
   EXPECT_THAT(documents(), HasSubstr("9007199254740991"));
 }
@@ -306,7 +325,10 @@ constexpr std::array kBad = {
     Bad{R"({"COUNT":{"$numberDouble":"-Infinity"},"MAX_VALUE":99})", "2^53"},
     Bad{R"({"COUNT":{"$numberDecimal":"41"},"MAX_VALUE":99})", "COUNT is a decimal"},
     Bad{R"({"COUNT":null,"MAX_VALUE":99})", "COUNT is null"},
-    Bad{R"({"COUNT":[41],"MAX_VALUE":99})", "COUNT is not a number"},
+    Bad{R"({"COUNT":[41],"MAX_VALUE":99})", "COUNT is an array"},
+    Bad{R"({"COUNT":{"a":41},"MAX_VALUE":99})", "COUNT is a document"},
+    Bad{R"({"COUNT":-1,"MAX_VALUE":99})", "COUNT is -1, below the first value"},
+    Bad{R"({"COUNT":{"$numberDouble":"9223372036854775808"},"MAX_VALUE":99})", "2^53"},
     Bad{R"({"count":41,"MAX_VALUE":99})", "COUNT is missing"},
     Bad{R"({"COUNT":9,"MAX_VALUE":99})", "COUNT is 9, below the first value, which is 10"},
     Bad{R"({"COUNT":41})", "MAX_VALUE is missing"},
@@ -344,9 +366,8 @@ TEST_F(Adopted, WhatBecomesUncountableIsDamagedAndNotMended) {
     const std::string before = documents();
     for (const auto& result :
          {code_of(take(1)), code_of(take(1, Take::kTail)), code_of(counters().raise("c", 50)),
-          code_of(counters().extend("c", 200)), code_of(counters().close("c")),
-          code_of(counters().peek("c")), code_of(counters().list("c")),
-          code_of(adopt(kBounded, {10, 99}))})
+          code_of(counters().extend("c", 200)), code_of(counters().peek("c")),
+          code_of(counters().list("c")), code_of(adopt(kBounded, {10, 99}))})
       EXPECT_EQ(result, Code::kDataLoss) << bad.document;
     EXPECT_THAT(why(take(1)), HasSubstr(bad.says));
     EXPECT_EQ(documents(), before);
@@ -355,10 +376,13 @@ TEST_F(Adopted, WhatBecomesUncountableIsDamagedAndNotMended) {
                     R"({"$numberLong":"99"}}}}]})"),
                 HasSubstr(R"("ok" : 1.0)"));
   }
+  EXPECT_TRUE(counters().close("c")) << "it can be retired, whatever is in it";
+  EXPECT_EQ(code_of(take(1)), Code::kDataLoss);
 }
 
 TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
-  const SequenceDefinition definition{.name = "c", .first = 0, .adopted = to_text(kCounter)};
+  const SequenceDefinition definition{
+      .name = "c", .first = 0, .adopted = to_text(kCounter), .make_adopted = true};
   ASSERT_TRUE(create_sequence(*store_, definition));
   const auto sequence = Sequence::open(*store_, "c");
   ASSERT_TRUE(sequence) << why(sequence);
@@ -432,7 +456,8 @@ TEST_F(Adopted, OneThatHoldsTheLastValueGivesTheNext) {
   EXPECT_EQ(code_of(create_sequence(*store_, {.name = "c", .first = 0, .adopted = to_text(seq)})),
             Code::kInvalidArgument);
   ASSERT_TRUE(adopt(seq, {1, 20}));
-  EXPECT_THAT(documents(), HasSubstr(R"({ "_id" : "one", "seq" : 0, "max" : 20 })"));
+  EXPECT_THAT(documents(), HasSubstr(R"({ "_id" : "one", "seq" : 0, "max" : 20, )"
+                                     R"("next_by_idmint" : { "seq" : 1 } })"));
   EXPECT_EQ(take(2), (Range{1, 1, 2}));
   ASSERT_THAT(ask(R"({"findAndModify":"counters","query":{"_id":"one"},)"
                   R"("update":{"$inc":{"seq":1}},"new":true})"),
@@ -451,15 +476,183 @@ TEST_F(Adopted, OneThatHoldsTheLastValueGivesTheNext) {
 }
 
 TEST_F(Adopted, ClosedIsMarkedInTheDocument) {
-  ASSERT_TRUE(create_sequence(*store_, {.name = "c", .first = 0, .adopted = to_text(kCounter)}));
+  ASSERT_TRUE(create_sequence(
+      *store_, {.name = "c", .first = 0, .adopted = to_text(kCounter), .make_adopted = true}));
   const auto other = Store::open(mongo_set().url(database_), {.deadline = seconds{30}});
   ASSERT_TRUE(other) << why(other);
   EXPECT_EQ((*other)->counters()->advance("c", 1, Take::kAll), (Range{0, 1, 1}));
   ASSERT_TRUE(retire_sequence(*store_, "c"));
-  EXPECT_THAT(documents(), HasSubstr(R"("closed_by_idmint" : true)"));
+  EXPECT_THAT(documents(), HasSubstr(R"("closed_by_idmint" : [ "c" ])"));
   EXPECT_EQ(code_of((*other)->counters()->advance("c", 1, Take::kAll)), Code::kFailedPrecondition);
   EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 1,)"));
-  EXPECT_EQ(code_of(adopt(kCounter, {0, kLargestValue}, "d")), Code::kFailedPrecondition);
+  // Another sequence goes on from there, and the retired one stays so.
+  ASSERT_TRUE(adopt(kCounter, {0, kLargestValue}, "d"));
+  EXPECT_EQ(counters().advance("d", 1, Take::kAll), (Range{1, 1, 1}));
+  EXPECT_EQ(code_of((*other)->counters()->advance("c", 1, Take::kAll)), Code::kFailedPrecondition);
+  // As an older version closed all: those that there were stay closed.
+  put(R"({"$set":{"closed_by_idmint":true}})");
+  EXPECT_EQ(code_of(counters().advance("d", 1, Take::kAll)), Code::kFailedPrecondition);
+  ASSERT_TRUE(adopt(kCounter, {0, kLargestValue}, "e"));
+  EXPECT_EQ(counters().advance("e", 1, Take::kAll), (Range{2, 1, 1}));
+  EXPECT_EQ(code_of(counters().advance("d", 1, Take::kAll)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of((*other)->counters()->advance("c", 1, Take::kAll)), Code::kFailedPrecondition);
+}
+
+// ---- the floor
+
+// What a program does to the document of which idmint took 1 to 25, so that its values come again.
+struct Reset {
+  const char* what;
+  const char* update;  // a replacement, or an update; empty: it is deleted and made anew by $inc
+};
+constexpr std::array kResets = {
+    Reset{"set back", R"({"$set":{"seq":2}})"},    Reset{"set to 0", R"({"$set":{"seq":0}})"},
+    Reset{"by one", R"({"$inc":{"seq":-1}})"},     Reset{"replaced", R"({"seq":2})"},
+    Reset{"replaced by as much", R"({"seq":25})"}, Reset{"replaced by more", R"({"seq":1000})"},
+    Reset{"made anew by an upsert", ""},
+};
+
+TEST_F(Adopted, WhatItsProgramSetsBackGivesNothing) {
+  const AdoptedRecord seq{
+      .collection = "counters", .id = "one", .field = "seq", .holds_last = true};
+  int round = 0;
+  for (const Reset& reset : kResets) {
+    const std::string name = "c" + std::to_string(++round);
+    put(R"({"seq":20})");
+    ASSERT_TRUE(create_sequence(*store_, {.name = name, .first = 1, .adopted = to_text(seq)}))
+        << reset.what;
+    EXPECT_EQ(counters().advance(name, 5, Take::kAll), (Range{21, 1, 5})) << reset.what;
+    if (*reset.update == 0) remove();
+    put(*reset.update == 0 ? R"({"$inc":{"seq":1}})" : reset.update);
+    const std::string before = documents();
+    // A process that has it open, and one that starts later.
+    const auto later = another();
+    for (CounterStore* const each : {&counters(), later->counters()}) {
+      const auto lost = each->advance(name, 1, Take::kAll);
+      EXPECT_EQ(code_of(lost), Code::kDataLoss) << reset.what;
+      EXPECT_THAT(why(lost), AllOf(HasSubstr("which counter"), HasSubstr("seq is "),
+                                   HasSubstr("next_by_idmint.seq"), HasSubstr("retire")));
+      EXPECT_EQ(code_of(each->advance(name, 3, Take::kTail)), Code::kDataLoss) << reset.what;
+      const auto seen = each->peek(name);
+      ASSERT_TRUE(seen && seen->set_back) << reset.what << why(seen);
+      EXPECT_EQ(seen->set_back->code, Code::kDataLoss);
+    }
+    if (std::string(reset.update).starts_with(R"({"$)")) {
+      EXPECT_THAT(why(later->counters()->advance(name, 1, Take::kAll)), HasSubstr("was 26 when"));
+    }
+    EXPECT_EQ(documents(), before);
+    const auto status = peek_sequence(*later, name);
+    ASSERT_TRUE(status && status->error) << "doctor fails";
+    EXPECT_EQ(status->error->code, Code::kDataLoss);
+    EXPECT_EQ(code_of(adopt(seq, {1, 99}, "another")), Code::kFailedPrecondition)
+        << "one name is not the way around the other: " << reset.what;
+    // The way out.
+    ASSERT_TRUE(retire_sequence(*store_, name)) << reset.what;
+  }
+  EXPECT_THAT(documents(), HasSubstr(R"("seq" : 1,)"));
+  ASSERT_TRUE(create_sequence(*store_, {.name = "fresh", .first = 1, .adopted = to_text(seq)}));
+  EXPECT_EQ(counters().advance("fresh", 1, Take::kAll), (Range{2, 1, 1}));
+  EXPECT_EQ(code_of(counters().advance("c7", 1, Take::kAll)), Code::kFailedPrecondition);
+}
+
+// A test suite, which truncates between its runs.
+TEST_F(Adopted, EachRunOfATestSuiteAdoptsUnderAnotherName) {
+  const AdoptedRecord seq{
+      .collection = "counters", .id = "one", .field = "seq", .holds_last = true};
+  for (const std::string name : {"first", "second", "third"}) {
+    put(R"({"seq":0})");
+    ASSERT_TRUE(create_sequence(*store_, {.name = name, .first = 1, .adopted = to_text(seq)}));
+    EXPECT_EQ(counters().advance(name, 9, Take::kAll), (Range{1, 1, 9}));
+    ASSERT_TRUE(retire_sequence(*store_, name));
+    remove();
+  }
+}
+
+TEST_F(Adopted, ARaisePastTheFloorSettlesIt) {
+  put(R"({"COUNT":20})");
+  ASSERT_TRUE(adopt(kCounter, {0, 1000}));
+  EXPECT_EQ(take(6), (Range{20, 1, 6}));
+  put(R"({"$set":{"COUNT":3}})");
+  EXPECT_EQ(code_of(take(1)), Code::kDataLoss);
+  EXPECT_EQ(counters().peek("c")->next, 26);
+  EXPECT_EQ(counters().raise("c", 1), 26) << "to what it had at least";
+  EXPECT_EQ(take(1), (Range{26, 1, 1}));
+  // A floor that is lost: only a raise that moves the field says anything.
+  put(R"({"COUNT":30})");
+  EXPECT_EQ(code_of(counters().raise("c", 30)), Code::kDataLoss);
+  EXPECT_EQ(code_of(take(1)), Code::kDataLoss);
+  EXPECT_EQ(counters().raise("c", 40), 40);
+  EXPECT_EQ(take(1), (Range{40, 1, 1}));
+  // A node.js program that reads and writes the whole document makes it a double.
+  put(R"({"COUNT":41,"next_by_idmint":{"COUNT":41.0}})");
+  EXPECT_EQ(take(1), (Range{41, 1, 1}));
+}
+
+TEST_F(Adopted, AProgramThatCountsRaisesNoAlarm) {
+  ASSERT_TRUE(adopt(kCounter, {0, 99}));
+  const auto later = another();
+  for (std::int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(take(1), (Range{11 * i, 1, 1}));
+    put(R"({"$inc":{"COUNT":10}})");
+    EXPECT_EQ(later->counters()->peek("c")->next, 11 * (i + 1));
+  }
+  put(R"({"$set":{"COUNT":500}})");
+  EXPECT_EQ(code_of(take(1)), Code::kOutOfRange);
+  EXPECT_EQ(counters().extend("c", 1000), (CounterBounds{0, 1000}));
+  EXPECT_EQ(take(1), (Range{500, 1, 1}));
+}
+
+// Adopted by a version without floors.
+TEST_F(Adopted, AnOlderOneGetsItsFloorWithTheFirstTake) {
+  ASSERT_TRUE(adopt(kCounter, {0, 99}));
+  EXPECT_EQ(take(5), (Range{0, 1, 5}));
+  put(R"({"COUNT":5})");
+  ASSERT_THAT(ask(R"({"update":"idmint.counters","updates":[{"q":{"_id":"c"},"u":{"$unset":)"
+                  R"({"adopted.floor":1}}}],"writeConcern":{"w":"majority"}})"),
+              HasSubstr(R"("nModified" : 1)"));
+  const auto later = another();
+  const auto status = later->counters()->peek("c");
+  ASSERT_TRUE(status) << why(status);
+  EXPECT_TRUE(status->no_floor);
+  EXPECT_EQ(later->counters()->advance("c", 1, Take::kAll), (Range{5, 1, 1}));
+  EXPECT_THAT(documents(), HasSubstr(R"("next_by_idmint" : { "COUNT" : 6 })"));
+  EXPECT_THAT(documents("idmint.counters"), HasSubstr(R"("floor" : true)"));
+  EXPECT_FALSE(later->counters()->peek("c")->no_floor);
+  put(R"({"COUNT":6})");
+  EXPECT_EQ(code_of(later->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
+}
+
+TEST_F(Adopted, AValidatorThatForbidsTheFloorIsRefused) {
+  put(R"({"COUNT":5})");
+  const std::string before = documents();
+  ASSERT_THAT(ask(R"({"collMod":"counters","validator":{"$jsonSchema":{"additionalProperties":)"
+                  R"(false,"properties":{"_id":{},"COUNT":{}}}}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  const auto refused = adopt(kCounter, {0, 99});
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(why(refused), AllOf(HasSubstr("next_by_idmint"), HasSubstr("validator")));
+  EXPECT_EQ(documents(), before);
+  EXPECT_EQ(code_of(counters().peek("c")), Code::kNotFound);
+  // One that an older version adopted goes on.
+  ASSERT_THAT(ask(R"({"insert":"idmint.counters","documents":[{"_id":"c","first":)"
+                  R"({"$numberLong":"0"},"last":{"$numberLong":"99"},"stride":{"$numberLong":"1"},)"
+                  R"("adopted":{"collection":"counters","id":"one","field":"COUNT",)"
+                  R"("holds_last":false,"max":""}}],"writeConcern":{"w":"majority"}})"),
+              HasSubstr(R"("n" : 1)"));
+  EXPECT_EQ(take(2), (Range{5, 1, 2}));
+  EXPECT_EQ(take(2), (Range{7, 1, 2}));
+  EXPECT_EQ(counters().raise("c", 20), 20);
+  EXPECT_EQ(another()->counters()->advance("c", 1, Take::kAll), (Range{20, 1, 1}));
+  EXPECT_TRUE(counters().peek("c")->no_floor);
+}
+
+TEST_F(Adopted, NothingIsMadeUnlessItIsWanted) {
+  const NewCounter one{"c", {0, 99}, to_text(kCounter)};
+  const auto refused = counters().create(std::span(&one, 1));
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(why(refused), HasSubstr("it is not there"));
+  EXPECT_THAT(documents(), HasSubstr("[  ]"));
+  EXPECT_EQ(code_of(counters().peek("c")), Code::kNotFound);
 }
 
 // The catalog has the text as every release has written it.
@@ -511,7 +704,8 @@ TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
       .first = 0,
       .last = 999'999'999'999,
       .stripes = 1000,
-      .adopted = "uniqueIdentifierCounter/COUNTER DOCUMENT NUMBER {k}:next=COUNT,max=MAX_VALUE"};
+      .adopted = "uniqueIdentifierCounter/COUNTER DOCUMENT NUMBER {k}:next=COUNT,max=MAX_VALUE",
+      .make_adopted = true};
   // Some are there, of every type.
   ASSERT_THAT(ask(R"({"insert":"uniqueIdentifierCounter","documents":[)"
                   R"({"_id":"COUNTER DOCUMENT NUMBER 0","COUNT":77,"MAX_VALUE":999999999},)"
@@ -549,7 +743,8 @@ TEST_F(Adopted, WithAllBlocksUsedUpItIsOutOfRange) {
                                       .first = 0,
                                       .last = 39,
                                       .stripes = 4,
-                                      .adopted = to_text(each)};
+                                      .adopted = to_text(each),
+                                      .make_adopted = true};
   ASSERT_TRUE(create_sequence(*store_, definition));
   // One is past its end already.
   ASSERT_THAT(ask(R"({"update":"counters","updates":[{"q":{"_id":"2"},"u":{"$inc":)"
@@ -587,7 +782,8 @@ TEST_F(Adopted, ARaiseStaysWithinEachBlock) {
                                         .first = 0,
                                         .last = 29,
                                         .stripes = 3,
-                                        .adopted = "counters/block {k}:next=COUNT,max=MAX_VALUE"}));
+                                        .adopted = "counters/block {k}:next=COUNT,max=MAX_VALUE",
+                                        .make_adopted = true}));
   const auto raise_past = [&](std::vector<std::int64_t> values) {
     Existing existing(std::move(values));
     const auto raised = raise_sequence(*store_, "accounts", existing);
@@ -612,8 +808,8 @@ TEST_F(Adopted, AValidatorGuardsTheEndAgainstEverybody) {
   // Each of a call has its own.
   AdoptedRecord also = guarded;
   also.collection = "also";
-  const std::array two{NewCounter{"p", {0, 99}, "also/first:next=COUNT"},
-                       NewCounter{"q", {0, 99}, to_text(also)}};
+  const std::array two{NewCounter{"p", {0, 99}, "also/first:next=COUNT", 0, true},
+                       NewCounter{"q", {0, 99}, to_text(also), 0, true}};
   ASSERT_TRUE(counters().create(two));
   EXPECT_THAT(ask(R"({"listCollections":1,"filter":{"name":"also"}})"), HasSubstr("validator"));
   EXPECT_EQ(take(95), (Range{0, 1, 95}));
@@ -688,8 +884,8 @@ TEST_F(Adopted, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
   AdoptedRecord next = last;
   last.id = next.id = "two";
   next.holds_last = false;
-  const std::array both{NewCounter{"e", {1, 99}, to_text(last)},
-                        NewCounter{"f", {1, 99}, to_text(next)}};
+  const std::array both{NewCounter{"e", {1, 99}, to_text(last), 0, true},
+                        NewCounter{"f", {1, 99}, to_text(next), 0, true}};
   EXPECT_EQ(code_of(counters().create(both)), Code::kFailedPrecondition);
   EXPECT_THAT(documents(), Not(HasSubstr("two")));
   // Others of the collection, and of the document.

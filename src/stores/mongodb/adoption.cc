@@ -89,6 +89,11 @@ Result<void> DocumentAdoption::check(const SequenceDefinition& definition) const
   return {};
 }
 
+Result<std::string> DocumentAdoption::with_query(std::string_view text,
+                                                 std::string_view query) const {
+  return mongodb::with_query(text, query);
+}
+
 std::string DocumentAdoption::place_of(std::string_view record) const {
   const Result<AdoptedRecord> read = adopted_from_text(record);
   return read ? read->collection : std::string();

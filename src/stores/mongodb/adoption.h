@@ -13,6 +13,7 @@ class DocumentAdoption final : public Adoption {
   Result<void> check(const SequenceDefinition& definition) const override;
   // The collection.
   std::string place_of(std::string_view record) const override;
+  Result<std::string> with_query(std::string_view text, std::string_view query) const override;
   bool makes_missing() const noexcept override { return true; }
 };
 

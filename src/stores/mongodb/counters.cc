@@ -121,12 +121,31 @@ Counters::Record Counters::filled(Record record, const Document& document) {
   record.gone = false;
   record.reading = read_adopted(*record.adopted, document);
   record.state = record.reading.state;
-  record.whole = record.reading.wrong.empty();
+  record.whole = record.reading.wrong.empty() && record.reading.set_back.empty();
   return record;
+}
+
+Error Counters::set_back(const Record& record, std::string_view counter) const {
+  const AdoptedRecord& place = record.adopted->record;
+  Advice advice;
+  if (!counter.contains('/'))  // a stripe has no name of its own
+    advice = {Remedy::kRaiseSequence, std::string(counter)};
+  return {Code::kDataLoss,
+          database_.where + ": " + place_of(place) + ", which counter " + shown(counter) +
+              " was adopted from, " + record.reading.set_back +
+              "; stop the programs that take from it; if it was reset on purpose, with all that "
+              "has its values, retire the sequence and adopt the record under another name; "
+              "otherwise raise it past every value in use",
+          std::move(advice)};
 }
 
 Result<CounterState> Counters::checked(const Record& record, std::string_view counter) const {
   if (record.whole) return record.state;
+  if (record.adopted && !record.gone && record.reading.wrong.empty()) {
+    CounterState state = record.state;
+    state.set_back = set_back(record, counter);
+    return state;
+  }
   if (record.adopted)
     return database_.damaged(
         place_of(record.adopted->record) + ", which counter " + shown(counter) +
@@ -146,7 +165,7 @@ Result<CounterState> Counters::read_counter(std::string_view counter, SteadyTime
     const std::shared_ptr<const Adopted> adopted = record.adopted;
     record.gone = true;
     const Result<bool> read_too = database_.read(
-        adopted->record.collection, adopted->record.id, until,
+        adopted->record.collection, any_document(*adopted), until,
         [&](const Document& document) { record = filled(std::move(record), document); });
     if (!read_too) return std::unexpected(read_too.error());
     remember({{std::string(counter), record}});
@@ -176,17 +195,21 @@ Result<Counters::Records> Counters::read_counters(std::span<const std::string> c
 
 // Reads the documents of the adopted ones.
 Result<void> Counters::read_adopted_of(Records& records, SteadyTime until) {
-  std::map<std::string, std::multimap<std::string, Record*>> wanted;  // by collection and _id
+  std::map<std::string, std::multimap<std::string, Record*>> wanted;  // by collection, document
   for (auto& [name, record] : records) {
     if (!record.adopted) continue;
     record.gone = true;
-    wanted[record.adopted->record.collection].emplace(record.adopted->record.id, &record);
+    const AdoptedRecord& place = record.adopted->record;
+    wanted[place.collection].emplace(spelled(place), &record);
   }
   for (const auto& [collection, by_id] : wanted) {
     Bson ids;
     std::int32_t count = 0;
-    for (auto at = by_id.begin(); at != by_id.end(); at = by_id.upper_bound(at->first))
-      ids.add(std::to_string(count++).c_str(), std::string_view(at->first));
+    for (auto at = by_id.begin(); at != by_id.end(); at = by_id.upper_bound(at->first)) {
+      const Bson filter = any_document(*at->second->adopted);
+      bson_iter_t id;
+      if (filter.view().find("_id", &id)) ids.add(std::to_string(count++).c_str(), &id);
+    }
     Bson command;
     command.add("find", std::string_view(collection))
         .add("filter", Bson().add("_id", Bson().add_array("$in", ids)))
@@ -196,13 +219,16 @@ Result<void> Counters::read_adopted_of(Records& records, SteadyTime until) {
         database_.servers->run(std::move(command), Kind::kReadMany, until, "read");
     if (!reply) return std::unexpected(reply.error());
     const auto use = [&](const Document& document) {
-      const auto [first, end] = by_id.equal_range(std::string(document.bytes("_id").value_or("")));
+      bson_iter_t id;
+      if (!document.find("_id", &id)) return;
+      const auto [first, end] = by_id.equal_range(spelled(with_id({.collection = collection}, id)));
       for (auto at = first; at != end; ++at) *at->second = filled(*at->second, document);
     };
     reply->view().each_found(use);
     for (const auto& [id, record] : by_id) {
       if (!record->gone) continue;
-      const Result<bool> there = database_.read(collection, id, until, use);
+      const Result<bool> there =
+          database_.read(collection, any_document(*record->adopted), until, use);
       if (!there) return std::unexpected(there.error());
     }
   }
@@ -234,7 +260,7 @@ Result<Counters::Records> Counters::find_counters(std::span<const std::string> c
 Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTime until) {
   Bson documents;
   for (std::size_t i = 0; i < counters.size(); ++i) {
-    const auto& [name, bounds, adopted, stripe] = counters[i];
+    const auto& [name, bounds, adopted, stripe, make] = counters[i];
     documents.add(std::to_string(i).c_str(), Bson()
                                                  .add("_id", std::string_view(name))
                                                  .add("first", bounds.first)
@@ -283,11 +309,14 @@ Result<void> Counters::do_create(std::span<const NewCounter> counters) {
   bool some = false;
   while (!counters.empty()) {
     const bool own = counters.front().adopted.empty();
-    const auto other = std::ranges::find_if(
-        counters, [&](const NewCounter& each) { return each.adopted.empty() != own; });
+    const bool make = counters.front().make;
+    const auto other = std::ranges::find_if(counters, [&](const NewCounter& each) {
+      return each.adopted.empty() != own || each.make != make;
+    });
     const auto alike = static_cast<std::size_t>(other - counters.begin());
     const auto batch = counters.first(std::min(kAtOnce, alike));
-    Result<void> made = own ? make_some(batch, *until) : adopt(adopted.first(batch.size()), *until);
+    Result<void> made =
+        own ? make_some(batch, *until) : adopt(adopted.first(batch.size()), make, *until);
     if (!own) adopted = adopted.subspan(batch.size());
     if (!made && some) return std::unexpected(after_a_write(made.error()));
     if (!made) return made;
@@ -300,14 +329,43 @@ Result<void> Counters::do_create(std::span<const NewCounter> counters) {
 // REQUIRES: the records are in idmint.counters.
 void Counters::remember(const Records& records) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, record] : records)
-    if (record.adopted) adopted_.insert_or_assign(name, record.adopted);
+  for (const auto& [name, record] : records) {
+    if (!record.adopted) continue;
+    auto& known = adopted_[name];
+    const bool without = known && !known->may_floor && !record.adopted->has_floor;
+    known = record.adopted;
+    if (!without) continue;  // what was learned of a document that takes no floor stays
+    Adopted again = *known;
+    again.may_floor = false;
+    known = std::make_shared<const Adopted>(std::move(again));
+  }
 }
 
 std::shared_ptr<const Adopted> Counters::known(std::string_view counter) {
   const std::lock_guard lock(mutex_);
   const auto at = adopted_.find(counter);
   return at != adopted_.end() ? at->second : nullptr;
+}
+
+// Writes into idmint.counters that the document has a floor, which it got with the first take by a
+// version that keeps one. If that fails, the next take tries again.
+void Counters::note_floor(const std::shared_ptr<const Adopted>& adopted, SteadyTime until) {
+  const AdoptedRecord& record = adopted->record;
+  Bson update;
+  update
+      .add("q", Bson()
+                    .add("_id", std::string_view(adopted->name))
+                    .add("adopted.collection", std::string_view(record.collection))
+                    .add("adopted.field", std::string_view(record.field)))
+      .add("u", Bson(R"({"$set":{"adopted.floor":true}})"));
+  Bson command;
+  command.add("update", kCounters).add_array("updates", Bson().add("0", update));
+  const Result<Bson> noted = database_.servers->run(std::move(command), Kind::kWrite, until,
+                                                    "note a floor in", {.idempotent = true});
+  if (!noted) return;
+  Adopted with_floor = *adopted;
+  with_floor.has_floor = true;
+  remember({{adopted->name, {.adopted = std::make_shared<const Adopted>(std::move(with_floor))}}});
 }
 
 // Like advance(), for a counter whose document is known().
@@ -322,14 +380,25 @@ Result<Range> Counters::advance_adopted(std::string_view counter, std::int64_t c
         adopted->record.collection, document_with(*adopted, least), take_up_to(*adopted, count),
         until, "take values from",
         [&](const Document& before) { record = filled(std::move(record), before); });
+    if (!moved && moved.error().code == Code::kFailedPrecondition && !adopted->has_floor &&
+        adopted->may_floor) {
+      // A validator forbids the floor: it goes on without one, as with an older version.
+      Adopted without = *adopted;
+      without.may_floor = false;
+      remember({{adopted->name, {.adopted = std::make_shared<const Adopted>(std::move(without))}}});
+      continue;
+    }
     if (!moved) return std::unexpected(moved.error());
     if (*moved) {
       const Result<CounterState> before = checked(record, counter);
       if (!before) return std::unexpected(before.error());
+      if (before->set_back) return std::unexpected(*before->set_back);
+      if (!adopted->has_floor && adopted->may_floor) note_floor(adopted, until);
       return Range{before->next, 1, std::min(count, before->left())};
     }
     const Result<CounterState> state = read_counter(counter, until);
     if (!state) return std::unexpected(state.error());
+    if (state->set_back && !state->closed) return std::unexpected(*state->set_back);
     if (state->closed || state->left() < least)
       return std::unexpected(refused_advance(*state, count));
   }
@@ -392,7 +461,8 @@ Result<std::vector<CounterState>> Counters::change_each(
         continue;
       }
       if (adopted.record) add(kCounters, Bson().add("_id", std::string_view(counter)), update);
-      add(place->record.collection, whole_document(*place), adopted.document(*place));
+      add(place->record.collection, adopted.closes ? any_document(*place) : whole_document(*place),
+          adopted.document(*place));
     }
     for (const auto& [collection, all] : updates) {
       Bson command;
@@ -410,12 +480,14 @@ Result<std::vector<CounterState>> Counters::change_each(
     std::vector<CounterState> now;
     for (const std::string& counter : batch) {
       const auto at = found->find(counter);
-      if (at == found->end() || (at->second.gone && adopted.may_be_gone)) {
+      if (at == found->end() || (at->second.gone && adopted.closes)) {
         failure = no_counter(counter, database_.url);
         continue;
       }
-      Result<CounterState> state = checked(at->second, counter);
+      Result<CounterState> state =
+          at->second.adopted && adopted.closes ? at->second.state : checked(at->second, counter);
       if (!state) return std::unexpected(std::move(state).error());
+      if (state->set_back && !adopted.closes) return std::unexpected(*state->set_back);
       const Result<bool> as_wanted = done(at->second);
       if (!as_wanted) failure = as_wanted.error();
       again = again || (as_wanted && !*as_wanted);
@@ -526,10 +598,12 @@ Result<std::vector<CounterState>> Counters::do_list(std::string_view prefix, Ste
 }
 
 Result<void> Counters::do_close(std::span<const std::string> counters) {
-  const auto states = change_each(
-      counters, "", Bson(kClose), "close a counter in",
-      [](const Record& record) { return Result<bool>(record.state.closed); },
-      {.document = [](const Adopted&) { return close_document(); }, .may_be_gone = true});
+  const auto states =
+      change_each(counters, "", Bson(kClose), "close a counter in",
+                  [](const Record& record) { return Result<bool>(record.state.closed); },
+                  {.document = [](const Adopted& adopted) { return close_document(adopted); },
+                   .record = true,
+                   .closes = true});
   if (!states) return std::unexpected(states.error());
   return {};
 }

@@ -37,6 +37,7 @@ class Counters final : public CounterStore {
   Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
                                                std::int64_t last) override;
   Result<void> do_can_extend(std::span<const std::string> counters, std::int64_t last) override;
+  Result<std::string> find_record(const SequenceDefinition& definition) override;
   Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override;
   Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override;
   Result<void> do_close(std::span<const std::string> counters) override;
@@ -55,6 +56,7 @@ class Counters final : public CounterStore {
   static Record filled(Record record, const Document& document);
 
   // Reads
+  Error set_back(const Record& record, std::string_view counter) const;
   Result<CounterState> checked(const Record& record, std::string_view counter) const;
   Result<CounterState> read_counter(std::string_view counter, SteadyTime until);
   Result<Records> read_counters(std::span<const std::string> counters, SteadyTime until);
@@ -65,21 +67,29 @@ class Counters final : public CounterStore {
 
   // Makes
   Result<void> make_some(std::span<const NewCounter> counters, SteadyTime until);
-  Result<void> adopt(std::span<const std::shared_ptr<const Adopted>> all, SteadyTime until);
-  Result<void> agrees_with_others(std::span<const std::shared_ptr<const Adopted>> all,
-                                  SteadyTime until);
+  std::string similar_to(const AdoptedRecord& record, SteadyTime until);
+  std::string similar_collections(const std::string& collection, SteadyTime until);
+  Result<bool> look_at_collection(const AdoptedRecord& record, SteadyTime until);
+  // The counters that are adopted from a document, by its collection and _id, and by name.
+  using Sharers = std::map<std::string, std::map<std::string, std::shared_ptr<const Adopted>>>;
+  Result<void> adopt(std::span<const std::shared_ptr<const Adopted>> all, bool make,
+                     SteadyTime until);
+  Result<Sharers> agrees_with_others(std::span<const std::shared_ptr<const Adopted>> all,
+                                     SteadyTime until);
+  Result<void> begin_floors(const Records& wanted, const Sharers& sharers, SteadyTime until);
   Result<void> guard(const AdoptedRecord& record, SteadyTime until);
 
   // Changes
   Result<Range> advance_adopted(std::string_view counter, std::int64_t count, Take take,
                                 SteadyTime until);
+  void note_floor(const std::shared_ptr<const Adopted>& adopted, SteadyTime until);
   // Whether the change of a counter is complete; an error if it never will be.
   using Done = std::function<Result<bool>(const Record&)>;
   // The update of an adopted counter.
   struct UpdateOfAdopted {
     std::function<Bson(const Adopted&)> document{};
-    bool record = false;       // idmint.counters gets the usual update as well
-    bool may_be_gone = false;  // a missing document counts as not found: nothing is taken from it
+    bool record = false;  // idmint.counters gets the usual update as well
+    bool closes = false;  // whatever the document has; a missing one counts as not found
   };
   Result<std::vector<CounterState>> change_each(std::span<const std::string> counters,
                                                 const std::string& condition, const Bson& update,

@@ -1,5 +1,6 @@
 #include "stores/mongodb/definitions.h"
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,9 +18,14 @@ Result<Definition> Definitions::parse(std::string_view name, std::string_view js
   Result<Definition> definition = definition_from_json(json);
   if (auto* const sequence = definition ? std::get_if<SequenceDefinition>(&*definition) : nullptr;
       sequence != nullptr && !sequence->adopted.empty()) {
-    // Somebody may have written the parts of the text in another order.
-    if (const Result<AdoptedRecord> record = adopted_from_text(sequence->adopted))
-      sequence->adopted = to_text(*record);
+    // Somebody may have written the parts of the text in another order, and an older version a text
+    // that begins as a type of an _id does.
+    Result<AdoptedRecord> record = adopted_from_text(sequence->adopted);
+    if (const std::size_t slash = sequence->adopted.find('/');
+        !record && slash != std::string::npos)
+      record = adopted_from_text(sequence->adopted.substr(0, slash + 1) +
+                                 "text=" + sequence->adopted.substr(slash + 1));
+    if (record) sequence->adopted = to_text(*record);
     if (const Result<void> valid = kAdoption.check(*sequence); !valid)
       definition = std::unexpected(damaged_definition(valid.error().message));
   }

@@ -1,19 +1,21 @@
 // Stores mongodb://... and mongodb+srv://... In the database of the URL's path, or else "idmint":
 //
-//   idmint.store         {_id: "store", id: UUID, schema: 1}                        one document
+//   idmint.store         {_id: "store", id: UUID, schema: 1, settled: N}            one document
 //   idmint.counters      {_id: NAME, first, last, stride, next, closed}, or as adopted.h says
 //   idmint.definitions   {_id: NAME, json}                                          to_json
 //   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed}
 //   idmint.workers.POOL  as leases.h says
 //
-// `next` is the next value to hand out. NAME is a string, or binary if it is not UTF-8. The
-// collection of a space or a pool is named by its SHA-256 if its name cannot name a collection.
+// `settled` is Store::settle_count(); none: 0. `next` is the next value to hand out. NAME is a
+// string, or binary if it is not UTF-8. The collection of a space or a pool is named by its SHA-256
+// if its name cannot name a collection.
 //
 // Every write is one command on one document, or one unordered insert, sent as in servers.h. Uses
 // only commands that MongoDB 4.4 to 8.0 have in common.
 #include "idmint/store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -65,6 +67,9 @@ class MongodbStore final : public Store {
   LeaseTable* leases() noexcept override { return &leases_; }
   GaplessStore* gapless() noexcept override { return &gapless_; }
   Result<std::optional<Instant>> time(SteadyTime until) override;
+  Result<void> settle(Settle how) override;
+  std::int64_t settle_count() const noexcept override { return settled_.load(); }
+  Result<std::int64_t> read_settle_count(SteadyTime until) override;
 
   // Called once, before anything else.
   Result<void> open(const StoreOptions& options);
@@ -82,6 +87,7 @@ class MongodbStore final : public Store {
   Leases leases_;
   Gapless gapless_;
   Uuid id_;
+  std::atomic<std::int64_t> settled_{0};
 };
 
 // Reads the document of the store, and keeps the definition, if it is there, for the first find().
@@ -136,6 +142,7 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
   const auto read_store = [&] {
     return read_with_definition(options.first_definition, until, [&](const Document& document) {
       schema = document.integer("schema").value_or(-1);
+      settled_ = document.number("settled");
       const auto bytes = document.bytes("id");
       Uuid::Bytes raw{};
       if (!bytes || bytes->size() != raw.size()) return;
@@ -184,6 +191,36 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
   return {};
 }
 
+// The servers keep every acknowledged value, so the store is never in doubt. But a restore in place
+// brings an older state back, and what hosts know of the values that were handed out is above it
+// until everything was raised: the count says that it was.
+Result<void> MongodbStore::settle(Settle how) {
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  if (how != Settle::kRaised) return {};
+  // Not a number that was used before an older state came back.
+  const Bson update(R"({"0":{"$set":{"settled":{"$max":[)"
+                    R"({"$toLong":{"$add":[{"$ifNull":["$settled",0]},1]}},)"
+                    R"({"$toLong":{"$floor":{"$divide":[{"$toLong":"$$NOW"},1000]}}}]}}}})");
+  const Result<bool> counted = database_.change(kStore, Bson("_id", "store"), update, *until,
+                                                "settle", [](const Document&) {});
+  if (!counted) return std::unexpected(counted.error());
+  if (!*counted) return database_.damaged(std::string("its document in ") + kStore + " is missing");
+  const Result<std::int64_t> now = read_settle_count(*until);
+  if (!now) return std::unexpected(after_a_write(now.error()));
+  return {};
+}
+
+Result<std::int64_t> MongodbStore::read_settle_count(SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  const Result<bool> there = database_.read(
+      kStore, "store", *until, [&](const Document& store) { settled_ = store.number("settled"); });
+  if (!there) return std::unexpected(there.error());
+  if (!*there) return database_.damaged(std::string("its document in ") + kStore + " is missing");
+  return settled_.load();
+}
+
 Result<std::optional<Instant>> MongodbStore::time(SteadyTime until) {
   const Result<SteadyTime> by = database_.enter_to_read(until);
   if (!by) return std::unexpected(by.error());
@@ -202,7 +239,8 @@ namespace {
 
 Result<std::unique_ptr<Store>> open_mongodb(std::string_view url, const StoreOptions& options,
                                             Entropy& entropy) {
-  Result<mongodb::Connected> connected = mongodb::connect(url, options.deadline);
+  Result<mongodb::Connected> connected =
+      mongodb::connect(url, options.deadline, {.until = options.until});
   if (!connected) return std::unexpected(std::move(connected.error()));
   auto store =
       std::make_unique<mongodb::MongodbStore>(url, *std::move(connected), options.access, entropy);

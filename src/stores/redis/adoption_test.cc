@@ -197,7 +197,7 @@ TEST_F(RedisAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
     std::string why;
   };
   for (const auto& [record, why] :
-       std::vector<Refusal>{{"key:orders", "it is not there: SET it to the value that came last"},
+       std::vector<Refusal>{{"key:orders", "it is not there: name the key that your programs INCR"},
                             {"key:word", "it holds no integer"},
                             {"key:hash", "it is a hash"},
                             {"key:five", "it holds 5, and the sequence begins further above"}}) {

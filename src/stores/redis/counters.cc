@@ -262,7 +262,8 @@ class Counters final : public CounterStore {
   [[nodiscard]] std::unexpected<Error> not_adopted(const Answer& answer) const {
     const std::string_view wrong = answer.text(3);
     std::string why = what_is_wrong(wrong);
-    if (wrong == "none") why += ": SET it to the value that came last";
+    if (wrong == "none")
+      why += ": name the key that your programs INCR; another would begin a second counter";
     Advice advice;
     if (wrong == "low") {
       why = "it holds " + std::string(answer.text(2)) + ", and the sequence begins further above";

@@ -42,7 +42,11 @@ class Adoption {
   // The place of the records for messages, such as the name of a table. REQUIRES: check() accepts
   // it.
   [[nodiscard]] virtual std::string place_of(std::string_view record) const = 0;
-  // Whether creating the sequence makes a record that is missing. Otherwise that is an error.
+  // The record's text with a query in place of the name, for the one record that it finds.
+  // kInvalidArgument: the store has no such queries, or the text names a record already.
+  [[nodiscard]] virtual Result<std::string> with_query(std::string_view text,
+                                                       std::string_view query) const;
+  // Whether creating the sequence can make a record that is missing, if asked to.
   [[nodiscard]] virtual bool makes_missing() const noexcept { return false; }
 
  protected:

@@ -106,6 +106,13 @@ Result<void> must_begin_above_0(std::int64_t first, const std::string& subject,
                                {.remedy = Remedy::kSetOption, .values = {"first=1"}}});
 }
 
+Result<std::string> Adoption::with_query(std::string_view text, std::string_view) const {
+  return std::unexpected(Error{Code::kInvalidArgument,
+                               "cannot adopt " + shown(text) +
+                                   " by a query: only documents of MongoDB are found so; name it",
+                               {.remedy = Remedy::kSetOption, .values = {"where"}}});
+}
+
 Result<void> CounterStore::create(std::span<const NewCounter> counters) {
   if (auto ok = check_new_counters(counters, adoption() != nullptr); !ok) return ok;
   return do_create(counters);

@@ -49,6 +49,9 @@ struct CounterState {
   // Of an adopted counter: its record was set back below `next`, and every advance fails with this
   // error until it is raised.
   std::optional<Error> set_back{};
+  // An adopted record in which idmint keeps no floor yet: an older version adopted it. That its
+  // program sets it back is noticed from the next value on that is taken.
+  bool no_floor = false;
 
   // The number of values not taken yet, closed or not.
   [[nodiscard]] constexpr std::int64_t left() const noexcept {
@@ -64,6 +67,7 @@ struct NewCounter {
   // As in SequenceDefinition, with the index of the stripe. Empty: idmint's own record.
   std::string adopted{};
   std::int64_t stripe = 0;
+  bool make = false;  // an adopted document that is missing is made
 };
 
 enum class Take : std::uint8_t {
@@ -86,8 +90,8 @@ enum class Take : std::uint8_t {
 class CounterStore {
  public:
   // Creates counters whose next value is bounds.first. Existing ones with the same bounds stay as
-  // they are, whatever their value. An adopted document is created if it does not exist; a row, a
-  // sequence or a table must be there. What exists keeps its value. On an error some of the
+  // they are, whatever their value. An adopted record must be there, unless `make` is set. What
+  // exists keeps its value. On an error some of the
   // counters may have been created; the same call again creates the rest.
   // - kAlreadyExists: one exists with other bounds.
   // - kInvalidArgument: more than kMaxCounters; an empty name or one longer than 1024 bytes; bounds
@@ -161,6 +165,14 @@ class CounterStore {
   [[nodiscard]] Result<std::vector<CounterState>> list(std::string_view prefix,
                                                        SteadyTime until = SteadyTime::max()) {
     return do_list(prefix, until);
+  }
+
+  // The text under which the record is kept that a new sequence adopts: `adopted`, with what the
+  // store adds to name one record for ever, such as the type of an _id. Reads only.
+  // kFailedPrecondition: there is no such record, and make_adopted is not set; or several. The
+  // message names similar ones. REQUIRES: adoption() accepts the definition.
+  [[nodiscard]] virtual Result<std::string> find_record(const SequenceDefinition& definition) {
+    return definition.adopted;
   }
 
   // Null: it adopts no records.
