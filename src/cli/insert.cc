@@ -345,7 +345,7 @@ Result<void> import_lines(Context& context, Inserter inserter) {
   stop_at_signals();
   Import import(context, std::move(inserter));
   const Result<void> read = while_lines(
-      context.out,
+      context.out, kLongestDocument,
       [&](std::string_view line, std::size_t number) { return import.take(line, number); });
   if (Result<void> done = import.finish(); !done || read) return done;
   return std::unexpected(Error{read.error().code, read.error().message + "; " + import.so_far()});

@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <system_error>
 
+#include "base/byte_order_mark.h"
 #include "base/errors.h"
 #include "terminal/progress.h"
 #include "terminal/stop.h"
@@ -26,17 +28,25 @@ std::string_view trimmed(std::string_view text) {
 
 using TakeLine = std::function<bool(std::string_view text, std::size_t line)>;
 
-// Far more than the JSON of a document of 16 MB.
-constexpr std::size_t kLongestLine = std::size_t{256} * 1024 * 1024;
+std::string in_binary(std::size_t bytes) {
+  constexpr std::size_t kibi = 1024;
+  return bytes < kibi * kibi ? std::to_string(bytes / kibi) + " KiB"
+                             : std::to_string(bytes / kibi / kibi) + " MiB";
+}
 
-Result<void> read_standard_input(Output& out, const TakeLine& take) {
+std::unexpected<Error> unreadable(std::size_t line, std::string_view why) {
+  return refuse("standard input, line " + std::to_string(line) + ": " + std::string(why));
+}
+
+Result<void> read_standard_input(Output& out, std::size_t longest, const TakeLine& take) {
   std::string block(Output::kBlock, '\0');
-  std::string rest;  // the start of a line whose end was not read yet
+  std::size_t held = 0;  // bytes of the block that may be a part of a byte-order mark
+  std::string rest;      // the start of a line whose end was not read yet
   std::size_t number = 0;
   Progress progress("lines");
   const auto pass_on = [&](std::string_view line) { return take(line, ++number); };
-  while (!out.failed() && stop_signal() == 0) {
-    const ssize_t size = ::read(STDIN_FILENO, block.data(), block.size());
+  for (bool begun = false, ended = false; !ended && !out.failed() && stop_signal() == 0;) {
+    const ssize_t size = ::read(STDIN_FILENO, block.data() + held, block.size() - held);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) {
       const int why = errno;
@@ -45,19 +55,31 @@ Result<void> read_standard_input(Output& out, const TakeLine& take) {
                                        std::generic_category().message(why) +
                                        "): give another input"});
     }
-    if (size == 0) break;
-    std::string_view left(block.data(), static_cast<std::size_t>(size));
+    ended = size == 0;
+    std::string_view left(block.data(), held + static_cast<std::size_t>(size));
+    if (!begun) {
+      held = left.size();
+      if (!ended && held < kLongestMark && !left.contains('\n')) continue;
+      const Result<std::string_view> unmarked = without_mark(left);
+      if (!unmarked) return refuse("standard input: " + unmarked.error().message);
+      left = *unmarked;
+      held = 0;
+      begun = true;
+    }
+    const std::size_t nul = left.find('\0');
+    left = left.substr(0, nul);
     for (std::size_t end; (end = left.find('\n')) != std::string_view::npos;) {
+      if (rest.size() + end > longest) break;
       if (!pass_on(rest.empty() ? left.substr(0, end) : rest.append(left, 0, end))) return {};
       rest.clear();
       left.remove_prefix(end + 1);
     }
+    if (rest.size() + std::min(left.find('\n'), left.size()) > longest)
+      return unreadable(number + 1, "it is longer than " + in_binary(longest) +
+                                        ": divide it, or give another input");
+    if (nul != std::string_view::npos)
+      return unreadable(number + 1, "it has a NUL, which no text has: give another input");
     rest += left;
-    if (rest.size() > kLongestLine) {
-      return std::unexpected(
-          Error{Code::kInvalidArgument, "standard input, line " + std::to_string(number + 1) +
-                                            ": it is longer than 256 MiB: divide it"});
-    }
     if (static_cast<std::size_t>(size) < block.size()) out.flush();  // the input pauses
     progress.show(static_cast<std::int64_t>(number));
   }
@@ -74,16 +96,16 @@ void add_texts(CLI::App& command, std::vector<std::string>& ids) {
       ->type_name("");
 }
 
-Result<void> while_lines(Output& out, const TakeLine& take) {
-  return read_standard_input(out, take);
+Result<void> while_lines(Output& out, std::size_t longest, const TakeLine& take) {
+  return read_standard_input(out, longest, take);
 }
 
 Result<void> for_each_line(Context& context, std::span<const std::string> texts,
-                           const TakeText& take) {
+                           std::size_t longest, const TakeText& take) {
   for (const std::string& text : texts) {
     if (text != "-") {
       take(text, 0);
-    } else if (Result<void> read = read_standard_input(context.out,
+    } else if (Result<void> read = read_standard_input(context.out, longest,
                                                        [&](std::string_view line, std::size_t at) {
                                                          take(line, at);
                                                          return true;
@@ -103,7 +125,7 @@ Result<void> for_each_text(Context& context, std::span<const std::string> texts,
       return refuse("no id is given: give ids, or send them to standard input, one a line");
     texts = std::span(&kStandardInput, 1);
   }
-  return for_each_line(context, texts, [&](std::string_view text, std::size_t line) {
+  return for_each_line(context, texts, kLongestId, [&](std::string_view text, std::size_t line) {
     if (line != 0) text = trimmed(text);
     if (line == 0 || !text.empty()) take(text, line);
   });

@@ -63,6 +63,7 @@ constexpr Program kProgram = {
   IDMINT_ALSO    as --also; several are separated by blanks
   IDMINT_OVER    as --over; several are separated by blanks
   IDMINT_WORKER  as --worker
+  COLUMNS        the width of the output (that of the terminal)
   NO_COLOR       when it is not empty: no colour on a terminal
 )",
     .meaning = &ExitStatus::of_idmint,

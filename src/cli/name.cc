@@ -43,8 +43,8 @@ Result<void> run_name(Context& context) {
   const Result<Uuid> name_space = uuid_namespace(name_options.name_space);
   if (!name_space) return std::unexpected(name_space.error());
   Result<void> failed;
-  const Result<void> read =
-      for_each_line(context, name_options.names, [&](std::string_view text, std::size_t) {
+  const Result<void> read = for_each_line(
+      context, name_options.names, kLongestName, [&](std::string_view text, std::size_t) {
         if (!failed) return;
         const Result<Uuid> id = *version == 3 ? uuid3(*name_space, text) : uuid5(*name_space, text);
         if (!id) {

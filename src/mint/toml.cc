@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/byte_order_mark.h"
+
 namespace idmint {
 
 namespace {
@@ -75,8 +77,13 @@ std::string quoted_key(std::string_view text) {
 }
 
 Result<toml::table> parse_toml(std::string_view text, std::string_view a_key_is) {
-  constexpr std::string_view mark = "\xef\xbb\xbf";  // UTF-8's BOM; toml++ 3.3 fails on it alone
-  while (text.starts_with(mark)) text.remove_prefix(mark.size());
+  // toml++ 3.3 fails on a mark alone, and on two of them.
+  for (std::size_t left = text.size() + 1; left != text.size();) {
+    left = text.size();
+    const Result<std::string_view> unmarked = without_mark(text);
+    if (!unmarked) return std::unexpected(unmarked.error());
+    text = *unmarked;
+  }
   if (Result<void> shallow = check_depth(text, a_key_is); !shallow)
     return std::unexpected(std::move(shallow.error()));
   toml::parse_result parsed = toml::parse(text);

@@ -1,4 +1,6 @@
 // idmintd: the daemon.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -286,6 +288,15 @@ bool reload(const CommandLine& line, const Settings& running, Server& server, Lo
   return true;
 }
 
+// Prints the text on standard output. Returns the exit status.
+int print(std::string_view text) {
+  Output out(STDOUT_FILENO);
+  out.write(text);
+  out.close();
+  if (out.reader_gone()) return end_by(SIGPIPE);
+  return out.failed() ? fail_with(out.failure(false), false) : 0;
+}
+
 int serve(const CommandLine& line) {
   std::expected<Settings, std::vector<Error>> settings = settings_of(line);
   if (!settings) {
@@ -298,8 +309,7 @@ int serve(const CommandLine& line) {
   if (!options) return fail_with(options.error(), false);
   if (line.check) {
     if (const Result<void> sound = check(*options); !sound) return fail_with(sound.error(), false);
-    std::cout << "the settings have no fault\n";
-    return 0;
+    return print("the settings have no fault\n");
   }
   Log log(settings->log);
   options->log = &log;
@@ -349,8 +359,7 @@ int print_token(const std::string& name, const std::vector<std::string>& allow) 
                        false);
   }
   const std::string token = new_token();
-  std::cout << token << "\n\n" << to_toml(name, hash_of(token), allow);
-  return std::cout.flush() ? 0 : exit_status(Code::kUnavailable);
+  return print(token + "\n\n" + to_toml(name, hash_of(token), allow));
 }
 
 // What other servers call it.
@@ -470,8 +479,11 @@ int run(std::span<const char* const> words) {
       ->allow_extra_args(false);
   try {
     app.parse(static_cast<int>(words.size()), words.data());
+  } catch (const CLI::CallForHelp&) {
+    return print(fitted(app.help(), columns_of(STDOUT_FILENO).value_or(kHelpColumns)));
+  } catch (const CLI::CallForVersion& version) {
+    return print(version.what() + std::string("\n"));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
     if (const std::optional<Error> meant = word_meant(words, app)) return fail_with(*meant, false);
     const auto at = std::ranges::find(words, std::string_view("token"));
     const std::string wrong =

@@ -68,7 +68,7 @@ Error no_command(const Program& program, std::string_view word) {
     if (word.starts_with(each->name[0])) names.emplace_back(each->name);
   const std::string near = close_matches(word, names);
   return {Code::kInvalidArgument,
-          "there is no command \"" + shortened(redacted(word)) + "\": " +
+          "there is no command \"" + shortened(without_url(word)) + "\": " +
               (near.empty() ? "see " + std::string(program.name) + " --help" + program.otherwise
                             : "did you mean " + near + "?")};
 }
@@ -187,7 +187,7 @@ int run(const Program& program, std::span<const char* const> words) {
   }
   Result<void> result;
   if (asked) {
-    out.write(*asked);
+    out.write(fitted(*asked, out.columns().value_or(kHelpColumns)));
   } else if (result = program.settle(*app.get_subcommands().front()); result) {
     result = known->run(context);
   }

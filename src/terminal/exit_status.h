@@ -31,8 +31,9 @@ inline constexpr std::array kExitStatuses = {
                "fewer values are left than were asked for; nothing of the last step was taken; "
                "what was printed stands",
                "the oplog does not reach that far back or forward"},
-    ExitStatus{Code::kUnavailable, 7, "not all was done; the same command may succeed later",
-               "not done; the same command goes on where it stopped"},
+    ExitStatus{Code::kUnavailable, 7,
+               "not all was done, or printed; the same command may succeed later",
+               "not done, or not printed; the same command goes on where it stopped"},
     ExitStatus{Code::kResourceExhausted, 8,
                "out of disk space or another resource; of a pool: every worker id is owned",
                "out of disk space or another resource; ready: too little time"},

@@ -58,6 +58,72 @@ std::string wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
+namespace {
+
+// A paragraph, a row of a list, or an empty line.
+struct Item {
+  std::string label{};      // what stands before the text of a row
+  std::size_t indent = 0;   // of the first line
+  std::size_t hanging = 0;  // of the others
+  std::string text{};
+};
+
+Item item_of(std::string_view line) {
+  Item item;
+  item.indent = std::min(line.find_first_not_of(' '), line.size());
+  item.hanging = item.indent;
+  const std::size_t gap = line.find("  ", item.indent);
+  if (item.indent != 0 && gap != std::string_view::npos) {
+    item.hanging = line.find_first_not_of(' ', gap);
+    item.label = line.substr(item.indent, gap - item.indent);
+  }
+  item.text = line.substr(item.hanging);
+  return item;
+}
+
+std::string printed(const Item& item, std::size_t columns) {
+  constexpr std::size_t deeper = 4;  // where the text of a row has no room behind its label
+  const bool below = !item.label.empty() && item.hanging > columns / 3;
+  const std::size_t hanging = below ? item.indent + deeper : item.hanging;
+  std::string out = std::string(item.indent, ' ') + item.label;
+  if (!item.label.empty())
+    out += below ? "\n" + std::string(hanging, ' ') : std::string(hanging - out.size(), ' ');
+  for (const char c : wrapped(item.text, columns - std::min(hanging, columns - 1)))
+    out += c == '\n' ? "\n" + std::string(hanging, ' ') : std::string(1, c);
+  return out + "\n";
+}
+
+}  // namespace
+
+std::string fitted(std::string_view help, std::size_t columns) {
+  if (columns >= kHelpColumns) return std::string(help);
+  std::string out;
+  std::optional<Item> open;
+  const auto end = [&] {
+    if (open) out += printed(*open, columns);
+    open.reset();
+  };
+  bool goes_on = false;  // an example, on the next line
+  while (!help.empty()) {
+    const std::string_view line = help.substr(0, help.find('\n'));
+    help.remove_prefix(std::min(line.size() + 1, help.size()));
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    if (goes_on || line.empty() || line.substr(indent).starts_with("$ ")) {
+      end();
+      out.append(line).append("\n");
+      goes_on = line.ends_with('\\');
+    } else if (open && indent == open->hanging && item_of(line).label.empty() &&
+               !line.starts_with("Usage:")) {
+      open->text.append(" ").append(line.substr(indent));
+    } else {
+      end();
+      open = item_of(line);
+    }
+  }
+  end();
+  return out;
+}
+
 std::string exit_status_row(int status, std::string_view meaning) {
   const std::string number = std::to_string(status);
   std::string row = std::string(4 - number.size(), ' ') + number + "  ";
@@ -153,7 +219,8 @@ std::string fault_of(std::string message, const CLI::App& app, std::span<const c
   }
   for (const std::string_view word : words) {
     const std::string_view value = word.substr(word.starts_with('-') ? word.find('=') + 1 : 0);
-    if (has_secret(value) && message.contains(value)) return "there is a URL where none is taken";
+    const bool may_be_url = has_secret(value) || (value.contains('@') && value.contains(':'));
+    if (may_be_url && message.contains(value)) return "there is a URL where none is taken";
   }
   message.erase(message.find_last_not_of(" \n.") + 1);
   if (std::optional<std::string> lacking = without_value(message, app, words))

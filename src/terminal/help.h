@@ -20,6 +20,10 @@ inline constexpr std::size_t kHelpColumns = 80;
 // Breaks the text into lines of at most `width` characters, unless a word is longer.
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t width);
 
+// The text of a help, which is for kHelpColumns, in the lines of a narrower output. Examples stay
+// in one piece.
+[[nodiscard]] std::string fitted(std::string_view help, std::size_t columns);
+
 // A row of a table of exit statuses in the help.
 [[nodiscard]] std::string exit_status_row(int status, std::string_view meaning);
 

@@ -3,17 +3,21 @@
 #include <fcntl.h>
 #include <langinfo.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <clocale>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <span>
 #include <system_error>
 
 #include "base/text.h"
+#include "terminal/help.h"
 
 namespace idmint {
 
@@ -49,6 +53,35 @@ std::string spoken(std::string_view text) {
 // A failure to write standard error cannot be reported anywhere.
 void say(const std::string& line) {
   static_cast<void>(write_all(STDERR_FILENO, escaped(line) + "\n"));
+}
+
+void say_in_words(std::string_view text) {
+  const std::string line = escaped(spoken(text));
+  const auto columns = ::isatty(STDERR_FILENO) == 1 ? columns_of(STDERR_FILENO) : std::nullopt;
+  static_cast<void>(write_all(STDERR_FILENO, (columns ? wrapped(line, *columns) : line) + "\n"));
+}
+
+// The widths of a table that is no wider than `most`, if its words allow that.
+void narrow(std::vector<std::size_t>& widths, const std::vector<Row>& lines, std::size_t most) {
+  std::vector<std::size_t> least(widths.size());  // the longest word
+  for (const Row& line : lines) {
+    for (std::size_t i = 0; i < least.size(); ++i) {
+      for (const auto word : std::views::split(line[i], ' '))
+        least[i] = std::max(least[i], static_cast<std::size_t>(std::ranges::distance(word)));
+    }
+  }
+  // One long word, which may stick out of the last column, makes the others no shorter.
+  constexpr std::size_t enough = 20;
+  least.back() = std::min(least.back(), enough);
+  std::size_t whole = 2 * (widths.size() - 1);
+  for (const std::size_t width : widths) whole += width;
+  for (; whole > most; --whole) {
+    std::size_t* widest = nullptr;
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      if (widths[i] > least[i] && (widest == nullptr || widths[i] > *widest)) widest = &widths[i];
+    if (widest == nullptr) return;
+    --*widest;
+  }
 }
 
 }  // namespace
@@ -98,10 +131,7 @@ void Output::close() {
 bool Output::reader_gone() const noexcept { return error_ == EPIPE; }
 
 Error Output::failure(bool ids, std::string_view advice) const {
-  const bool full = error_ == ENOSPC || error_ == EDQUOT || error_ == EFBIG;
-  return {full  ? Code::kResourceExhausted
-          : ids ? Code::kUnknown
-                : Code::kUnavailable,
+  return {Code::kUnavailable,
           "cannot write standard output (" + std::generic_category().message(error_) + "): " +
               std::string(!advice.empty() ? advice
                           : ids ? "what was not printed is lost, and never comes again; mend that "
@@ -114,6 +144,18 @@ bool Output::coloured() const {
   const char* const term = std::getenv("TERM");
   return ::isatty(fd_) == 1 && (no_color == nullptr || *no_color == '\0') && term != nullptr &&
          std::string_view(term) != "dumb";
+}
+
+std::optional<std::size_t> columns_of(int fd) {
+  constexpr std::size_t least = 40;
+  std::size_t columns = 0;
+  const char* const given = std::getenv("COLUMNS");
+  if (const std::string_view text = given != nullptr ? given : ""; !text.empty())
+    std::from_chars(text.data(), text.data() + text.size(), columns);
+  winsize size{};
+  if (columns == 0 && ::ioctl(fd, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  if (columns == 0) return std::nullopt;
+  return std::max(columns, least);
 }
 
 bool has_utf8() {
@@ -131,15 +173,31 @@ void print_table(Output& out, const std::vector<Column>& columns, const std::vec
   std::vector<std::size_t> widths(columns.size());
   for (const Row& line : lines)
     for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  const auto print = [&](const Row& row) {
+  const auto print_line = [&](const Row& row) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - row[i].size(), ' ');
+      const std::string padding(widths[i] - std::min(widths[i], row[i].size()), ' ');
       if (i != 0) line += "  ";
       line += columns[i].align == Align::kRight ? padding + row[i] : row[i] + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
     return line;
+  };
+  if (const auto most = out.columns()) narrow(widths, lines, *most);
+  const auto print = [&](Row row) {
+    std::string text;
+    for (bool more = true; more;) {
+      Row line(row.size());
+      more = false;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string whole = row[i].size() > widths[i] ? wrapped(row[i], widths[i]) : row[i];
+        line[i] = whole.substr(0, whole.find('\n'));
+        row[i].erase(0, std::min(line[i].size() + 1, row[i].size()));
+        more = more || !row[i].empty();
+      }
+      text += (text.empty() ? "" : "\n") + print_line(line);
+    }
+    return text;
   };
   out.write_styled("1", print(lines.front()));
   out.write("\n");
@@ -148,12 +206,12 @@ void print_table(Output& out, const std::vector<Column>& columns, const std::vec
 
 void print_wrapped(Output& out, std::string line, std::size_t indent,
                    std::string_view from_outside) {
-  constexpr std::size_t width = 80;
+  const std::size_t width = std::min<std::size_t>(out.columns().value_or(80), 80);
   const std::string words = escaped(from_outside);
   std::string_view text = words;
   while (!text.empty()) {
     std::size_t part = text.size();
-    const std::size_t room = width - 1 - line.size();
+    const std::size_t room = width - std::min(width - 1, line.size() + 1);
     if (part > room) {
       part = text.rfind(' ', room);
       if (part == std::string_view::npos || part == 0) part = std::min(text.find(' '), text.size());
@@ -172,12 +230,13 @@ void print_fact(Output& out, std::string_view label, std::string_view text) {
 }
 
 void report(const Error& error, bool json) {
-  say(json ? json_line({{"error", {{"code", name(error.code)}, {"message", error.message}}}})
-           : spoken(error.message));
+  if (!json) return say_in_words(error.message);
+  say(json_line({{"error", {{"code", name(error.code)}, {"message", error.message}}}}));
 }
 
 void report_notice(std::string_view notice, bool json) {
-  say(json ? json_line({{"notice", notice}}) : spoken(notice));
+  if (!json) return say_in_words(notice);
+  say(json_line({{"notice", notice}}));
 }
 
 }  // namespace idmint

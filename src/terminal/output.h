@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,10 @@
 #include "idmint/result.h"
 
 namespace idmint {
+
+// The width of lines on this descriptor: the variable COLUMNS, or the width of the terminal; 40 at
+// least. Nothing: it is no terminal, or one of unknown width, so that lines may be of any length.
+[[nodiscard]] std::optional<std::size_t> columns_of(int fd);
 
 // Writes to a file descriptor in blocks of at most 64 KiB, which contain whole lines if only
 // reserve() and commit() are used. Keeps the first failure, and drops all output after it. For one
@@ -42,9 +47,12 @@ class Output {
   [[nodiscard]] bool failed() const noexcept { return error_ != 0; }
   // EPIPE: nobody reads any more; this is not reported.
   [[nodiscard]] bool reader_gone() const noexcept;
-  // The error. `ids`: output that was not printed cannot be recovered. REQUIRES: failed().
+  // kUnavailable, whatever failed. `ids`: output that was not printed cannot be recovered.
+  // REQUIRES: failed().
   [[nodiscard]] Error failure(bool ids, std::string_view advice = {}) const;
 
+  // As columns_of().
+  [[nodiscard]] std::optional<std::size_t> columns() const { return columns_of(fd_); }
   // Whether it is a terminal on which colours are wanted (NO_COLOR, TERM).
   [[nodiscard]] bool coloured() const;
 
@@ -71,16 +79,18 @@ struct Column {
 
 using Row = std::vector<std::string>;
 
-// Escapes the cells.
+// Escapes the cells. Where the table is wider than the output, the widest columns take several
+// lines and break between words.
 void print_table(Output& out, const std::vector<Column>& columns, const std::vector<Row>& rows);
 
-// Prints the text in lines that end before column 80: the first begins with `line`, the others are
-// indented.
+// Prints the text in lines that end before column 80, or that of a narrower output: the first
+// begins with `line`, the others are indented.
 void print_wrapped(Output& out, std::string line, std::size_t indent, std::string_view text);
 // Prints a label of up to 13 characters and its text in such lines.
 void print_fact(Output& out, std::string_view label, std::string_view text);
 
-// Prints one line on standard error, escaped: "idmint: ...", or an object of JSON.
+// Prints one line on standard error, escaped: "idmint: ...", or an object of JSON. A terminal gets
+// several lines, which break between words, where it is narrower.
 void report(const Error& error, bool json);
 void report_notice(std::string_view notice, bool json);
 

@@ -16,13 +16,17 @@
 namespace idmint {
 namespace {
 
-// Opens closed standard descriptors. Returns whether standard output was open.
-bool occupy_standard_descriptors() {
-  const bool open = ::fcntl(STDOUT_FILENO, F_GETFD) != -1;
+// Opens closed standard descriptors. Returns what standard output is, if nothing can be written to
+// it; empty: it can.
+const char* occupy_standard_descriptors() {
+  const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
+  const char* const fault = flags == -1                       ? "is closed"
+                            : (flags & O_ACCMODE) == O_RDONLY ? "is open for reading only"
+                                                              : "";
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) == -1 && ::open("/dev/null", O_RDWR) != fd) std::abort();
   }
-  return open;
+  return fault;
 }
 
 }  // namespace
@@ -32,9 +36,9 @@ int run_program(int argc, const char* const* argv, int (*run)(std::span<const ch
   // MongoDB's driver creates a file in /dev/shm for each process. A killed process leaves it
   // behind, and the driver prints a message about such a file into the output.
   ::setenv("MONGOC_DISABLE_SHM", "1", 0);
-  if (!occupy_standard_descriptors())
-    return fail_with({Code::kInvalidArgument,
-                      "standard output is closed: redirect it to a file, a pipe or /dev/null"},
+  if (const std::string fault = occupy_standard_descriptors(); !fault.empty())
+    return fail_with({Code::kUnavailable, "cannot write standard output, which " + fault +
+                                              ": redirect it to a file, a pipe or /dev/null"},
                      false);
   try {
     const int status = run({argv, static_cast<std::size_t>(argc)});

@@ -9,8 +9,8 @@ namespace idmint {
 
 // The work of main(): calls `run` with the words of the command line and returns its exit status.
 // Ignores SIGPIPE, since writes report it. Opens closed standard descriptors to /dev/null, so that
-// no file becomes standard output later; without standard output `run` is not called. An exception
-// of `run` is kInternal.
+// no file becomes standard output later; if nothing can be written to standard output, `run` is not
+// called (kUnavailable). An exception of `run` is kInternal.
 [[nodiscard]] int run_program(int argc, const char* const* argv,
                               int (*run)(std::span<const char* const> words));
 

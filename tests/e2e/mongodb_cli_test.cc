@@ -584,10 +584,24 @@ TEST_F(InsertCli, AHostThatIsDeadIsToldBeforeLinesAreRead) {
   EXPECT_THAT(dead.err, HasSubstr("127.0.0.1:1"));
 }
 
+TEST_F(InsertCli, ALineThatIsNoTextIsRefusedAndAMarkBeforeTheFirstIsSkipped) {
+  const std::string insert = store_ + "idmint insert docs --from uuid7 ";
+  const Ended endless = run(insert + "</dev/zero");
+  EXPECT_EQ(endless.status, 2);
+  EXPECT_THAT(endless.err, HasSubstr("line 1: it has a NUL, which no text has: give another input; "
+                                     "no line before it was inserted"));
+  const Ended wide = run("printf '{\"a\":1}\n' | iconv -f UTF-8 -t UTF-16 | (" + insert + ")");
+  EXPECT_EQ(wide.status, 2);
+  EXPECT_THAT(wide.err, HasSubstr("it is UTF-16: convert it with iconv"));
+  const Ended marked = run("printf '\\xEF\\xBB\\xBF{\"a\":1}\n{\"a\":2}\n' | (" + insert + ")");
+  EXPECT_EQ(marked.status, 0) << marked.err;
+  EXPECT_THAT(command(R"({"count":"docs"})"), HasSubstr("\"n\" : 2"));
+}
+
 TEST_F(InsertCli, IdsThatCannotBePrintedAreSaidToBeIn) {
   const Ended full = run("yes '{\"a\":1}' | head -n 3 >three\n" + store_ +
                          "idmint insert docs --from uuid7 <three >/dev/full");
-  EXPECT_EQ(full.status, 8);
+  EXPECT_EQ(full.status, 7);
   EXPECT_THAT(full.err, HasSubstr("the lines 1 to 3 were inserted, but the ids could not all be "
                                   "told"));
   EXPECT_THAT(command(R"({"count":"docs"})"), HasSubstr("\"n\" : 3"));
@@ -596,7 +610,7 @@ TEST_F(InsertCli, IdsThatCannotBePrintedAreSaidToBeIn) {
           R"("sparse":true}]})");
   const Ended refused = run("printf '{\"k\":1}\\n{\"k\":1}\\n{\"k\":2}\\n' >keys\n" + store_ +
                             "idmint insert docs --from uuid7 <keys >/dev/full");
-  EXPECT_EQ(refused.status, 8);
+  EXPECT_EQ(refused.status, 7);
   EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("line 2 of "), HasSubstr("2 of 3 documents"),
                                           testing::Not(HasSubstr("lines 1 to 3"))));
 }
