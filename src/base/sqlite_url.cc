@@ -1,26 +1,22 @@
 #include "base/sqlite_url.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <utility>
 
+#include "base/url.h"
+
 namespace idmint {
 namespace {
 
-// Without user, password and options: it may be the URL of another kind, with another scheme.
+// It may be the URL of another kind, with another scheme.
 std::unexpected<Error> refused(std::string_view url, std::string_view why) {
   constexpr std::size_t kMost = 120;
-  const std::size_t question = url.find('?');
-  std::string shown(url.substr(0, question));
-  if (const std::size_t at = shown.rfind('@'), user = shown.find("//");
-      at != std::string::npos && user != std::string::npos && user < at)
-    shown.replace(user + 2, at - user - 2, "***");
-  const bool is_cut = shown.size() > kMost || question != std::string_view::npos;
-  shown.resize(std::min(shown.size(), kMost));
-  if (is_cut) shown += "...";
-  return std::unexpected(Error{Code::kInvalidArgument, "not the URL of an SQLite store: \"" +
-                                                           shown + "\": " + std::string(why)});
+  const std::string shown = redacted(url);
+  std::string message = "not the URL of an SQLite store: \"" + shown.substr(0, kMost);
+  if (shown.size() > kMost) message += "...";
+  return std::unexpected(
+      Error{Code::kInvalidArgument, std::move(message) + "\": " + std::string(why)});
 }
 
 }  // namespace
@@ -68,9 +64,8 @@ Result<SqliteUrl> parse_sqlite_url(std::string_view url) {
                      "there is no option mode; to only read, open it with Access::kReadOnly, "
                      "as idmint peek, list and doctor do");
     } else {
-      return refused(url, "there is no option \"" +
-                              std::string(option.substr(0, option.find('='))) +
-                              "\", only filesystem=local; write %3F for a ? in a file name");
+      return refused(url,
+                     "there is one option, filesystem=local; write %3F for a ? in a file name");
     }
   }
   return parsed;

@@ -44,7 +44,8 @@ TEST(SqliteUrl, HasOneOption) {
   EXPECT_EQ(path_of("sqlite:ids.db?"), "./ids.db");
   EXPECT_THAT(why_not("sqlite:ids.db?mode=ro"), HasSubstr("Access::kReadOnly"));
   EXPECT_THAT(why_not("sqlite:ids.db?filesystem=shared"), HasSubstr("one value, local"));
-  EXPECT_THAT(why_not("sqlite:ids.db?filesystem=local&cache=x"), HasSubstr("\"cache\""));
+  EXPECT_THAT(why_not("sqlite:ids.db?filesystem=local&cache=x"),
+              HasSubstr("cache=***\": there is one option"));
 }
 
 // Of another kind of store, with this scheme by mistake.
@@ -54,7 +55,7 @@ TEST(SqliteUrl, WhatMayBeASecretIsNotPrinted) {
         "sqlite:ids.db?password=secret", "sqlite:ids.db?filesystem=secret", "sqlite:50%?key=secret",
         "sqlite:?secret"})
     EXPECT_THAT(why_not(url), testing::Not(HasSubstr("secret"))) << url;
-  EXPECT_THAT(why_not("sqlite://me:secret@host/ids.db"), HasSubstr("sqlite://***@host/ids.db"));
+  EXPECT_THAT(why_not("sqlite://me:secret@host/ids.db"), HasSubstr("sqlite:***"));
 }
 
 TEST(SqliteUrl, SaysWhatIsWrong) {

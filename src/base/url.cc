@@ -7,8 +7,13 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
+#include "base/errors.h"
+#include "base/similar.h"
 #include "base/sqlite_url.h"
 
 namespace idmint {
@@ -156,7 +161,7 @@ std::string plain_name(std::string_view name) {
 
 using Known = std::span<const std::string_view>;
 
-// The options that the URLs of a scheme may have.
+// The options that the URLs of a scheme may have. `scheme`: in lower case.
 Known known_options(std::string_view scheme) {
   if (scheme.starts_with("mysql") || scheme.starts_with("mariadb")) return kMariadbOptions;
   if (scheme.starts_with("postgres")) return kPostgresqlOptions;
@@ -173,6 +178,38 @@ bool is_secret(std::string_view name) {
   const std::string plain = plain_name(name);
   return plain.contains("password") || plain.contains("authmechanismproperties");
 }
+
+// Letters and digits, those of `others`, and what is not ASCII.
+bool is_plain(std::string_view text, std::string_view others) {
+  return std::ranges::all_of(text, [&](char c) {
+    return is_alphanumeric(c) || static_cast<unsigned char>(c) >= 0x80 || others.contains(c);
+  });
+}
+
+constexpr std::string_view kInUser = "._-~%+=,!$&'()*;";
+constexpr std::string_view kInPath = "._-~%+=,!$&'()*;:/";
+constexpr std::string_view kInValue = "._-~%+=,!$'()*;:/@[]";
+
+bool is_user(std::string_view user) {
+  return is_plain(user, kInUser) && !percent_decoded(user).contains(':');
+}
+
+// Whether the value of libpq's option of this name sets only the schema.
+bool sets_schema(std::string_view value) {
+  std::string text = percent_decoded(value);
+  if (!text.starts_with("-c")) return false;
+  text.erase(0, 2);
+  text.erase(0, text.find_first_not_of(' '));
+  return text.starts_with("search_path=") && is_plain(text, "_=,$\"");
+}
+
+bool is_shown(Known known, std::string_view name, std::string_view value) {
+  return is_known(known, name) && !is_secret(name) && is_plain(value, kInValue) &&
+         (plain_name(name) != "options" || sets_schema(value));
+}
+
+// Whether a text before an equals sign is a name rather than a part of a value.
+bool is_option_name(std::string_view name) { return !name.empty() && is_plain(name, "_%"); }
 
 // Whether an @ in the value of an option is plausible. In other values it is the end of a password.
 bool may_contain_at(Known known, std::string_view name) {
@@ -239,26 +276,32 @@ std::optional<Parts> split(std::string_view url) {
 // HOST[:PORT],...; a host may be an IPv6 address in brackets or a percent-encoded socket.
 bool are_hosts(std::string_view hosts) {
   constexpr std::string_view others = ".-_%[]:,";
-  bool in_port = false;
+  constexpr std::size_t longest_port = 5;
   bool in_brackets = false;
+  std::optional<std::size_t> port;  // digits of it so far
   for (const char c : hosts) {
     if (c == '[' || c == ']') in_brackets = c == '[';
-    if (c == ',') in_port = false;
+    if (c == ',') port.reset();
     if (c == ':' && !in_brackets) {
-      if (in_port) return false;
-      in_port = true;
-    } else if (in_port ? c < '0' || c > '9'
-                       : !is_alphanumeric(c) && others.find(c) == std::string_view::npos) {
+      if (port) return false;
+      port = 0;
+    } else if (port ? c < '0' || c > '9' || ++*port > longest_port
+                    : !is_alphanumeric(c) && others.find(c) == std::string_view::npos) {
       return false;
     }
   }
   return true;
 }
 
+std::string_view user_name(const Parts& parts) {
+  return parts.user.substr(0, parts.user.find(':'));
+}
+
 // Whether no secret can be outside the places for secrets.
 bool is_clear(const Parts& parts) {
-  if (!are_hosts(parts.hosts) || parts.path.contains('@')) return false;
-  const Known known = known_options(parts.scheme);
+  if (!are_hosts(parts.hosts) || !is_plain(parts.path, kInPath) || !is_user(user_name(parts)))
+    return false;
+  const Known known = known_options(plain_name(parts.scheme));
   bool clear = true;
   each_option_of(parts.query, [&](const Option& option) {
     clear = clear && (!option.whole.contains('@') ||
@@ -272,54 +315,88 @@ std::string shown_query(Known options, std::string_view query) {
   bool after_secret = false;  // as in check_mongodb_url()
   each_option_of(query, [&](const Option& option) {
     shown += option.before;
-    const bool known = is_known(options, option.name);
+    const bool named = option.name.size() < option.whole.size() && is_option_name(option.name);
     after_secret = after_secret || is_secret(option.name);
-    if (known && !is_secret(option.name)) {
+    if (named && is_shown(options, option.name, option.value)) {
       shown += option.whole;
     } else if (!option.whole.empty()) {
-      const bool named = option.name.size() < option.whole.size() &&
-                         (!after_secret || known || is_secret(option.name));
-      shown += named ? std::string(option.name) + "=" + std::string(kHidden) : kHidden;
+      const bool tell =
+          named && (!after_secret || is_known(options, option.name) || is_secret(option.name));
+      shown += tell ? std::string(option.name) + "=" + std::string(kHidden) : kHidden;
     }
   });
   return shown;
 }
 
-// The printable part of a URL that cannot be parsed: the part before the first colon, and the part
-// after the last @ if it is clearly the hosts.
-std::string shown_unclear(std::string_view scheme, std::string_view rest) {
-  const bool has_colon = rest.contains(':');
-  const std::string_view user = rest.substr(0, std::min(rest.find_first_of(":/?@"), rest.size()));
-  std::string shown(scheme);
-  if (has_colon && !user.empty()) shown += std::string(user) + ":";
-  shown += kHidden;
-  const std::size_t at = rest.rfind('@');
-  if (at == std::string_view::npos) return shown;
-  const std::string before = plain_name(rest.substr(0, at));
-  const std::string end = "x://" + std::string(rest.substr(at + 1));
-  const std::optional<Parts> parts = split(end);
-  if (!parts || parts->hosts.empty() || !is_clear(*parts) || is_secret(before)) return shown;
-  return shown + "@" + std::string(parts->hosts) + std::string(parts->path) +
-         shown_query(known_options(scheme), parts->query);
+// The schemes of the stores on servers.
+constexpr auto kOfServers =
+    std::to_array<std::string_view>({"etcd", "mariadb", "mongodb", "mongodb+srv", "mysql",
+                                     "postgres", "postgresql", "redis", "rediss"});
+// What people write for a scheme, none of which can be a secret.
+constexpr auto kOtherSchemes = std::to_array<std::string_view>(
+    {"http", "https", "jdbc", "maria", "mongo", "mssql", "oracle", "pg", "pgsql", "psql", "sqlite3",
+     "sqlserver", "tcp", "unix", "valkey", "valkeys"});
+
+bool is_near_a_scheme(std::string_view scheme) {
+  static const std::vector<std::string> known(kOfServers.begin(), kOfServers.end());
+  return std::ranges::find(kOtherSchemes, scheme) != kOtherSchemes.end() ||
+         !close_matches(scheme, known).empty();
+}
+
+// The path of a file of SQLite, without a scheme.
+bool is_database_file(std::string_view text) {
+  return is_plain(text, "._-~+/") &&
+         (text.ends_with(".db") || text.ends_with(".sqlite") || text.ends_with(".sqlite3") ||
+          text.starts_with("./") || text.starts_with("../"));
+}
+
+// What follows "sqlite:".
+std::string shown_sqlite(std::string_view rest) {
+  const std::string_view path = rest.substr(0, rest.find('?'));
+  if (path.contains("://") || (path.starts_with("//") && !path.starts_with("///")))
+    return std::string(kHidden);
+  std::string shown(path);
+  each_option_of(rest.substr(path.size()), [&](const Option& option) {
+    shown += option.before;
+    const bool named = option.name.size() < option.whole.size() && is_option_name(option.name);
+    shown += option.whole == "filesystem=local" ? std::string(option.whole)
+             : named ? std::string(option.name) + "=" + std::string(kHidden)
+                     : std::string(kHidden);
+  });
+  return shown;
 }
 
 }  // namespace
 
 std::string redacted(std::string_view url) {
-  if (url.starts_with("sqlite:") || url.starts_with("memory:")) return std::string(url);
-  const std::optional<Parts> parts = split(url);
-  if (!parts) {
-    if (url.contains('@')) return shown_unclear({}, url);
-    const std::size_t question = std::min(url.find('?'), url.size());
-    return std::string(url.substr(0, question)) + shown_query(kOptions, url.substr(question));
+  const std::size_t colon = url.find(':');
+  const std::string scheme = plain_name(url.substr(0, colon));
+  const bool on_servers = std::ranges::find(kOfServers, scheme) != kOfServers.end();
+  if (colon == std::string_view::npos) {
+    const bool known = on_servers || scheme == "sqlite" || scheme == "memory";
+    return known || url.empty() || is_database_file(url) ? std::string(url) : std::string(kHidden);
   }
-  if (!is_clear(*parts)) return shown_unclear(parts->scheme, url.substr(parts->scheme.size()));
-  const std::size_t colon = parts->user.find(':');
-  std::string shown = std::string(parts->scheme) + std::string(parts->user.substr(0, colon));
-  if (colon != std::string_view::npos) shown += ":" + std::string(kHidden);
+  std::string shown(url.substr(0, colon + 1));
+  const std::string_view rest = url.substr(colon + 1);
+  if (rest.empty() && (on_servers || scheme == "sqlite" || scheme == "memory")) return shown;
+  if (scheme == "sqlite") return shown + shown_sqlite(rest);
+  if (scheme == "env" || scheme == "file")  // the place of a URL
+    return shown.append(is_plain(rest, "._-~+/") ? rest : kHidden);
+  if (!rest.starts_with("//")) return on_servers ? shown.append(kHidden) : std::string(kHidden);
+  shown += "//";
+  const std::optional<Parts> parts = split(url);
+  if (!parts || !on_servers)
+    return is_near_a_scheme(scheme) ? shown.append(kHidden) : std::string(kHidden);
+  if (!is_clear(*parts)) return shown.append(kHidden);
+  shown += user_name(*parts);
+  if (parts->user.contains(':')) shown.append(":").append(kHidden);
   if (parts->has_user) shown += "@";
-  return shown + std::string(parts->hosts) + std::string(parts->path) +
-         shown_query(known_options(parts->scheme), parts->query);
+  shown.append(parts->hosts).append(parts->path);
+  return shown + shown_query(known_options(scheme), parts->query);
+}
+
+std::string without_url(std::string_view word) {
+  return word.contains("://") || word.contains('@') ? redacted(word) : std::string(word);
 }
 
 bool has_secret(std::string_view text) { return text.contains("://") && redacted(text) != text; }
@@ -336,24 +413,25 @@ Result<void> check_url(std::string_view url, const Dialect& dialect) {
   const std::unexpected<Error> unclear(
       Error{Code::kInvalidArgument,
             "not a connection string of " + std::string(dialect.of) +
-                "; look at it, and write what is not a letter or "
-                "digit in the user and the password with %, such as %40 for @ and %2F for /"});
+                "; look at it, and write what is not a letter or digit in the user, the password "
+                "and the database with %, such as %40 for @ and %2F for /"});
   const std::optional<Parts> parts = split(url);
   if (!parts) return url.contains('@') ? unclear : Result<void>{};
   if (parts->user.contains('@') || !is_clear(*parts)) return unclear;
-  const Known known = known_options(parts->scheme);
-  std::optional<std::string_view> unknown;
+  const Known known = known_options(plain_name(parts->scheme));
+  std::optional<Option> unknown;
   bool may_be_secret = false;  // what is unknown may be the rest of a secret with an unescaped &
   each_option_of(parts->query, [&](const Option& option) {
     may_be_secret = may_be_secret || is_secret(option.name);
-    if (!option.name.empty() && !is_known(known, option.name)) unknown = option.name;
+    if (!option.name.empty() && !is_known(known, option.name)) unknown = option;
   });
   if (!unknown) return {};
   if (may_be_secret) return unclear;
-  return std::unexpected(
-      Error{Code::kInvalidArgument, redacted(url) + ": " + std::string(dialect.driver) +
-                                        " knows no option \"" + std::string(*unknown) +
-                                        "\"; look at how it is spelled"});
+  const bool named = unknown->name.size() < unknown->whole.size() && is_option_name(unknown->name);
+  return refuse(redacted(url) + ": " + std::string(dialect.driver) +
+                (named ? " knows no option \"" + std::string(unknown->name) + "\""
+                       : " does not know an option in it") +
+                "; look at how it is spelled");
 }
 
 }  // namespace
@@ -453,31 +531,28 @@ std::optional<std::string> absolute_sqlite(std::string_view url, bool options) {
 
 std::string without_secrets(std::string_view url) {
   if (auto file = absolute_sqlite(url, true)) return *std::move(file);
-  std::string bare = redacted(url);
-  if (const std::size_t user = bare.find(":***@"); user != std::string::npos) bare.erase(user, 4);
-  const std::size_t question = bare.find('?');
-  if (question == std::string::npos) return bare;
-  std::string kept;
-  std::string_view options = std::string_view(bare).substr(question + 1);
-  while (!options.empty()) {
-    const std::string_view option = options.substr(0, options.find('&'));
-    options.remove_prefix(std::min(option.size() + 1, options.size()));
-    if (option.ends_with("=***")) continue;
-    kept.append(kept.empty() ? "?" : "&").append(option);
-  }
-  return bare.substr(0, question) + kept;
+  if (!url.contains("://")) return std::string(url);
+  const std::optional<Parts> parts = split(url);
+  if (!parts || !is_clear(*parts)) return redacted(url);
+  std::string bare(parts->scheme);
+  if (const std::string_view user = user_name(*parts); !user.empty()) bare.append(user).append("@");
+  bare.append(parts->hosts).append(parts->path);
+  const Known known = known_options(plain_name(parts->scheme));
+  char separator = '?';
+  each_option_of(parts->query, [&](const Option& option) {
+    if (!is_shown(known, option.name, option.value) || option.value == kHidden) return;
+    bare += std::exchange(separator, '&');
+    bare += option.whole;
+  });
+  return bare;
 }
 
 std::string place_of(std::string_view url) {
   if (auto file = absolute_sqlite(url, false)) return *std::move(file);
-  std::string bare = redacted(url);
-  const std::size_t slashes = bare.find("://");
-  if (slashes == std::string::npos) return bare;
-  const std::string_view rest =
-      std::string_view(bare).substr(slashes + 3, bare.find('?') - (slashes + 3));
-  const std::size_t at = rest.find('@');
-  return bare.substr(0, slashes + 3) +
-         std::string(at == std::string_view::npos ? rest : rest.substr(at + 1));
+  if (!url.contains("://")) return std::string(url);
+  const std::optional<Parts> parts = split(url);
+  if (!parts || !is_clear(*parts)) return redacted(url);
+  return std::string(parts->scheme) + std::string(parts->hosts) + std::string(parts->path);
 }
 
 }  // namespace idmint

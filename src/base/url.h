@@ -11,20 +11,27 @@
 
 namespace idmint {
 
-// The URL for a message, a report or a log. "***" replaces the password and the value of each
-// option that is secret or unknown. A URL that cannot be parsed, such as one with an unescaped / in
-// its password, loses every part that may belong to a secret. URLs of SQLite and of memory hold no
-// secret and are returned as they are.
+// The URL for a message, a report or a log: only what is recognised as no secret is printed, and
+// "***" stands for the rest. Recognised are the schemes of stores and words that are like them; in
+// a URL of servers the user, the hosts, the database and the options that a store knows, if all of
+// them have only characters that need no escape; the path of an SQLite file; the places env:NAME
+// and file:PATH; and a path that begins with ./ or ../ or ends in .db, .sqlite or .sqlite3. Of any
+// other text, such as a password alone, nothing is printed.
 [[nodiscard]] std::string redacted(std::string_view url);
+
+// A word that stands where no URL is expected, for a message: itself, or redacted() if it has "://"
+// or an @.
+[[nodiscard]] std::string without_url(std::string_view word);
 
 // Whether the text has "://" and redacted() hides a part of it.
 [[nodiscard]] bool has_secret(std::string_view text);
 
-// The URL without the parts that redacted() replaces by "***", to be kept and opened again, with
-// the path of an SQLite file made absolute.
+// The URL without its secrets and without options that redacted() hides, to be kept and opened
+// again, with the path of an SQLite file made absolute. REQUIRES: a store has been opened with it.
 [[nodiscard]] std::string without_secrets(std::string_view url);
 
-// The servers and the database, or the file: the URL without user, password and options.
+// The servers and the database, or the file: the URL without user, password and options. For
+// comparisons; a text that is no URL is returned as it is.
 [[nodiscard]] std::string place_of(std::string_view url);
 
 // Rejects URLs that the driver would misread. The message contains no secret. kInvalidArgument: an

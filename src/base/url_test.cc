@@ -14,13 +14,33 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(Redacted, ShowsWhatIsNoSecret) {
-  for (const char* const url :
-       {"sqlite:ids.db", "sqlite:/a:b@c/d?e", "memory:", "mongodb://a,b:1/?replicaSet=r",
-        "mongodb://u@a/d", "mongodb://[::1]:27017/d", "mongodb://%2Ftmp%2Fa.sock/d",
-        "mongodb://a:1/?appName=x@y&w=1", "mongodb://a/?tlsCAFile=/x@y",
-        "mongodb+srv://u@a.b/d?tls=true&authSource=admin", "postgresql://host/d",
-        "redis://u@[::1]:6379/3", "rediss://a/0?tls_ca=/a.pem&tls_cert=/b&tls_key=/c", "ids.db",
-        "mongodb:", "mongodb://", ""})
+  for (const char* const url : {"sqlite:ids.db",
+                                "sqlite:/a:b@c/d",
+                                "sqlite:///d?filesystem=local",
+                                "memory:",
+                                "mongodb://a,b:1/?replicaSet=r",
+                                "mongodb://u@a/d",
+                                "mongodb://[::1]:27017/d",
+                                "mongodb://%2Ftmp%2Fa.sock/d",
+                                "mongodb://a:1/?appName=x@y&w=1",
+                                "mongodb://a/?tlsCAFile=/x@y",
+                                "mongodb+srv://u@a.b/d?tls=true&authSource=admin",
+                                "postgresql://host/d",
+                                "postgresql://h/d?options=-csearch_path%3Dids",
+                                "mysql://u%40x@h/d",
+                                "redis://u@[::1]:6379/3",
+                                "rediss://a/0?tls_ca=/a.pem&tls_cert=/b&tls_key=/c",
+                                "ids.db",
+                                "./a/b",
+                                "/a/b.sqlite3",
+                                "mongodb",
+                                "mongodb:",
+                                "mongodb://",
+                                "sqlite",
+                                "",
+                                "env:STORE",
+                                "file:/run/secrets/store",
+                                "MONGODB://a/d"})
     EXPECT_EQ(redacted(url), url);
 }
 
@@ -30,7 +50,9 @@ TEST(Redacted, HidesEachSecret) {
            std::pair("mongodb://u:p@a,b:2,[::1]:3/d", "mongodb://u:***@a,b:2,[::1]:3/d"),
            std::pair("mongodb://u:p%40q@a/", "mongodb://u:***@a/"),
            std::pair("mongodb://:p@a/", "mongodb://:***@a/"),
+           std::pair("MongoDB://u:p@a/", "MongoDB://u:***@a/"),
            std::pair("redis://:p@a/", "redis://:***@a/"),
+           std::pair("redis://:p@", "redis://:***@"),
            std::pair("rediss://u:p@a,b:1/2?tls_ca=/c", "rediss://u:***@a,b:1/2?tls_ca=/c"),
            std::pair("rediss://a?tls_password=p", "rediss://a?tls_password=***"),
            std::pair("mongodb://u:p@a/?appName=x@y", "mongodb://u:***@a/?appName=x@y"),
@@ -40,42 +62,66 @@ TEST(Redacted, HidesEachSecret) {
                      "mongodb://a/?tls=true&TLSCertificateKeyFilePASSWORD=***&w=1"),
            std::pair("mongodb://u:p@a/?authMechanismProperties=AWS_SESSION_TOKEN:t",
                      "mongodb://u:***@a/?authMechanismProperties=***"),
+           std::pair("postgresql://a/d?sslpassword=p&sslmode=require",
+                     "postgresql://a/d?sslpassword=***&sslmode=require"),
+           std::pair("postgresql://a/d?options=-capp.key%3Dp", "postgresql://a/d?options=***"),
            std::pair("mongodb://a/?proxyPassword=p&proxyUsername=q",
                      "mongodb://a/?proxyPassword=***&***"),
            std::pair("mongodb://a/?pass%77ord=p", "mongodb://a/?pass%77ord=***"),
            std::pair("mongodb://a/?pasword=p", "mongodb://a/?pasword=***"),
+           std::pair("mongodb://a/?appName=p#q", "mongodb://a/?appName=***"),
+           std::pair("mongodb://a/?appName=p q", "mongodb://a/?appName=***"),
            std::pair("mongodb://a/?p", "mongodb://a/?***"),
        })
     EXPECT_EQ(redacted(url), shown);
 }
 
+// An unescaped character of a password may end it, and what follows looks like another part.
 TEST(Redacted, HidesWhatMayBePartOfASecretThatIsNotEscaped) {
   for (const auto& [url, shown] : {
            std::pair("mongodb://u:p@q@a/", "mongodb://u:***@a/"),
            std::pair("mongodb://u:p?q@a", "mongodb://u:***@a"),
            std::pair("mongodb://u:p?w=q@a/", "mongodb://u:***@a/"),
-           std::pair("mongodb://u:p?q/r@a/", "mongodb://u:***@a/"),
-           std::pair("mongodb://u:p/q@a:1/d?w=1", "mongodb://u:***@a:1/d?w=1"),
-           std::pair("mongodb://u:1/q@a/", "mongodb://u:***@a/"),
-           std::pair("mongodb://u:p/q?r=s@a/", "mongodb://u:***@a/"),
-           std::pair("mongodb://u:p/?tls=s@a/", "mongodb://u:***@a/"),
-           std::pair("mongodb://u:p@q/r@a/", "mongodb://u:***@a/"),
-           std::pair("mongodb://u:p://q@a/", "mongodb://u:***@a/"),
-           std::pair("mongodb://u:p", "mongodb://u:***"),
-           std::pair("mongodb://u:p/d", "mongodb://u:***"),
+           std::pair("mongodb://u:p?q/r@a/", "mongodb://***"),
+           std::pair("mongodb://u:p/q@a:1/d?w=1", "mongodb://***"),
+           std::pair("mongodb://u:1/q@a/", "mongodb://***"),
+           std::pair("mongodb://u:p/q?r=s@a/", "mongodb://***"),
+           std::pair("mongodb://u:p@q/r@a/", "mongodb://***"),
+           std::pair("mongodb://u:p://q@a/", "mongodb://***"),
+           std::pair("mongodb://p@q:r@a/", "mongodb://***"),
+           std::pair("mongodb://u%3Ap@a/", "mongodb://***"),
+           std::pair("mongodb://u:p", "mongodb://***"),
+           std::pair("mongodb://u:p/d", "mongodb://***"),
+           std::pair("mongodb://u:123456/d", "mongodb://***"),
+           std::pair("mongodb://a/d#p", "mongodb://***"),
+           std::pair("mongodb://a/d p", "mongodb://***"),
+           std::pair("mongodb://a b/d", "mongodb://***"),
+           std::pair("postgresql://h/d\npassword=p", "postgresql://***"),
            std::pair("mongodb://a/?tlsCertificateKeyFilePassword=p&q&r=s",
                      "mongodb://a/?tlsCertificateKeyFilePassword=***&***&***"),
            std::pair("mongodb://a/?tlsCertificateKeyFilePassword=p@q&r@s", "mongodb://***"),
-           std::pair("mongodb:u:p@a/", "mongodb:***@a/"),
-           std::pair("mongodb:/u:p@a/", "mongodb:***@a/"),
-           std::pair("mongodb//u:p@a/", "mongodb:***@a/"),
-           std::pair("//u:p@a/", "***@a/"),
-           std::pair("u:p@a", "u:***@a"),
-           std::pair("u:p://q@a/d", "u:***@a/d"),
-           std::pair("u:p@a/?password=q", "u:***@a/?password=***"),
-           std::pair("host/?password=q", "host/?password=***"),
+           std::pair("mongodb:u:p@a/", "mongodb:***"),
+           std::pair("mongodb:/u:p@a/", "mongodb:***"),
+           std::pair("sqlite://u:p@a/d", "sqlite:***"),
+           std::pair("sqlite:mongodb://u:p@a/d", "sqlite:***"),
+           std::pair("sqlite:d?key=p&filesystem=local", "sqlite:d?key=***&filesystem=local"),
+           std::pair("memory:p", "***"),
        })
     EXPECT_EQ(redacted(url), shown);
+}
+
+// Of a text that is no URL of a store nothing is known, so nothing is told.
+TEST(Redacted, HidesWhatIsNoUrlOfAStore) {
+  for (const char* const text :
+       {"p", "hunter2", "u:p@a", "u:p@a/?password=q", "//u:p@a/", "mongodb//u:p@a/", "p:q",
+        "p/q==", "u:p://q@a/d", "host/?password=q", "127.0.0.1:6379", "p ids.db", "ids.dbp",
+        "p://a/d", "radio:p", "p\nsqlite:ids.db"})
+    EXPECT_EQ(redacted(text), "***") << text;
+  EXPECT_EQ(redacted("mongdb://u:p@a/d"), "mongdb://***");
+  EXPECT_EQ(redacted("https://u:p@a/d?q"), "https://***");
+  EXPECT_EQ(redacted("env:a=b"), "env:***");
+  EXPECT_EQ(without_url("127.0.0.1:7379"), "127.0.0.1:7379");
+  EXPECT_EQ(without_url("u:p@a"), "***");
 }
 
 TEST(WithoutSecrets, LeavesWhatCanBeOpenedAgain) {

@@ -137,12 +137,12 @@ Result<void> settle_store(CLI::App& command) {
   if (kind == nullptr) return {};  // the error comes from opening it
   const std::string_view place = std::string_view(url).substr(url.find(':') + 1);
   if (kind->is_file && place.starts_with("~/")) {
-    return refuse("idmint does not expand ~ in the store " + url +
+    return refuse("idmint does not expand ~ in the store " + redacted(url) +
                   (from_environment ? " (from IDMINT_STORE)" : "") + ": write " +
                   std::string(kind->scheme) + ":$HOME" + std::string(place.substr(1)));
   }
   if (!kind->lasts && stays == Stays::kYes)
-    return refuse("the store " + url +
+    return refuse("the store " + redacted(url) +
                   " begins empty and is gone when the command ends: give one that stays, such as "
                   "sqlite:ids.db");
   return {};

@@ -13,7 +13,7 @@ TEST(StoreOption, AHintNamesTheStoreAsItWasTypedAndNoSecret) {
   EXPECT_EQ(store_in_hints("mongodb://u@h/d", "mongodb://u:p@h/d"), "mongodb://u@h/d")
       << "the password was asked for";
   EXPECT_EQ(store_in_hints("mongodb://u:p@h/d", "mongodb://u:p@h/d"), "mongodb://u:***@h/d");
-  EXPECT_EQ(store_in_hints("no:store", "no:store"), "no:store");
+  EXPECT_EQ(store_in_hints("no:store", "no:store"), "***");
 }
 
 TEST(StoreOption, WhatIsMadeInMemoryIsGoneSoAHintNamesAnother) {

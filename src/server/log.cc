@@ -138,7 +138,7 @@ Result<Level> level_named(std::string_view name) {
   const auto* const found =
       std::ranges::find(kLevels, name, &std::pair<std::string_view, Level>::first);
   if (found != kLevels.end()) return found->second;
-  return refuse("there is no level " + shown(redacted(name)) +
+  return refuse("there is no level " + shown(without_url(name)) +
                 ": use error, warning, info or debug");
 }
 

@@ -58,7 +58,7 @@ struct Address {
 };
 
 std::unexpected<Error> bad_address(std::string_view at, std::string_view why) {
-  return refuse("cannot listen on \"" + redacted(at) + "\": " + std::string(why) +
+  return refuse("cannot listen on \"" + without_url(at) + "\": " + std::string(why) +
                 "; give ADDRESS:PORT, such as 127.0.0.1:7379, tls:ADDRESS:PORT or unix:PATH");
 }
 

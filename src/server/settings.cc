@@ -97,7 +97,9 @@ Result<void> set(const Key& key, std::string_view text) {
     const std::string name(key.name);
     if (!std::holds_alternative<Texts*>(key.into))
       return refuse(name + " takes a whole number, without quotes");
-    return refuse(name + " is a list: write " + name + " = [" + quoted_key(redacted(text)) + "]");
+    const std::string_view first = name == "redis" || name == "http" ? text : std::string_view();
+    return refuse(name + " is a list: write " + name + " = [" +
+                  quoted_key(first.empty() ? redacted(text) : without_url(first)) + "]");
   }
   return {};
 }
@@ -189,8 +191,8 @@ class Reader {
     if (found == keys_.end()) {
       std::string known;
       for (const Key& each : keys_) known += std::string(each.name) + ", ";
-      return fault(key.source(), "there is no key " + quoted_key(redacted(name)) + ": use one of " +
-                                     known + "[stores] and [token.NAME]");
+      return fault(key.source(), "there is no key " + quoted_key(without_url(name)) +
+                                     ": use one of " + known + "[stores] and [token.NAME]");
     }
     Result<void> done = refuse(name +
                                " is neither a text in quotes, nor a whole number, nor a "
@@ -361,7 +363,7 @@ Result<void> check_store_name(std::string_view name) {
   if (!name.empty() && name.size() <= longest &&
       name.find_first_not_of(allowed) == std::string_view::npos)
     return {};
-  return refuse("a store cannot have the name " + quoted_key(redacted(name)) +
+  return refuse("a store cannot have the name " + quoted_key(without_url(name)) +
                 ": give it 1 to 60 characters out of A-Z a-z 0-9 . _ -");
 }
 

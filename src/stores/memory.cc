@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fork_wiped.h"
+#include "base/url.h"
 #include "idmint/store.h"
 #include "ids/lease_table.h"
 #include "stores/backend.h"
@@ -367,7 +368,7 @@ Result<std::unique_ptr<Store>> open_memory(std::string_view url, const StoreOpti
     return std::unexpected(Error{Code::kInvalidArgument,
                                  "a memory store has no name: use \"memory:\", "
                                  "not " +
-                                     shown(url)});
+                                     shown(redacted(url))});
   if (!options.create || options.access == Access::kReadOnly)
     return std::unexpected(Error{Code::kNotFound,
                                  "no memory store is there before it is opened: open it with "

@@ -89,7 +89,8 @@ std::string meant_by(std::string_view url) {
   if (colon == std::string_view::npos) {
     const bool is_path = url.contains('/') || url.ends_with(".db") || url.ends_with(".sqlite") ||
                          url.ends_with(".sqlite3");
-    return is_path ? "sqlite:" + std::string(url) : std::string();
+    if (!is_path) return {};
+    return "sqlite:" + (redacted(url) == url ? std::string(url) : "PATH");
   }
   std::string scheme = lower_case(url.substr(0, colon));
   if (const auto* const alias = std::ranges::find(kAliases, scheme, &Alias::word);

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_order_mark.h"
+#include "base/errors.h"
 #include "base/shell.h"
 #include "base/text.h"
 #include "base/url.h"
@@ -36,13 +38,22 @@ class Descriptor {
   const int fd_;
 };
 
-// The only line, without its end.
-Result<std::string> only_line(const std::string& where, std::string text) {
-  while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
-  if (!text.empty() && !text.contains('\n')) return text;
-  return std::unexpected(Error{
-      Code::kInvalidArgument,
-      where + (text.empty() ? " is empty: put the URL there" : " is to hold one line, the URL")});
+constexpr std::size_t kLongestUrl = 16'384;
+
+// The only line, a URL, without its end. Of what is no URL nothing is told: it may be a password.
+Result<std::string> only_line(const std::string& where, std::string_view text) {
+  const Result<std::string_view> unmarked = without_mark(text);
+  if (!unmarked) return refused(where, unmarked.error());
+  text = *unmarked;
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  if (text.empty()) return refuse(where + " is empty: put the URL there");
+  if (text.size() > kLongestUrl) return refuse(where + " is longer than a URL: put one there");
+  if (text.contains('\n')) return refuse(where + " is to hold one line, the URL");
+  const std::string_view scheme = text.substr(0, text.find(':'));
+  if (scheme.size() == text.size() || scheme.empty() || scheme.contains('@') ||
+      scheme.contains('/'))
+    return refuse(where + " holds no URL: put one there, such as mongodb://USER:PASSWORD@HOST/DB");
+  return std::string(text);
 }
 
 Result<std::string> from_file(const std::string& where, const std::string& path) {
@@ -61,10 +72,10 @@ Result<std::string> from_file(const std::string& where, const std::string& path)
   if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return std::unexpected(Error{Code::kPermissionDenied,
                                  where + " is open to other users: chmod 600 " + shell_word(path)});
-  std::array<char, 16'384> text{};
+  std::array<char, kLongestUrl + 2> text{};  // a line end, and one more to know a longer one
   const ssize_t size = ::read(file.get(), text.data(), text.size());
   if (size < 0) return failed(errno);
-  return only_line(where, std::string(text.data(), static_cast<std::size_t>(size)));
+  return only_line(where, {text.data(), static_cast<std::size_t>(size)});
 }
 
 std::atomic<int> came = 0;                             // arrived during the question

@@ -13,6 +13,7 @@ namespace idmint::e2e {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 using DaemonCli = Cli;
@@ -44,7 +45,7 @@ TEST_F(DaemonCli, AStoreThatIsRefusedIsNamedWhereItStands) {
   EXPECT_THAT(run("idmintd --check --store eu=env:NOPE").err,
               StartsWith("idmintd: --store: the variable NOPE "));
   EXPECT_THAT(run("IDMINT_ALSO=frob:x idmintd --check --store memory:").err,
-              StartsWith("idmintd: IDMINT_ALSO: frob:x is not the URL of a store"));
+              StartsWith("idmintd: IDMINT_ALSO: *** is not the URL of a store"));
   EXPECT_THAT(run("idmintd --check --store memory: --over sqlite:a.db --over env:NOPE").err,
               StartsWith("idmintd: --over: the variable NOPE "));
 }
@@ -66,6 +67,34 @@ TEST_F(DaemonCli, TheHelpFitsEightyColumnsAndHasTheWordsOfIdmint) {
         of_idmint, [&](const std::string& each) { return each.starts_with(option); });
     ASSERT_NE(line, of_idmint.end()) << option;
     EXPECT_THAT(help, HasSubstr("\n" + *line + "\n"));
+  }
+}
+
+TEST_F(DaemonCli, OutputThatCannotBeWrittenIsAnError) {
+  for (const std::string words : {"--help", "--version", "--check", "token web", "token --help"}) {
+    const Ended full = run("idmintd " + words + " >/dev/full");
+    EXPECT_EQ(full.status, 7) << words;
+    EXPECT_THAT(full.err, HasSubstr("cannot write standard output (No space left")) << words;
+    EXPECT_EQ(run("idmintd " + words + " >&-").status, 7) << words;
+  }
+}
+
+// Neither in messages about a store, nor about another setting in whose place a URL is.
+TEST_F(DaemonCli, WhatIsNoUrlOfAStoreIsNotPrinted) {
+  for (const std::string words :
+       {"--store env:URL", "--store eu=env:URL", "--also env:URL", "--store memory: --over env:URL",
+        "--store \"$URL\"", "--redis \"x:$URL@h\"", "--store file:url"}) {
+    for (const std::string url :
+         {"geheim", "geheim:x@y", "u:geheim@h", "//u:geheim@h", "foo://u:geheim@h",
+          "mongodb://u:p@geheim/x@h", "REDIS://:geheim@", "postgres://u:geheim@h/d x",
+          "sqlite://u:geheim@h/d", "sqlite:d?key=geheim", "memory:geheim",
+          "mongodb://h/?tlsCertificateKeyFilePassword=geheim&x=1"}) {
+      const Ended ended = run("export URL='" + url +
+                              "'; echo \"$URL\" >url; chmod 600 url; idmintd "
+                              "--check " +
+                              words);
+      EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("geheim"))) << words << " " << url;
+    }
   }
 }
 

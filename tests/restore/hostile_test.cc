@@ -19,6 +19,7 @@ using e2e::content;
 using e2e::Ended;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 class Hostile : public e2e::Cli {
@@ -84,6 +85,14 @@ constexpr auto kUrls = std::to_array<const char*>({
     "ann:geheim@127.0.0.1:1/ids",
     "postgresql://ann:geheim@127.0.0.1:1/ids?sslpassword=geheim",
     "Mongodb://ann:geheim@127.0.0.1:1/ids",
+    "redis://:geheim@",
+    "//ann:geheim@127.0.0.1:1/ids",
+    "foo://ann:geheim@127.0.0.1:1/ids",
+    "mongodb://ann@geheim:p@127.0.0.1:1/ids",
+    "postgresql://ann:p@127.0.0.1:1/ids#geheim",
+    "mongodb://ann:geheim@127.0.0.1:1/a b",
+    "mongodb://127.0.0.1:1/ids?geheim@x",
+    "sqlite://ann:geheim@127.0.0.1/ids",
 });
 static_assert(kUrls.size() >= 40);
 
@@ -154,6 +163,28 @@ TEST_F(Hostile, NoCommandPrintsASecretOfAUrl) {
     EXPECT_THAT(line, Not(HasSubstr("geheim")));
   EXPECT_THAT(ended.out, HasSubstr("ann:***@127.0.0.1:1"));
   EXPECT_THAT(ended.out, HasSubstr("knows no option \"tsl\""));
+}
+
+// A variable may hold a password alone, or anything else: none of it is told.
+TEST_F(Hostile, WhatAVariableOrAFileHoldsIsNotPrintedIfItIsNoUrl) {
+  for (const std::string text : {"geheim", "geheim:x", "x:geheim", "a/geheim", "./geheim.db",
+                                 "geheim@x:y", "x y geheim", "geheim://x", "memory:geheim"}) {
+    for (const std::string command :
+         {"idmint list --json --store ", "idmint next a --also ", "idmint raise a --past-from ",
+          "idmint move a --to sqlite:b.db --from ", "idmint create a --over sqlite:b.db --over ",
+          "idmint-restore dump --out d --uri ", "idmint-restore find --json --oplog ",
+          "idmint-restore promote --limit 1:1 --from mongodb://127.0.0.1:1/ --to "}) {
+      for (const std::string place : {"env:V", "file:u"}) {
+        const Ended ended =
+            run("export V='" + text + "'; echo \"$V\" >u; chmod 600 u; " + command + place);
+        EXPECT_THAT(ended.out + ended.err, AllOf(Not(HasSubstr("geheim")), Not(IsEmpty())))
+            << text << " " << command << place;
+      }
+    }
+    const Ended ended = run("IDMINT_STORE='" + text + "' idmint list");
+    // This one is a path.
+    EXPECT_EQ(ended.err.contains("geheim"), text == "./geheim.db") << text;
+  }
 }
 
 TEST_F(Hostile, AUrlComesFromAVariableOrAFileThatNobodyElseCanRead) {

@@ -54,9 +54,9 @@ Result<void> settle(CLI::App& command) {
     }
     if (Result<void> read = read_url(*option); !read) return read;
     const std::string url = option->results().front();
-    if (std::error_code ignored; type == "OPLOG" && !is_uri(url) && redacted(url) != url &&
+    if (std::error_code ignored; type == "OPLOG" && !is_uri(url) && without_url(url) != url &&
                                  !std::filesystem::exists(url, ignored))
-      return fail(Code::kNotFound, name + ": " + redacted(url) + " is no file and no URI");
+      return fail(Code::kNotFound, name + ": " + without_url(url) + " is no file and no URI");
   }
   stop_at_signals();
   return {};
@@ -72,6 +72,7 @@ constexpr Program kProgram = {
   without a password, the password is asked for on the terminal.
 
 Environment:
+  COLUMNS   the width of the output (that of the terminal)
   NO_COLOR  when it is not empty: no colour on a terminal
 )",
     .meaning = &ExitStatus::of_restore,
