@@ -265,6 +265,19 @@ TEST_F(MariadbAdoption, ARowThatIsDeletedIsNotMadeAgain) {
   EXPECT_TRUE(counters().close("c"));
 }
 
+// One row may be named in several ways: as the column compares, without regard to case.
+TEST_F(MariadbAdoption, ARowIsReadInOneWayAndAnotherRowInTheOther) {
+  run("CREATE TABLE t (k varchar(9), i int, n bigint);"
+      "INSERT INTO t VALUES ('a', 1, 1), ('b', 2, 1)");
+  ASSERT_TRUE(adopt("row:t/k=a:next=n"));
+  for (const char* const same : {"row:t/k=a:last=n", "row:t/k=A:last=n", "row:t/k=a :last=n",
+                                 "row:t/i=1:last=n", "row:t:last=n"})
+    EXPECT_EQ(code_of(adopt(same, {1, 99}, "d")), Code::kFailedPrecondition) << same;
+  EXPECT_TRUE(adopt("row:t/k=b:last=n", {1, 99}, "d"));
+  EXPECT_EQ(take(), (Range{1, 1, 1}));
+  EXPECT_EQ(counters().advance("d", 1, Take::kAll), (Range{2, 1, 1}));
+}
+
 // A program writes an unsigned number that idmint has none for.
 // A record is set back while another process takes from it, and has not committed.
 TEST_F(MariadbAdoption, TheFloorIsLockedBeforeTheRecordIsRead) {

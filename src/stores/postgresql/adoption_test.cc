@@ -306,7 +306,8 @@ TEST_F(Adoption, ASequenceThatWouldRepeatGivesNothing) {
   EXPECT_EQ(counters().peek("c")->next, 6);
 }
 
-// One row may be named in several ways, so a column is read in one way, whatever the row.
+// One row may be named in several ways, so a column is read in one way, but for rows that the
+// server tells apart.
 TEST_F(Adoption, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
   run("CREATE TABLE t (k text, i int, n bigint, m bigint);"
       "INSERT INTO t VALUES ('a', 1, 1, 1), ('b', 2, 1, 1)");
@@ -315,10 +316,13 @@ TEST_F(Adoption, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
   EXPECT_EQ(code_of(other), Code::kFailedPrecondition);
   EXPECT_THAT(fakes::why(other),
               HasSubstr("counter \"c\" was adopted from row:public.t/k=a:next=n"));
-  for (const char* const same : {"row:public.t/i=1:last=n", "row:public.t/i=01:last=n",
-                                 "row:public.t:last=n", "row:public.t/k=b:last=n"})
+  for (const char* const same :
+       {"row:public.t/i=1:last=n", "row:public.t/i=01:last=n", "row:public.t:last=n"})
     EXPECT_EQ(code_of(adopt(same, {1, 99}, "d")), Code::kFailedPrecondition) << same;
-  EXPECT_TRUE(adopt("row:public.t/k=b:last=m", {1, 99}, "d"));
+  EXPECT_TRUE(adopt("row:public.t/k=b:last=n", {1, 99}, "d"));
+  EXPECT_EQ(take(), (Range{1, 1, 1}));
+  EXPECT_EQ(counters().advance("d", 1, Take::kAll), (Range{2, 1, 1}));
+  EXPECT_EQ(code_of(adopt("row:public.t/k=b:next=n", {1, 99}, "e")), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(adopt("row:public.t/k=a:next=n", {1, 99}, "d")), Code::kAlreadyExists);
   EXPECT_EQ(code_of(adopt("", {1, 99}, "d")), Code::kAlreadyExists);
   EXPECT_EQ(code_of(adopt("row:public.t/k=a:next=n", {1, 99})), Code::kAlreadyExists);

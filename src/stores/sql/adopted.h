@@ -124,6 +124,19 @@ class AdoptedCounters {
     return Range{row.integer(0), row.integer(1), row.integer(2)};
   }
 
+  // Whether two records that count in one column are certainly of different rows.
+  Result<bool> are_apart(const AdoptedRecord& a, const AdoptedRecord& b, SteadyTime until) {
+    if (a.key.empty() || a.key != b.key || has_stripes(a) || has_stripes(b)) return false;
+    const auto statements = [&] {
+      const std::lock_guard lock(mutex_);
+      return statements_of(a);
+    }();
+    const Result<Rows> rows = database_.run(
+        statements->both(), {Engine::text(a.value), Engine::text(b.value)}, until, "read");
+    if (!rows) return std::unexpected(rows.error());
+    return rows->empty();
+  }
+
   // One atomic max of the next value.
   Result<void> raise(const AdoptedRecord& record, std::int64_t target, SteadyTime until) {
     return database_.execute(raise_to(Engine::kAdoptionRules, record, target), until,

@@ -57,6 +57,11 @@ std::string forms_of(const AdoptionRules& rules) {
     if (!forms.empty()) forms += ", or ";
     forms += kind.form;
   }
+  for (const std::string_view recipe : rules.recipes) {
+    const std::size_t end = recipe.find(' ');
+    forms += "; " + std::string(recipe.substr(0, end)) + " alone is " +
+             std::string(recipe.substr(end + 1));
+  }
   return forms;
 }
 
@@ -80,6 +85,10 @@ std::string replaced(std::string_view text, std::span<const Mark> marks) {
   }
   return out;
 }
+
+// The row that two values of the key name, as the database compares them.
+constexpr std::string_view kInBoth =
+    "SELECT 1 FROM {table} r WHERE r.{key} = $1 AND r.{key} = $2 LIMIT 1";
 
 // A dotted name in quotes.
 std::string in_quotes(std::string_view name, char quote) {
@@ -217,7 +226,9 @@ std::string counted_column(const AdoptedRecord& record) {
 AdoptedStatements::AdoptedStatements(const AdoptionRules& rules, const AdoptedRecord& record,
                                      int number)
     : look_name_("adopted_look_" + std::to_string(number)),
-      look_(statement(rules, record, record.kind->look, {.value = "$1"})) {
+      look_(statement(rules, record, record.kind->look, {.value = "$1"})),
+      both_name_("adopted_both_" + std::to_string(number)),
+      both_(statement(rules, record, kInBoth, {})) {
   const std::int64_t most = record.kind->rows ? kMostListed : 1;
   std::string more;
   for (std::int64_t count = 1; count <= most; count = count < 16 ? count + 1 : 2 * count) {
@@ -250,19 +261,12 @@ Result<Adoptable> RecordAdoption::read(std::string_view text, bool guarded) cons
         "a validator is for documents of MongoDB: leave it out, and give the column a CHECK that "
         "refuses what is past the last value");
   std::string whole(text);
-  std::string names;
   for (const std::string_view recipe : rules_.recipes) {
     const std::string_view name = recipe.substr(0, recipe.find(' '));
     if (text == name) whole = recipe.substr(name.size() + 1);
-    names += ", or " + std::string(name);
   }
-  Result<AdoptedRecord> record = record_from_text(rules_, whole);
-  if (!record) {
-    if (std::ranges::find(rules_.not_adopted, whole.substr(0, whole.find(':')),
-                          &NotAdopted::name) == rules_.not_adopted.end())
-      record.error().message += names;
-    return std::unexpected(std::move(record.error()));
-  }
+  const Result<AdoptedRecord> record = record_from_text(rules_, whole);
+  if (!record) return std::unexpected(record.error());
   return Adoptable{.record = to_text(*record),
                    .first = record->column.empty() || record->holds_last ? 1 : 0};
 }

@@ -119,6 +119,8 @@ class AdoptedStatements {
   AdoptedStatements& operator=(const AdoptedStatements&) = delete;
 
   [[nodiscard]] Query look() const { return {look_name_.c_str(), look_.c_str(), Kind::kRead}; }
+  // A row if two values of the key are of one. REQUIRES: the records have a key.
+  [[nodiscard]] Query both() const { return {both_name_.c_str(), both_.c_str(), Kind::kRead}; }
   // Of a kind with {rows}, that for the next number of values above `count` that there is a
   // statement for, or if not `all`, below.
   [[nodiscard]] Query advance(std::int64_t count, bool all) const;
@@ -132,6 +134,8 @@ class AdoptedStatements {
 
   std::string look_name_;
   std::string look_;
+  std::string both_name_;
+  std::string both_;
   std::vector<Advance> advances_;  // sorted by count; one of a kind without {rows}
 };
 // The most values that one statement of a kind with {rows} takes.

@@ -140,21 +140,26 @@ class Counters final : public CounterStore {
     return {};
   }
 
-  // No two counters read one column differently, as the next and as the last value: both would hand
+  // No two counters read one field differently, as the next and as the last value: both would hand
   // out the same values.
   Result<void> agrees_with_others(const std::vector<NewRow>& rows, SteadyTime until) {
-    std::map<std::string, Adopter> adopters;  // by the column
-    const auto add = [&](const Adopter& adopter, const AdoptedRecord& record) -> Result<void> {
+    std::vector<Adopter> adopters;
+    const auto add = [&](std::string_view counter, const AdoptedRecord& record) -> Result<void> {
       const std::string column = counted_column(record);
       if (column.empty()) return {};
-      const auto [at, added] = adopters.try_emplace(column, adopter);
-      if (added || at->second.holds_last == record.holds_last) return {};
-      return std::unexpected(Error{
-          Code::kFailedPrecondition,
-          database_.url() + ": counter " + shown(at->second.counter) + " was adopted from " +
-              at->second.record +
-              ", and to read that column the other way would hand out the same values; it was "
-              "left as it is"});
+      for (const auto& [other, its] : adopters) {
+        if (its.holds_last == record.holds_last || counted_column(its) != column) continue;
+        const Result<bool> apart = adopted_.are_apart(its, record, until);
+        if (!apart) return std::unexpected(apart.error());
+        if (*apart) continue;
+        return std::unexpected(Error{
+            Code::kFailedPrecondition,
+            database_.url() + ": counter " + shown(other) + " was adopted from " + to_text(its) +
+                ", and to read that column the other way would hand out the same values; it was "
+                "left as it is"});
+      }
+      adopters.push_back({std::string(counter), record});
+      return {};
     };
     const Result<Rows> others = database_.run(sql_.adopters, {}, until, "read");
     if (!others) return std::unexpected(others.error());
@@ -162,9 +167,7 @@ class Counters final : public CounterStore {
       const std::string text((*others)[i].bytes(1));
       const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, text);
       if (!record) continue;  // it hands out nothing
-      if (Result<void> agrees =
-              add({Engine::name_of((*others)[i].bytes(0)), text, record->holds_last}, *record);
-          !agrees)
+      if (Result<void> agrees = add(Engine::name_of((*others)[i].bytes(0)), *record); !agrees)
         return agrees;
     }
     for (const auto& [counter, next] : rows) {
@@ -172,17 +175,14 @@ class Counters final : public CounterStore {
       const Result<AdoptedRecord> record =
           record_from_text(Engine::kAdoptionRules, counter.adopted);
       if (!record) return std::unexpected(record.error());
-      if (Result<void> agrees = add({counter.name, counter.adopted, record->holds_last}, *record);
-          !agrees)
-        return agrees;
+      if (Result<void> agrees = add(counter.name, *record); !agrees) return agrees;
     }
     return {};
   }
-  // A counter, and how it reads its column.
+  // A counter, and the record that it was adopted from.
   struct Adopter {
     std::string counter;
-    std::string record;
-    bool holds_last;
+    AdoptedRecord record;
   };
 
   // What a sequence or a table of tickets gave to a statement that failed does not come back.
