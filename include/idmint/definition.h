@@ -3,6 +3,7 @@
 // host only says where the store is.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -29,6 +30,36 @@ struct Range {
   }
   // REQUIRES: count >= 1.
   [[nodiscard]] constexpr std::int64_t last() const noexcept { return at(count - 1); }
+
+  // The values in their order: for (const std::int64_t value : range).
+  class Iterator {
+   public:
+    using value_type = std::int64_t;
+    using difference_type = std::ptrdiff_t;
+
+    constexpr Iterator() noexcept = default;
+    constexpr Iterator(std::int64_t first, std::int64_t stride, std::int64_t index) noexcept
+        : first_(first), stride_(stride), index_(index) {}
+
+    constexpr std::int64_t operator*() const noexcept { return first_ + index_ * stride_; }
+    constexpr Iterator& operator++() noexcept {
+      ++index_;
+      return *this;
+    }
+    constexpr Iterator operator++(int) noexcept {
+      Iterator before = *this;
+      ++index_;
+      return before;
+    }
+    friend constexpr bool operator==(const Iterator&, const Iterator&) noexcept = default;
+
+   private:
+    std::int64_t first_ = 0;
+    std::int64_t stride_ = 1;
+    std::int64_t index_ = 0;
+  };
+  [[nodiscard]] constexpr Iterator begin() const noexcept { return {first, stride, 0}; }
+  [[nodiscard]] constexpr Iterator end() const noexcept { return {first, stride, count}; }
 
   friend bool operator==(const Range&, const Range&) = default;
 };

@@ -10,6 +10,7 @@
 
 #include "idmint/encoding.h"
 #include "idmint/entropy.h"
+#include "idmint/print.h"
 #include "idmint/result.h"
 
 namespace idmint {

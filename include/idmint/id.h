@@ -1,8 +1,10 @@
 // Id: a value of any format, and all readings of a text as an id.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@
 #include "idmint/form.h"
 #include "idmint/ksuid.h"
 #include "idmint/object_id.h"
+#include "idmint/print.h"
 #include "idmint/snowflake.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"
@@ -34,6 +37,11 @@ inline constexpr std::size_t kMaxIdChars = 36;
 // end.
 IDMINT_EXPORT char* to_chars(const Id& id, char* out) noexcept;
 [[nodiscard]] IDMINT_EXPORT std::string to_string(const Id& id);
+// Writes to_string(id). The caller includes <ostream>.
+template <std::same_as<Id> T>
+std::ostream& operator<<(std::ostream& out, const T& id) {
+  return out << to_string(id);
+}
 
 // ---- in a form
 
@@ -72,3 +80,14 @@ struct Reading {
 [[nodiscard]] IDMINT_EXPORT std::vector<Reading> inspect(std::string_view text, Instant now);
 
 }  // namespace idmint
+
+#ifdef __cpp_lib_format
+// As of the types of one id.
+template <>
+struct std::formatter<idmint::Id, char> : std::formatter<std::string_view, char> {
+  template <class Context>
+  auto format(const idmint::Id& id, Context& context) const {
+    return std::formatter<std::string_view, char>::format(idmint::to_string(id), context);
+  }
+};
+#endif

@@ -15,6 +15,7 @@
 #include "idmint/mint.h"
 #include "idmint/mongodb.h"
 #include "idmint/object_id.h"
+#include "idmint/print.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"

@@ -19,6 +19,7 @@
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
+#include "idmint/print.h"
 #include "idmint/result.h"
 #include "idmint/uuid.h"
 

@@ -21,6 +21,7 @@
 
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
+#include "idmint/print.h"
 #include "idmint/result.h"
 
 namespace idmint {

@@ -15,6 +15,7 @@
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/host.h"
+#include "idmint/print.h"
 #include "idmint/result.h"
 
 namespace idmint {

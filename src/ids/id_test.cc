@@ -5,7 +5,11 @@
 
 #include <array>
 #include <chrono>
+#include <iomanip>
 #include <limits>
+#include <sstream>
+#include <string>
+#include <type_traits>
 
 #include "idmint/uuid_time.h"
 
@@ -24,6 +28,41 @@ TEST(Print, EveryKindOfId) {
   EXPECT_EQ(to_string(Id{Uuid::nil()}), "00000000-0000-0000-0000-000000000000");
   EXPECT_EQ(to_string(Id{Ulid{}}), "00000000000000000000000000");
   EXPECT_EQ(to_string(Id{ObjectId{}}), "000000000000000000000000");
+}
+
+template <class T>
+std::string streamed(const T& id) {
+  std::ostringstream out;
+  out << std::setw(45) << std::setfill('.') << id << '|';
+  return out.str();
+}
+
+template <class T>
+void prints_itself(const T& id) {
+  const std::string text = id.to_string();
+  const std::string padded = std::string(45 - text.size(), '.') + text + "|";
+  EXPECT_EQ(streamed(id), padded);
+  if constexpr (std::is_constructible_v<Id, T>) {
+    EXPECT_EQ(streamed(Id{id}), padded);
+  }
+#ifdef __cpp_lib_format
+  EXPECT_EQ(std::format("{:.>45}|", id), padded);
+  if constexpr (std::is_constructible_v<Id, T>) {
+    EXPECT_EQ(std::format("{:.>45}|", Id{id}), padded);
+  }
+#endif
+}
+
+TEST(Print, IntoAStreamWithItsWidth) {
+  prints_itself(Uuid::max());
+  prints_itself(Ulid{});
+  prints_itself(ObjectId{});
+  prints_itself(Ksuid{});
+  prints_itself(Xid{});
+  prints_itself(Snowflake{17});
+  prints_itself(TypeId::make("user", Uuid::nil()).value());
+  prints_itself(Digits(6, 17));
+  EXPECT_EQ(streamed(Id{std::int64_t{-17}}), std::string(42, '.') + "-17|");
 }
 
 // ---- minting

@@ -5,7 +5,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <ranges>
 #include <string>
+#include <vector>
 
 #include "idmint/snowflake.h"
 #include "ids/lease_table.h"
@@ -25,6 +28,21 @@ TEST(DefinitionTest, IsOneLineOfJson) {
   EXPECT_EQ(to_json(kOrders), kOrdersJson);
   EXPECT_EQ(definition_from_json(kOrdersJson), kOrders);
   EXPECT_EQ(name(Strategy::kCounter), "counter");
+}
+
+TEST(RangeTest, IsOneOfValues) {
+  std::vector<std::int64_t> values;
+  for (const std::int64_t value : Range{5, 3, 4}) values.push_back(value);
+  EXPECT_EQ(values, (std::vector<std::int64_t>{5, 8, 11, 14}));
+  for (const std::int64_t value : Range{5, 3, 0}) ADD_FAILURE() << value;
+  constexpr Range last{kLargestValue, 1, 1};
+  EXPECT_EQ(*last.begin(), kLargestValue);
+  EXPECT_EQ(std::ranges::distance(last), 1);
+  static_assert(std::ranges::forward_range<Range>);
+  EXPECT_EQ(std::ranges::max(Range{1, 2, 3} | std::views::transform([](auto v) { return -v; })),
+            -1);
+  const Range range{1, 1, 3};
+  EXPECT_EQ(std::vector<std::int64_t>(range.begin(), range.end()).back(), 3);
 }
 
 TEST(DefinitionTest, ValidateSaysWhatToChange) {
