@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "advice/bson.h"
 #include "base/errors.h"
+#include "idmint/definition.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "idmint/uuid.h"
@@ -49,7 +52,7 @@ constexpr std::array kOrigins = {
     Origin{"xid", [](std::string_view t) { return as_id(Xid::parse(t)); }, true},
     Origin{"ksuid", [](std::string_view t) { return as_id(Ksuid::parse(t)); }, true},
     Origin{"snowflake", [](std::string_view t) { return as_id(Snowflake::parse(t)); }, true},
-    Origin{"integer", [](std::string_view t) { return idmint::parse(t, "integer"); }, true},
+    Origin{"integer", [](std::string_view t) { return read_integer(t); }, true},
     Origin{"digits", [](std::string_view t) { return idmint::parse(t, "digits"); }, true},
     Origin{"microsoft", read_microsoft, false},
     Origin{"bson", id_from_bson, false},
@@ -96,6 +99,20 @@ bool same_bits(const Id& a, const Id& b) { return std::visit(Bits{}, a) == std::
 
 }  // namespace
 
+Result<Id> read_integer(std::string_view text, const Form& form) {
+  Result<Id> id = parse(text, "integer", form);
+  if (id) return id;
+  if (form.width == 0) {
+    Result<Id> larger = parse(text, "snowflake", form);
+    if (larger && std::get<Snowflake>(*larger).value() > std::uint64_t{kLargestValue})
+      return larger;
+  }
+  if (form == Form{})
+    return refuse("expected a decimal number without leading zeros, at most " +
+                  std::to_string(std::numeric_limits<std::uint64_t>::max()));
+  return id;
+}
+
 Result<Id> read_from(std::string_view text, std::string_view from, Words words) {
   const std::size_t colon = from.find(':');
   const std::string_view format = family(from.substr(0, colon));
@@ -111,8 +128,8 @@ Result<Id> read_from(std::string_view text, std::string_view from, Words words) 
     const bool narrow = format == "integer" && *encoding != Encoding::kCanonical &&
                         *encoding != Encoding::kDecimal && !text.empty() &&
                         text.size() < encoded_width(*encoding, sizeof(std::int64_t));
-    return parse(text, format,
-                 Form{.encoding = *encoding, .width = narrow ? static_cast<int>(text.size()) : 0});
+    const Form form{.encoding = *encoding, .width = narrow ? static_cast<int>(text.size()) : 0};
+    return format == "integer" ? read_integer(text, form) : parse(text, format, form);
   }
   if (origin != kOrigins.end()) return origin->read(text);
   const Result<Encoding> encoding = encoding_named(from);
@@ -147,7 +164,6 @@ Result<Id> read_likeliest(std::string_view text, detail::Reader& reader, Words w
     const std::string_view canonical(room, detail::print_value(reading.canonical, room));
     const auto* const origin = std::ranges::find(kOrigins, family(reading.format), &Origin::name);
     Result<Id> id = origin->read(canonical);
-    if (!id) id = as_id(Snowflake::parse(canonical));  // an integer past 2^63
     if (!id) continue;
     std::string from(reading.format);
     const auto fields = reader.fields(reading);

@@ -4,11 +4,16 @@
 #include <string_view>
 
 #include "advice/words.h"
+#include "idmint/form.h"
 #include "idmint/id.h"
 #include "idmint/result.h"
 #include "ids/readings.h"
 
 namespace idmint::advice {
+
+// A whole number of 64 bits in this form, which is that of an integer. Id holds those of sequences
+// as integers; a larger one is a Snowflake. kInvalidArgument: the text is no such number.
+[[nodiscard]] Result<Id> read_integer(std::string_view text, const Form& form = {});
 
 // `from` is a format ("uuid7" means "uuid"; also "typeid", and "microsoft" and "bson" for such
 // spellings of a UUID), an encoding ("base58": the number of characters determines the number of

@@ -10,10 +10,11 @@ namespace idmint::advice {
 
 namespace {
 
-// The given text, unless it may be a URL with a secret.
+// The given text, unless it may be a URL with a secret. A time begins with an @.
 std::string as_given(std::string_view text) {
-  const bool may_be_url = text.contains("://") || text.find_first_of("@=") != text.npos;
-  return may_be_url ? " is something else" : " is \"" + shortened(text) + "\"";
+  const std::string_view rest = text.substr(text.starts_with('@') ? 1 : 0);
+  const bool may_be_url = rest.contains("://") || rest.find_first_of("@=") != rest.npos;
+  return may_be_url ? " looks like a URL" : " is \"" + shortened(text) + "\"";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "advice/read_id.h"
 #include "base/errors.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -173,7 +174,9 @@ class Checker {
       return verdict;
     }
     const std::string joined = standard_.as_typed ? joined_digits(text) : std::string(text);
-    const Result<Id> id = parse(joined, standard_.format, standard_.form);
+    const bool any_integer = standard_.format == "integer" && !standard_.sequence;
+    const Result<Id> id = any_integer ? advice::read_integer(joined, standard_.form)
+                                      : parse(joined, standard_.format, standard_.form);
     if (!id) {
       verdict.problem = id.error().message;
     } else if (digits_ != 0 && digits_in(text) != digits_) {

@@ -18,6 +18,7 @@
 #include "cli/store_option.h"
 #include "idmint/definition.h"
 #include "ids/snowflake_space.h"
+#include "mint/sequence_facts.h"
 #include "terminal/progress.h"
 
 namespace idmint::cli {
@@ -210,8 +211,12 @@ Result<void> run_create(Context& context) {
         : pool != nullptr ? "in " + store + next + store_again() + " and idmint workers list " +
                                 name + store_again()
                           : "in " + store;
-    report_notice(there ? name + " was there already, as defined" : "made " + name + " " + made,
-                  false);
+    const auto ends = first_and_last_id(*wanted);
+    const std::string ids =
+        ends ? "; its ids are " + ends->first + " to " + ends->second : std::string();
+    report_notice(
+        (there ? name + " was there already, as defined" : "made " + name + " " + made) + ids,
+        false);
     return {};
   }
   const Result<SequenceStatus> status = mint.peek(name);
@@ -259,9 +264,11 @@ layout and its number of worker ids never change; --prefix, --encoding and
 --check say how its ids are printed.
 
 With --digits N the values are all that fit N digits: from 0, or from 1 if they
-come in order (counter, cached). More than 18 digits need a --max. In another
-encoding all have the width of the last value, or --width N. The store keeps
-these options for every process.
+come in order (counter, cached). More than 18 digits need a --max. Digits in the
+prefix are counted, too: INV-2026- with --digits 10 has six behind it. In
+another encoding all have the width of the last value, or --width N. The store
+keeps these options for every process. On a terminal the first and the last id
+are printed.
 
 With --adopt the next value stays where other programs keep it, and they and
 idmint take from it side by side. The record must be there and keeps its value;

@@ -29,7 +29,7 @@ void add_inspect(CLI::App& command) {
   add_texts(command, inspect_options.ids);
   command
       .add_option("--layout", inspect_options.layout,
-                  "A Snowflake layout to read numbers in, besides those with a name")
+                  "The Snowflake layout of the ids: numbers are read in this one alone")
       ->type_name("L");
 }
 
@@ -134,7 +134,8 @@ class Inspection {
       : context_(context), coloured_(context.out.coloured()), reader_(system_clock().now()) {}
 
   void read_in(std::string_view name, const SnowflakeLayout& layout) {
-    reader_.add_layout(name, layout);
+    reader_.read_only_in(name, layout);
+    layout_ = name;
   }
 
   // `line`: of standard input; 0 for an argument.
@@ -177,17 +178,20 @@ class Inspection {
   void refuse(std::string_view text, std::size_t line) {
     context_.out.flush();
     context_.status = exit_status(Code::kNotFound);
-    report(
-        {Code::kNotFound,
-         place_of(line) + "\"" + shortened(text) +
-             "\" is no id of a known format: look for missing or extra characters, or if it is of "
-             "a sequence, give its name: idmint check ID --as SEQUENCE"},
-        context_.json);
+    const std::string_view why =
+        layout_.empty()
+            ? "\" is no id of a known format: look for missing or extra characters, or if it is of "
+              "a sequence, give its name: idmint check ID --as SEQUENCE"
+            : "\" is no id of this layout: look for missing or extra characters, or leave --layout "
+              "out for all readings";
+    report({Code::kNotFound, place_of(line) + "\"" + shortened(text) + std::string(why)},
+           context_.json);
   }
 
   Context& context_;
   const bool coloured_;
   detail::Reader reader_;
+  std::string_view layout_;  // empty: any
 };
 
 Result<void> run_inspect(Context& context) {

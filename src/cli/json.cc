@@ -176,6 +176,10 @@ std::string json_raised_all(std::span<const RaisedSource> sources, std::string_v
 std::string json_created(const SequenceStatus& status, std::string_view store, bool created) {
   Json json = sequence(status);
   json["created"] = created;
+  if (const auto ends = first_and_last_id(status.definition)) {
+    json["first_id"] = ends->first;
+    json["last_id"] = ends->second;
+  }
   json["store"] = store;
   return line(json);
 }

@@ -122,7 +122,14 @@ Result<void> read_digits(const FormTexts& given, FormatOptions& options) {
   if (is_decimal(form->prefix)) {
     layout.prefix = std::exchange(form->prefix, {});
   } else {
-    layout.digits -= static_cast<int>(digits_in(form->prefix));
+    const auto in_prefix = static_cast<int>(digits_in(form->prefix));
+    layout.digits -= in_prefix;
+    if (given.digits && in_prefix != 0 && layout.digits <= in_prefix)
+      return refuse("--digits " + *given.digits + " counts the " + std::to_string(in_prefix) +
+                    " of the prefix, too, which leaves " +
+                    std::to_string(std::max(layout.digits, 0)) + ": give --digits " +
+                    std::to_string(layout.digits + 2 * in_prefix) + " for " + *given.digits +
+                    " behind it");
   }
   if (Result<void> valid = layout.validate(); !valid) return refused("--digits", valid.error());
   options.digits = std::move(layout);

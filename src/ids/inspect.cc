@@ -518,10 +518,12 @@ void read_decimal(Reader& reader, std::string_view text, Alphabets) {
   }
   if (is_number) {
     read_snowflakes(reader, value, text);
+    if (reader.in_one_layout()) return;
     reader.add("integer", text, kFallback);
     read_unix_times(reader, value, text);
   }
-  if (text.size() <= Digits::kMaxChars) read_digits(reader, text, is_number);
+  if (text.size() <= Digits::kMaxChars && !reader.in_one_layout())
+    read_digits(reader, text, is_number);
 }
 
 // ---- values of 64 and 128 bits in another base
@@ -569,6 +571,7 @@ void read_encoded(Reader& reader, std::string_view text, Alphabets alphabets) {
       }
     } else if (const auto number = static_cast<std::uint64_t>(*value); number == *value) {
       add_snowflake(reader, number, number, reader.layouts().front(), encoding);
+      if (reader.in_one_layout()) continue;
       reader.add("integer", number, kFarFetched);
       reader.add_field("encoding", encoding);
     }
@@ -655,10 +658,13 @@ Reader::Reader(Instant now) {
 
 Reader::~Reader() = default;
 
-void Reader::add_layout(std::string_view name, const SnowflakeLayout& layout) {
-  layouts_.insert(layouts_.begin(), make_known(name, layout));
+void Reader::read_only_in(std::string_view name, const SnowflakeLayout& layout) {
+  const auto presets = snowflake_presets();
+  const auto preset = std::ranges::find(presets, name, &SnowflakePreset::name);
+  const bool is_preset = preset != presets.end() && preset->layout == layout;
+  layouts_.assign(1, make_known(name, layout, is_preset ? preset->split : std::nullopt));
   layouts_.front().always = true;
-  layouts_.front().rarity = -100;  // the caller names this layout
+  in_one_layout_ = true;
   set_now(now_);
 }
 

@@ -106,9 +106,10 @@ class IDMINT_EXPORT Reader {
 
   // Sets the reference for plausible times.
   void set_now(Instant now);
-  // Also reads numbers in this layout, whatever their time. `name` must outlive the reader.
+  // Reads numbers in this layout alone, whatever their time, and as nothing else. The fields have
+  // the names of the preset of that name, if the layout is its own. `name` must outlive the reader.
   // REQUIRES: the layout is valid.
-  void add_layout(std::string_view name, const SnowflakeLayout& layout);
+  void read_only_in(std::string_view name, const SnowflakeLayout& layout);
 
   // ---- for the readers of each format
 
@@ -140,12 +141,15 @@ class IDMINT_EXPORT Reader {
   }
   [[nodiscard]] bool found_any() const noexcept { return !readings_.empty(); }
   [[nodiscard]] bool plausible(FoundTime time) const noexcept;
+  // Whether read_only_in() was called.
+  [[nodiscard]] bool in_one_layout() const noexcept { return in_one_layout_; }
   [[nodiscard]] std::span<const KnownLayout> layouts() const noexcept;
 
  private:
   Instant now_;
   Instant last_plausible_;
   std::vector<KnownLayout> layouts_;
+  bool in_one_layout_ = false;
   std::vector<FoundReading> readings_;
   std::vector<FoundField> fields_;
 };

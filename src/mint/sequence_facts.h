@@ -5,10 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "idmint/id.h"
 #include "idmint/mint.h"
 #include "idmint/sequence.h"
+#include "ids/form_width.h"
 #include "sequences/moved.h"
 
 namespace idmint {
@@ -22,6 +26,16 @@ struct Ends {
   if (const auto* const sequence = std::get_if<SequenceDefinition>(&definition))
     return {sequence->first, sequence->last};
   return {0, std::get<PoolDefinition>(definition).workers - 1};
+}
+
+// The first and the last value of a sequence as they are printed. Nothing: it is a pool.
+[[nodiscard]] inline std::optional<std::pair<std::string, std::string>> first_and_last_id(
+    const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  if (sequence == nullptr) return std::nullopt;
+  const Form its = settled(sequence->form, sequence->last);
+  const std::int64_t last = sequence->last - (sequence->last - sequence->first) % sequence->stride;
+  return std::pair(to_string(Id{sequence->first}, its), to_string(Id{last}, its));
 }
 
 // How many values a sequence gives in all, and how many worker ids a pool has. A random sequence

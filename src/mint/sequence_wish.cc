@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/text.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
 #include "idmint/snowflake.h"
@@ -31,6 +32,26 @@ std::int64_t smallest_as_long_as(std::int64_t number) {
   std::int64_t power = 1;
   while (power <= number / 10) power *= 10;
   return power;
+}
+
+// Digits count those of the prefix, too. Who writes the year into the prefix seldom means that:
+// with digits 6 "INV-2026-" leaves two for the number. A prefix of digits alone, as that of a card,
+// is a part of the number.
+Result<void> leaves_enough(const Form& form) {
+  const int left = integer_width(form);
+  const auto in_prefix = static_cast<int>(
+      std::ranges::count_if(form.prefix, [](char c) { return c >= '0' && c <= '9'; }));
+  const bool is_number = in_prefix == static_cast<int>(form.prefix.size());
+  if (in_prefix == 0 || left > in_prefix || (is_number && left == in_prefix)) return {};
+  const std::string wanted = std::to_string(form.digits + in_prefix);
+  return refuse("digits is " + std::to_string(form.digits) + ", and " + std::to_string(in_prefix) +
+                    " of them are in the prefix " + shown(form.prefix) + ", which leaves " +
+                    std::to_string(left) + " for numbers up to " +
+                    std::to_string(largest_integer(form)) + ": give digits " + wanted + " for " +
+                    std::to_string(form.digits) +
+                    " behind the prefix, or if so few are meant, max " +
+                    std::to_string(largest_integer(form)),
+                option("digits=" + wanted));
 }
 
 // All numbers with this many digits fit an integer.
@@ -205,6 +226,10 @@ Result<Definition> definition_of(const SequenceWish& wanted, std::string_view st
   }
   if (Result<void> valid = validate(form, "integer"); !valid) {
     return std::unexpected(std::move(valid.error()));
+  }
+  if (wish.digits && !wish.max) {
+    if (Result<void> enough = leaves_enough(form); !enough)
+      return std::unexpected(std::move(enough.error()));
   }
   if (wish.digits && !wish.max && integer_width(form) > kFullDigits) {
     return refuse("not all numbers of " + std::to_string(integer_width(form)) +

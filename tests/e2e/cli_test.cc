@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -237,7 +238,7 @@ TEST_F(Cli, ErrorsAndNoticesAsJson) {
   EXPECT_EQ(run("idmint next uuid7 -n 0 --json 2>err" + parse).out, "INVALID_ARGUMENT True\n");
   EXPECT_EQ(run("idmint frobnicate --json 2>err" + parse).out, "INVALID_ARGUMENT True\n");
   EXPECT_EQ(run("idmint next uuid7 -n 9 --json 2>err >/dev/full" + parse).out,
-            "RESOURCE_EXHAUSTED True\n");
+            "UNAVAILABLE True\n");
   EXPECT_THAT(run("idmint next snowflake --worker 1 --json").err, StartsWith("{\"notice\":\"made"));
 }
 
@@ -638,22 +639,30 @@ TEST_F(Cli, AReaderThatGoesAwayIsNoError) {
 }
 
 TEST_F(Cli, AFullDiskIsAnError) {
-  for (const std::string words : {"next uuid7", "next uuid7 -n 1000000", "formats", "--help",
-                                  "list --json", "version", "completion bash"}) {
+  for (const std::string words :
+       {"next uuid7", "next uuid7 -n 1000000", "formats", "--help", "--version", "help",
+        "next --help", "check x --as integer", "inspect 1", "list --json", "version",
+        "version --json", "completion bash", "completion zsh", "completion fish",
+        "create --help --json", "create orders --json", "doctor", "plan --help"}) {
     const Ended ended = run("idmint " + words + " >/dev/full");
-    EXPECT_EQ(ended.status, 8) << words;
+    EXPECT_EQ(ended.status, 7) << words;
     EXPECT_THAT(ended.err, HasSubstr("cannot write standard output (No space left")) << words;
-    EXPECT_EQ(ended.err.find("is lost") != std::string::npos, words.starts_with("next")) << words;
+    EXPECT_EQ(ended.err.find("is lost") != std::string::npos, words.starts_with("next uuid7"))
+        << words;
   }
   const Ended limited = run("ulimit -f 8; trap '' XFSZ; idmint next uuid7 -n 1000 >ids");
-  EXPECT_EQ(limited.status, 8);
+  EXPECT_EQ(limited.status, 7);
 }
 
 TEST_F(Cli, AClosedStandardOutputNeverBecomesAFile) {
   output("idmint create orders");
   const Ended ended = run("idmint next orders >&-");
-  EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(ended.err, HasSubstr("standard output is closed"));
+  EXPECT_EQ(ended.status, 7);
+  EXPECT_THAT(ended.err, HasSubstr("cannot write standard output, which is closed"));
+  const Ended reading = run("idmint next orders 1</dev/null");
+  EXPECT_EQ(reading.status, 7);
+  EXPECT_THAT(reading.err, HasSubstr("standard output, which is open for reading only"));
+  EXPECT_EQ(run("idmint --help >&-").status, 7);
   run("idmint next snowflake --worker 1 >&-");
   // Nor does a file become standard error: the notice would stand in the state file.
   EXPECT_EQ(run("idmint next snowflake --worker 2 2>&-").status, 0);
@@ -1202,6 +1211,89 @@ TEST_F(Cli, TheHelpFitsEightyColumns) {
       EXPECT_TRUE(line.size() <= 80 || line.starts_with("  $ ")) << command << ": " << line;
     }
   }
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+// But for examples, and for what has no blank to break at.
+void fits(const std::string& text, std::size_t columns, const std::string& what) {
+  for (std::string line : lines_of(text)) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.starts_with("  $ ") || line.starts_with("  > ")) continue;
+    const std::size_t last_word = line.find_last_of(' ') + 1;
+    EXPECT_TRUE(line.size() <= columns || line.find_first_not_of(' ') == last_word)
+        << what << ", " << columns << " columns: " << line;
+  }
+}
+
+TEST_F(Cli, OutputBreaksBetweenWordsWhereThereAreFewColumns) {
+  output("idmint create orders --start 1000; idmint create web --kind pool --layout twitter");
+  for (const std::string command :
+       {"--help", "create --help", "raise --help", "insert --help", "plan --help", "convert --help",
+        "list", "formats", "peek orders", "plan --count 1e6"}) {
+    const std::string wide = output("idmint " + command);
+    for (const std::size_t columns : {40U, 60U, 79U}) {
+      const std::string narrow =
+          output("COLUMNS=" + std::to_string(columns) + " idmint " + command);
+      if (columns >= 60) fits(narrow, columns, command);
+      if (!command.ends_with("help")) continue;
+      fits(narrow, columns, command);
+      EXPECT_EQ(words_of(narrow), words_of(wide)) << command;
+    }
+  }
+  for (const std::string columns : {"80", "200", "x", ""})
+    EXPECT_EQ(output("COLUMNS=" + columns + " idmint create --help"),
+              output("idmint create --help"));
+  // Where no terminal is, a message is one line.
+  EXPECT_EQ(lines_of(run("COLUMNS=60 idmint next nosuch").err).size(), 1U);
+  if (!has("script")) GTEST_SKIP() << "script (bsdutils) makes the terminal";
+  const std::string told =
+      run("script -qec 'stty cols 60; idmint next nosuch; idmint formats' /dev/null").out;
+  fits(told, 60, "terminal");
+  EXPECT_GT(lines_of(told).size(), 4U);
+}
+
+TEST_F(Cli, TheFirstAndTheLastIdAreTold) {
+  const std::string parse =
+      " --json | python3 -c 'import json, sys; s = json.load(sys.stdin); "
+      "print(s[\"first_id\"], s[\"last_id\"])'";
+  EXPECT_EQ(output("idmint create a --prefix INV- --digits 6" + parse), "INV-000001 INV-999999\n");
+  EXPECT_EQ(output("idmint create b --max 999999999 --encoding base62" + parse), "000001 15ftgF\n");
+  EXPECT_EQ(output("idmint create c --stride 2 --offset 2 --max 99" + parse), "2 98\n");
+  EXPECT_EQ(output("idmint create d --digits 8 --check damm --strategy permuted" + parse),
+            "00000000 99999992\n");
+  if (!has("script")) GTEST_SKIP() << "script (bsdutils) makes the terminal";
+  for (const std::string made : {"made e in sqlite:", "e was there already, as defined"})
+    EXPECT_THAT(
+        run("script -qec 'idmint create e --prefix INV-2026- --digits 10' /dev/null").out,
+        AllOf(HasSubstr(made), HasSubstr("; its ids are INV-2026-000001 to INV-2026-999999")));
+  EXPECT_EQ(run("idmint create f 2>&1").out, "");
+}
+
+// The year in a prefix is seldom meant to count among the digits.
+TEST_F(Cli, DigitsOfAPrefixThatLeaveFewAreRefused) {
+  const Ended year = run("idmint create a --prefix INV-2026- --digits 6");
+  EXPECT_EQ(year.status, 2);
+  EXPECT_THAT(year.err,
+              AllOf(HasSubstr("4 of them are in the prefix \"INV-2026-\""),
+                    HasSubstr("leaves 2 for numbers up to 99"), HasSubstr("(--digits 10)")));
+  for (const std::string refused :
+       {"--prefix INV-2026- --digits 8", "--prefix 2026 --digits 6", "--prefix A1- --digits 2",
+        "--prefix R2D2 --digits 3 --strategy random", "--prefix 2026-11- --digits 8 --check damm"})
+    EXPECT_EQ(run("idmint create a " + refused).status, 2) << refused;
+  EXPECT_EQ(
+      run("printf '[sequence.a]\ndigits = 6\nprefix = \"INV-2026-\"\n' | idmint apply -").status,
+      2);
+  EXPECT_EQ(run("idmint next digits --prefix INV-2026- --digits 6").status, 2);
+  for (const std::string made :
+       {"a --prefix INV-2026- --digits 10", "b --prefix INV-2026- --digits 6 --max 99",
+        "c --prefix 4 --digits 16 --check luhn --strategy permuted", "d --prefix INV- --digits 2",
+        "e --prefix 49 --digits 4", "f --prefix INV-2026- --width 2 --encoding base62"})
+    EXPECT_EQ(run("idmint create " + made).status, 0) << made;
+  EXPECT_EQ(output("idmint list --toml >all.toml; idmint apply all.toml >/dev/null"), "");
 }
 
 TEST_F(Cli, TheHelpAndTheManPageKnowEveryExitStatus) {

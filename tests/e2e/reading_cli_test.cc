@@ -69,6 +69,50 @@ TEST_F(Cli, InspectReadsEveryLineOfLongInput) {
             "");
 }
 
+TEST_F(Cli, InputThatIsNoTextEndsWithAnError) {
+  for (const std::string words :
+       {"inspect", "inspect --json", "check", "check --as integer", "convert --to hex",
+        "convert --from uuid --to hex", "name dns -"}) {
+    for (const std::string input :
+         {"</dev/zero", "< <(yes | tr -d '\n')", "< <(printf '1\n' | iconv -f UTF-8 -t UTF-16)"}) {
+      const Ended ended = run("idmint " + words + " " + input);
+      const bool is_long = input != "</dev/zero";
+      EXPECT_EQ(ended.status, 2) << words << input;
+      EXPECT_EQ(ended.out, "") << words << input;
+      EXPECT_THAT(ended.err, HasSubstr(input.contains("iconv") ? "standard input: it is UTF-16"
+                                       : is_long ? "standard input, line 1: it is longer than "
+                                                 : "standard input, line 1: it has a NUL"))
+          << words << input;
+    }
+  }
+  // What stands before it is read.
+  const Ended later = run("printf '1\n2\n\\0003\n' | idmint check");
+  EXPECT_EQ(later.status, 2);
+  EXPECT_EQ(later.out, "1: valid (integer)\n2: valid (integer)\n");
+  EXPECT_THAT(later.err, HasSubstr("line 3: it has a NUL"));
+  EXPECT_EQ(run("idmint apply - </dev/zero").status, 2);
+}
+
+TEST_F(Cli, AByteOrderMarkBeforeInputIsSkipped) {
+  const std::string mark = "printf '\\xEF\\xBB\\xBF";
+  EXPECT_EQ(output(mark + "17\r\n18\r\n' | idmint check"),
+            "17: valid (integer)\n18: valid (integer)\n");
+  EXPECT_EQ(output(mark + "' | idmint check"), "");
+  EXPECT_EQ(output("(printf '\\xEF'; printf '\\xBB\\xBF17') | idmint convert --to decimal"),
+            "17\n");
+  EXPECT_EQ(output(mark + "www.example.com' | idmint name dns -"),
+            output("idmint name dns www.example.com"));
+  output(mark + "[sequence.a]\n' >a.toml; idmint apply a.toml >/dev/null");
+  EXPECT_EQ(
+      run("printf '[sequence.a]\n' | iconv -f UTF-8 -t UTF-16 >b.toml; idmint apply b.toml").err,
+      "idmint: b.toml: it is UTF-16: convert it with iconv -f UTF-16 -t UTF-8\n");
+  // The URL of a store in a variable or a file.
+  output("idmint create orders --store sqlite:ids.db");
+  EXPECT_EQ(
+      output(mark + "sqlite:ids.db\r\n' >url; chmod 600 url; idmint next orders --store file:url"),
+      "1\n");
+}
+
 TEST_F(Cli, InspectAsJsonIsOneObjectALine) {
   const std::string parse = " | python3 -c 'import json, sys; print(json.load(sys.stdin)";
   EXPECT_EQ(output("idmint inspect 017f22e2-79b0-7cc3-98c4-dc0c0c07398f --json"),
@@ -88,6 +132,67 @@ TEST_F(Cli, InspectAsJsonIsOneObjectALine) {
   EXPECT_EQ(none.status, 3);
   EXPECT_THAT(none.out, EndsWith("\"readings\":[]}\n"));
   EXPECT_EQ(run("printf '%s' '" + none.out + "'" + parse + "[\"readings\"])'").out, "[]\n");
+}
+
+TEST_F(Cli, InspectInALayoutGivesOneReadingWithItsFields) {
+  EXPECT_EQ(output("idmint inspect --layout twitter 1593572310593806338"),
+            "1593572310593806338\n  snowflake (twitter)\n"
+            "    time        2022-11-18T11:50:20.644Z\n    datacenter  11\n    worker      26\n"
+            "    sequence    2\n");
+  for (const auto& [layout, fields] :
+       {std::pair("discord", "worker process sequence"), std::pair("instagram", "worker sequence"),
+        std::pair("sonyflake", "sequence worker"),
+        std::pair("twitter", "datacenter worker sequence"), std::pair("baidu", "worker sequence"),
+        std::pair("js-safe", "worker sequence")}) {
+    const std::string script =
+        "import json, sys; r, = json.load(sys.stdin)[\"readings\"]; f = list(r[\"fields\"]); "
+        "print(r[\"fields\"][\"layout\"], *f[2:])";
+    EXPECT_EQ(output("idmint inspect --json --layout " + std::string(layout) +
+                     " 1593572310593806 | python3 -c '" + script + "'"),
+              layout + std::string(" ") + fields + "\n");
+  }
+  const Ended none = run("idmint inspect --layout js-safe 18446744073709551615");
+  EXPECT_EQ(none.status, 3);
+  EXPECT_THAT(none.err, HasSubstr("is no id of this layout"));
+}
+
+// A number of 64 bits is an integer to all that read one, and one of more bits to none.
+TEST_F(Cli, TheReadingCommandsAgreeOnLargeNumbers) {
+  for (const auto& [number, base32, hex] :
+       {std::tuple("9223372036854775806", "7ZZZZZZZZZZZY", "7ffffffffffffffe"),
+        std::tuple("9223372036854775807", "7ZZZZZZZZZZZZ", "7fffffffffffffff"),
+        std::tuple("9223372036854775808", "8000000000000", "8000000000000000"),
+        std::tuple("18446744073709551615", "FZZZZZZZZZZZZ", "ffffffffffffffff")}) {
+    const std::string decimal(number);
+    EXPECT_THAT(output("idmint inspect " + decimal), HasSubstr("\n  integer\n"));
+    EXPECT_THAT(output("idmint check " + decimal), HasSubstr(": valid ("));
+    EXPECT_EQ(output("idmint check --as integer " + decimal), decimal + ": valid (integer)\n");
+    for (const auto& [encoding, text] : {std::pair("base32", base32), std::pair("hex", hex)}) {
+      EXPECT_EQ(
+          output(std::string("idmint check --as integer --encoding ") + encoding + " " + text),
+          std::string(text) + ": valid (integer)\n");
+      EXPECT_EQ(output(std::string("idmint convert --from integer:") + encoding + " --to integer " +
+                       text),
+                decimal + "\n");
+      EXPECT_EQ(
+          output(std::string("idmint convert --from integer --to ") + encoding + " " + decimal),
+          std::string(text) + "\n");
+    }
+    for (const std::string encoding : {"base32-lower", "base32hex", "base36", "base58", "base62"}) {
+      const std::string text = output("idmint convert --to " + encoding + " " + decimal);
+      EXPECT_EQ(output("idmint convert --from integer:" + encoding + " --to integer " + text),
+                decimal + "\n");
+      EXPECT_THAT(output("idmint check --as integer --encoding " + encoding + " " + text),
+                  HasSubstr(": valid (integer)\n"));
+    }
+  }
+  for (const std::string none : {"18446744073709551616", "100000000000000000000", "-5", "1,000"}) {
+    EXPECT_THAT(run("idmint inspect -- " + none).out, Not(HasSubstr("integer")));
+    EXPECT_THAT(run("idmint check --as integer -- " + none).out,
+                HasSubstr(": not valid: expected a decimal number without leading zeros, at most "
+                          "18446744073709551615"));
+    EXPECT_EQ(run("idmint convert --from integer --to hex -- " + none).status, 2) << none;
+  }
 }
 
 TEST_F(Cli, InspectInALayoutOfYourOwn) {
