@@ -108,6 +108,11 @@ struct MintOptions {
   Executor* executor = nullptr;
   // The folder of the state files; empty: DATA.
   std::string state_directory{};
+  // Whether the first take from a store is compared with what programs of this host were given from
+  // it before, and what this mint is given is noted for them: at most once a second, and when the
+  // last handle of a store is closed, in DATA/seen-*, without a sync. A store that has gone back to
+  // an older state is kDataLoss then. A file that cannot be read or written is no error.
+  bool keep_record = true;
   // Called a few times a second while a pool's source waits because all worker ids are owned;
   // returns false to end the wait. With this function the source waits until the first lease
   // expires, as known when the wait began, and at least until StoreOptions::deadline; `of` is that

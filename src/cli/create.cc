@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,13 +13,16 @@
 #include "base/errors.h"
 #include "cli/adopted.h"
 #include "cli/commands.h"
+#include "cli/given.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/definition.h"
+#include "idmint/worker_pool.h"
 #include "ids/snowflake_space.h"
 #include "mint/sequence_facts.h"
+#include "terminal/confirm.h"
 #include "terminal/progress.h"
 
 namespace idmint::cli {
@@ -29,6 +33,7 @@ struct CreateOptions {
   std::string name;
   SequenceTexts sequence;
   std::vector<std::string> over;
+  bool yes = false;
 } create_options;
 
 constexpr std::string_view kOwnLayout = "--layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
@@ -120,8 +125,46 @@ void add_create(CLI::App& command) {
   command.add_flag(
       "--validator", sequence.validator,
       "With --adopt: MongoDB refuses changes that would pass the last value, whoever makes them");
+  command.add_flag("--yes", create_options.yes,
+                   "Begin below what this host was given before, from a store that is gone");
   add_numbers(command);
   add_store(command);
+}
+
+// Asks before values come again that this host was given, from a store at one of the URLs that is
+// gone.
+Result<void> confirm_below(Context& context, Mint& mint, const Definition& wanted,
+                           std::span<const std::string> urls) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&wanted);
+  if (create_options.yes || (sequence != nullptr && !sequence->adopted.empty())) return {};
+  for (const std::string& url : urls) {
+    const std::optional<GivenBefore> before = given_before(url, name(wanted));
+    if (!before) continue;
+    std::string below;
+    if (sequence == nullptr) {
+      const auto& layout = std::get<PoolDefinition>(wanted).layout;
+      const std::optional<Instant> end =
+          before->bound ? time_of(layout, *before->bound) : Instant{};
+      if (end && *end <= system_clock().now()) continue;
+      below = ", and their time has not passed";
+    } else {
+      if (before->bound || (before->last && sequence->first > *before->last)) continue;
+      below = ", and it would begin at " + std::to_string(sequence->first);
+    }
+    const Result<SequenceStatus> there = mint.peek(name(wanted));
+    if (there || there.error().code != Code::kNotFound) return {};
+    const std::string again = before->words + " from a store that was at " + url + below;
+    return confirm(
+        context.out, context.json,
+        {.text = again + ". Create it?",
+         .undone = again + ": nothing was created",
+         .otherwise = (before->last ? "give --start " + std::to_string(*before->last + 1) +
+                                          ", or more, to go on above every value in "
+                                          "use, or"
+                                    : std::string("give it another name, or")) +
+                      " --yes if nothing keeps the old ones"});
+  }
+  return {};
 }
 
 // Reports the pools of the store with the same layout, apart from the width of the time: they mint
@@ -175,6 +218,12 @@ Result<void> run_create(Context& context) {
   auto* const pool = std::get_if<PoolDefinition>(&*wanted);
   const bool usual_layout = pool != nullptr && !create_options.sequence.layout;
   const bool tell = !context.json && ::isatty(STDERR_FILENO) == 1;
+  const Result<std::string> own_url = mint.store_url();
+  if (!own_url) return std::unexpected(own_url.error());
+  if (const Result<void> may = confirm_below(
+          context, mint, *wanted, over.empty() ? std::span(&*own_url, 1) : std::span(over));
+      !may)
+    return may;
   bool there = false;
   if (tell || context.json || usual_layout) {
     const Result<SequenceStatus> status = mint.peek(name);
@@ -233,7 +282,9 @@ const Command kCreate = {
     add_create,
     run_create,
     R"(The same command again changes nothing. There is no way to remove a sequence or
-to set it back: its values would come twice.
+to set it back: its values would come twice. If the store that had a sequence of
+this name is gone, and this host was given values of it, the command asks before
+it begins below them; programs give --yes or a larger --start.
 
 The strategies:
   counter      one counter: continuous, increasing, across all processes

@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -50,8 +51,8 @@ struct DoctorOptions {
 
 // What --ignore takes: the kinds of findings, with a dash for a blank. The store is not among them,
 // since the others are read from it.
-constexpr std::array<std::string_view, 7> kChecks = {
-    "disk", "data-folder", "sequence", "pool", "state-file", "clock", "layout"};
+constexpr std::array<std::string_view, 8> kChecks = {
+    "disk", "data-folder", "record", "sequence", "pool", "state-file", "clock", "layout"};
 
 std::string names_of_checks() {
   std::string names;
@@ -263,11 +264,12 @@ class Evidence {
 
   // Reports sources that are missing from the store altogether.
   void missing(const std::vector<SequenceStatus>& all, std::vector<Finding>& findings) const {
+    std::set<std::string> reported;
     for (const Seen& seen : seen_) {
       const bool there = std::ranges::any_of(all, [&](const SequenceStatus& status) {
         return name(status.definition) == seen.source;
       });
-      if (there) continue;
+      if (there || !reported.insert(seen.source).second) continue;
       findings.push_back({Health::kFail, "sequence", seen.source,
                           given_here(seen) +
                               ", and the store has nothing of that name: an older state of it was "
@@ -297,6 +299,41 @@ class Evidence {
   std::vector<Place> places_;
   std::vector<Seen> seen_{};
 };
+
+// Whether programs of this host can compare what they get with what was given before.
+std::optional<Finding> look_at_record(Mint& mint) {
+  const Result<std::shared_ptr<Store>> opened = mint.store();
+  const StoreKind* const kind = opened ? store_kind((*opened)->url()) : nullptr;
+  if (kind == nullptr || !kind->lasts) return std::nullopt;
+  const SeenStore store{(*opened)->id(), std::string((*opened)->url())};
+  const SeenFile record = read_seen_file(store);
+  const std::string lost =
+      ", so what this host was given is not known, and an older state of the store is noticed by "
+      "its own means alone";
+  switch (record.state) {
+    case SeenFile::State::kUnreadable:
+      return Finding{
+          Health::kWarn, "record", record.path.empty() ? "data folder" : record.path,
+          "it cannot be read (" + record.why + ")" + lost + ": make it readable to this user"};
+    case SeenFile::State::kDamaged:
+      return Finding{Health::kWarn, "record", record.path,
+                     "some of it is damaged" + lost +
+                         ": see that the store has every value in use, and remove the file"};
+    case SeenFile::State::kMissing:
+    case SeenFile::State::kRead:
+      break;
+  }
+  if (const std::optional<std::string> why = why_not_noted(store))
+    return Finding{
+        Health::kWarn, "record", record.path,
+        "it cannot be written (" + *why + ")" + lost + ": make it writable to this user"};
+  if (record.state == SeenFile::State::kMissing)
+    return Finding{.health = Health::kOk,
+                   .kind = "record",
+                   .subject = record.path,
+                   .text = "none yet: this host was given nothing that is known of"};
+  return std::nullopt;
+}
 
 // Examines the store, and every sequence and pool in it.
 Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant now,
@@ -342,6 +379,9 @@ Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant
   for (const Place& place : wanted.places) {
     if (Result<void> named = check_named("--used-in", place.sequence); !named) return named;
   }
+  if (!all->empty())
+    if (std::optional<Finding> record = look_at_record(mint))
+      findings.push_back(*std::move(record));
   const Evidence evidence(mint, store_given(), wanted.places);
   for (const SequenceStatus& status : *all) {
     if (is_pool(status)) {
@@ -496,9 +536,9 @@ const Command kDoctor = {
 file, the clock, and each layout that has a state file or ends within --horizon;
 with --all every layout. Each line begins with ok, warn or fail. Nothing is
 changed. --json lists everything.
-The store is compared with the last values that next and insert gave on this
-host, and with the largest value in each field that insert filled or --used-in
-names. A store that lacks one of these values was set back, as by a restore, and
+The store is compared with the last values that programs of this host were given,
+and with the largest value in each field that insert filled or --used-in names.
+The record of these values in the data folder is examined too. A store that lacks one of these values was set back, as by a restore, and
 would give values again.
 --ignore leaves a check out of the list and of the exit status: clock, for
 example, in a container whose kernel does not tell whether the clock is

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,16 +17,31 @@
 
 namespace idmint::cli {
 
-// Notes the last value of a sequence or a pool for doctor. `used_in`: "DATABASE.COLLECTION:FIELD",
-// or empty. Formats are not noted, since they keep nothing in a store. Waits for no store: nothing
-// is noted if that of the mint is not open.
+// Writes the record of the store (mint/records.h) with the last value of a sequence or a pool.
+// `used_in`: "DATABASE.COLLECTION:FIELD", or empty. Formats are not noted, since they keep nothing
+// in a store. Waits for no store: nothing is noted if that of the mint is not open.
 void note_given(Mint& mint, std::string_view source, const Id& last,
                 std::string_view used_in = {}) noexcept;
-// The last values of the store that commands of this host noted. If the store is in doubt, those of
-// its copies too: it may be a backup in the place of the original.
-[[nodiscard]] std::vector<Seen> seen_of(const Store& store, bool in_doubt);
-// "this host was given 1740 at 2026-11-23T03:28:11Z".
+// The last values of the store that programs of this host noted, each with the name of its sequence
+// or pool: values of permuted sequences, and ids of pools. Of counters, stripes and worker ids of
+// one source the 16 latest. If the store is in doubt, those of its copies too: it may be a backup
+// in the place of the original.
+[[nodiscard]] std::vector<Seen> seen_of(Store& store, bool in_doubt);
+// "this host was given 1740 at 2026-11-23T03:28:11Z". Of a pool an id that it may have been given.
 [[nodiscard]] std::string given_here(const Seen& seen);
+
+// What programs of this host were given of a source, from a store at this URL that is gone.
+struct GivenBefore {
+  std::string words;                   // "this host was given orders up to 40"
+  std::optional<std::int64_t> last{};  // of a sequence in order
+  // Of a pool: the latest bound of a worker id, in its units.
+  std::optional<std::int64_t> bound{};
+};
+// Nothing: none is known.
+[[nodiscard]] std::optional<GivenBefore> given_before(std::string_view url,
+                                                      std::string_view source);
+// The error of a source that is not there, with the last value that this host was given of it.
+[[nodiscard]] Error with_given_before(Error error, Mint& mint, std::string_view source);
 
 // Raises the sequence past its values in the field, in the MongoDB of `url`.
 [[nodiscard]] Result<Raised> raise_past_field(Mint& mint, const Definition& definition,

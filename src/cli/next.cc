@@ -157,7 +157,7 @@ Result<void> run_next(Context& context) {
   }
   Mint mint(std::move(options));
   const Result<std::unique_ptr<Source>> source = mint.source(wanted.source, *format);
-  if (!source) return std::unexpected(source.error());
+  if (!source) return std::unexpected(with_given_before(source.error(), mint, wanted.source));
   const Declaration& declaration = (*source)->declaration();
   const bool durable = declaration.guarantee >= Guarantee::kUnique;
   const bool is_pool = durable && declaration.format == "snowflake";

@@ -357,7 +357,7 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
 }
 
 // The last values of the store's sequences and pools on this host, from its data folder.
-std::vector<GivenValue> all_given_here(const Store& store, bool doubtful) {
+std::vector<GivenValue> all_given_here(Store& store, bool doubtful) {
   std::vector<GivenValue> given;
   for (const Seen& seen : seen_of(store, doubtful))
     given.push_back(
@@ -485,6 +485,7 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
                        settle_command()
                  : ": raise each by itself as said")});
   }
+  if (!given.dry_run) accept_seen({store.id(), url}, store.settle_count());
   if (context.json) return {};
   if (given.dry_run)
     report_notice("nothing was changed: this was a dry run", false);

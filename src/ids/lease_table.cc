@@ -1,8 +1,11 @@
 #include "ids/lease_table.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -50,6 +53,19 @@ Result<void> check_extension(std::string_view pool, const Lease& lease, std::int
                 "; a bound only goes up, to 2^62 at most");
 }
 
+LastIssued& bound_of(StoreIssued& issued, std::string_view pool, std::int64_t worker) {
+  return issued.counter(std::string(pool) + "/" + std::to_string(worker), LastIssued::Kind::kBound);
+}
+
+// "1.5 s".
+std::string time_between(std::int64_t later, std::int64_t earlier, std::chrono::nanoseconds unit) {
+  const double seconds =
+      static_cast<double>(later - earlier) * std::chrono::duration<double>(unit).count();
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.3g s", seconds);
+  return text.data();
+}
+
 Result<void> check_floor(std::string_view pool, std::int64_t floor) {
   if (floor <= kLastUnit) return {};
   return refuse(of_pool(pool) + "the floor " + std::to_string(floor) + " is past 2^62");
@@ -65,7 +81,37 @@ Result<void> LeaseTable::create_pool(std::string_view pool, std::int64_t workers
 Result<Lease> LeaseTable::acquire(std::string_view pool, const LeaseRequest& request,
                                   SteadyTime until) {
   if (auto ok = check_request(pool, request); !ok) return std::unexpected(std::move(ok).error());
-  return do_acquire(pool, request, until);
+  StoreIssued* const issued = issued_.load();
+  if (issued == nullptr) return do_acquire(pool, request, until);
+  const std::uint64_t ticket = issued->ticket();
+  Result<Lease> lease = do_acquire(pool, request, until);
+  return lease ? believed(pool, request, *lease, *issued, ticket, until) : lease;
+}
+
+// `ticket`: when the lease was asked for. A bound that was acknowledged to another thread since may
+// be past this lease, whose answer came late.
+Result<Lease> LeaseTable::believed(std::string_view pool, const LeaseRequest& request,
+                                   const Lease& lease, StoreIssued& issued, std::uint64_t ticket,
+                                   SteadyTime until) {
+  LastIssued& known = bound_of(issued, pool, lease.worker);
+  LastIssued& refused = issued.counter(pool, LastIssued::Kind::kBound);
+  const std::int64_t bound = known.last();
+  const std::int64_t least =
+      std::max(known.was_before(ticket) ? bound : LastIssued::kNothing, refused.last());
+  if (lease.from >= least) {
+    known.raise(lease.to, issued.settled());
+    return lease;
+  }
+  refused.raise(least, issued.settled());
+  [[maybe_unused]] const Result<void> released =
+      do_release(pool, lease.worker, lease.token, lease.generation, until);
+  return fail(Code::kDataLoss,
+              of_pool(pool) + "the store leased worker id " + std::to_string(lease.worker) +
+                  " from the id-time " + std::to_string(lease.from) + " on, and up to " +
+                  std::to_string(least) + " (" + time_between(least, lease.from, request.unit) +
+                  " later) it was leased before: the store has gone back; stop all who mint, and "
+                  "raise the pool past every bound that was granted",
+              {Remedy::kRaisePool, std::string(pool)});
 }
 
 Result<Lease> LeaseTable::extend(std::string_view pool, const Lease& lease, std::int64_t to,
@@ -73,7 +119,10 @@ Result<Lease> LeaseTable::extend(std::string_view pool, const Lease& lease, std:
   if (auto ok = check_extension(pool, lease, to, nonce); !ok) {
     return std::unexpected(std::move(ok).error());
   }
-  return do_extend(pool, lease, to, nonce, terms, until);
+  Result<Lease> extended = do_extend(pool, lease, to, nonce, terms, until);
+  if (StoreIssued* const issued = issued_.load(); issued != nullptr && extended)
+    bound_of(*issued, pool, lease.worker).raise(extended->to, issued->settled());
+  return extended;
 }
 
 Result<void> LeaseTable::raise_floor(std::string_view pool, std::int64_t floor) {

@@ -1,6 +1,7 @@
 // LeaseTable: worker ids, each leased to one generator at a time for ranges of id-time.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
 #include "idmint/uuid.h"
+#include "ids/last_issued.h"
 
 namespace idmint {
 
@@ -91,6 +93,9 @@ class LeaseTable {
   //   kMaxWorkers.
   [[nodiscard]] Result<void> create_pool(std::string_view pool, std::int64_t workers);
 
+  // From now on acknowledged bounds are remembered there, and acquire() is compared with them.
+  void remember_in(StoreIssued& issued) noexcept { issued_.store(&issued); }
+
   // Takes the worker id with the smallest minted_until among those without an owner or with an
   // expired lease. Its range begins at the larger of minted_until and `now`, and minted_until moves
   // to the end of the range. If the token of a repeated request owns a worker id already, it gets a
@@ -98,6 +103,9 @@ class LeaseTable {
   // - kResourceExhausted: all are owned.
   // - kUnavailable: each free one is further ahead than max_drift; the message says by how much.
   // - kInvalidArgument: a nil token, units below 1, a range past 2^62.
+  // - kDataLoss: the range begins below a bound of the worker id that this process was granted: the
+  //   store has gone back. Until a range begins past that bound, no worker id of the pool is
+  //   leased.
   [[nodiscard]] Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
                                       SteadyTime until = SteadyTime::max());
 
@@ -152,6 +160,12 @@ class LeaseTable {
                                   std::int64_t generation, SteadyTime until) = 0;
   virtual Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) = 0;
   virtual Result<std::vector<LeaseState>> do_workers(std::string_view pool, SteadyTime until) = 0;
+
+  [[nodiscard]] Result<Lease> believed(std::string_view pool, const LeaseRequest& request,
+                                       const Lease& lease, StoreIssued& issued,
+                                       std::uint64_t ticket, SteadyTime until);
+
+  std::atomic<StoreIssued*> issued_{nullptr};  // null: nothing is remembered
 };
 
 // A generator with a worker id leased from the table, which must outlive it.

@@ -24,6 +24,7 @@
 #include "mint/down_stores.h"
 #include "mint/formats.h"
 #include "mint/pool_source.h"
+#include "mint/records.h"
 #include "mint/sequence_source.h"
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
@@ -122,7 +123,9 @@ struct Mint::State {
     Result<std::unique_ptr<Store>> opened = Store::open(where, store_options, entropy);
     if (!opened) return std::unexpected(std::move(opened.error()));
     note_unrecorded(**opened);
-    return std::shared_ptr<Store>(*std::move(opened));
+    std::shared_ptr<Store> shared = *std::move(opened);
+    const bool gives = store_options.access == Access::kReadWrite;
+    return options.keep_record && gives ? with_record(std::move(shared)) : shared;
   }
 
   // A notice, once for each process, that the host would not notice an older state of its stores.
@@ -357,6 +360,7 @@ Mint::Mint(MintOptions options, Clock& clock, Entropy& entropy)
     : state_(std::make_shared<State>(std::move(options), clock, entropy)) {}
 Mint::Mint(std::shared_ptr<Store> store, MintOptions options, Clock& clock, Entropy& entropy) {
   options.store = store->url();
+  if (options.keep_record) store = with_record(std::move(store));
   state_ = std::make_shared<State>(std::move(options), clock, entropy);
   state_->store = std::move(store);
 }

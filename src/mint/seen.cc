@@ -1,4 +1,7 @@
-// One line for each source, the oldest first: NAME NANOSECONDS VALUE [DATABASE.COLLECTION:FIELD].
+// A value that a command printed is a line NAME NANOSECONDS VALUE [DATABASE.COLLECTION:FIELD]. What
+// is compared with the store has a checksum, so that a damaged line is no evidence; its words are
+// separated by tabs, and begin with one: NAME NANOSECONDS VALUE KIND SETTLED CRC. The line of the
+// store has no name: "" URL CRC. A line that is none of these is replaced by kDamage.
 #include "mint/seen.h"
 
 #include <fcntl.h>
@@ -7,27 +10,35 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "base/data_folder.h"
-#include "stores/backend.h"
+#include "base/host_facts.h"
+#include "base/url.h"
+#include "stores/spi/name_on_host.h"
 
 namespace idmint {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 10;
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::string_view kDamage = "#damaged";
 
 // Closes its descriptor.
 struct Descriptor {
@@ -37,9 +48,9 @@ struct Descriptor {
   }
 };
 
-// Takes the text up to the next blank, and the blank.
-std::string_view take_word(std::string_view& text) {
-  const std::string_view word = text.substr(0, text.find(' '));
+// Takes the text up to the next separator, and the separator.
+std::string_view take_word(std::string_view& text, char separator = ' ') {
+  const std::string_view word = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(text.size(), word.size() + 1));
   return word;
 }
@@ -63,26 +74,91 @@ std::optional<Seen> parse(std::string_view line) {
   return seen;
 }
 
-std::string line_of(const Seen& seen) {
-  return seen.source + ' ' + std::to_string(seen.at.time_since_epoch().count()) + ' ' +
-         std::to_string(seen.value) + (seen.used_in.empty() ? "" : ' ' + seen.used_in) + '\n';
+// With its checksum.
+std::string checked(const std::string& words) {
+  std::array<char, 16> crc{};
+  std::snprintf(crc.data(), crc.size(), "\t%08x\n", detail::crc32(words));
+  return words + crc.data();
 }
 
-std::vector<Seen> read(const fs::path& path) {
+// Without its checksum; nothing: it is damaged.
+std::optional<std::string_view> unchecked(std::string_view line) {
+  const std::size_t tab = line.rfind('\t');
+  const std::string_view words = line.substr(0, tab);
+  if (checked(std::string(words)) != std::string(line) + '\n') return std::nullopt;
+  return words;
+}
+
+constexpr char kLostClaims = 'l';  // a kClaim
+
+std::optional<Seen> parse_counter(std::string_view words) {
+  Seen seen;
+  seen.source = take_word(words, '\t');
+  const auto at = number(take_word(words, '\t'));
+  const auto value = number(take_word(words, '\t'));
+  const std::string_view kind = take_word(words, '\t');
+  const auto settled = number(words);
+  if (seen.source.empty() || !at || !value || kind.size() != 1 || !settled) return std::nullopt;
+  seen.at = Instant{std::chrono::nanoseconds{*at}};
+  seen.value = *value;
+  seen.lost_claims = kind.front() == kLostClaims;
+  seen.kind = seen.lost_claims ? LastIssued::Kind::kClaim : LastIssued::Kind{kind.front()};
+  seen.settled = *settled;
+  return seen;
+}
+
+std::string line_of(const Seen& seen) {
+  const std::string at = std::to_string(seen.at.time_since_epoch().count());
+  if (!seen.kind)
+    return seen.source + ' ' + at + ' ' + std::to_string(seen.value) +
+           (seen.used_in.empty() ? "" : ' ' + seen.used_in) + '\n';
+  const char kind = seen.lost_claims ? kLostClaims : static_cast<char>(*seen.kind);
+  return checked('\t' + seen.source + '\t' + at + '\t' + std::to_string(seen.value) + '\t' + kind +
+                 '\t' + std::to_string(seen.settled));
+}
+
+void parse_into(SeenFile& file, std::string_view line) {
+  if (!line.starts_with('\t')) {
+    auto seen = line != kDamage ? parse(line) : std::nullopt;
+    if (seen) return file.all.push_back(*std::move(seen));
+  } else if (const auto words = unchecked(line)) {
+    if (words->starts_with("\t\t")) {
+      file.url = words->substr(2);
+      return;
+    }
+    if (auto seen = parse_counter(words->substr(1))) return file.all.push_back(*std::move(seen));
+  }
+  file.state = SeenFile::State::kDamaged;
+}
+
+SeenFile unreadable(fs::path path, int why) {
+  return {.state = SeenFile::State::kUnreadable,
+          .path = std::move(path),
+          .why = std::generic_category().message(why)};
+}
+
+SeenFile read(const fs::path& path) {
   // Non-blocking, because opening a named pipe would wait for a writer.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
-  struct stat opened{};
-  if (file.fd < 0 || ::fstat(file.fd, &opened) != 0 || !S_ISREG(opened.st_mode)) return {};
-  std::string text(kMostBytes, '\0');
-  const ::ssize_t size = ::read(file.fd, text.data(), text.size());
-  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  std::vector<Seen> all;
-  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos;
-       at = end + 1) {
-    if (auto seen = parse(std::string_view(text).substr(at, end - at))) {
-      all.push_back(*std::move(seen));
-    }
+  if (file.fd < 0) {
+    // A link is replaced.
+    if (errno == ENOENT || errno == ELOOP) return {.path = path};
+    return unreadable(path, errno);
   }
+  struct stat opened{};
+  if (::fstat(file.fd, &opened) != 0) return unreadable(path, errno);
+  if (!S_ISREG(opened.st_mode)) return {.path = path};
+  SeenFile all{.state = SeenFile::State::kRead, .path = path};
+  std::string text(
+      std::min(kMostBytes, static_cast<std::size_t>(std::max<::off_t>(opened.st_size, 0))), '\0');
+  const ::ssize_t size = ::read(file.fd, text.data(), text.size());
+  if (size < 0) return unreadable(path, errno);
+  text.resize(static_cast<std::size_t>(size));
+  std::size_t at = 0;
+  for (std::size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    parse_into(all, std::string_view(text).substr(at, end - at));
+  // It is written whole, and has the line of the store.
+  if (at != text.size() || text.empty()) all.state = SeenFile::State::kDamaged;
   return all;
 }
 
@@ -109,49 +185,178 @@ int lock_fresh(const fs::path& fresh) {
   return -1;
 }
 
+// As lock_fresh(), waiting a little for other processes.
+int lock_fresh_soon(const fs::path& fresh) {
+  constexpr int kTries = 50;
+  for (int i = 0;; ++i) {
+    const int fd = lock_fresh(fresh);
+    if (fd >= 0 || i == kTries || !fs::is_regular_file(fs::symlink_status(fresh))) return fd;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+}
+
+// Puts newer lines in their places among the others, each as the last one.
+class Merged {
+ public:
+  explicit Merged(std::vector<Seen>& all) : all_(all) {
+    for (std::size_t i = 0; i < all_.size(); ++i) at_[key_of(all_[i])] = i;
+  }
+  ~Merged() {
+    std::erase_if(all_, [](const Seen& each) { return each.source.empty(); });
+  }
+  Merged(const Merged&) = delete;
+  Merged& operator=(const Merged&) = delete;
+
+  void add(Seen seen) {
+    const auto [at, is_new] = at_.try_emplace(key_of(seen), all_.size());
+    if (!is_new) {
+      Seen& old = all_[at->second];
+      if (!seen.kind) {
+        if (seen.used_in.empty()) seen.used_in = std::move(old.used_in);
+      } else if (old.settled > seen.settled) {
+        return;
+      } else if (old.settled == seen.settled) {
+        if (seen.kind != LastIssued::Kind::kClaim && old.value >= seen.value) return;
+        seen.lost_claims = seen.lost_claims || old.lost_claims;
+      }
+      old.source.clear();
+      at->second = all_.size();
+    }
+    all_.push_back(std::move(seen));
+  }
+
+ private:
+  static std::string key_of(const Seen& seen) { return (seen.kind ? "\t" : "") + seen.source; }
+
+  std::vector<Seen>& all_;
+  std::unordered_map<std::string, std::size_t> at_;
+};
+
+// The newest lines that there is room for, the oldest first; those of worker ids as far as the
+// others leave room.
+std::string text_of(const SeenFile& file, std::string_view url) {
+  std::string head;
+  if (file.state == SeenFile::State::kDamaged) head += std::string(kDamage) + '\n';
+  const std::string place = place_of(url);
+  if (std::ranges::none_of(place, [](unsigned char c) { return c < ' '; }))
+    head += checked("\t\t" + place);
+  std::size_t room = kMostBytes - std::min(kMostBytes, head.size());
+  std::vector<std::string> lines(file.all.size());
+  for (const bool bounds : {false, true}) {
+    for (std::size_t i = lines.size(); i-- > 0;) {
+      if ((file.all[i].kind == LastIssued::Kind::kBound) != bounds) continue;
+      std::string line = line_of(file.all[i]);
+      if (line.size() > room) break;
+      room -= line.size();
+      lines[i] = std::move(line);
+    }
+  }
+  for (const std::string& line : lines) head += line;
+  return head;
+}
+
+// Replaces the file by what `change` makes of it. False: it was not.
+template <class Change>
+bool rewrite(const SeenStore& store, const Change& change) {
+  const Result<fs::path> folder = data_folder();
+  if (!folder) return false;
+  const fs::path path = file_of(*folder, store);
+  const std::string fresh = path.string() + ".new";
+  const Descriptor file{lock_fresh_soon(fresh)};
+  if (file.fd < 0) return false;
+  SeenFile all = read(path);
+  if (all.state == SeenFile::State::kUnreadable) return false;  // it may know more than we do
+  change(all);
+  const std::string text = text_of(all, store.url);
+  return ::write(file.fd, text.data(), text.size()) == static_cast<::ssize_t>(text.size()) &&
+         ::rename(fresh.c_str(), path.c_str()) == 0;
+}
+
+// Calls act(file) for the records in the data folder whose names begin so.
+template <class Act>
+void for_each_record(const std::string& prefix, const Act& act) {
+  const Result<fs::path> folder = data_folder();
+  if (!folder) return;
+  std::error_code failed;
+  for (fs::directory_iterator at(*folder, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(prefix) && !name.ends_with(".new")) act(read(at->path()));
+  }
+}
+
 }  // namespace
 
-std::vector<Seen> read_seen(const SeenStore& store) {
+SeenFile read_seen_file(const SeenStore& store) {
   const Result<fs::path> folder = data_folder();
-  return folder ? read(file_of(*folder, store)) : std::vector<Seen>{};
+  if (folder) return read(file_of(*folder, store));
+  return {.state = SeenFile::State::kUnreadable, .why = folder.error().message};
 }
+
+std::vector<Seen> read_seen(const SeenStore& store) { return read_seen_file(store).all; }
 
 std::vector<Seen> read_seen_anywhere(const Uuid& store) {
   std::vector<Seen> all;
-  const Result<fs::path> folder = data_folder();
-  if (!folder) return all;
-  const std::string name = "seen-" + store.to_string();
-  std::error_code unreadable;
-  for (fs::directory_iterator at(*folder, unreadable), end; !unreadable && at != end;
-       at.increment(unreadable)) {
-    const std::string file = at->path().filename().string();
-    if (!file.starts_with(name) || file.ends_with(".new")) continue;
-    std::ranges::move(read(at->path()), std::back_inserter(all));
-  }
+  for_each_record("seen-" + store.to_string(),
+                  [&](SeenFile file) { std::ranges::move(file.all, std::back_inserter(all)); });
   return all;
 }
 
-void note_seen(const SeenStore& store, Seen seen) noexcept try {
+std::vector<Seen> read_seen_at(std::string_view url, std::string_view source) {
+  std::vector<Seen> all;
+  const std::string place = place_of(url);
+  const std::string counters = std::string(source) + "/";
+  for_each_record("seen-", [&](const SeenFile& file) {
+    if (file.url != place) return;
+    Merged merged(all);
+    for (Seen seen : file.all) {
+      if (seen.source != source && !seen.source.starts_with(counters)) continue;
+      seen.settled = 0;
+      merged.add(std::move(seen));
+    }
+  });
+  return all;
+}
+
+std::optional<std::string> why_not_noted(const SeenStore& store) {
   const Result<fs::path> folder = data_folder();
-  if (!folder || std::ranges::any_of(seen.used_in, [](unsigned char c) { return c < ' '; })) return;
-  const fs::path path = file_of(*folder, store);
-  const std::string fresh = path.string() + ".new";
-  const Descriptor file{lock_fresh(fresh)};
-  if (file.fd < 0) return;
-  std::vector<Seen> all = read(path);
-  if (const auto old = std::ranges::find(all, seen.source, &Seen::source); old != all.end()) {
-    if (seen.used_in.empty()) seen.used_in = std::move(old->used_in);
-    all.erase(old);
+  if (!folder) return folder.error().message;
+  // The file is replaced, so its folder is written to, or the one that the folder is made in.
+  fs::path each = file_of(*folder, store).parent_path();
+  while (::access(each.c_str(), W_OK | X_OK) != 0) {
+    const int why = errno;
+    if (why != ENOENT || each == each.parent_path())
+      return each.string() + ": " + std::generic_category().message(why);
+    each = each.parent_path();
   }
-  all.push_back(std::move(seen));
-  std::string text;
-  for (auto each = all.rbegin(); each != all.rend(); ++each) {
-    std::string line = line_of(*each);
-    if (text.size() + line.size() > kMostBytes) break;
-    text.insert(0, line);
-  }
-  if (::write(file.fd, text.data(), text.size()) == static_cast<::ssize_t>(text.size()))
-    ::rename(fresh.c_str(), path.c_str());
+  return std::nullopt;
+}
+
+bool note_seen(const SeenStore& store, std::span<const Seen> seen) noexcept try {
+  return rewrite(store, [&](SeenFile& file) {
+    Merged merged(file.all);
+    for (const Seen& each : seen) {
+      const auto is_control = [](unsigned char c) { return c < ' '; };
+      if (std::ranges::none_of(each.source, is_control) &&
+          std::ranges::none_of(each.used_in, is_control))
+        merged.add(each);
+    }
+  });
+} catch (const std::exception&) {
+  return false;
+}
+
+bool note_seen(const SeenStore& store, const Seen& seen) noexcept {
+  return note_seen(store, std::span(&seen, 1));
+}
+
+void accept_seen(const SeenStore& store, std::int64_t settled) noexcept try {
+  const SeenFile there = read_seen_file(store);
+  const auto is_later = [&](const Seen& each) { return each.kind && each.settled > settled; };
+  if (std::ranges::none_of(there.all, is_later)) return;
+  rewrite(store, [&](SeenFile& file) {
+    for (Seen& each : file.all) each.settled = std::min(each.settled, settled);
+  });
 } catch (const std::exception&) {
   return;
 }

@@ -1,45 +1,83 @@
-// The last value that commands of this host got from each source of a store. doctor compares it
-// with the store, which may have been set back since. Only a hint: it is never synced, and a failed
-// write is ignored.
+// This host's record of what its programs were given from a store, in the data folder. The first
+// take of a process is compared with it (mint/records.h), and doctor compares the store with it.
+// It is never synced, and a failed read or write is no error for the one who mints.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "idmint/clock.h"
 #include "idmint/result.h"
 #include "idmint/uuid.h"
+#include "ids/last_issued.h"
 
 namespace idmint {
 
 struct Seen {
-  std::string source{};    // the name of a sequence or a pool
-  Instant at{};            // when the source gave the value
-  std::int64_t value = 0;  // for a pool, an id
+  std::string source{};    // a sequence, a pool, or one counter of it, NAME/K
+  Instant at{};            // when the source gave the value, or within a second after
+  std::int64_t value = 0;  // by `kind`
   // "DATABASE.COLLECTION:FIELD", the place of the value; empty: unknown.
   std::string used_in{};
+  // What `value` is. Nothing: the last value that a command printed or inserted, for a pool an id.
+  std::optional<LastIssued::Kind> kind{};
+  std::int64_t settled = 0;  // the store's settle count
+  bool lost_claims = false;  // kClaim: claims were found missing
 
   friend bool operator==(const Seen&, const Seen&) = default;
 };
 
-// A store by its id and its URL. An SQLite file is identified by its place too: a copy that
-// somebody tries out has the same id, and proves nothing about the store.
+// A store by its id and its URL, without passwords. The place counts too: a copy that somebody
+// tries out has the same id, and proves nothing about the store.
 struct SeenStore {
   Uuid id;
   std::string url;
 };
 
-// Writes DATA/seen-ID (for an SQLite file seen-ID-PLACE), mode 0600. Replaces the line of that
-// source in one step, and keeps the line's collection unless `seen` has one. Beyond 64 KiB the
-// oldest lines are dropped. Replaces a symbolic link at the file's path, and does not follow it.
-// Does nothing while another process writes the file.
-IDMINT_EXPORT void note_seen(const SeenStore& store, Seen seen) noexcept;
+struct SeenFile {
+  enum class State : std::uint8_t {
+    kMissing,     // nothing was noted yet
+    kRead,        //
+    kDamaged,     // some of it is lost; `all` has the rest
+    kUnreadable,  // `why`: the system's reason
+  };
+  State state = State::kMissing;
+  std::string path{};
+  std::string why{};
+  std::string url{};        // of the store, place_of() it; empty: unknown
+  std::vector<Seen> all{};  // oldest first
+};
 
-// Oldest first; empty if nothing was noted or it cannot be read.
+// Writes DATA/seen-ID-PLACE (stores::name_on_host()), mode 0600, in one step: of each source and
+// kind one line, which never goes down within one settle count; a value that a command printed
+// replaces the one before, and keeps the line's collection unless it has one. Beyond 1 MiB, some
+// 15,000 lines, the oldest are dropped, those of worker ids first. Replaces a symbolic link at the
+// file's path, and does not follow it. Waits at most 50 ms for another process that writes the
+// file. A file that cannot be read is left alone. False: nothing was written.
+IDMINT_EXPORT bool note_seen(const SeenStore& store, std::span<const Seen> seen) noexcept;
+IDMINT_EXPORT bool note_seen(const SeenStore& store, const Seen& seen) noexcept;
+
+// For an operator who has raised the store past everything that it gave: lines with a later settle
+// count than `settled`, of a state that was lost, get that count.
+IDMINT_EXPORT void accept_seen(const SeenStore& store, std::int64_t settled) noexcept;
+
+// The record of the store in its place.
+[[nodiscard]] IDMINT_EXPORT SeenFile read_seen_file(const SeenStore& store);
+// Its lines, oldest first; empty if nothing was noted or it cannot be read.
 [[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen(const SeenStore& store);
 // The same for the store and all its copies, for a store that may be a copy itself: a backup that
 // replaced the store has another place. A source may appear more than once.
 [[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen_anywhere(const Uuid& store);
+// What was noted of `source` and its counters from stores at this URL, whatever their ids: for a
+// store that is gone. The largest, or latest, of each.
+[[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen_at(std::string_view url,
+                                                           std::string_view source);
+// Whether a record of the store can be written. Otherwise the reason of the system.
+[[nodiscard]] IDMINT_EXPORT std::optional<std::string> why_not_noted(const SeenStore& store);
 
 }  // namespace idmint

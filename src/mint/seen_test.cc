@@ -6,12 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "stores/spi/name_on_host.h"
 #include "stores/sqlite/trust.h"
 #include "tests/fakes/temp_folder.h"
 
@@ -30,8 +34,18 @@ class SeenTest : public testing::Test {
   fakes::TempFolder folder_;
   const std::string home_ = folder_.path("home");
   const SeenStore store_{*Uuid::parse("01234567-89ab-4cde-8f01-23456789abcd"), "mongodb://h/ids"};
-  const fs::path file_ = fs::path(home_) / "idmint" / ("seen-" + store_.id.to_string());
+  const fs::path file_ =
+      fs::path(home_) / "idmint" / ("seen-" + stores::name_on_host(store_.id, store_.url));
 };
+
+// The largest value of a counter.
+Seen counted(std::string source, Instant at, std::int64_t value, std::int64_t settled = 0) {
+  return {.source = std::move(source),
+          .at = at,
+          .value = value,
+          .kind = LastIssued::Kind::kValue,
+          .settled = settled};
+}
 
 TEST_F(SeenTest, TheLastOfEachSourceIsKept) {
   EXPECT_TRUE(read_seen(store_).empty());
@@ -47,23 +61,122 @@ TEST_F(SeenTest, TheLastOfEachSourceIsKept) {
   EXPECT_EQ(made.st_mode & 0777, 0600);
 }
 
-TEST_F(SeenTest, IsBoundedAndTheOldestGo) {
-  const std::string place = "app.docs:" + std::string(800, 'f');
-  for (int i = 0; i < 200; ++i) note_seen(store_, {"s" + std::to_string(i), at(i), i, place});
-  EXPECT_LE(fs::file_size(file_), 64U << 10);
-  const std::vector<Seen> all = read_seen(store_);
-  EXPECT_GT(all.size(), 70U);
-  EXPECT_EQ(all.back().source, "s199");
-  EXPECT_EQ(all.front().value, 200 - std::ssize(all));
+TEST_F(SeenTest, WithinOneSettleCountALineNeverGoesDown) {
+  note_seen(store_, counted("orders", at(1), 40));
+  note_seen(store_, counted("orders", at(2), 11));
+  EXPECT_EQ(read_seen(store_), (std::vector{counted("orders", at(1), 40)}));
+  note_seen(store_, counted("orders", at(3), 41));
+  EXPECT_EQ(read_seen(store_), (std::vector{counted("orders", at(3), 41)}));
+  note_seen(store_, counted("orders", at(4), 5, 1));
+  EXPECT_EQ(read_seen(store_), (std::vector{counted("orders", at(4), 5, 1)}))
+      << "the store was settled since";
+  note_seen(store_, counted("orders", at(5), 100));
+  EXPECT_EQ(read_seen(store_), (std::vector{counted("orders", at(4), 5, 1)}))
+      << "of a state before that";
 }
 
-TEST_F(SeenTest, WhatIsNoLineOfItIsPassedOver) {
+TEST_F(SeenTest, OfClaimsTheLatestIsKeptAndThatSomeWereLost) {
+  Seen claim{.source = "codes", .at = at(1), .value = 900, .kind = LastIssued::Kind::kClaim};
+  note_seen(store_, claim);
+  claim.value = 7;
+  claim.lost_claims = true;
+  note_seen(store_, claim);
+  EXPECT_EQ(read_seen(store_), std::vector{claim});
+  Seen later = claim;
+  later.value = 8;
+  later.lost_claims = false;
+  note_seen(store_, later);
+  later.lost_claims = true;
+  EXPECT_EQ(read_seen(store_), std::vector{later});
+}
+
+TEST_F(SeenTest, WhatACommandPrintedStandsBesideTheCounters) {
+  note_seen(store_, counted("orders", at(1), 40));
+  note_seen(store_, {"orders", at(2), 11});
+  EXPECT_EQ(read_seen(store_).size(), 2U);
+}
+
+TEST_F(SeenTest, IsBoundedAndTheOldestGoThoseOfWorkerIdsFirst) {
+  std::vector<Seen> many;
+  for (int i = 0; i < 12'000; ++i) many.push_back(counted("s/" + std::to_string(i), at(i), i));
+  for (int i = 0; i < 12'000; ++i) {
+    many.push_back(counted("web/" + std::to_string(i), at(20'000 + i), i));
+    many.back().kind = LastIssued::Kind::kBound;
+  }
+  ASSERT_TRUE(note_seen(store_, many));
+  EXPECT_LE(fs::file_size(file_), 1U << 20);
+  const SeenFile file = read_seen_file(store_);
+  EXPECT_EQ(file.state, SeenFile::State::kRead);
+  EXPECT_GT(file.all.size(), 14'000U);
+  EXPECT_EQ(file.all.front(), many.front());
+  EXPECT_EQ(file.all.back(), many.back());
+}
+
+TEST_F(SeenTest, WhatIsNoLineOfItIsPassedOverAndTheFileIsDamaged) {
   note_seen(store_, {"orders", at(1), 5});
+  EXPECT_EQ(read_seen_file(store_).state, SeenFile::State::kRead);
   std::ofstream(file_, std::ios::app) << "a\nb 1\nc x 1\nd 1 1x\n\n 1 1\ne 1 2\nhalf 1 2";
-  const std::vector<Seen> all = read_seen(store_);
-  ASSERT_EQ(all.size(), 2U);
-  EXPECT_EQ(all[0].source, "orders");
-  EXPECT_EQ(all[1], (Seen{"e", Instant{std::chrono::nanoseconds{1}}, 2}));
+  const SeenFile file = read_seen_file(store_);
+  EXPECT_EQ(file.state, SeenFile::State::kDamaged);
+  ASSERT_EQ(file.all.size(), 2U);
+  EXPECT_EQ(file.all[0].source, "orders");
+  EXPECT_EQ(file.all[1], (Seen{"e", Instant{std::chrono::nanoseconds{1}}, 2}));
+  note_seen(store_, {"orders", at(2), 6});
+  EXPECT_EQ(read_seen_file(store_).state, SeenFile::State::kDamaged) << "until it is removed";
+  EXPECT_EQ(read_seen(store_).size(), 2U);
+}
+
+// One that is too large would stop those who mint.
+TEST_F(SeenTest, ADamagedLineOfACounterIsNoEvidence) {
+  note_seen(store_, counted("orders", at(1), 40));
+  std::string text;
+  {
+    std::ifstream in(file_);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const std::size_t value = text.find("\t40\t");
+  ASSERT_NE(value, std::string::npos);
+  text[value + 1] = '9';
+  std::ofstream(file_) << text;
+  const SeenFile file = read_seen_file(store_);
+  EXPECT_EQ(file.state, SeenFile::State::kDamaged);
+  EXPECT_TRUE(file.all.empty());
+}
+
+TEST_F(SeenTest, AnEmptyFileIsDamaged) {
+  note_seen(store_, counted("orders", at(1), 40));
+  std::ofstream(file_, std::ios::trunc).flush();
+  EXPECT_EQ(read_seen_file(store_).state, SeenFile::State::kDamaged);
+  EXPECT_TRUE(note_seen(store_, counted("orders", at(1), 40)));
+  EXPECT_EQ(read_seen(store_).size(), 1U);
+}
+
+TEST_F(SeenTest, StoresAtTwoPlacesHaveRecordsOfTheirOwn) {
+  const SeenStore copy{store_.id, "mongodb://h/copy"};
+  note_seen(store_, counted("orders", at(1), 40));
+  note_seen(copy, counted("orders", at(1), 4000));
+  EXPECT_EQ(read_seen(store_).front().value, 40);
+  EXPECT_EQ(read_seen({store_.id, "mongodb://user@h/ids?w=1"}).front().value, 40)
+      << "of users and options it is one place";
+  EXPECT_EQ(read_seen_anywhere(store_.id).size(), 2U);
+}
+
+TEST_F(SeenTest, IsFoundByTheUrlOfAStoreThatIsGone) {
+  note_seen(store_, counted("orders", at(1), 40));
+  note_seen(store_, counted("lines/0", at(1), 7));
+  note_seen({*Uuid::parse("11234567-89ab-4cde-8f01-23456789abcd"), store_.url},
+            counted("orders", at(2), 30));
+  EXPECT_EQ(read_seen_at("mongodb://h/ids", "orders"), (std::vector{counted("orders", at(1), 40)}));
+  EXPECT_EQ(read_seen_at("mongodb://h/ids", "lines").size(), 1U);
+  EXPECT_TRUE(read_seen_at("mongodb://h/other", "orders").empty());
+}
+
+TEST_F(SeenTest, ALaterSettleCountIsForgottenByAnOperatorOnly) {
+  note_seen(store_, counted("orders", at(1), 40, 3));
+  accept_seen(store_, 3);
+  EXPECT_EQ(read_seen(store_).front().settled, 3);
+  accept_seen(store_, 1);
+  EXPECT_EQ(read_seen(store_).front(), counted("orders", at(1), 40, 1));
 }
 
 TEST_F(SeenTest, NeitherALinkNorAPipeIsReadOrWrittenThrough) {

@@ -96,12 +96,12 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
   while (!stopped) {
     const std::int64_t count = std::max(
         {step.wanted((definition.last - known.floor) / definition.stride + 1), wanting, lacks});
-    const std::int64_t settled = store.settle_count();
+    const std::int64_t settled = from.store().settle_count();
     lock.unlock();
-    Result<Range> values = believed_advance(store, definition.name, known, count, Take::kTail,
-                                            until, definition.name, tally);
+    Result<Range> values = believed_advance(from, definition.name, known, count, Take::kTail, until,
+                                            definition.name, tally);
     const bool is_lost = !values && values.error().code == Code::kDataLoss;
-    const LostWithin within = is_lost ? lost_within(store, settled) : LostWithin{};
+    const LostWithin within = is_lost ? lost_within(from.store(), settled) : LostWithin{};
     const Instant now = clock.now();
     lock.lock();
     if (values) {
@@ -223,7 +223,7 @@ bool CachedSequence::State::goes_on(std::unique_lock<std::mutex>& lock, SteadyTi
   if (!stopped_within) return false;
   const LostWithin within = *stopped_within;
   lock.unlock();
-  const bool is_settled = is_settled_since(store, within, until);
+  const bool is_settled = is_settled_since(from.store(), within, until);
   lock.lock();
   if (!stopped) return true;  // another caller was quicker
   if (!is_settled || !stopped_within || fetching) return false;

@@ -64,7 +64,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
 
   State(Store& its_store, SequenceDefinition its_definition, const SequenceOptions& options,
         Clock& its_clock, Entropy& its_entropy)
-      : store(its_store),
+      : from(its_store, LastIssued::Kind::kValue),
         definition(std::move(its_definition)),
         clock(its_clock),
         coarse(&clock == &system_clock() ? coarse_clock() : clock),
@@ -157,7 +157,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   // Fills the requests in order, first with the values at hand; leaves the remaining values there.
   void fill(std::span<Request> batch, std::vector<Range>& at_hand);
 
-  Store& store;
+  GivingStore from;
   const SequenceDefinition definition;
   Clock& clock;
   Clock& coarse;  // read for each claim

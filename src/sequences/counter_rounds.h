@@ -19,18 +19,21 @@ class CounterRounds final : public Rounds {
   // The store must outlive it. The counter has the name of the sequence; `bounds` are the
   // counter's.
   CounterRounds(Store& store, SequenceDefinition definition, const CounterBounds& bounds)
-      : store_(store), definition_(std::move(definition)), known_{bounds} {}
+      : from_(store, kind_of(definition)),
+        definition_(std::move(definition)),
+        known_{.bounds = bounds} {}
 
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                  SteadyTime until) override {
-    if (const Error* const lost = lost_.in(store_, until)) return std::unexpected(*lost);
-    const std::int64_t settled = store_.settle_count();
+    if (const Error* const lost = lost_.in(from_.store(), until)) return std::unexpected(*lost);
+    const std::int64_t settled = from_.store().settle_count();
     values_.clear();
     for (std::int64_t missing = count; missing > 0;) {
-      Result<Range> values = believed_advance(store_, definition_.name, known_, missing, take,
-                                              until, definition_.name, tally_);
+      Result<Range> values = believed_advance(from_, definition_.name, known_, missing, take, until,
+                                              definition_.name, tally_);
       if (!values) {
-        if (values.error().code == Code::kDataLoss) lost_.remember(store_, values.error(), settled);
+        if (values.error().code == Code::kDataLoss)
+          lost_.remember(from_.store(), values.error(), settled);
         if (values.error().code == Code::kOutOfRange && !values_.empty()) break;
         tally_.add_waste(count - missing);
         return std::unexpected(std::move(values).error());
@@ -48,7 +51,7 @@ class CounterRounds final : public Rounds {
   }
 
  private:
-  Store& store_;
+  GivingStore from_;
   const SequenceDefinition definition_;
   KnownCounter known_;
   Lost lost_;

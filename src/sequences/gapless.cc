@@ -7,6 +7,7 @@
 #include "base/fork_wiped.h"
 #include "idmint/store.h"
 #include "sequences/gapless_queue.h"
+#include "sequences/rounds.h"
 #include "sequences/strategies.h"
 #include "stores/spi/gapless_store.h"
 
@@ -69,13 +70,20 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(Store& store, std
   auto transactions = store.gapless()->transactions(*definition, collection, field,
                                                     options.make_index, options.deadline, entropy);
   if (!transactions) return std::unexpected(std::move(transactions).error());
+  const GivingStore from(store, LastIssued::Kind::kValue);
+  if (auto is_settled = must_be_settled(from, until); !is_settled)
+    return std::unexpected(std::move(is_settled).error());
   std::unique_ptr<State> state(new State{
       .definition = *definition,
       .queue = {.what = definition->name + " in " + std::string(store.url()),
                 .deadline = options.deadline,
                 .max_outstanding = options.max_outstanding,
                 .executor = options.executor != nullptr ? *options.executor : shared_executor(),
-                .transactions = *std::move(transactions)}});
+                .transactions = *std::move(transactions),
+                .issued = from.issued() != nullptr
+                              ? &from.issued()->counter(name, LastIssued::Kind::kValue)
+                              : nullptr,
+                .settled = from.settled()}});
   return std::unique_ptr<GaplessInserter>(new GaplessInserter(std::move(state)));
 }
 

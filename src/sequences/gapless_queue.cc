@@ -126,7 +126,9 @@ void GaplessQueue::lead(Lock& lock) {
     return;
   }
   ++statistics.transactions;
-  const std::int64_t known = floor;
+  std::int64_t known = floor;
+  if (issued != nullptr && issued->last() != LastIssued::kNothing)
+    known = std::max(known, issued->last() + 1);
   lock.unlock();
   const auto done = transactions->insert(std::move(calls), known, until);
   lock.lock();
@@ -141,6 +143,7 @@ void GaplessQueue::lead(Lock& lock) {
       next += size;
     }
     floor = next;
+    if (issued != nullptr) issued->raise(next - 1, settled);
     leave(lock, std::move(answered));
     return;
   }

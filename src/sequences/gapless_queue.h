@@ -18,6 +18,7 @@
 #include "idmint/executor.h"
 #include "idmint/gapless.h"
 #include "idmint/result.h"
+#include "ids/last_issued.h"
 #include "stores/spi/gapless_store.h"
 
 namespace idmint {
@@ -56,6 +57,8 @@ struct GaplessQueue {
   const std::size_t max_outstanding;
   Executor& executor;
   const std::unique_ptr<GaplessTransactions> transactions;
+  LastIssued* const issued = nullptr;  // null: nothing is remembered
+  const std::int64_t settled = 0;      // the store's settle count, as far as is known
 
   const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
   std::mutex& mutex = gate->mutex;  // guards the members below
@@ -65,7 +68,7 @@ struct GaplessQueue {
   bool posted = false;  // a task will lead
   bool closed = false;
   std::size_t calling_back = 0;  // the number of leaders in callbacks
-  std::int64_t floor = 0;        // every acknowledged number is below it
+  std::int64_t floor = 0;        // every number acknowledged to this queue is below it
   std::optional<Error> lost{};   // the kDataLoss that answers every call from now on
   GaplessStatistics statistics{};
 

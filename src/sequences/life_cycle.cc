@@ -462,14 +462,6 @@ Result<void> retire_here(Store& store, const Definition& read) {
       error_at(store, Code::kUnavailable, name, "others keep changing its definition; try again"));
 }
 
-namespace {
-
-// Whether the error concerns the whole store rather than one sequence.
-bool concerns_all(Code code) {
-  return code == Code::kUnavailable || code == Code::kUnknown || code == Code::kDeadlineExceeded ||
-         code == Code::kResourceExhausted || code == Code::kPermissionDenied;
-}
-
 std::optional<std::int64_t> permuted_value(const SequenceDefinition& definition,
                                            std::int64_t index) {
   const auto permutation =
@@ -477,6 +469,14 @@ std::optional<std::int64_t> permuted_value(const SequenceDefinition& definition,
   if (!permutation) return std::nullopt;
   return definition.first + definition.stride * static_cast<std::int64_t>(permutation->permuted(
                                                     static_cast<std::uint64_t>(index)));
+}
+
+namespace {
+
+// Whether the error concerns the whole store rather than one sequence.
+bool concerns_all(Code code) {
+  return code == Code::kUnavailable || code == Code::kUnknown || code == Code::kDeadlineExceeded ||
+         code == Code::kResourceExhausted || code == Code::kPermissionDenied;
 }
 
 // Each overload fills in the status as far as it can be read.

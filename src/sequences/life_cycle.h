@@ -111,4 +111,8 @@ struct WorkersLeft {
 [[nodiscard]] Result<WorkersLeft> workers_left(Store& store, const PoolDefinition& pool,
                                                SteadyTime until = SteadyTime::max());
 
+// The value of a permuted sequence with this index. Nothing: its key is damaged.
+[[nodiscard]] IDMINT_EXPORT std::optional<std::int64_t> permuted_value(
+    const SequenceDefinition& definition, std::int64_t index);
+
 }  // namespace idmint

@@ -32,14 +32,20 @@ using fakes::GatedStore;
 using testing::AllOf;
 using testing::HasSubstr;
 
+// Each pair has stores of its own, as the process remembers what it was given.
+std::uint16_t pairs_made = 0;
+
 Uuid numbered(std::uint8_t number) {
   Uuid::Bytes bytes{};
+  bytes[0] = static_cast<std::uint8_t>(pairs_made >> 8);
+  bytes[1] = static_cast<std::uint8_t>(pairs_made);
   bytes.back() = number;
   return Uuid(bytes);
 }
 
 // Two stores, each of which can fail at any call.
 struct Pair {
+  const std::uint16_t pair = ++pairs_made;
   GatedStore from{numbered(1), "gated:from"};
   GatedStore to{numbered(2), "gated:to"};
 };

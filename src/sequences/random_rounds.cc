@@ -16,7 +16,7 @@
 namespace idmint {
 namespace {
 
-constexpr std::int64_t kClaimsAtOnce = UniqueIndex::kMaxKeys - 1;  // and a witness
+constexpr std::int64_t kKeysAtOnce = UniqueIndex::kMaxKeys;
 constexpr std::int64_t kWindow = 1000;  // the draws before the rate of collisions is judged
 
 Error claims_gone(const Store& store, const SequenceDefinition& definition) {
@@ -29,16 +29,27 @@ Error claims_gone(const Store& store, const SequenceDefinition& definition) {
 
 RandomRounds::RandomRounds(Store& store, const SequenceDefinition& definition, std::int64_t claimed,
                            Entropy& entropy)
-    : store_(store),
+    : from_(store, LastIssued::Kind::kClaim),
+      store_(store),
       definition_(definition),
       entropy_(entropy),
       size_(definition.size()),
       claimed_(claimed),
-      settled_(store.settle_count()) {}
+      issued_(from_.issued() != nullptr
+                  ? &from_.issued()->counter(definition.name, LastIssued::Kind::kClaim)
+                  : nullptr),
+      settled_(store.settle_count()) {
+  meet_earlier_claims();
+}
 
 Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, SteadyTime until) {
   if (const Error* const lost = lost_.in(store_, until)) return std::unexpected(*lost);
   hold_within(store_.settle_count());
+  if (issued_ != nullptr && issued_->has_lost_claims(settled_)) {
+    Error why = gone_back("the store has lost values that were claimed", until);
+    lost_.remember(store_, why, settled_);
+    return std::unexpected(std::move(why));
+  }
   if (!counted_)
     if (const Result<void> looked = look(until); !looked) return std::unexpected(looked.error());
   int in_vain = 0;  // attempts in a row
@@ -52,7 +63,7 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
     }
     if (possible == 0) break;
     const std::int64_t before = kept_values();
-    const Result<void> claimed = claim(std::min(possible, kClaimsAtOnce), until);
+    const Result<void> claimed = claim(std::min(possible, kKeysAtOnce - most_witnesses()), until);
     if (!claimed) {
       const Error& why = claimed.error();
       if (why.code == Code::kUnknown && !first_unknown) first_unknown = why;
@@ -105,16 +116,33 @@ std::int64_t RandomRounds::kept_values() const noexcept {
 // The claims that are left; below 0 if others exceeded the limit.
 std::int64_t RandomRounds::room() const noexcept { return most_claims(size_) - claimed_; }
 
+// Of the next insert.
+std::int64_t RandomRounds::most_witnesses() const noexcept {
+  return with_all_ ? std::max<std::int64_t>(std::ssize(witnesses_), 1) : 1;
+}
+
+void RandomRounds::meet_earlier_claims() {
+  witnesses_.clear();
+  if (issued_ == nullptr) return;
+  witnesses_ = issued_->claims(settled_);
+  with_all_ = true;
+}
+
 // One attempt.
 Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
   keys_.clear();
-  if (!witnesses_.empty()) keys_.push_back(witnesses_.back());
+  if (with_all_) {
+    keys_ = witnesses_;
+  } else if (!witnesses_.empty()) {
+    keys_.push_back(witnesses_.back());
+  }
   const std::size_t drawn = keys_.size();
   for (std::int64_t i = 0; i < count; ++i) {
     keys_.push_back(definition_.first +
                     definition_.stride * static_cast<std::int64_t>(uniform_below(
                                              entropy_, static_cast<std::uint64_t>(size_))));
   }
+  const std::int64_t known_settled = from_.settled();
   const Result<std::vector<bool>> ours =
       store_.unique_index()->insert(definition_.name, keys_, until);
   tally_.count_round_trip();
@@ -122,17 +150,31 @@ Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
     const Error& why = ours.error();
     if (why.code == Code::kUnknown || why.code == Code::kDeadlineExceeded) {
       tally_.add_waste(count);
-      // This insert may have claimed the witness.
-      if (drawn != 0) witnesses_.pop_back();
+      // This insert may have claimed the witnesses.
+      for (std::size_t i = 0; i < drawn; ++i) {
+        std::erase(witnesses_, keys_[i]);
+        if (issued_ != nullptr) issued_->drop_claim(keys_[i]);
+      }
     }
     if (why.code == Code::kNotFound) return std::unexpected(claims_gone(store_, definition_));
     return std::unexpected(why);
   }
+  with_all_ = false;
   const std::int64_t settled = store_.settle_count();
-  if (drawn != 0 && ours->front() && settled == settled_) {
+  if (Result<void> is_settled = from_.must_be_settled(known_settled, until); !is_settled) {
+    tally_.add_waste(std::ranges::count(*ours, true));
+    return is_settled;
+  }
+  const auto place =
+      std::find(ours->begin(), ours->begin() + static_cast<std::ptrdiff_t>(drawn), true) -
+      ours->begin();
+  if (place < static_cast<std::ptrdiff_t>(drawn) && settled == settled_) {
     tally_.add_waste(std::ranges::count(*ours, true) - 1);
-    return std::unexpected(gone_back("the store gave the value " + std::to_string(keys_.front()) +
-                                         ", which this process had claimed, a second time",
+    // The witness is claimed now, and would prove nothing to those who come later.
+    if (issued_ != nullptr) issued_->lose_claims(settled_);
+    return std::unexpected(gone_back("the store gave the value " +
+                                         std::to_string(keys_[static_cast<std::size_t>(place)]) +
+                                         ", which was claimed and given before, a second time",
                                      until));
   }
   hold_within(settled);
@@ -144,6 +186,7 @@ Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
   if (claimed > 0) {
     if (witnesses_.size() == kMostWitnesses) witnesses_.erase(witnesses_.begin());
     witnesses_.push_back(kept_.back().first);
+    if (issued_ != nullptr) issued_->add_claim(kept_.back().first, settled_);
   }
   tally_.add_waste(claimed);
   claimed_ += claimed;
@@ -185,7 +228,7 @@ Error RandomRounds::gone_back(const std::string& how, SteadyTime until) const {
 
 void RandomRounds::hold_within(std::int64_t settled) {
   if (settled == std::exchange(settled_, settled)) return;
-  witnesses_.clear();
+  meet_earlier_claims();
   kept_.clear();
   claimed_ = 0;
   counted_ = false;

@@ -22,7 +22,8 @@ namespace idmint {
 //
 // The next insert detects a store that has gone back: each insert includes one earlier claim of
 // this process, the witness. Claims are never freed, so an insert that can claim the witness proves
-// that the store lost claims. This costs no round trip.
+// that the store lost claims. This costs no round trip. The first insert includes all witnesses
+// that this process has of the sequence, from earlier rounds too (ids/last_issued.h).
 // What was known before the store was settled is void, and the values that were kept are dropped.
 //
 // A round is refused before it claims anything if it would exceed most_claims(): the sequence is
@@ -56,7 +57,10 @@ class RandomRounds final : public Rounds {
   [[nodiscard]] Error gone_back(const std::string& how, SteadyTime until) const;
   void hold_within(std::int64_t settled);
   [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
+  void meet_earlier_claims();
+  [[nodiscard]] std::int64_t most_witnesses() const noexcept;
 
+  GivingStore from_;
   Store& store_;
   const SequenceDefinition& definition_;
   Entropy& entropy_;
@@ -64,7 +68,9 @@ class RandomRounds final : public Rounds {
   std::int64_t claimed_;            // a lower bound of the claims
   std::int64_t draws_ = 0;          // since the store was last asked for the claims
   std::int64_t collisions_ = 0;     // of these
-  std::vector<std::int64_t> keys_;  // of one insert; the witness first, if there is one
+  std::vector<std::int64_t> keys_;  // of one insert; the witnesses first
+  LastIssued* const issued_;        // null: nothing is remembered
+  bool with_all_ = false;           // the next insert includes all witnesses
   // The last claim of each of the latest inserts, the newest at the back. An insert with an unknown
   // outcome uses one up, since it may have claimed the witness itself.
   std::vector<std::int64_t> witnesses_;

@@ -13,6 +13,7 @@
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
+#include "stores/spi/name_on_host.h"
 
 namespace idmint {
 namespace {
@@ -28,6 +29,43 @@ bool can_give(const CounterBounds& bounds, std::int64_t floor, const Range& valu
 Error at(std::string_view sequence, const std::string& name, const std::string& what) {
   return {Code::kDataLoss, "sequence " + std::string(sequence) + ": " +
                                (name == sequence ? "" : "counter " + name + ": ") + what};
+}
+
+// "11", or "11 to 20".
+std::string text_of(const Range& values) {
+  return std::to_string(values.first) +
+         (values.count > 1 ? " to " + std::to_string(values.last()) : "");
+}
+
+// The values are below `floor`, or not values of the counter.
+Error impossible(std::string_view sequence, const std::string& name, const KnownCounter& known,
+                 std::int64_t floor, const Range& values, LastIssued::Kind kind) {
+  const std::string what = kind == LastIssued::Kind::kIndex ? "the index " : "";
+  const std::string stop = "stop every process that uses it, ";
+  if (values.first >= floor || floor <= known.bounds.first)
+    return at(sequence, name,
+              "the store gave " + what + text_of(values) + ", where " + std::to_string(floor) +
+                  " to " + std::to_string(known.bounds.last) +
+                  " are not used: it has gone back or was changed by hand; " + stop +
+                  "and go on with a sequence that begins past every value in use");
+  Error error = at(sequence, name,
+                   "the store gave " + what + text_of(values) + ", and " +
+                       std::to_string(floor - known.bounds.stride) +
+                       " was given before: it has gone back or was changed by hand; " + stop +
+                       "raise it past every value in use on any host, which may be larger, and "
+                       "start them again");
+  error.advice = {name == sequence ? Remedy::kRaiseSequence : Remedy::kRaiseEach,
+                  std::string(sequence)};
+  return error;
+}
+
+// The floor for an advance that begins now.
+std::int64_t floor_now(const GivingStore& from, const std::string& name, KnownCounter& known) {
+  if (known.issued == nullptr && from.issued() != nullptr)
+    known.issued = &from.issued()->counter(name, from.kind());
+  const std::int64_t last = known.issued != nullptr ? known.issued->last() : LastIssued::kNothing;
+  if (last != LastIssued::kNothing) known.floor = std::max(known.floor, last + known.bounds.stride);
+  return known.floor;
 }
 
 // The error of an advance of a closed counter, or of a handle that was inherited through fork():
@@ -103,11 +141,64 @@ Error used_up(const SequenceDefinition& definition, std::uint64_t count, std::in
       std::move(onward.advice)};
 }
 
-Result<Range> believed_advance(Store& store, const std::string& name, KnownCounter& known,
+namespace {
+
+// Marks the store, since otherwise this process alone knows.
+Error settled_less(Store& store, SteadyTime until) {
+  const std::string what =
+      "it shows a state from before it was settled last: it has gone back; stop every process that "
+      "uses it, and raise all of it past every value in use on any host";
+  [[maybe_unused]] const Result<void> marked =
+      store.mark_gone_back(what, store.settle_count(), until);
+  const std::string url(store.url());
+  return {Code::kDataLoss, url + ": " + what, {Remedy::kRaiseStore, url}};
+}
+
+}  // namespace
+
+GivingStore::GivingStore(Store& store, LastIssued::Kind kind) : store_(&store), kind_(kind) {
+  const StoreKind* const its = store_kind(store.url());
+  if (store.id() == Uuid{} || (its != nullptr && !its->lasts)) return;
+  issued_ = &StoreIssued::of(stores::name_on_host(store.id(), store.url()));
+}
+
+Result<void> GivingStore::must_be_settled(std::int64_t known, SteadyTime until) const {
+  if (issued_ == nullptr) return {};
+  const std::int64_t settled = store_->settle_count();
+  if (settled < known) return std::unexpected(settled_less(*store_, until));
+  issued_->know_settled(settled);
+  return {};
+}
+
+Result<void> must_be_settled(const GivingStore& from, SteadyTime until) {
+  const std::int64_t known = from.settled();
+  if (from.store().settle_count() >= known) return {};
+  const Result<std::int64_t> now = from.store().read_settle_count(until);
+  if (!now) return std::unexpected(now.error());
+  if (*now < known) return std::unexpected(settled_less(from.store(), until));
+  return {};
+}
+
+LastIssued::Kind kind_of(const SequenceDefinition& definition) noexcept {
+  switch (definition.strategy) {
+    case Strategy::kPermuted:
+      return LastIssued::Kind::kIndex;
+    case Strategy::kRandom:
+      return LastIssued::Kind::kClaim;
+    default:
+      return LastIssued::Kind::kValue;
+  }
+}
+
+Result<Range> believed_advance(GivingStore& from, const std::string& name, KnownCounter& known,
                                std::int64_t count, Take take, SteadyTime until,
                                std::string_view sequence, Tally& tally) {
   const auto ended = [] { return Error{Code::kOutOfRange, "extended since"}; };
   if (known.ended) return std::unexpected(ended());
+  // Before the advance is sent: another thread may take later values meanwhile.
+  const std::int64_t floor = floor_now(from, name, known);
+  const std::int64_t known_settled = from.settled();
+  Store& store = from.store();
   const std::int64_t settled = store.settle_count();
   Result<Range> values = store.counters()->advance(name, count, take, until);
   tally.count_round_trip();
@@ -127,21 +218,19 @@ Result<Range> believed_advance(Store& store, const std::string& name, KnownCount
   }
   const bool complete =
       take == Take::kAll ? values->count == count : values->count >= 1 && values->count <= count;
-  if (!complete || !can_give(known.bounds, known.floor, *values)) {
+  if (!complete || !can_give(known.bounds, floor, *values)) {
     tally.add_waste(count);
-    const std::string gave = "the store gave " + std::to_string(values->count) + " values from " +
-                             std::to_string(values->first) + " on, where " +
-                             std::to_string(known.floor) + " to " +
-                             std::to_string(known.bounds.last) + " are not used";
-    if (complete && values->first < known.floor) {
+    Error error = impossible(sequence, name, known, floor, *values, from.kind());
+    if (complete && values->first < floor) {
       // Without the mark, this process alone knows.
       [[maybe_unused]] const Result<void> marked =
-          store.mark_gone_back("sequence " + std::string(sequence) + ": " + gave, settled, until);
+          store.mark_gone_back(error.message, settled, until);
     }
-    return std::unexpected(
-        at(sequence, name,
-           gave + ": it has gone back or was changed by hand; stop every process that uses it, and "
-                  "go on with a sequence that begins past every value in use"));
+    return std::unexpected(std::move(error));
+  }
+  if (auto is_settled = from.must_be_settled(known_settled, until); !is_settled) {
+    tally.add_waste(count);
+    return std::unexpected(std::move(is_settled.error()));
   }
   if (values->last() > known.bounds.last) {
     tally.add_waste(count);
@@ -149,6 +238,7 @@ Result<Range> believed_advance(Store& store, const std::string& name, KnownCount
     return std::unexpected(ended());
   }
   known.floor = values->last() + known.bounds.stride;
+  if (known.issued != nullptr) known.issued->raise(values->last(), store.settle_count());
   return values;
 }
 

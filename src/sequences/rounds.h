@@ -15,6 +15,7 @@
 #include "idmint/definition.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
+#include "ids/last_issued.h"
 #include "stores/spi/counter_store.h"
 
 namespace idmint {
@@ -163,20 +164,55 @@ class Lost final {
   LostWithin within_;
 };
 
-// A counter as known to one process.
+// A store that gives values to one sequence, with what this process was given of it.
+class GivingStore final {
+ public:
+  // The store must outlive it. `kind`: of the counters of the sequence.
+  GivingStore(Store& store, LastIssued::Kind kind);
+
+  [[nodiscard]] Store& store() const noexcept { return *store_; }
+  [[nodiscard]] LastIssued::Kind kind() const noexcept { return kind_; }
+  // Null: nothing is remembered of a store that is gone with the process.
+  [[nodiscard]] StoreIssued* issued() const noexcept { return issued_; }
+  // The latest settle count that is known. Read before a call of the store.
+  [[nodiscard]] std::int64_t settled() const noexcept {
+    return issued_ != nullptr ? issued_->settled() : 0;
+  }
+  // kDataLoss: the call of the store that has just ended saw a settle count below `known`, which
+  // was read before it.
+  [[nodiscard]] Result<void> must_be_settled(std::int64_t known, SteadyTime until) const;
+
+ private:
+  Store* store_;
+  LastIssued::Kind kind_;
+  StoreIssued* issued_ = nullptr;
+};
+
+// Asks the store for its settle count if the handle knows an earlier one than this host. kDataLoss:
+// the store has an earlier one, too.
+[[nodiscard]] Result<void> must_be_settled(const GivingStore& from, SteadyTime until);
+
+// The kind of the counters of a sequence.
+[[nodiscard]] LastIssued::Kind kind_of(const SequenceDefinition& definition) noexcept;
+
+// A counter as known to one sequence.
 struct KnownCounter {
   CounterBounds bounds{};
   std::int64_t floor = bounds.first;  // no value below it may come again
   bool ended = false;  // others extended it; values beyond the end known here are not taken
+  // What this process was given of it, by any sequence that it had open; found by the first
+  // advance. Null: not found yet, or nothing is remembered.
+  LastIssued* issued = nullptr;
 };
 
 // An advance of the store with a verified answer; moves the floor past it. `name` is the counter's,
 // `sequence` the name in messages. kDataLoss also: the counter is gone or gave impossible values,
-// in particular below the floor: the store has gone back, and is marked so for all processes. A
-// floor holds for the life of the process, whatever was settled: below it values would come again.
+// in particular below the floor or below what this process was given before: the store has gone
+// back, and is marked so for all processes. A floor holds for the life of the process, whatever was
+// settled: below it values would come again.
 // If the counter is closed because the sequence is moved, the error says where to (life_cycle.h).
 // REQUIRES: the store has counters.
-[[nodiscard]] Result<Range> believed_advance(Store& store, const std::string& name,
+[[nodiscard]] Result<Range> believed_advance(GivingStore& from, const std::string& name,
                                              KnownCounter& known, std::int64_t count, Take take,
                                              SteadyTime until, std::string_view sequence,
                                              Tally& tally);

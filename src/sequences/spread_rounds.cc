@@ -47,7 +47,7 @@ SpreadRounds::SpreadRounds(std::shared_ptr<SpreadStores> stores, std::span<const
     : shared_(std::make_shared<Shared>(std::move(stores), clock, entropy, deadline)),
       executor_(executor) {
   for (const Found& each : found) {
-    stripes_.push_back({.known = {each.bounds}});
+    stripes_.push_back({.known = {.bounds = each.bounds}});
     Health& health = shared_->health.emplace_back(Health{.next = each.bounds.first});
     if (each.next) {
       health.next = *each.next;
@@ -145,8 +145,9 @@ Result<void> SpreadRounds::ask(std::size_t k, std::int64_t count, Take take, Ste
   const std::string& name = stores.definition().name;
   Store& store = *(*member)->store;
   const std::int64_t settled = store.settle_count();
+  if (!stripe.from) stripe.from.emplace(store, kind_of(stores.definition()));
   const Result<Range> values =
-      believed_advance(store, name, stripe.known, possible, take, until, name, tally_);
+      believed_advance(*stripe.from, name, stripe.known, possible, take, until, name, tally_);
   if (values) {
     // Values that were taken before the store was settled may be given to others after it.
     const std::int64_t before = std::exchange(stripe.settled, store.settle_count());

@@ -96,6 +96,7 @@ class SpreadRounds final : public Rounds {
   struct Stripe {
     KnownCounter known;
     std::int64_t settled = -1;  // Store::settle_count(), within which its values are kept; -1: any
+    std::optional<GivingStore> from{};  // nothing: not asked yet
     bool used_up = false;
     bool failed = false;  // in this round
   };

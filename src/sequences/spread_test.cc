@@ -40,9 +40,13 @@ using Values = std::vector<std::int64_t>;
 
 const Error kNoAnswer{Code::kUnavailable, "no answer"};
 
+// Each fixture has stores of its own, as the process remembers what it was given.
+std::uint8_t fixtures_made = 0;
+
 Uuid id_of(std::size_t k) {
   Uuid::Bytes bytes{};
   bytes[0] = static_cast<std::uint8_t>(k + 1);
+  bytes[1] = fixtures_made;
   return Uuid(bytes);
 }
 
@@ -56,6 +60,7 @@ SequenceDefinition spread_tickets(std::int64_t last = 1'000'000) {
 class SeveralStores {
  public:
   explicit SeveralStores(std::size_t count) {
+    ++fixtures_made;
     for (std::size_t k = 0; k < count; ++k)
       all_.push_back(std::make_shared<GatedStore>(id_of(k), url_of(k)));
   }

@@ -24,16 +24,16 @@ Error too_few() { return {Code::kOutOfRange, "too few are left"}; }
 
 StripeRounds::StripeRounds(Store& store, const SequenceDefinition& definition,
                            std::span<const CounterState> stripes, Clock& clock, Entropy& entropy)
-    : store_(store), definition_(definition), clock_(clock), entropy_(entropy) {
+    : from_(store, kind_of(definition)), definition_(definition), clock_(clock), entropy_(entropy) {
   for (const CounterState& stripe : stripes) {
     if (stripe.left() > 0) open_.push_back(stripes_.size());
-    stripes_.push_back({{stripe.bounds}});
+    stripes_.push_back({.known = {.bounds = stripe.bounds}});
   }
 }
 
 Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, SteadyTime until) {
-  if (const Error* const lost = lost_.in(store_, until)) return std::unexpected(*lost);
-  keep_within(store_.settle_count());
+  if (const Error* const lost = lost_.in(from_.store(), until)) return std::unexpected(*lost);
+  keep_within(from_.store().settle_count());
   bool all_of_one = take == Take::kAll;
   const SteadyTime begun = std::chrono::steady_clock::now();
   int failed = 0;
@@ -83,11 +83,11 @@ Result<void> StripeRounds::ask_one(std::int64_t count, Take take, SteadyTime unt
   Stripe& stripe = stripes_[open_[place]];
   const std::int64_t possible = std::min(count, left(stripe.known.bounds, stripe.known.floor));
   if (take == Take::kAll && possible < count) return std::unexpected(too_few());
-  const Result<Range> values = believed_advance(store_, name(open_[place]), stripe.known, possible,
+  const Result<Range> values = believed_advance(from_, name(open_[place]), stripe.known, possible,
                                                 take, until, definition_.name, tally_);
   if (values) {
     stripe.failed_at = {};
-    keep_within(store_.settle_count());
+    keep_within(from_.store().settle_count());
     kept_.add(*values);
     tally_.add_waste(values->count);
     const bool used_up = left(stripe.known.bounds, stripe.known.floor) == 0;
@@ -103,7 +103,7 @@ Result<void> StripeRounds::ask_one(std::int64_t count, Take take, SteadyTime unt
       why.code == Code::kDeadlineExceeded) {
     stripe.failed_at = clock_.now();
   }
-  if (why.code == Code::kDataLoss) lost_.remember(store_, why, settled_);
+  if (why.code == Code::kDataLoss) lost_.remember(from_.store(), why, settled_);
   return std::unexpected(why);
 }
 
@@ -149,7 +149,7 @@ bool StripeRounds::has_another() const {
 // have none.
 Result<void> StripeRounds::must_have(std::int64_t count, SteadyTime until) {
   const Result<std::vector<CounterState>> now =
-      store_.counters()->list(definition_.name + "/", until);
+      from_.store().counters()->list(definition_.name + "/", until);
   tally_.count_round_trip();
   if (!now) return std::unexpected(now.error());
   const auto is_used_up = [&](std::size_t k) {

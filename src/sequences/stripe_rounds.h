@@ -57,7 +57,7 @@ class StripeRounds final : public Rounds {
   void forget(std::size_t place);
   void keep_within(std::int64_t settled);
 
-  Store& store_;
+  GivingStore from_;
   const SequenceDefinition& definition_;
   Clock& clock_;
   Entropy& entropy_;

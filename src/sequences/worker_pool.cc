@@ -17,6 +17,7 @@
 #include "ids/snowflake_space.h"
 #include "sequences/held_for.h"
 #include "sequences/life_cycle.h"
+#include "sequences/rounds.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 
@@ -120,6 +121,10 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const PoolDe
                                                       Entropy& entropy) {
   if (auto offered = offers(store, pool); !offered)
     return std::unexpected(std::move(offered.error()));
+  const GivingStore from(store, LastIssued::Kind::kBound);
+  if (auto is_settled = must_be_settled(from, options.until); !is_settled)
+    return std::unexpected(std::move(is_settled.error()));
+  if (from.issued() != nullptr) store.leases()->remember_in(*from.issued());
   options.layout = pool.layout;
   if (options.holder.empty()) options.holder = this_process();
   auto opened = open_leased(*store.leases(), pool.name, options, clock, entropy);

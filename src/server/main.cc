@@ -17,8 +17,10 @@
 #include "base/errors.h"
 #include "base/text.h"
 #include "base/url.h"
+#include "idmint/executor.h"
 #include "idmint/mint.h"
 #include "idmint/store.h"
+#include "mint/records.h"
 #include "server/log.h"
 #include "server/server.h"
 #include "server/settings.h"
@@ -323,6 +325,10 @@ int serve(const CommandLine& line) {
               << (*server)->addresses()[i] << '\n';
   }
   supervisor->attend(**server);
+  (*server)->every(std::chrono::seconds{1}, [] {
+    // Not posted: the next one writes.
+    [[maybe_unused]] const Result<void> posted = shared_executor().post(&write_all_records);
+  });
   std::vector<int> ends{SIGTERM, SIGINT};
   if (line.config.empty()) {
     ends.push_back(SIGHUP);
@@ -340,6 +346,7 @@ int serve(const CommandLine& line) {
   });
   (*server)->run();
   server->reset();
+  write_all_records();
   log.flush();
   return 0;
 }

@@ -41,15 +41,12 @@ struct Backend {
       const ExistingForm& form, std::chrono::milliseconds deadline) = nullptr;
   // The adoption of its stores (CounterStore::adoption).
   const Adoption* adoption = nullptr;
-  // A name for files of this host about one store, for kinds whose copies share the id of the
-  // store.
+  // As stores::name_on_host(), for a kind whose places are not those of its URLs.
   std::string (*name_on_host)(const Uuid& id, std::string_view url) = nullptr;
 };
 
 // Null: stores of that URL adopt no records, or the URL is of no known kind.
 [[nodiscard]] const Adoption* adoption_of(std::string_view url) noexcept;
-// The name of files of this host about the store.
-[[nodiscard]] std::string name_on_host(const Uuid& id, std::string_view url);
 
 // kDataLoss.
 [[nodiscard]] Error damaged_definition(std::string why);

@@ -1,17 +1,20 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdio>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/errors.h"
+#include "base/host_facts.h"
 #include "base/outcome.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "idmint/store.h"
 #include "stores/backend.h"
 #include "stores/spi/counter_store.h"
+#include "stores/spi/name_on_host.h"
 #include "stores/spi/unique_index.h"
 
 namespace idmint {
@@ -182,8 +185,10 @@ const Adoption* adoption_of(std::string_view url) noexcept {
 
 std::string name_on_host(const Uuid& id, std::string_view url) {
   const Backend* const backend = backend_of(url);
-  return backend != nullptr && backend->name_on_host != nullptr ? backend->name_on_host(id, url)
-                                                                : id.to_string();
+  if (backend != nullptr && backend->name_on_host != nullptr) return backend->name_on_host(id, url);
+  std::array<char, 12> place{};
+  std::snprintf(place.data(), place.size(), "-%08x", detail::crc32(place_of(url)));
+  return id.to_string() + place.data();
 }
 
 Uuid draw_store_id(Entropy& entropy) { return Uuid4Generator(entropy).next(); }

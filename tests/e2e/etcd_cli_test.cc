@@ -35,5 +35,18 @@ TEST_F(StoreCli, AfterASnapshotWasRestoredNothingIsGivenUntilAllIsRaised) {
   expect_nothing_until_raised(url, "restored from a snapshot");
 }
 
+TEST_F(StoreCli, WhatThisHostWasGivenIsComparedInEtcd) {
+  const EtcdCluster cluster;
+  const std::string key = "ids/counter/c";
+  expect_record_is_compared(cluster.url(), [&] {
+    std::string counter = cluster.ctl("get --print-value-only " + key);
+    counter.erase(counter.find_last_not_of("\n") + 1);
+    const std::size_t next = counter.find("41");
+    ASSERT_NE(next, std::string::npos) << counter;
+    counter.replace(next, 2, "11");
+    cluster.ctl("put " + key + " '" + counter + "'");
+  });
+}
+
 }  // namespace
 }  // namespace idmint::e2e

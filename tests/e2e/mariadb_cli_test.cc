@@ -177,5 +177,12 @@ TEST_F(StoreCli, AfterAFailOverNothingIsGivenUntilAllIsRaised) {
   expect_nothing_until_raised(url, "a replica was promoted");
 }
 
+TEST_F(StoreCli, WhatThisHostWasGivenIsComparedInMariadb) {
+  const MariadbServer server;
+  expect_record_is_compared(server.database("shop"), [&] {
+    server.run("UPDATE idmint_counters SET next = 11, taken_from = 10 WHERE name = 'c'", "shop");
+  });
+}
+
 }  // namespace
 }  // namespace idmint::e2e

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/e2e/cli.h"
+#include "tests/e2e/store_cli.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::e2e {
@@ -39,6 +39,15 @@ TEST_F(Cli, EveryStrategyWorksOverAReplicaSet) {
   const Ended weak = run("idmint list --store 'mongodb://localhost/shop?w=1'");
   EXPECT_EQ(weak.status, 2);
   EXPECT_THAT(weak.err, HasSubstr("w=1 cannot be had"));
+}
+
+TEST_F(StoreCli, WhatThisHostWasGivenIsComparedInMongodb) {
+  const std::string url = servers::mongo_set().url("recorded");
+  expect_record_is_compared(url, [&] {
+    servers::mongo_command(url, "recorded",
+                           R"({"update":"idmint.counters","updates":[)"
+                           R"({"q":{"_id":"c"},"u":{"$set":{"next":{"$numberLong":"11"}}}}]})");
+  });
 }
 
 // Which takes half a second.

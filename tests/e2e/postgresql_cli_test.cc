@@ -85,5 +85,12 @@ TEST_F(StoreCli, AfterAFailOverNothingIsGivenUntilAllIsRaised) {
   expect_nothing_until_raised(url, "a standby was promoted");
 }
 
+TEST_F(StoreCli, WhatThisHostWasGivenIsComparedInPostgresql) {
+  const PostgresqlServer server;
+  expect_record_is_compared(server.database("shop"), [&] {
+    server.run("UPDATE idmint.counters SET next = 11, taken_from = 10 WHERE name = 'c'", "shop");
+  });
+}
+
 }  // namespace
 }  // namespace idmint::e2e

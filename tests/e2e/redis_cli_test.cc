@@ -4,10 +4,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <set>
 #include <string>
 
 #include "tests/e2e/store_cli.h"
+#ifdef IDMINTD_BINARY
+#include "tests/e2e/daemon.h"
+#endif
 #include "tests/servers/redis.h"
 
 namespace idmint::e2e {
@@ -176,6 +180,71 @@ TEST_F(StoreCli, AStoreWhosePasswordIsMissingIsLeftOutWithANotice) {
   }
   EXPECT_EQ(output("REDISCLI_AUTH=secret idmint next tickets --store sqlite:b.db"), "1\n");
 }
+
+TEST_F(StoreCli, WhatThisHostWasGivenIsComparedInRedis) {
+  const RedisServer server;
+  expect_record_is_compared(server.url(),
+                            [&] { server.run({"HSET", "{idmint}:counter:c", "next", "11"}); });
+}
+
+// An operator who accepts that values come again settles the store, which voids what was noted; and
+// a store that was settled less often than it was is an older state.
+TEST_F(StoreCli, ASettledStoreVoidsTheRecordAndOneThatWasNotIsOlder) {
+  const RedisServer server;
+  const std::string store = naming(server.url());
+  output(store + "idmint create c; idmint next c -n 40");
+  server.run({"HSET", "{idmint}:counter:c", "next", "11"});
+  EXPECT_EQ(run(store + "idmint next c").status, 10);
+  EXPECT_EQ(run(store + "idmint raise --all --moved --yes").status, 0);
+  EXPECT_EQ(output(store + "idmint next c"), "12\n");
+  server.run({"HSET", "{idmint}:counter:c", "next", "500"});
+  server.run({"HDEL", "{idmint}:store", "settled"});
+  const Ended older = run(store + "idmint next c");
+  EXPECT_EQ(older.status, 10) << older.out;
+  EXPECT_THAT(older.err, HasSubstr("before it was settled last"));
+  EXPECT_EQ(run(store + "idmint raise --all --past 1000 --yes").status, 0);
+  EXPECT_EQ(output(store + "idmint next c"), "1001\n");
+}
+
+#ifdef IDMINTD_BINARY
+
+// The server comes back with an older append-only file and a setting that is refused. The call that
+// is refused closes the source in the daemon, which is to remember all the same.
+TEST_F(StoreCli, TheDaemonRemembersWhatItGaveThroughARefusedCall) {
+  ASSERT_EQ(::setenv("XDG_DATA_HOME", (folder_ / "daemon").c_str(), 1), 0);
+  RedisServer server;
+  const std::string store = naming(server.url());
+  output(store + "idmint create c; idmint create d --max 60");
+  Daemon daemon(server.url());
+  const auto ask = [&](const std::string& words) {
+    return run("exec 3<>/dev/tcp/127.0.0.1/" + std::to_string(daemon.port()) + "; printf '" +
+               words + "\\r\\n' >&3; read -r line <&3; echo \"$line\"")
+        .out;
+  };
+  EXPECT_EQ(ask("ID.RANGE c 10"), "*3\r\n");
+  EXPECT_EQ(ask("ID.RANGE d 10"), "*3\r\n");
+  const std::string dir = server.run({"CONFIG", "GET", "dir"}).substr(4);
+  output("cp -a '" + dir + "' older");
+  EXPECT_EQ(ask("ID.RANGE c 30"), "*3\r\n");
+  EXPECT_EQ(ask("ID.RANGE d 30"), "*3\r\n");
+  EXPECT_EQ(ask("INCR c"), ":41\r\n");
+
+  server.kill();
+  output("rm -rf '" + dir + "'; cp -a older '" + dir + "'");
+  server.restart();
+  server.set("appendonly", "no");
+  EXPECT_THAT(ask("INCR c"), HasSubstr("FAILED_PRECONDITION"));
+  server.kill();
+  output("rm -rf '" + dir + "'; cp -a older '" + dir + "'");
+  server.restart();
+  // The other one after a call past the end, which closes it likewise.
+  EXPECT_THAT(ask("ID.RANGE d 5000"), HasSubstr("OUT_OF_RANGE"));
+  EXPECT_THAT(ask("INCR d"), HasSubstr("DATA_LOSS"));
+  EXPECT_THAT(ask("INCR c"), HasSubstr("DATA_LOSS"));
+  ASSERT_EQ(::unsetenv("XDG_DATA_HOME"), 0);
+}
+
+#endif
 
 }  // namespace
 }  // namespace idmint::e2e

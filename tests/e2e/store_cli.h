@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 #include "tests/e2e/cli.h"
@@ -46,6 +47,25 @@ class StoreCli : public Cli {
   std::string loads(const std::string& library, const std::string& command) {
     return output("rm -f loader.*\nLD_DEBUG=files LD_DEBUG_OUTPUT=loader " + command +
                   " >/dev/null\ncat loader.* | grep -c 'calling init: .*" + library + "' || true");
+  }
+
+  // Of a store in which `set_back` sets the next value of the counter "c" back to 11, in a way that
+  // its own means do not notice.
+  void expect_record_is_compared(const std::string& url, const std::function<void()>& set_back) {
+    using testing::AllOf;
+    using testing::HasSubstr;
+    const std::string store = naming(url);
+    output(store + "idmint create c; idmint next c -n 40");
+    set_back();
+    for (int i = 0; i < 2; ++i) {
+      const Ended next = run(store + "idmint next c");
+      EXPECT_EQ(next.status, 10) << next.out;
+      EXPECT_THAT(next.err, AllOf(HasSubstr("the store gave 1"), HasSubstr("40 was given before")));
+    }
+    EXPECT_THAT(run(store + "idmint doctor").out, HasSubstr("this host was given 40"));
+    // The first process may have put the store in doubt for all others.
+    EXPECT_EQ(run(store + "idmint raise --all --past 40 --yes").status, 0);
+    EXPECT_EQ(output(store + "idmint next c"), "41\n");
   }
 
   // Of a store in doubt, for that reason, with a sequence "orders".

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -98,6 +99,8 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   void be_doubted(std::optional<Error> doubt) {
     set([&] { doubt_ = std::move(doubt); });
   }
+  // It was settled so often.
+  void be_settled(std::int64_t count) { settled_ = count; }
   // Every advance of this counter, until it is mended (nullopt).
   void fail_counter(const std::string& counter, const std::optional<Error>& error) {
     set([&] {
@@ -176,6 +179,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] LeaseTable* leases() noexcept override { return nullptr; }
 
+  [[nodiscard]] std::int64_t settle_count() const noexcept override { return settled_; }
   [[nodiscard]] std::optional<Error> doubt() override {
     const std::lock_guard lock(mutex_);
     return doubt_;
@@ -428,6 +432,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   }
 
   const Uuid id_{};
+  std::atomic<std::int64_t> settled_{0};
   const std::string url_ = "gated:";
   bool offers_ = true;
   bool cut_off_ = false;                // the call under way, by a fault

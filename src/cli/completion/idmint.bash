@@ -67,7 +67,7 @@ _idmint() {
     words="--help --json"
     case $command in
       next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --numbers --over --store --also" ;;
-      create) words+=" --kind --layout --workers --strategy --start --max --stride --offset --over --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --where --make --validator --numbers --store" ;;
+      create) words+=" --kind --layout --workers --strategy --start --max --stride --offset --over --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --where --make --validator --yes --numbers --store" ;;
       raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --from-table --uri --dry-run --yes --numbers --over --store" ;;
       alter) words+=" --max --numbers --over --store" ;;
       retire) words+=" --yes --numbers --over --store" ;;

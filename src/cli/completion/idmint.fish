@@ -69,7 +69,7 @@ complete -c idmint -n '__fish_seen_subcommand_from raise' -l past-each -x -d 'Th
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l past-from -x -a 'sqlite: mongodb: postgresql: mysql: redis: etcd: env: file:' -d 'Past the position of another store'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l moved -d 'The store was only moved or copied'
 complete -c idmint -n '__fish_seen_subcommand_from raise move' -l dry-run -d 'Change nothing'
-complete -c idmint -n '__fish_seen_subcommand_from raise retire move' -l yes -d 'Do not ask'
+complete -c idmint -n '__fish_seen_subcommand_from create raise retire move' -l yes -d 'Do not ask'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l from-collection -x -d 'Past what a collection holds'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l from-table -x -d 'Past what a column holds'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l field -x -d 'Its field'
