@@ -420,6 +420,7 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
             "; if each sequence was raised by itself: " + settle_command() + " --yes";
       }
       if (!settled) return settled;
+      if (doubtful) void_seen({store.id(), url});
     }
     if (context.json)
       context.out.write(json_raised_all({}, url, !store.doubt(), given.dry_run) + "\n");
@@ -485,7 +486,10 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
                        settle_command()
                  : ": raise each by itself as said")});
   }
-  if (!given.dry_run) accept_seen({store.id(), url}, store.settle_count());
+  if (!given.dry_run) {
+    if (doubtful) void_seen({store.id(), url});
+    accept_seen({store.id(), url}, store.settle_count());
+  }
   if (context.json) return {};
   if (given.dry_run)
     report_notice("nothing was changed: this was a dry run", false);

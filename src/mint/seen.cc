@@ -350,6 +350,17 @@ bool note_seen(const SeenStore& store, const Seen& seen) noexcept {
   return note_seen(store, std::span(&seen, 1));
 }
 
+void void_seen(const SeenStore& store) noexcept try {
+  if (std::ranges::none_of(read_seen(store),
+                           [](const Seen& each) { return each.kind.has_value(); }))
+    return;
+  rewrite(store, [](SeenFile& file) {
+    std::erase_if(file.all, [](const Seen& each) { return each.kind.has_value(); });
+  });
+} catch (const std::exception&) {
+  return;
+}
+
 void accept_seen(const SeenStore& store, std::int64_t settled) noexcept try {
   const SeenFile there = read_seen_file(store);
   const auto is_later = [&](const Seen& each) { return each.kind && each.settled > settled; };

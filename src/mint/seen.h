@@ -65,6 +65,9 @@ IDMINT_EXPORT bool note_seen(const SeenStore& store, const Seen& seen) noexcept;
 // For an operator who has raised the store past everything that it gave: lines with a later settle
 // count than `settled`, of a state that was lost, get that count.
 IDMINT_EXPORT void accept_seen(const SeenStore& store, std::int64_t settled) noexcept;
+// For an operator who has settled the store: removes what is compared with it. What commands
+// printed stays, for doctor.
+IDMINT_EXPORT void void_seen(const SeenStore& store) noexcept;
 
 // The record of the store in its place.
 [[nodiscard]] IDMINT_EXPORT SeenFile read_seen_file(const SeenStore& store);

@@ -177,6 +177,9 @@ TEST_F(SeenTest, ALaterSettleCountIsForgottenByAnOperatorOnly) {
   EXPECT_EQ(read_seen(store_).front().settled, 3);
   accept_seen(store_, 1);
   EXPECT_EQ(read_seen(store_).front(), counted("orders", at(1), 40, 1));
+  note_seen(store_, {"orders", at(2), 39});
+  void_seen(store_);
+  EXPECT_EQ(read_seen(store_), (std::vector<Seen>{{"orders", at(2), 39}}));
 }
 
 TEST_F(SeenTest, NeitherALinkNorAPipeIsReadOrWrittenThrough) {

@@ -835,6 +835,25 @@ TEST_P(StoreConformance, OpenedAgainItIsTheSameStoreIfItPersists) {
   }
 }
 
+// What is known of values that were handed out holds within one count.
+TEST_P(StoreConformance, TheSettleCountGrowsWithEachEndOfADoubtAndOtherwiseNot) {
+  const auto until = [] { return std::chrono::steady_clock::now() + std::chrono::minutes{1}; };
+  const std::int64_t before = store_->read_settle_count(until()).value();
+  EXPECT_EQ(store_->settle_count(), before);
+  ASSERT_TRUE(store_->settle());
+  EXPECT_EQ(store_->read_settle_count(until()).value(), before) << "it was not in doubt";
+  ASSERT_TRUE(store_->mark_gone_back("a test was given more", before, until()));
+  if (!store_->doubt()) return;  // it keeps no such mark
+  ASSERT_TRUE(store_->settle());
+  EXPECT_FALSE(store_->doubt());
+  const std::int64_t after = store_->read_settle_count(until()).value();
+  EXPECT_GT(after, before);
+  EXPECT_EQ(store_->settle_count(), after);
+  EXPECT_EQ(open()->settle_count(), after);
+  ASSERT_TRUE(store_->mark_gone_back("a test was given more", before, until()));
+  EXPECT_FALSE(store_->doubt()) << "what was known before is void";
+}
+
 TEST_P(StoreConformance, WithoutLeaveNothingIsMade) {
   const fakes::TempFolder elsewhere;
   const auto store = Store::open(GetParam().url(elsewhere),
