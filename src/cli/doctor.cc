@@ -51,8 +51,8 @@ struct DoctorOptions {
 
 // What --ignore takes: the kinds of findings, with a dash for a blank. The store is not among them,
 // since the others are read from it.
-constexpr std::array<std::string_view, 8> kChecks = {
-    "disk", "data-folder", "record", "sequence", "pool", "state-file", "clock", "layout"};
+constexpr std::array<std::string_view, 8> kChecks = {"disk", "data-folder", "record", "sequence",
+                                                     "pool", "state-file",  "clock",  "layout"};
 
 std::string names_of_checks() {
   std::string names;
@@ -312,8 +312,9 @@ std::optional<Finding> look_at_record(Mint& mint) {
       "its own means alone";
   switch (record.state) {
     case SeenFile::State::kUnreadable:
+      if (record.path.empty()) return std::nullopt;  // that of the data folder says it
       return Finding{
-          Health::kWarn, "record", record.path.empty() ? "data folder" : record.path,
+          Health::kWarn, "record", record.path,
           "it cannot be read (" + record.why + ")" + lost + ": make it readable to this user"};
     case SeenFile::State::kDamaged:
       return Finding{Health::kWarn, "record", record.path,
@@ -323,10 +324,6 @@ std::optional<Finding> look_at_record(Mint& mint) {
     case SeenFile::State::kRead:
       break;
   }
-  if (const std::optional<std::string> why = why_not_noted(store))
-    return Finding{
-        Health::kWarn, "record", record.path,
-        "it cannot be written (" + *why + ")" + lost + ": make it writable to this user"};
   if (record.state == SeenFile::State::kMissing)
     return Finding{.health = Health::kOk,
                    .kind = "record",

@@ -318,20 +318,6 @@ std::vector<Seen> read_seen_at(std::string_view url, std::string_view source) {
   return all;
 }
 
-std::optional<std::string> why_not_noted(const SeenStore& store) {
-  const Result<fs::path> folder = data_folder();
-  if (!folder) return folder.error().message;
-  // The file is replaced, so its folder is written to, or the one that the folder is made in.
-  fs::path each = file_of(*folder, store).parent_path();
-  while (::access(each.c_str(), W_OK | X_OK) != 0) {
-    const int why = errno;
-    if (why != ENOENT || each == each.parent_path())
-      return each.string() + ": " + std::generic_category().message(why);
-    each = each.parent_path();
-  }
-  return std::nullopt;
-}
-
 bool note_seen(const SeenStore& store, std::span<const Seen> seen) noexcept try {
   return rewrite(store, [&](SeenFile& file) {
     Merged merged(file.all);

@@ -80,7 +80,5 @@ IDMINT_EXPORT void void_seen(const SeenStore& store) noexcept;
 // store that is gone. The largest, or latest, of each.
 [[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen_at(std::string_view url,
                                                            std::string_view source);
-// Whether a record of the store can be written. Otherwise the reason of the system.
-[[nodiscard]] IDMINT_EXPORT std::optional<std::string> why_not_noted(const SeenStore& store);
 
 }  // namespace idmint

@@ -53,7 +53,7 @@ _idmint() {
   elif [[ $previous == --at || $previous == --since || $previous == --from-workers || $previous == --to-workers || $previous == --drift || $previous == --clock-error || $previous == --timeout || $previous == --past-each || $previous == --used-in || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width || $previous == --field || $previous == --proxy || $previous == --attempts || $previous == --older-than ]]; then
     words=""
   elif [[ $previous == --ignore ]]; then
-    words="disk data-folder sequence pool state-file clock layout"
+    words="disk data-folder record sequence pool state-file clock layout"
   elif [[ $previous == --stored-as ]]; then
     words="usual text number"
   elif [[ $previous == --order ]]; then

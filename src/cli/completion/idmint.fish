@@ -128,7 +128,7 @@ complete -c idmint -n '__fish_seen_subcommand_from doctor' -l warn-below -x -d '
 complete -c idmint -n '__fish_seen_subcommand_from doctor' -l horizon -x -d 'Warn of what ends sooner'
 complete -c idmint -n '__fish_seen_subcommand_from doctor' -l rate -x -d 'The rate of a sequence, NAME=R'
 complete -c idmint -n '__fish_seen_subcommand_from doctor' -l used-in -x -d 'A field with values in use, NAME=DATABASE.COLLECTION:FIELD'
-complete -c idmint -n '__fish_seen_subcommand_from doctor' -l ignore -x -a 'disk data-folder sequence pool state-file clock layout' -d 'A check to leave out'
+complete -c idmint -n '__fish_seen_subcommand_from doctor' -l ignore -x -a 'disk data-folder record sequence pool state-file clock layout' -d 'A check to leave out'
 complete -c idmint -n '__fish_seen_subcommand_from doctor' -l all -d 'List every layout'
 complete -c idmint -n '__fish_seen_subcommand_from apply' -l dry-run -d 'Only say what would be done'
 complete -c idmint -n '__fish_seen_subcommand_from apply' -F
