@@ -141,7 +141,7 @@ TEST(LastIssuedOfACounter, TheErrorHasBothFiguresAndTheWayOut) {
   ASSERT_EQ(code_of(again), Code::kDataLoss);
   EXPECT_THAT(again.error().message,
               AllOf(HasSubstr("the store gave 11, and 40 was given before"), HasSubstr("raise")));
-  EXPECT_EQ(again.error().advice, (Advice{Remedy::kRaiseSequence, "c"}));
+  EXPECT_EQ(again.error().advice, (Advice{Remedy::kRaiseStore, "gated:"}));
   ASSERT_TRUE(raise_sequence(store, "c", 40));
   EXPECT_EQ(take(store, "c", 1).value().front(), 41);
 }

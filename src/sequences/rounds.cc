@@ -38,24 +38,24 @@ std::string text_of(const Range& values) {
 }
 
 // The values are below `floor`, or not values of the counter.
-Error impossible(std::string_view sequence, const std::string& name, const KnownCounter& known,
-                 std::int64_t floor, const Range& values, LastIssued::Kind kind) {
-  const std::string what = kind == LastIssued::Kind::kIndex ? "the index " : "";
-  const std::string stop = "stop every process that uses it, ";
+Error impossible(const GivingStore& from, std::string_view sequence, const std::string& name,
+                 const KnownCounter& known, std::int64_t floor, const Range& values) {
+  const std::string gave = std::string("the store gave ") +
+                           (from.kind() == LastIssued::Kind::kIndex ? "the index " : "") +
+                           text_of(values);
+  const std::string why =
+      ": it has gone back or was changed by hand; stop every process that uses it, ";
   if (values.first >= floor || floor <= known.bounds.first)
     return at(sequence, name,
-              "the store gave " + what + text_of(values) + ", where " + std::to_string(floor) +
-                  " to " + std::to_string(known.bounds.last) +
-                  " are not used: it has gone back or was changed by hand; " + stop +
+              gave + ", where " + std::to_string(floor) + " to " +
+                  std::to_string(known.bounds.last) + " are not used" + why +
                   "and go on with a sequence that begins past every value in use");
-  Error error = at(sequence, name,
-                   "the store gave " + what + text_of(values) + ", and " +
-                       std::to_string(floor - known.bounds.stride) +
-                       " was given before: it has gone back or was changed by hand; " + stop +
-                       "raise it past every value in use on any host, which may be larger, and "
-                       "start them again");
-  error.advice = {name == sequence ? Remedy::kRaiseSequence : Remedy::kRaiseEach,
-                  std::string(sequence)};
+  Error error =
+      at(sequence, name,
+         gave + ", and " + std::to_string(floor - known.bounds.stride) + " was given before" + why +
+             "and raise all of it past every value in use on any host, which may be "
+             "larger");
+  error.advice = {Remedy::kRaiseStore, std::string(from.store().url())};
   return error;
 }
 
@@ -220,7 +220,7 @@ Result<Range> believed_advance(GivingStore& from, const std::string& name, Known
       take == Take::kAll ? values->count == count : values->count >= 1 && values->count <= count;
   if (!complete || !can_give(known.bounds, floor, *values)) {
     tally.add_waste(count);
-    Error error = impossible(sequence, name, known, floor, *values, from.kind());
+    Error error = impossible(from, sequence, name, known, floor, *values);
     if (complete && values->first < floor) {
       // Without the mark, this process alone knows.
       [[maybe_unused]] const Result<void> marked =

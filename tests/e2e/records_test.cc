@@ -69,12 +69,11 @@ TEST_F(Records, AValueBelowTheRecordIsDataLossAndLeavesTheRecord) {
     const Ended next = run(store_ + "idmint next c");
     EXPECT_EQ(next.status, 10) << next.out;
     EXPECT_EQ(next.out, "");
-    EXPECT_THAT(next.err, AllOf(HasSubstr("the store gave " + std::to_string(11 + i) +
-                                          ", and 40 was given before"),
-                                HasSubstr("idmint raise c --past N")));
+    EXPECT_THAT(next.err, AllOf(HasSubstr("the store gave 11, and 40 was given before"),
+                                HasSubstr("idmint raise --all")));
   }
   EXPECT_THAT(run(store_ + "idmint doctor").out, HasSubstr("this host was given 40"));
-  output(store_ + "idmint raise c --past 40 --yes");
+  EXPECT_EQ(run(store_ + "idmint raise --all --past 40 --yes").status, 0);
   EXPECT_EQ(output(store_ + "idmint next c"), "41\n");
 }
 
@@ -184,8 +183,8 @@ TEST_F(Records, MintsOfTheLibraryKeepTheRecordUnlessTheySayOtherwise) {
   keep_state();
   EXPECT_EQ(take(usual, 40), Code{0});
   set_back();
-  EXPECT_EQ(take(usual, 1), Code::kDataLoss);
   EXPECT_EQ(take(without, 1), Code{0});
+  EXPECT_EQ(take(usual, 1), Code::kDataLoss);
   ASSERT_EQ(::unsetenv("XDG_DATA_HOME"), 0);
 }
 
