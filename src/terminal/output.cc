@@ -70,17 +70,19 @@ void narrow(std::vector<std::size_t>& widths, const std::vector<Row>& lines, std
         least[i] = std::max(least[i], static_cast<std::size_t>(std::ranges::distance(word)));
     }
   }
-  // One long word, which may stick out of the last column, makes the others no shorter.
-  constexpr std::size_t enough = 20;
-  least.back() = std::min(least.back(), enough);
   std::size_t whole = 2 * (widths.size() - 1);
   for (const std::size_t width : widths) whole += width;
-  for (; whole > most; --whole) {
-    std::size_t* widest = nullptr;
-    for (std::size_t i = 0; i < widths.size(); ++i)
-      if (widths[i] > least[i] && (widest == nullptr || widths[i] > *widest)) widest = &widths[i];
-    if (widest == nullptr) return;
-    --*widest;
+  // Where that is not enough, a long word sticks out of the last column.
+  constexpr std::size_t enough = 20;
+  for (const std::size_t last : {least.back(), std::min(least.back(), enough)}) {
+    least.back() = last;
+    for (; whole > most; --whole) {
+      std::size_t* widest = nullptr;
+      for (std::size_t i = 0; i < widths.size(); ++i)
+        if (widths[i] > least[i] && (widest == nullptr || widths[i] > *widest)) widest = &widths[i];
+      if (widest == nullptr) break;
+      --*widest;
+    }
   }
 }
 
