@@ -87,6 +87,9 @@ std::optional<std::pair<std::string, std::string>> named_store(const std::string
 std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line) {
   Settings settings;
   std::vector<Error> faults;
+  if (line.config.contains("://"))  // which may have a password
+    return std::unexpected(std::vector{Error{
+        Code::kInvalidArgument, "--config takes a file of settings, and not a URL: --store URL"}});
   if (!line.config.empty()) {
     const Result<std::string> text = read_plain_file(line.config, kLongestSettings + 1);
     if (!text) {

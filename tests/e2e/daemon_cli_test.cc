@@ -50,6 +50,37 @@ TEST_F(DaemonCli, AStoreThatIsRefusedIsNamedWhereItStands) {
               StartsWith("idmintd: --over: the variable NOPE "));
 }
 
+// Whatever stands in the place of a URL, however odd, may be a password or hold one.
+TEST_F(DaemonCli, NothingOfWhatMayBeASecretIsPrinted) {
+  std::vector<std::string> commands = {"idmintd --check --config mongodb://u:hunter2@h/d",
+                                       "IDMINTD_CONFIG=mongodb://u:hunter2@h/d idmintd --check"};
+  for (const std::string text :
+       {"hunter2", "hunter2\nhunter2", "u:hunter2@h/d", "mongodb:/u:hunter2@h/d",
+        "mongodb//hunter2", "frob://u:hunter2@h/d", "mysql://u@h/d#hunter2",
+        "postgresql://h/d#hunter2", "postgresql://h/d?pasword=hunter2", "postgresql://h/d?hunter2",
+        "redis://hunter2@h:x/0", "sqlite:a.db?key=hunter2", "etcd://u:hunter2",
+        "https://h/?token=hunter2"}) {
+    const std::string quoted = "'" + text + "'";
+    for (const std::string option : {"--store", "--also", "--over"}) {
+      commands.push_back("IDS=" + quoted + " idmintd --check --store memory: " + option +
+                         " env:IDS");
+      commands.push_back("idmintd --check --store memory: " + option + " " + quoted);
+    }
+    commands.push_back("printf %s " + quoted + " >s; chmod 600 s; idmintd --check --store file:s");
+    commands.push_back(
+        "IDS=" + quoted +
+        " sh -c 'printf \"[stores]\\neu = \\\"env:IDS\\\"\\n\" >a.toml; idmintd --check "
+        "--config a.toml'");
+  }
+  for (const std::string& command : commands) {
+    const Ended ended = run(command);
+    if (!command.contains("--also") && !command.contains("--over")) {  // those are not opened
+      EXPECT_NE(ended.status, 0) << command;
+    }
+    EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("hunter2"))) << command;
+  }
+}
+
 TEST_F(DaemonCli, TheFileOfTheVariableIsOverriddenByTheOption) {
   const std::string with =
       "printf 'drain_seconds = 5\\n' >a.toml; IDMINTD_CONFIG=none.toml idmintd --check ";
