@@ -232,8 +232,8 @@ if one is refused, nothing is changed, and the exit status is 5. The same
 command again is safe.
 Keys: kind ("sequence" or "pool").
 Of a sequence: strategy, start, max, stride, offset, digits, width, stripes,
-step, prefix, encoding, check, key, largest_count, adopt, where, make, validator,
-no_leading_zeros.
+step, prefix, encoding, check, key, largest_count, adopt, where, make,
+validator, no_leading_zeros.
 Of a pool: layout, workers, prefix, encoding, check, largest_count.
 
 Examples:

@@ -533,10 +533,11 @@ const Command kDoctor = {
 file, the clock, and each layout that has a state file or ends within --horizon;
 with --all every layout. Each line begins with ok, warn or fail. Nothing is
 changed. --json lists everything.
-The store is compared with the last values that programs of this host were given,
-and with the largest value in each field that insert filled or --used-in names.
-The record of these values in the data folder is examined too. A store that lacks one of these values was set back, as by a restore, and
-would give values again.
+The store is compared with the last values that programs of this host were
+given, and with the largest value in each field that insert filled or --used-in
+names. The record of these values in the data folder is examined too. A store
+that lacks one of these values was set back, as by a restore, and would give
+values again.
 --ignore leaves a check out of the list and of the exit status: clock, for
 example, in a container whose kernel does not tell whether the clock is
 synchronised.
