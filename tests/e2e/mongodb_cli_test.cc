@@ -205,7 +205,7 @@ TEST_F(Cli, AnAdoptedDocumentThatIsMissingIsRefusedAndWhatIsThereIsNamed) {
       idmint create five --adopt counters/42:last=seq --max 100)");
   EXPECT_EQ(output(store + "idmint next emp; idmint next five"), "21\n6\n");
   // A file goes on as it was written.
-  EXPECT_THAT(output(store + R"(cat >a.toml <<'END'
+  EXPECT_THAT(run(store + R"(cat >a.toml <<'END'
 [sequence.emp]
 adopt = "counters:last=seq"
 where = '{"id": "employees"}'
@@ -216,7 +216,8 @@ max = 200
 adopt = "ids:new"
 make = true
 END
-idmint apply a.toml)"),
+idmint apply a.toml)")
+                  .out,
               testing::AllOf(HasSubstr("was there  emp"), HasSubstr("extended   five"),
                              HasSubstr("created    new")));
   EXPECT_THAT(output(store + "idmint list --toml | tee b.toml; idmint apply b.toml"),

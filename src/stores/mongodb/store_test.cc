@@ -884,7 +884,7 @@ TEST_F(MongodbUsers, FindInsertAndUpdateAreAllThatIsNeeded) {
   EXPECT_TRUE(counters.peek("c"));
   EXPECT_TRUE(counters.list(""));
   EXPECT_TRUE(counters.close("c"));
-  NewCounter adopted{"d", {0, 99}, "n/d:next=n,max=max"};
+  NewCounter adopted{"d", {0, 99}, "n/d:next=n,max=max", 0, true};
   EXPECT_TRUE(counters.create(std::span(&adopted, 1)));
   EXPECT_TRUE(counters.advance("d", 1, Take::kAll));
   EXPECT_TRUE(counters.close("d"));
