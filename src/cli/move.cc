@@ -54,7 +54,7 @@ Result<std::string> lasting_url(std::string_view option, const std::string& give
   if (!url) return url;
   const StoreKind* const kind = store_kind(*url);
   if (kind != nullptr && !kind->lasts)
-    return refuse(std::string(option) + " " + *url +
+    return refuse(std::string(option) + " " + redacted(*url) +
                   " begins empty and is gone when the command ends: give one that stays");
   return url;
 }

@@ -52,8 +52,11 @@ Result<void> settle(CLI::App& command) {
                       " --help");
       continue;
     }
+    const std::string given = option->results().front();
     if (Result<void> read = read_url(*option); !read) return read;
     const std::string url = option->results().front();
+    if (given != url && (given.starts_with("env:") || given.starts_with("file:")) && !is_uri(url))
+      return refuse(name + ": what " + given + " stands for is no URI: put one there");
     if (std::error_code ignored; type == "OPLOG" && !is_uri(url) && without_url(url) != url &&
                                  !std::filesystem::exists(url, ignored))
       return fail(Code::kNotFound, name + ": " + without_url(url) + " is no file and no URI");
