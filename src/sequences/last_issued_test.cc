@@ -47,7 +47,8 @@ Result<std::vector<std::int64_t>> take(Store& store, std::string_view name, std:
 class Remembered : public testing::TestWithParam<SequenceDefinition> {
  protected:
   Remembered() {
-    EXPECT_TRUE(create_sequence(store_, GetParam()));
+    const auto created = create_sequence(store_, GetParam());
+    EXPECT_TRUE(created) << created.error().message;
     const auto found = find_definition(store_, GetParam().name);
     definition_ = std::get<SequenceDefinition>(found.value());
   }
@@ -126,7 +127,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         SequenceDefinition{.name = "counter"},
         SequenceDefinition{.name = "striped", .strategy = Strategy::kStriped, .stripes = 2},
-        SequenceDefinition{.name = "interleaved", .strategy = Strategy::kInterleaved, .stripes = 2},
+        SequenceDefinition{.name = "interleaved",
+                           .strategy = Strategy::kInterleaved,
+                           .last = 99'999,
+                           .stripes = 2},
         SequenceDefinition{.name = "cached", .strategy = Strategy::kCached, .step = 4},
         SequenceDefinition{.name = "permuted", .strategy = Strategy::kPermuted, .last = 9'999},
         SequenceDefinition{.name = "random", .strategy = Strategy::kRandom, .last = 999'999'999}),

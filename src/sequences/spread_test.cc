@@ -50,7 +50,7 @@ Uuid id_of(std::size_t k) {
   return Uuid(bytes);
 }
 
-std::string url_of(std::size_t k) { return "gated:" + std::to_string(k); }
+std::string url_of(std::size_t k) { return "redis://gated-" + std::to_string(k); }
 
 SequenceDefinition spread_tickets(std::int64_t last = 1'000'000) {
   return {.name = "tickets", .strategy = Strategy::kInterleaved, .last = last};
@@ -146,7 +146,7 @@ TEST(Spread, EachStoreHasItsStripeAndNamesAll) {
     EXPECT_EQ(its.stripe, static_cast<std::int64_t>(k));
     EXPECT_EQ(its.stripes, 3);
     ASSERT_EQ(its.over.size(), 3U);
-    EXPECT_EQ(its.over[2], (StoreOfStripe{id_of(2), "gated:2"}));
+    EXPECT_EQ(its.over[2], (StoreOfStripe{id_of(2), "redis://gated-2"}));
     EXPECT_EQ(fixture.stores[k].do_peek("tickets", {})->bounds,
               (CounterBounds{static_cast<std::int64_t>(k) + 1, 1'000'000, 3}));
     EXPECT_EQ(definition_from_json(to_json(Definition(its))), Definition(its));
@@ -333,8 +333,9 @@ TEST(Spread, WhenAllAreDownEachIsNamed) {
   for (int i = 0; i < 2; ++i) {
     const Result<std::int64_t> none = sequence->next();
     EXPECT_EQ(code_of(none), Code::kUnavailable);
-    EXPECT_THAT(why(none), AllOf(HasSubstr("none of its 2 stores"), HasSubstr("gated:0 (no answer"),
-                                 HasSubstr("gated:1 (cable cut")));
+    EXPECT_THAT(why(none),
+                AllOf(HasSubstr("none of its 2 stores"), HasSubstr("redis://gated-0 (no answer"),
+                      HasSubstr("redis://gated-1 (cable cut")));
   }
   fixture.stores[1].fail_counter("tickets", Error{Code::kUnknown, "perhaps"});
   EXPECT_EQ(code_of(sequence->next()), Code::kUnknown);
@@ -363,7 +364,7 @@ TEST(Spread, AStoreThatWentBackStopsTheSequence) {
   EXPECT_THAT(fixture.take(*sequence, 1), ElementsAre(7));
   const Result<std::int64_t> lost = sequence->next();
   EXPECT_EQ(code_of(lost), Code::kDataLoss);
-  EXPECT_THAT(why(lost), HasSubstr("gated:1"));
+  EXPECT_THAT(why(lost), HasSubstr("redis://gated-1"));
   EXPECT_EQ(code_of(sequence->next()), Code::kDataLoss);
 }
 
@@ -426,7 +427,7 @@ TEST(Spread, AStoreThatAPersonMustMendIsReportedWhenItIsLeftOut) {
                                          {.executor = &fixture.executor, .spread = spread},
                                          fixture.clock, fixture.entropy);
     ASSERT_TRUE(sequence) << why(sequence);
-    EXPECT_THAT(reports, ElementsAre("gated:1: no password, or a setting"))
+    EXPECT_THAT(reports, ElementsAre("redis://gated-1: no password, or a setting"))
         << "the other one may come back";
     EXPECT_EQ((*sequence)->next(), 1);
   }
@@ -446,7 +447,7 @@ TEST(Spread, AChangeOfAStoreIsReportedOnce) {
                                        {.executor = &fixture.executor, .spread = spread},
                                        fixture.clock, fixture.entropy)
                             .value();
-  EXPECT_THAT(reported(), ElementsAre("gated:0", "gated:1: no answer"));
+  EXPECT_THAT(reported(), ElementsAre("redis://gated-0", "redis://gated-1: no answer"));
   fixture.clock.advance(seconds{1});
   fixture.take(*sequence, 1);
   fixture.executor.run_all();
@@ -456,22 +457,22 @@ TEST(Spread, AChangeOfAStoreIsReportedOnce) {
   fixture.clock.advance(seconds{10});
   fixture.take(*sequence, 1);
   fixture.executor.run_all();
-  EXPECT_THAT(reported(), ElementsAre("gated:1"));
+  EXPECT_THAT(reported(), ElementsAre("redis://gated-1"));
   fixture.take(*sequence, 4);
   fixture.stores.shut(0);
   fixture.stores.shut(1);
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(sequence->next());
-  EXPECT_THAT(reported(),
-              testing::UnorderedElementsAre("gated:0: no answer", "gated:1: no answer"));
+  EXPECT_THAT(reported(), testing::UnorderedElementsAre("redis://gated-0: no answer",
+                                                        "redis://gated-1: no answer"));
   fixture.stores.mend(0);
   fixture.take(*sequence, 3);
-  EXPECT_THAT(reported(), ElementsAre("gated:0"));
+  EXPECT_THAT(reported(), ElementsAre("redis://gated-0"));
 }
 
 TEST(Spread, AWrongStoreIsRefusedAndTheDifferenceNamed) {
   {
     SpreadFixture fixture(2);
-    fixture.stores.put_at(1, std::make_shared<GatedStore>(id_of(7), "gated:1"));
+    fixture.stores.put_at(1, std::make_shared<GatedStore>(id_of(7), "redis://gated-1"));
     const auto other = fixture.open();
     EXPECT_EQ(code_of(other), Code::kFailedPrecondition);
     EXPECT_THAT(why(other), AllOf(HasSubstr("another store"), HasSubstr(id_of(7).to_string()),
@@ -487,7 +488,7 @@ TEST(Spread, AWrongStoreIsRefusedAndTheDifferenceNamed) {
   }
   {
     SpreadFixture fixture(2);
-    fixture.stores.put_at(1, std::make_shared<GatedStore>(id_of(1), "gated:1"));
+    fixture.stores.put_at(1, std::make_shared<GatedStore>(id_of(1), "redis://gated-1"));
     const auto undefined = fixture.open();
     EXPECT_EQ(code_of(undefined), Code::kFailedPrecondition);
     EXPECT_THAT(why(undefined), HasSubstr("not defined in it"));
@@ -499,7 +500,8 @@ TEST(Spread, AWrongStoreIsRefusedAndTheDifferenceNamed) {
     fixture.stores[1].put(fewer.stores[1].catalog()->find("tickets").value());
     const auto differs = fixture.open();
     EXPECT_EQ(code_of(differs), Code::kFailedPrecondition);
-    EXPECT_THAT(why(differs), AllOf(HasSubstr("stripes: 2 there, 3 here"), HasSubstr("gated:1")));
+    EXPECT_THAT(why(differs),
+                AllOf(HasSubstr("stripes: 2 there, 3 here"), HasSubstr("redis://gated-1")));
   }
   {
     // The definition of another stripe.
@@ -517,7 +519,7 @@ TEST(Spread, AUrlThatIsGivenTakesThePlaceOfTheOneInTheDefinition) {
   const auto open = spread.open;
   const auto moved = [&](const std::string& url, SteadyTime until) {
     opened.push_back(url);
-    return open(url == "gated:moved" ? "gated:1" : url, until);
+    return open(url == "redis://gated-moved" ? "redis://gated-1" : url, until);
   };
   const auto with = [&](std::vector<std::string> over) {
     return Sequence::open(
@@ -525,10 +527,10 @@ TEST(Spread, AUrlThatIsGivenTakesThePlaceOfTheOneInTheDefinition) {
         {.executor = &fixture.executor, .spread = {.over = std::move(over), .open = moved}},
         fixture.clock, fixture.entropy);
   };
-  EXPECT_TRUE(with({"gated:moved"}));
-  EXPECT_EQ(opened, std::vector<std::string>{"gated:moved"});
+  EXPECT_TRUE(with({"redis://gated-moved"}));
+  EXPECT_EQ(opened, std::vector<std::string>{"redis://gated-moved"});
   SpreadFixture other(2);
-  EXPECT_EQ(code_of(with({"gated:nowhere"})), Code::kNotFound);
+  EXPECT_EQ(code_of(with({"redis://gated-nowhere"})), Code::kNotFound);
 }
 
 TEST(Spread, AmongUrlsOfStoresOfOtherSequencesTheNewPlaceOfAStoreIsFound) {
@@ -537,27 +539,27 @@ TEST(Spread, AmongUrlsOfStoresOfOtherSequencesTheNewPlaceOfAStoreIsFound) {
   std::vector<std::string> opened;
   spread.open = [&, open = spread.open](const std::string& url, SteadyTime until) {
     opened.push_back(url);
-    return open(url == "gated:moved" ? "gated:2" : url, until);
+    return open(url == "redis://gated-moved" ? "redis://gated-2" : url, until);
   };
-  spread.over = {"gated:other", "gated:moved"};
+  spread.over = {"redis://gated-other", "redis://gated-moved"};
   spread.over_others = true;
   const auto sequence = Sequence::open(fixture.stores[0], "tickets",
                                        {.executor = &fixture.executor, .spread = spread},
                                        fixture.clock, fixture.entropy);
   ASSERT_TRUE(sequence) << why(sequence);
-  EXPECT_THAT(opened,
-              ElementsAre("gated:other", "gated:moved", "gated:1", "gated:other", "gated:moved"))
+  EXPECT_THAT(opened, ElementsAre("redis://gated-other", "redis://gated-moved", "redis://gated-1",
+                                  "redis://gated-other", "redis://gated-moved"))
       << "never at its old place, where a copy may be";
   EXPECT_THAT(fixture.take(**sequence, 3), ElementsAre(1, 2, 3));
-  spread.over = {"gated:other"};
+  spread.over = {"redis://gated-other"};
   spread.open = [open = fixture.stores.spread().open](const std::string& url, SteadyTime until) {
-    return open(url == "gated:2" ? "gated:gone" : url, until);
+    return open(url == "redis://gated-2" ? "redis://gated-gone" : url, until);
   };
   const auto missing = Sequence::open(fixture.stores[0], "tickets",
                                       {.executor = &fixture.executor, .spread = spread},
                                       fixture.clock, fixture.entropy);
   EXPECT_EQ(code_of(missing), Code::kFailedPrecondition);
-  EXPECT_THAT(why(missing), HasSubstr("is not at gated:2"));
+  EXPECT_THAT(why(missing), HasSubstr("is not at redis://gated-2"));
 }
 
 // ---- acts on all stores
@@ -590,8 +592,8 @@ TEST(Spread, ARaiseNamesTheStoresThatItDidNotReachAndCanBeRunAgain) {
   fixture.stores.shut(1);
   const auto partly = raise();
   EXPECT_EQ(code_of(partly), Code::kUnavailable);
-  EXPECT_THAT(why(partly), AllOf(HasSubstr("raised in 2 of its 3 stores, not in gated:1"),
-                                 HasSubstr("no answer"), Not(HasSubstr("gated:2"))));
+  EXPECT_THAT(why(partly), AllOf(HasSubstr("raised in 2 of its 3 stores, not in redis://gated-1"),
+                                 HasSubstr("no answer"), Not(HasSubstr("redis://gated-2"))));
   EXPECT_EQ(fixture.stores.next_of(0), 13);
   EXPECT_EQ(fixture.stores.next_of(1), 2);
   EXPECT_EQ(fixture.stores.next_of(2), 12);
@@ -614,7 +616,7 @@ TEST(Spread, AnAlterAndARetireActInEachStoreAndCanBeRunAgain) {
 
   fixture.stores.shut(1);
   EXPECT_THAT(why(retire_sequence(fixture.stores[0], "tickets", spread)),
-              HasSubstr("retired in 1 of its 2 stores, not in gated:1"));
+              HasSubstr("retired in 1 of its 2 stores, not in redis://gated-1"));
   fixture.stores.mend(1);
   EXPECT_THAT(why(fixture.open(1)), HasSubstr("retire it again"));
   EXPECT_TRUE(retire_sequence(fixture.stores[1], "tickets", spread));
@@ -654,9 +656,11 @@ TEST(Spread, TheStatusShowsEachStripeAndTheSkew) {
 // A restored store is raised to the position of its newer state, and the others stay.
 TEST(Spread, OneStoreIsRaisedToItsNewerState) {
   SpreadFixture fixture(2);
+  --fixtures_made;  // the same stores
   SpreadFixture newer(2);
   newer.take(*newer.open().value(), 10);
-  ASSERT_TRUE(raise_sequence(fixture.stores[1], "tickets", newer.stores[1]));
+  const auto raised = raise_sequence(fixture.stores[1], "tickets", newer.stores[1]);
+  ASSERT_TRUE(raised) << raised.error().message;
   EXPECT_EQ(fixture.stores.next_of(0), 1);
   EXPECT_EQ(fixture.stores.next_of(1), 12);
 }

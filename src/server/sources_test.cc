@@ -151,7 +151,8 @@ TEST(SourcesOverTwoStores, AChangeOfOneIsToldOnce) {
   EXPECT_EQ(source->sequence->next(), 4);
   pair.mend();
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(source->sequence->next());
-  EXPECT_THAT(poll(), ElementsAre("eu/tickets gated:a: away", "eu/tickets gated:a"));
+  EXPECT_THAT(poll(),
+              ElementsAre("eu/tickets redis://gated-a: away", "eu/tickets redis://gated-a"));
 }
 
 }  // namespace

@@ -118,9 +118,9 @@ TEST_F(ToldTest, TheLogHasAStoreOfSeveralThatIsLeftOutAndItsReturn) {
     log.flush();
   }
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              AllOf(HasSubstr("warning store_left_out source=tickets store=gated:a "
+              AllOf(HasSubstr("warning store_left_out source=tickets store=redis://gated-a "
                               "code=UNAVAILABLE message=away"),
-                    HasSubstr("warning store_returned source=tickets store=gated:a")));
+                    HasSubstr("warning store_returned source=tickets store=redis://gated-a")));
 }
 
 // What is wrong with the call is told, without the place where it was found out.
@@ -131,14 +131,14 @@ TEST_F(ToldTest, WhatIsWrongWithACallIsTold) {
   EXPECT_EQ(redis.ask("AUTH web"), "+OK");
   EXPECT_EQ(redis.ask("INCRBY few 2"), ":2");
   EXPECT_THAT(redis.ask("INCR few"), AllOf(StartsWith("-OUTOFRANGE sequence few: "),
-                                           HasSubstr("2 is the last"), Not(HasSubstr("gated:"))));
+                                           HasSubstr("2 is the last"), Not(HasSubstr("gated-"))));
   EXPECT_THAT(http.http("POST /v1/sources", kWeb, R"({"name":"few","max":9})").body,
               AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("idmint alter few --max 9"),
-                    Not(HasSubstr("gated:"))));
+                    Not(HasSubstr("gated-"))));
   EXPECT_THAT(http.http("POST /v1/sources/few/retire", kWeb, R"({"yes":true})").status,
               HasSubstr("200"));
   EXPECT_THAT(redis.ask("ID.RAISE few 9"), AllOf(StartsWith("-FAILEDPRECONDITION"),
-                                                 HasSubstr("retired"), Not(HasSubstr("gated:"))));
+                                                 HasSubstr("retired"), Not(HasSubstr("gated-"))));
 }
 
 TEST_F(ToldTest, WithoutTokensAllIsTold) {

@@ -49,7 +49,7 @@ class SpreadPair {
 
  public:
   const std::shared_ptr<GatedStore> gated = std::make_shared<GatedStore>(
-      Uuid4Generator().next(), "gated:a");  // 1, 3, 5; the file has the others
+      Uuid4Generator().next(), "redis://gated-a");  // 1, 3, 5; the file has the others
 };
 
 }  // namespace idmint::fakes
