@@ -190,9 +190,9 @@ constexpr std::string_view kInUser = "._-~%+=,!$&'()*;";
 constexpr std::string_view kInPath = "._-~%+=,!$&'()*;:/";
 constexpr std::string_view kInValue = "._-~%+=,!$'()*;:/@[]";
 
-bool is_user(std::string_view user) {
-  return is_plain(user, kInUser) && !percent_decoded(user).contains(':');
-}
+// Whether this user is certainly no user with a password, of which the colon was escaped too. To
+// the server it is a user like any other.
+bool is_shown_user(std::string_view user) { return !percent_decoded(user).contains(':'); }
 
 // Whether the value of libpq's option of this name sets only the schema.
 bool sets_schema(std::string_view value) {
@@ -299,7 +299,8 @@ std::string_view user_name(const Parts& parts) {
 
 // Whether no secret can be outside the places for secrets.
 bool is_clear(const Parts& parts) {
-  if (!are_hosts(parts.hosts) || !is_plain(parts.path, kInPath) || !is_user(user_name(parts)))
+  if (!are_hosts(parts.hosts) || !is_plain(parts.path, kInPath) ||
+      !is_plain(user_name(parts), kInUser))
     return false;
   const Known known = known_options(plain_name(parts.scheme));
   bool clear = true;
@@ -387,7 +388,7 @@ std::string redacted(std::string_view url) {
   const std::optional<Parts> parts = split(url);
   if (!parts || !on_servers)
     return is_near_a_scheme(scheme) ? shown.append(kHidden) : std::string(kHidden);
-  if (!is_clear(*parts)) return shown.append(kHidden);
+  if (!is_clear(*parts) || !is_shown_user(user_name(*parts))) return shown.append(kHidden);
   shown += user_name(*parts);
   if (parts->user.contains(':')) shown.append(":").append(kHidden);
   if (parts->has_user) shown += "@";
@@ -535,7 +536,8 @@ std::string without_secrets(std::string_view url) {
   const std::optional<Parts> parts = split(url);
   if (!parts || !is_clear(*parts)) return redacted(url);
   std::string bare(parts->scheme);
-  if (const std::string_view user = user_name(*parts); !user.empty()) bare.append(user).append("@");
+  if (const std::string_view user = user_name(*parts); !user.empty() && is_shown_user(user))
+    bare.append(user).append("@");
   bare.append(parts->hosts).append(parts->path);
   const Known known = known_options(plain_name(parts->scheme));
   char separator = '?';

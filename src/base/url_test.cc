@@ -172,6 +172,24 @@ TEST(CheckMongodbUrl, RefusesAnUnescapedUserAndTellsNoPartOfIt) {
   }
 }
 
+// Each escape in the user, the password and the database is legal.
+TEST(CheckUrl, AllowsWhatIsEscaped) {
+  std::string all;
+  for (const char* const byte :
+       {"%3A", "%3a", "%40", "%2F", "%3F", "%23", "%5B", "%25", "%20", "%5C", "%26", "%C3%A9"})
+    all += byte;
+  const std::string rest = all + ":" + all + "@a:1/" + all;
+  EXPECT_TRUE(check_mongodb_url("mongodb://" + rest + "?w=1"));
+  EXPECT_TRUE(check_mariadb_url("mysql://" + rest));
+  EXPECT_TRUE(check_mariadb_url("mariadb://" + rest));
+  EXPECT_TRUE(check_postgresql_url("postgresql://" + rest + "?sslmode=require"));
+  EXPECT_TRUE(check_redis_url("redis://" + all + ":" + all + "@a:1/0"));
+  EXPECT_TRUE(check_etcd_url("etcd://" + rest + "?tls=on"));
+  EXPECT_EQ(place_of("etcd://" + rest), "etcd://a:1/" + all);
+  EXPECT_EQ(without_secrets("etcd://" + rest + "?tls=on"), "etcd://a:1/" + all + "?tls=on");
+  EXPECT_EQ(redacted("etcd://" + rest), "etcd://***");
+}
+
 TEST(CheckEtcdUrl, RefusesOptionsThatDoNotExist) {
   EXPECT_TRUE(check_etcd_url("etcd://u:p@a,b:1/p?tls=on&TLS_CA=/a&tls_cert=/b&tls_key=/c"));
   EXPECT_FALSE(check_etcd_url("etcd://a/p?tlsCAFile=/a"));

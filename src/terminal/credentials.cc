@@ -143,7 +143,9 @@ Result<std::string> url_given(std::string_view option, const std::string& given)
   if (!url) return url;
   const std::string user = user_without_password(*url);
   if (user.empty()) return url;
-  const std::string of = "the password of " + user + " in " + redacted(*url);
+  const std::string shown = redacted(*url);
+  const std::string of = "the password of " +
+                         (shown.contains("://" + user + "@") ? user : "the user") + " in " + shown;
   Result<std::string> password =
       ask(of + ": ", {Code::kUnauthenticated,
                       std::string(option) + ": " + of +
