@@ -37,7 +37,7 @@ struct AdoptedPlace {
   std::function<PlainClients::Next()> connect;  // one more of the programs
   std::function<void()> doubt =
       {};  // puts the store in doubt; empty: it never is, whatever happens
-  // `next` in the row of the counter that is idmint's own; empty: that row has none.
+  // The next value by what idmint keeps of its own beside the record; empty: it keeps none.
   std::function<std::string()> own_next = {};
   // Each sets the record back, so that the next value is 3; empty: no floor is kept beside it.
   std::vector<std::function<void()>> set_backs{};

@@ -153,7 +153,8 @@ bool RedisServer::start(const std::vector<std::string>& further) {
   const bool up = wait_for(
       [&] {
         if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
-        return pid_ == 0 || ask({"CONFIG", "GET", "dir"}) == "dir " + data();
+        return pid_ == 0 || (ask({"CONFIG", "GET", "dir"}) == "dir " + data() &&
+                             !ask({"DBSIZE"}).starts_with("ERROR: LOADING"));
       },
       kLongest);
   if (!up) give_up("it does not answer:\n" + contents(folder_.path("redis.log")));

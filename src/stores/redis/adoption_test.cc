@@ -55,9 +55,12 @@ std::vector<AdoptedWay> every_way() {
                                            "replicas", "1"},
                                           database);
                      },
+                 // The largest value that idmint took, as the key has the last one.
                  .own_next =
                      [database] {
-                       return redis_server().run({"HGET", "{idmint}:counter:c", "next"}, database);
+                       return std::to_string(
+                           1 + std::stoll(redis_server().run(
+                                   {"HGET", "{idmint}:counter:c", "taken"}, database)));
                      }};
            }}};
 }
