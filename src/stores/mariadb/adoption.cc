@@ -132,9 +132,30 @@ constexpr std::string_view kTakeTickets =
     " END";
 #undef IDMINT_BEGIN
 
-// A row with a larger value moves AUTO_INCREMENT past it; one with a smaller value does not.
+// Takes values, as the programs do: one that is drawn with an increment of half of the way moves
+// AUTO_INCREMENT by that in one step, the caller asks again until it is there, and of the last step
+// one value is drawn. So it ends at the target, if nobody else takes values meanwhile, and
+// otherwise only as far above it as they moved it. A row with a value of its own would take one
+// that a program was given already and has not written: to that program the server says that its
+// key is there twice. So such a row, which moves AUTO_INCREMENT past it, is for targets that are
+// further away than programs come meanwhile. It never moves it down.
+//
+// The values are of those that the server gives, and not of another that it shares them with.
 constexpr std::string_view kRaiseTickets =
-    "REPLACE INTO {table} ({column}, {key}) VALUES ({target} - 1, {value})";
+    "BEGIN NOT ATOMIC DECLARE i_step, i_next, i_by BIGINT DEFAULT NULL;"
+    " SET i_step = @@global.auto_increment_increment;"
+    " SELECT m.next + MOD(MOD({target}, i_step) + i_step - MOD(m.next, i_step), i_step)"
+    "  INTO i_next FROM " IDMINT_COLUMN
+    " WHERE m.next < {target};"
+    " SET i_by = (({target} - i_next) DIV i_step + 1) DIV 2 * i_step;"
+    " IF i_by > 65535 THEN"
+    "  REPLACE INTO {table} ({column}, {key}) VALUES ({target} - i_step, {value});"
+    " ELSEIF i_by > 0 THEN"
+    "  SET STATEMENT auto_increment_increment = i_by,"
+    "   auto_increment_offset = MOD(i_next - 1, i_by) + 1 FOR"
+    "   REPLACE INTO {table} ({key}) VALUES ({value});"
+    " END IF;"
+    " END";
 
 #undef IDMINT_UNSAFE
 #undef IDMINT_COLUMN
