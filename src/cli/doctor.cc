@@ -202,7 +202,7 @@ std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
 }
 
 // Whether this host can record what it was given, so that an older state of a store is noticed.
-std::optional<Finding> look_at_records(Mint& mint) {
+std::optional<Finding> look_at_data_folder(Mint& mint) {
   const auto warning = [](const std::string& folder, std::string why) {
     return Finding{Health::kWarn, "data folder", folder, std::move(why)};
   };
@@ -300,7 +300,8 @@ class Evidence {
   std::vector<Seen> seen_{};
 };
 
-// Whether programs of this host can compare what they get with what was given before.
+// Whether programs of this host can compare what they get with what was given before. REQUIRES:
+// the data folder can be used.
 std::optional<Finding> look_at_record(Mint& mint) {
   const Result<std::shared_ptr<Store>> opened = mint.store();
   const StoreKind* const kind = opened ? store_kind((*opened)->url()) : nullptr;
@@ -312,7 +313,6 @@ std::optional<Finding> look_at_record(Mint& mint) {
       "its own means alone";
   switch (record.state) {
     case SeenFile::State::kUnreadable:
-      if (record.path.empty()) return std::nullopt;  // that of the data folder says it
       return Finding{
           Health::kWarn, "record", record.path,
           "it cannot be read (" + record.why + ")" + lost + ": make it readable to this user"};
@@ -360,7 +360,8 @@ Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant
   if (is_file && made) {
     findings.push_back(on_disk(fs::path(file.path).parent_path(), file.local_file_system));
   }
-  if (std::optional<Finding> records = look_at_records(mint)) findings.push_back(*records);
+  const std::optional<Finding> no_folder = look_at_data_folder(mint);
+  if (no_folder) findings.push_back(*no_folder);
   const auto check_named = [&](std::string_view option, const std::string& name) -> Result<void> {
     const bool there = std::ranges::any_of(*all, [&](const SequenceStatus& status) {
       return idmint::name(status.definition) == name;
@@ -376,7 +377,7 @@ Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant
   for (const Place& place : wanted.places) {
     if (Result<void> named = check_named("--used-in", place.sequence); !named) return named;
   }
-  if (!all->empty())
+  if (!all->empty() && !no_folder)
     if (std::optional<Finding> record = look_at_record(mint))
       findings.push_back(*std::move(record));
   const Evidence evidence(mint, store_given(), wanted.places);

@@ -114,7 +114,7 @@ TEST_F(Records, ABoundOfAWorkerIdBelowTheRecordIsDataLoss) {
   output(store_ +
          "idmint create w --kind pool --layout '41t1w4s epoch 2020-01-01 unit 1s' --workers 1");
   keep_state();
-  output(store_ + "idmint next w --window 10m -n 20");  // more than one unit has
+  output(store_ + "idmint next w --window 10min -n 20");  // more than one unit has
   set_back();
   const Ended next = run(store_ + "idmint next w");
   EXPECT_EQ(next.status, 10) << next.out << next.err;
@@ -211,7 +211,7 @@ TEST_F(Records, TheDaemonNotesWhatItGivesAndIsHeldToIt) {
   set_back();
   {
     Daemon daemon(url);
-    EXPECT_THAT(get(daemon), HasSubstr("DATA_LOSS"));
+    EXPECT_THAT(get(daemon), HasSubstr("-DATALOSS"));
     daemon.end(SIGTERM);
   }
   EXPECT_EQ(run(store_ + "idmint next c").status, 10);
