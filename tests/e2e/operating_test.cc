@@ -426,7 +426,7 @@ TEST_F(Operating, DoctorLeavesOutWhatIsIgnored) {
   const Ended unknown = run("idmint doctor --ignore clok");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.err, HasSubstr("there is no check \"clok\": give one of disk, data-folder, "
-                                     "sequence, pool, state-file, clock, layout"));
+                                     "record, sequence, pool, state-file, clock, layout"));
   EXPECT_EQ(run("idmint doctor --ignore store").status, 2) << "the others are read from it";
 }
 
