@@ -153,7 +153,8 @@ Result<void> confirm_below(Context& context, Mint& mint, const Definition& wante
     }
     const Result<SequenceStatus> there = mint.peek(name(wanted));
     if (there || there.error().code != Code::kNotFound) return {};
-    const std::string again = before->words + " from a store that was at " + url + below;
+    std::string again = before->words;
+    again.append(" from a store that was at ").append(url).append(below);
     return confirm(
         context.out, context.json,
         {.text = again + ". Create it?",

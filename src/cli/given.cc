@@ -107,6 +107,7 @@ std::optional<GivenBefore> given_before(std::string_view url, std::string_view s
   std::optional<Seen> printed;  // by a command
   std::optional<Seen> other;
   std::optional<std::int64_t> bound;
+  Instant bound_at{};
   for (const Seen& seen : read_seen_at(url, source)) {
     if (!seen.kind) {
       printed = seen;
@@ -114,8 +115,9 @@ std::optional<GivenBefore> given_before(std::string_view url, std::string_view s
       if (!value || seen.value > value->value) value = seen;
     } else {
       other = seen;
-      if (seen.kind == LastIssued::Kind::kBound)
-        bound = std::max(bound.value_or(seen.value), seen.value);
+      if (seen.kind != LastIssued::Kind::kBound) continue;
+      bound = std::max(bound.value_or(seen.value), seen.value);
+      bound_at = seen.at;
     }
   }
   const std::string before = "this host was given ";
@@ -125,8 +127,8 @@ std::optional<GivenBefore> given_before(std::string_view url, std::string_view s
                        value->value};
   if (bound)
     return GivenBefore{
-        before + "ids of " + std::string(source) + " (" + format_time(other->at) + ")",
-        std::nullopt, bound};
+        before + "ids of " + std::string(source) + " (" + format_time(bound_at) + ")", std::nullopt,
+        bound};
   if (printed || other)
     return GivenBefore{printed ? before + std::to_string(printed->value) + " of " +
                                      std::string(source) + " (" + format_time(printed->at) + ")"

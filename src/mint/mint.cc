@@ -277,6 +277,7 @@ struct Mint::State {
       return seems_down ? std::min(first + kMoment, longest) : longest;
     };
     side_by_side(all.size(), ask, patience);
+    // NOLINTBEGIN(bugprone-unchecked-optional-access): the usual one was waited for, or all were.
     if (decides(*all[0])) return *std::move(all[0]);
     const Error& why = all[0]->error();
     for (std::size_t i = 1; i < all.size(); ++i)
@@ -288,6 +289,7 @@ struct Mint::State {
       return *std::move(all[i]);
     }
     return std::unexpected(why);
+    // NOLINTEND(bugprone-unchecked-optional-access)
   }
 
   [[nodiscard]] bool nothing_created(const Error& opening) const {

@@ -128,9 +128,11 @@ Recorder& recorder_of(StoreIssued& issued, const Store& store) {
 }
 
 void remember(StoreIssued& issued, const Seen& seen) {
-  LastIssued& counter = issued.counter(seen.source, *seen.kind);
-  if (counter.kind() != *seen.kind) return;
-  if (seen.kind != LastIssued::Kind::kClaim) return counter.raise(seen.value, seen.settled);
+  const std::optional<LastIssued::Kind>& kind = seen.kind;
+  if (!kind) return;
+  LastIssued& counter = issued.counter(seen.source, *kind);
+  if (counter.kind() != *kind) return;
+  if (*kind != LastIssued::Kind::kClaim) return counter.raise(seen.value, seen.settled);
   counter.add_claim(seen.value, seen.settled);
   if (seen.lost_claims) counter.lose_claims(seen.settled);
 }

@@ -131,9 +131,9 @@ void parse_into(SeenFile& file, std::string_view line) {
   file.state = SeenFile::State::kDamaged;
 }
 
-SeenFile unreadable(fs::path path, int why) {
+SeenFile unreadable(const fs::path& path, int why) {
   return {.state = SeenFile::State::kUnreadable,
-          .path = std::move(path),
+          .path = path,
           .why = std::generic_category().message(why)};
 }
 

@@ -173,6 +173,7 @@ std::size_t HttpSession::take(std::string_view input) {
 
 void HttpSession::answer() {
   counted_as_.reset();
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): its request is whole.
   handle(*parser_);
   ++service_.counts.http.calls[CallCounts::index(counted_as_)];
 }

@@ -202,7 +202,7 @@ class UnixSocket {
   }
   // A successor may have a socket of its own there by now.
   void remove() {
-    if (made_) unlink(*std::exchange(made_, std::nullopt));
+    if (const std::optional<Seen> made = std::exchange(made_, std::nullopt)) unlink(*made);
   }
 
  private:

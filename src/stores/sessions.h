@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -156,10 +155,11 @@ class Sessions {
   }
   // All servers, those that are avoided last.
   std::vector<std::size_t> in_order() {
-    std::vector<std::size_t> all(servers_);
-    std::iota(all.begin(), all.end(), std::size_t{0});
+    std::vector<std::size_t> all;
     const std::lock_guard lock(state_->mutex);
-    std::ranges::stable_partition(all, [&](std::size_t server) { return !is_avoided(server); });
+    for (const bool avoided : {false, true})
+      for (std::size_t server = 0; server < servers_; ++server)
+        if (is_avoided(server) == avoided) all.push_back(server);
     return all;
   }
   // REQUIRES: the lock. Whether another server would be asked first.

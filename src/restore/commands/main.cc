@@ -56,7 +56,8 @@ Result<void> settle(CLI::App& command) {
     if (Result<void> read = read_url(*option); !read) return read;
     const std::string url = option->results().front();
     if (given != url && (given.starts_with("env:") || given.starts_with("file:")) && !is_uri(url))
-      return refuse(name + ": what " + given + " stands for is no URI: put one there");
+      return refuse(std::string(name).append(": what ").append(given).append(
+          " stands for is no URI: put one there"));
     if (std::error_code ignored; type == "OPLOG" && !is_uri(url) && without_url(url) != url &&
                                  !std::filesystem::exists(url, ignored))
       return fail(Code::kNotFound, name + ": " + without_url(url) + " is no file and no URI");

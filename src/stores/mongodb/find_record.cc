@@ -20,7 +20,7 @@
 namespace idmint::stores::mongodb {
 namespace {
 
-constexpr std::int32_t kMostDocuments = 1000;  // that are looked at for a similar name
+constexpr std::int32_t kMostLookedAt = 1000;  // that are looked at for a similar name
 
 std::string without_collection(const AdoptedRecord& record) {
   return spelled(record).substr(record.collection.size() + 1);
@@ -41,12 +41,11 @@ std::vector<AdoptedRecord> readings_of(const AdoptedRecord& record) {
   if (record.type != IdType::kPlain) return {record};
   std::vector<AdoptedRecord> all{record};
   for (const std::string_view type : {"long=", "oid=", "uuid="}) {
-    AdoptedRecord typed = record;
     // The field does not matter: only the _id is of interest.
     const auto read =
-        adopted_from_text(typed.collection + "/" + std::string(type) + typed.id + ":next=n");
+        adopted_from_text(record.collection + "/" + std::string(type) + record.id + ":next=n");
     // A spelling that the value would not get is a text: 042, or a UUID in braces.
-    if (read && (read->id == typed.id || type == "uuid=")) all.push_back(*read);
+    if (read && (read->id == record.id || type == "uuid=")) all.push_back(*read);
   }
   return all;
 }
@@ -77,8 +76,8 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
 std::string Counters::similar_to(const AdoptedRecord& record, SteadyTime until) {
   Bson command;
   command.add("find", std::string_view(record.collection))
-      .add("limit", kMostDocuments)
-      .add("batchSize", kMostDocuments)
+      .add("limit", kMostLookedAt)
+      .add("batchSize", kMostLookedAt)
       .add("singleBatch", true);
   const Result<Bson> reply =
       database_.servers->run(std::move(command), Kind::kReadMany, until, "read");

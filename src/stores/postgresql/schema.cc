@@ -30,7 +30,7 @@ constexpr Query kSetUp{
     " set_config('lock_timeout', $1::text, false),"
     " set_config('search_path', '', false)) END",
     Kind::kRead};
-constexpr Query kBackend{"backend", "SELECT pg_backend_pid()", Kind::kRead};
+constexpr Query kOwnBackend{"backend", "SELECT pg_backend_pid()", Kind::kRead};
 
 // The deadline as a setting of the server, which has whole ms and takes 0 for no end.
 std::string server_timeout(milliseconds deadline) {
@@ -46,7 +46,7 @@ bool shares_its_backend(std::span<const Setting> server, Connection& connection,
   constexpr milliseconds kLongest{500};
   const SteadyTime by = std::min(until, std::chrono::steady_clock::now() + kLongest);
   const auto backend_of = [&](Connection& each) {
-    const auto rows = each.run(kBackend, {}, by);
+    const auto rows = each.run(kOwnBackend, {}, by);
     return rows && !rows->empty() ? (*rows)[0].integer(0) : 0;
   };
   auto other = Connection::open(server, by);

@@ -146,13 +146,15 @@ std::expected<std::optional<Record>, Failure> Database::look(Connection& connect
                                                              SteadyTime until) {
   const std::int64_t before = settled_;
   auto record = read_record(connection, definition, until);
-  if (!record || !*record) return record;
-  const std::int64_t now = (*record)->settled;
+  if (!record) return record;
+  const std::optional<Record>& found = *record;
+  if (!found) return record;
+  const std::int64_t now = found->settled;
   if (now < before && sessions_.access() == Access::kReadWrite) {
     const std::string why = "its record says that it was settled as number " + std::to_string(now) +
                             ", and it was settled as number " + std::to_string(before) + " before";
     const auto marked = connection.run(
-        kMarkGoneBack, values_of((*record)->id.to_string() + " " + std::to_string(now), now, why),
+        kMarkGoneBack, values_of(found->id.to_string() + " " + std::to_string(now), now, why),
         until);
     if (!marked) return std::unexpected(marked.error());
     record = read_record(connection, definition, until);

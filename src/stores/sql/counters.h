@@ -211,7 +211,8 @@ class Counters final : public CounterStore {
         return std::unexpected(std::move(trusted.error()));
       const Result<CounterState> state = do_peek(counter, until);
       if (!state) return std::unexpected(state.error());
-      if (state->set_back) return std::unexpected(*state->set_back);
+      if (const std::optional<Error>& set_back = state->set_back; set_back)
+        return std::unexpected(*set_back);
       if (state->closed || state->left() < least)
         return std::unexpected(refused_advance(*state, count));
       count = std::min(count, state->left());

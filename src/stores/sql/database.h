@@ -182,9 +182,10 @@ class Database {
     if (!site) return std::unexpected(site.error());
     std::optional<Error> doubt = doubt_in(*site);
     if (!doubt) return {};
-    if (!site->record || (how == Store::Settle::kOnlyMoved && !site->record->gone_back.empty()))
+    const auto& record = site->record;
+    if (!record || (how == Store::Settle::kOnlyMoved && !record->gone_back.empty()))
       return std::unexpected(*std::move(doubt));
-    const Result<Rows> done = run(Engine::settle(*site->record), {}, *until, "settle");
+    const Result<Rows> done = run(Engine::settle(*record), {}, *until, "settle");
     if (!done) return std::unexpected(done.error());
     if (const Result<Site> now = read(*until); !now)
       return std::unexpected(after_a_write(now.error()));
@@ -205,7 +206,8 @@ class Database {
     if (!until) return std::unexpected(until.error());
     const Result<Site> site = read(*until);
     if (!site) return std::unexpected(site.error());
-    if (!site->record || site->record->settled < 0) return {};
+    const auto& record = site->record;
+    if (!record || record->settled < 0) return {};
     const std::string text = escaped(as_utf8(why.substr(0, kLongestMark)));
     const Result<Rows> done =
         run(Engine::kMarkGoneBack, {Engine::text(text), Engine::value(settled)}, *until,

@@ -199,7 +199,8 @@ Result<void> TrustedFile::complete(const std::optional<Place>& here, bool is_who
     Statement row(*this, state_, "read");
     const Result<State> state = read_state(row);
     if (!state) return std::unexpected(state.error());
-    records = state->place && !state->place->volume;
+    const std::optional<Place>& place = state->place;
+    records = place && !place->volume;
   }
   if (is_whole && !records) return {};
   const Call call{.doing = "write the place of", .needs = Needs::kNothing};
