@@ -392,13 +392,15 @@ Result<Range> Counters::advance_adopted(std::string_view counter, std::int64_t c
     if (*moved) {
       const Result<CounterState> before = checked(record, counter);
       if (!before) return std::unexpected(before.error());
-      if (before->set_back) return std::unexpected(*before->set_back);
+      if (const std::optional<Error>& set_back = before->set_back; set_back)
+        return std::unexpected(*set_back);
       if (!adopted->has_floor && adopted->may_floor) note_floor(adopted, until);
       return Range{before->next, 1, std::min(count, before->left())};
     }
     const Result<CounterState> state = read_counter(counter, until);
     if (!state) return std::unexpected(state.error());
-    if (state->set_back && !state->closed) return std::unexpected(*state->set_back);
+    const std::optional<Error>& set_back = state->set_back;
+    if (set_back && !state->closed) return std::unexpected(*set_back);
     if (state->closed || state->left() < least)
       return std::unexpected(refused_advance(*state, count));
   }
