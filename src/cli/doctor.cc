@@ -321,14 +321,13 @@ std::optional<Finding> look_at_record(Mint& mint) {
                      "some of it is damaged" + lost +
                          ": see that the store has every value in use, and remove the file"};
     case SeenFile::State::kMissing:
+      return Finding{.health = Health::kOk,
+                     .kind = "record",
+                     .subject = record.path,
+                     .text = "none yet: this host was given nothing that is known of"};
     case SeenFile::State::kRead:
       break;
   }
-  if (record.state == SeenFile::State::kMissing)
-    return Finding{.health = Health::kOk,
-                   .kind = "record",
-                   .subject = record.path,
-                   .text = "none yet: this host was given nothing that is known of"};
   return std::nullopt;
 }
 
