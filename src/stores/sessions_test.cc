@@ -252,6 +252,14 @@ TEST_F(SessionsOfThree, AReadGoesToAnotherServerInTimeAndTheOneThatStandsStillIs
 TEST_F(SessionsOfThree, AWriteThatCouldComeTwiceIsSentOnce) {
   EXPECT_EQ(code_of(ask(Kind::kHandOut)), Code::kDeadlineExceeded);
   EXPECT_EQ(asked_, (std::vector<std::size_t>{0}));
+
+  answer_ = [this](std::size_t server) -> std::expected<std::size_t, Failure> {
+    if (asked_.size() > 1) return server;
+    return std::unexpected(Failure{.error = {Code::kUnknown, "the connection broke"}});
+  };
+  constexpr std::size_t kNone = 3;
+  EXPECT_EQ(code_of(ask(Kind::kHandOut, false, kNone)), Code::kUnknown) << "with time left";
+  EXPECT_EQ(asked_.size(), 1U);
 }
 
 // What was sent to the first one may be applied.
