@@ -20,6 +20,9 @@
 #include "tests/fakes/opened_store.h"
 #include "tests/fakes/running_server.h"
 #include "tests/servers/etcd.h"
+#include "tests/servers/mariadb.h"
+#include "tests/servers/mongo.h"
+#include "tests/servers/postgresql.h"
 #include "tests/servers/redis.h"
 
 namespace idmint::e2e {
@@ -189,6 +192,33 @@ TEST(Settled, EveryProcessGoesOnAfterAnotherSawThatEtcdHadGoneBack) {
 
 TEST(Settled, EveryProcessGoesOnAfterAnotherSawThatRedisHadGoneBack) {
   expect_all_go_on_twice(servers::redis_server().database("settled"));
+}
+
+TEST(Settled, EveryProcessGoesOnAfterAnotherSawThatPostgresqlHadGoneBack) {
+  expect_all_go_on_twice(servers::postgresql_server().database("settled"));
+}
+
+TEST(Settled, EveryProcessGoesOnAfterAnotherSawThatMariadbHadGoneBack) {
+  expect_all_go_on_twice(servers::mariadb_server().database("settled"));
+}
+
+// MongoDB has no such mark: each process knows what it was given itself.
+TEST(Settled, EveryProcessGoesOnAfterACounterOfMongodbWasSetBackAndRaised) {
+  const std::string url = servers::mongo_set().url("settled");
+  const auto other = opened(url);
+  make_sources(*other);
+  Minting minting(url);
+  for (const std::int64_t past : {100'000, 200'000}) {
+    for (int i = 0; i < 3; ++i) minting.expect_all_give(", before: ");
+    const std::string set_back = servers::mongo_command(
+        servers::mongo_set().url(""), "settled",
+        R"({"update":"idmint.counters","updates":[{"q":{"_id":"orders"},"u":{"$set":{"next":{"$numberLong":"1"}}}}]})");
+    ASSERT_THAT(set_back, HasSubstr("\"nModified\" : 1"));
+    EXPECT_TRUE(eventually([&] { return !minting.library_gives("orders"); }));
+    EXPECT_TRUE(eventually([&] { return !minting.daemon_gives("orders"); }));
+    settle_past(*other, past);
+    minting.expect_all_give(", after: ");
+  }
 }
 
 // Whoever raised too little is told so by the process that was given more.
