@@ -44,8 +44,10 @@ std::uint32_t machine_of(std::span<const std::byte> known_by, std::size_t at, En
 }
 
 std::string read_file(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();  // an iterator would throw if it cannot be read
+  return text.str();
 }
 
 std::string host_name() {

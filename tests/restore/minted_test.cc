@@ -89,7 +89,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   Store& store = **opened;
   const std::vector<SequenceDefinition> definitions = {
       {.name = "adopted", .adopted = "ids/a:last=n", .make_adopted = true},
-      {.name = "blocks", .strategy = Strategy::kStriped, .last = 999'999'999'999, .stripes = 60},
+      {.name = "blocks", .strategy = Strategy::kStriped, .last = 999'999'999'999, .stripes = 200},
       {.name = "cached", .strategy = Strategy::kCached, .step = 10},
       {.name = "cards", .strategy = Strategy::kPermuted, .last = 999'999'999'999},
       {.name = "codes", .strategy = Strategy::kRandom, .last = 999'999'999},
@@ -110,7 +110,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   const std::vector<std::string> minting = {"adopted", "blocks", "cached", "cards", "codes",
                                             "counter", "few",    "turns",  "web"};
   const auto mint_some = [&] {
-    for (const std::string& name : minting) mint(store, name, name == "blocks" ? 60 : 6);
+    for (const std::string& name : minting) mint(store, name, name == "blocks" ? 200 : 6);
   };
   mint_some();
   mint(store, "idle", 3);

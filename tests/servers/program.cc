@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace idmint::servers {
@@ -70,8 +69,11 @@ void run_program(std::vector<std::string> words, const passwd* user, const std::
 }
 
 std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::ifstream file(path);
+  std::ostringstream text;
+  // An iterator would throw if a process ended while its file in /proc is read.
+  text << file.rdbuf();
+  return text.str();
 }
 
 void append(const std::string& path, const std::vector<std::string>& lines) {

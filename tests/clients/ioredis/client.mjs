@@ -7,7 +7,8 @@ import { once } from "node:events";
 import Redis from "ioredis";
 
 const port = Number(process.argv[2]);
-const redis = new Redis(port);
+// Debian's Node.js 18 takes "localhost", the default, for ::1.
+const redis = new Redis(port, "127.0.0.1");
 const took = (source, ...values) => values.forEach((value) => console.log(source, String(value)));
 const range = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
 
@@ -48,13 +49,13 @@ assert.deepEqual([after, later], [`${BigInt(before) + 1n}`, `${BigInt(before) + 
 assert.deepEqual(await redis.call("ID.RANGE", "big", 2), [`${BigInt(later) + 1n}`, `${BigInt(later) + 2n}`]);
 took("big", before, after, later, BigInt(later) + 1n, BigInt(later) + 2n);
 for (const options of [{}, { protocol: 2 }, { stringNumbers: true }, { keyPrefix: "" }]) {
-  const client = new Redis(port, options);
+  const client = new Redis(port, "127.0.0.1", options);
   const many = await Promise.all(Array.from({ length: 2000 }, () => client.incr("web")));
   assert.equal(new Set(many).size, 2000);
   took("web", ...many);
   client.disconnect();
 }
-const unnamed = new Redis(port, { disableClientInfo: true });
+const unnamed = new Redis(port, "127.0.0.1", { disableClientInfo: true });
 await assert.rejects(unnamed.incr("web"), /nothing was taken/);
 const lastBig = BigInt(later) + 2n;
 assert.equal(await redis.get("big"), `${lastBig}`);
@@ -87,7 +88,7 @@ assert.deepEqual(await redis.mget("orders", "big", "missing"), [`${last}`, `${la
 await assert.rejects(redis.incr("missing"), /NOTFOUND /);
 await assert.rejects(redis.set("orders", 1), /SET is refused/);
 await assert.rejects(redis.del("orders"), /DEL is refused/);
-const withPassword = new Redis(port, { password: "secret" });
+const withPassword = new Redis(port, "127.0.0.1", { password: "secret" });
 const [error] = await once(withPassword, "error");
 assert.match(error.message, /asks for no password/);
 withPassword.disconnect();
