@@ -185,6 +185,21 @@ TEST_P(MariadbWay, NothingIsTakenAfterItIsClosed) {
   EXPECT_EQ(range.has_value(), !early);
 }
 
+// The store that took the place adopted the same record.
+TEST_P(MariadbWay, AStoreThatTookThePlaceIsNotUsed) {
+  make(GetParam(), name_, 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  for (std::int64_t value = 2; value < 5; ++value) EXPECT_EQ(take(), (Range{value, 1, 1}));
+  const auto theirs = program(server_, name_, GetParam().recipe);
+  run("UPDATE idmint_store SET id = REPEAT('x', 16)");
+  const auto refused = take();
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("another store is there now"));
+  EXPECT_EQ(code_of(counters().raise("c", 100)), Code::kFailedPrecondition);
+  EXPECT_EQ(run("SELECT next FROM idmint_counters"), "5");
+  EXPECT_EQ(theirs(), 5) << "nothing was taken";
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, MariadbWay, testing::ValuesIn(ways()),
                          [](const auto& each) { return std::string(each.param.name); });
 

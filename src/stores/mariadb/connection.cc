@@ -40,6 +40,11 @@ std::string with_marks(std::string_view sql, std::vector<std::size_t>* places) {
   return marked;
 }
 
+void replace_all(std::string& sql, std::string_view what, const std::string& by) {
+  for (std::size_t at = sql.find(what); at != std::string::npos; at = sql.find(what, at))
+    sql.replace(at, what.size(), by);
+}
+
 }  // namespace
 
 // ---- values and rows
@@ -99,6 +104,7 @@ Failure Connection::failed(Kind kind, unsigned number, const char* text) {
   if (why.empty()) why = "the connection broke";
   const Meaning meaning = meaning_of(number);
   why += meaning.advice;
+  if (number == kOtherColumns) usable_ = false;
   if (meaning.outcome != Outcome::kUnknown)
     return {.error = {meaning.code, std::move(why)},
             .reason = std::to_string(number),
@@ -176,9 +182,9 @@ std::expected<Connection::Prepared*, Failure> Connection::prepare(const Query& q
     return std::unexpected(Failure{.error = {Code::kResourceExhausted, "no memory"}});
   std::vector<std::size_t> places;
   std::string sql = with_marks(query.sql, &places);
-  constexpr std::string_view kPlace = "{place}";
-  for (std::size_t at = sql.find(kPlace); at != std::string::npos; at = sql.find(kPlace, at))
-    sql.replace(at, kPlace.size(), place_);
+  replace_all(sql, "{place}", place_);
+  const Uuid::Bytes& id = store_.bytes();
+  replace_all(sql, "{id}", "x'" + hex({reinterpret_cast<const char*>(id.data()), id.size()}) + "'");
   int refused = 0;
   const bool in_time = finish(
       until, [&] { return mysql_stmt_prepare_start(&refused, handle, sql.c_str(), sql.size()); },

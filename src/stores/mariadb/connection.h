@@ -17,6 +17,7 @@
 
 #include "idmint/clock.h"
 #include "idmint/result.h"
+#include "idmint/uuid.h"
 #include "stores/mariadb/address.h"
 #include "stores/mariadb/driver.h"
 #include "stores/sessions.h"
@@ -81,8 +82,11 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // What {place} stands for in statements that were not prepared yet.
+  // {place} in statements that were not prepared yet stands for this condition. A statement that
+  // fails with kOtherColumns was not applied, and is the last one of the connection.
   void compares_place(std::string condition) { place_ = std::move(condition); }
+  // {id} in statements that were not prepared yet stands for the id of this store.
+  void uses_store(const Uuid& id) { store_ = id; }
 
   // What is written is durable, by the settings of the server, when it returns rows.
   std::expected<Rows, Failure> run(const Query& query, const Values& values, SteadyTime until);
@@ -111,6 +115,7 @@ class Connection {
   bool usable_ = true;
   bool late_ = false;  // the deadline has ended what was under way
   std::string place_{};
+  Uuid store_{};
   std::map<std::string, Prepared, std::less<>> prepared_{};
 };
 

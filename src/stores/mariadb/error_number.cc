@@ -58,6 +58,7 @@ constexpr auto kMeanings = std::to_array<Entry>({
     {1213, {Code::kUnavailable, Outcome::kPassing}},  // a deadlock
     {1226, {Code::kResourceExhausted, Outcome::kPassing, kNoConnection}},
     {1227, {Code::kPermissionDenied, Outcome::kNothing}},
+    {kOtherColumns, {Code::kUnavailable, Outcome::kPassing}},
     {1243, {Code::kFailedPrecondition, Outcome::kNothing, kPooler}},
     {1264, {Code::kDataLoss, Outcome::kNothing}},  // a value that idmint does not write
     {1290, {Code::kFailedPrecondition, Outcome::kNothing, kReadOnly}},

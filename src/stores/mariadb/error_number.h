@@ -23,6 +23,7 @@ struct Meaning {
 inline constexpr unsigned kNoSuchTable = 1146;
 inline constexpr unsigned kNoSuchColumn = 1054;
 inline constexpr unsigned kDuplicateKey = 1062;
+inline constexpr unsigned kOtherColumns = 1241;  // a row has another number of them
 
 [[nodiscard]] Meaning meaning_of(unsigned number);
 // The user lacks a right.

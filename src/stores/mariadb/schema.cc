@@ -40,7 +40,11 @@ constexpr Query kRecord{"record",
                         IDMINT_RECORD ", place IN ('', " IDMINT_PLACE
                                       "), gone_back, settled FROM idmint_store",
                         Kind::kRead};
-constexpr Query kOlderRecord{"older_record", IDMINT_RECORD ", 1, '', -1 FROM idmint_store",
+constexpr Query kOlderRecord{"older_record",
+                             IDMINT_RECORD
+                             ", 1, '', -1, (SELECT COUNT(*) FROM information_schema.columns"
+                             "  WHERE table_schema = DATABASE() AND table_name = 'idmint_store')"
+                             " FROM idmint_store",
                              Kind::kRead};
 #undef IDMINT_RECORD
 constexpr Query kSettings{
@@ -120,17 +124,19 @@ constexpr std::array kMakeTables = {
 
 constinit const Query Engine::kMarkGoneBack{
     "mark_gone_back",
-    "UPDATE idmint_store SET gone_back = $1 WHERE settled = $2 AND gone_back = ''", Kind::kWrite};
+    "UPDATE idmint_store SET gone_back = $1 WHERE settled = $2 AND gone_back = '' AND id = {id}",
+    Kind::kWrite};
 
 // A count that two copies of a store, each settled for itself, do not share.
 const Query& Engine::settle(const Record& record) {
   static constexpr Query kSettle{
       "settle",
       "UPDATE idmint_store SET server = @@global.server_id, place = " IDMINT_PLACE
-      ", gone_back = '', settled = GREATEST(settled + 1, UNIX_TIMESTAMP())",
+      ", gone_back = '', settled = GREATEST(settled + 1, UNIX_TIMESTAMP()) WHERE id = {id}",
       Kind::kWrite};
   static constexpr Query kSettleOlder{
-      "settle_older", "UPDATE idmint_store SET server = @@global.server_id", Kind::kWrite};
+      "settle_older", "UPDATE idmint_store SET server = @@global.server_id WHERE id = {id}",
+      Kind::kWrite};
   return record.settled < 0 ? kSettleOlder : kSettle;
 }
 
@@ -192,8 +198,16 @@ std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
   rows = connection.run(mariadb::kRecord, {std::string(definition)}, until);
   const bool older = !rows && rows.error().reason == std::to_string(kNoSuchColumn);
   if (older) rows = connection.run(kOlderRecord, {std::string(definition)}, until);
-  connection.compares_place(older ? ""
-                                  : " AND t.place IN ('', " IDMINT_PLACE ") AND t.gone_back = ''");
+  // The condition of an older store fails with kOtherColumns once another process has added the
+  // columns.
+  const bool has_only_older = older && rows && !rows->empty() && (*rows)[0].integer(8) == 4;
+  if (!older)
+    connection.compares_place(" AND t.place IN ('', " IDMINT_PLACE ") AND t.gone_back = ''");
+  else if (has_only_older)
+    connection.compares_place(
+        " AND (t.single, t.id, t.schema_version, t.server) = (SELECT * FROM idmint_store)");
+  else
+    connection.compares_place("");
   if (!rows) {
     if (rows.error().reason == std::to_string(kNoSuchTable)) return site;
     return std::unexpected(std::move(rows.error()));

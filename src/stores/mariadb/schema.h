@@ -37,10 +37,12 @@
 //
 // A replica has another server_id than its primary, or MariaDB does not replicate. When it is
 // promoted, what it had not received is missing there, and nothing else tells. A copy on the same
-// server is in another database. So every statement
-// that hands something out has both of the record in its own condition, and with it the
-// settings that can change while the server runs and without which a crash of the host loses what
-// was acknowledged.
+// server is in another database. So every statement that hands something out has both of the record
+// in its own condition. It also has the settings that can change while the server runs and without
+// which a crash of the host loses what was acknowledged.
+//
+// The database may be dropped and made again while a process has a connection. So every statement
+// that writes compares the id of the store with the one that the process opened.
 #pragma once
 
 #include <chrono>
@@ -68,10 +70,12 @@
 
 namespace idmint::stores::mariadb {
 
-// In the condition of each Query of Kind::kHandOut, with idmint_store as t. Connection::run() puts
-// in the {place}, unless the store is an older one.
+// In the condition of each Query that writes. Connection::run() puts in the {id}.
+#define IDMINT_OWN_STORE "EXISTS (SELECT 1 FROM idmint_store o WHERE o.id = {id})"
+// In the condition of each Query of Kind::kHandOut, with idmint_store as t. Connection::run() also
+// puts in the {place}.
 #define IDMINT_TRUSTED                                      \
-  "t.server = @@global.server_id"                           \
+  "t.id = {id} AND t.server = @@global.server_id"           \
   " AND @@global.innodb_flush_log_at_trx_commit = 1"        \
   " AND (@@global.log_bin = 0 OR @@global.sync_binlog = 1)" \
   " AND @@global.read_only = 0{place}"
@@ -96,6 +100,9 @@ struct Record {
   // The definition that was asked for with it, if it is there.
   std::optional<std::string> definition{};
 
+  // Nothing tells a server for sure: many have the same server_id, and a replica another one.
+  [[nodiscard]] static std::string place() { return {}; }
+  [[nodiscard]] bool is_older() const { return settled < 0; }
   [[nodiscard]] bool is_elsewhere() const { return server != server_now || !same_place; }
 };
 

@@ -31,8 +31,9 @@ constexpr Query kAdvance{
     " RETURNING taken_from, stride, (next - taken_from) DIV stride, granted",
     Kind::kHandOut};
 
-#define IDMINT_CHANGE \
-  "INSERT INTO idmint_counters (" IDMINT_COLUMNS ") SELECT " IDMINT_SAME IDMINT_NAMED
+#define IDMINT_CHANGE                                                                 \
+  "INSERT INTO idmint_counters (" IDMINT_COLUMNS ") SELECT " IDMINT_SAME IDMINT_NAMED \
+  " WHERE " IDMINT_OWN_STORE
 #define IDMINT_UPDATE " ORDER BY s.name ON DUPLICATE KEY UPDATE "
 constexpr Query kRaise{
     "raise",
@@ -52,7 +53,7 @@ constexpr Query kRaiseFloorOfAdopted{"raise_floor_of_adopted",
                                      Kind::kWrite};
 constexpr Query kExtend{
     "extend",
-    IDMINT_CHANGE " WHERE $2 <= 9223372036854775806 - (s.stride - 1)" IDMINT_UPDATE
+    IDMINT_CHANGE " AND $2 <= 9223372036854775806 - (s.stride - 1)" IDMINT_UPDATE
                   "last = GREATEST(idmint_counters.last, $2) RETURNING name, first, last, stride",
     Kind::kWrite};
 constexpr Query kClose{"close", IDMINT_CHANGE IDMINT_UPDATE "closed = 1 RETURNING name",
@@ -109,8 +110,9 @@ constexpr Query kClaimed{"claimed", "SELECT COUNT(*) FROM idmint_claims WHERE sp
                          Kind::kRead};
 constexpr Query kContains{
     "contains", "SELECT 1 FROM idmint_claims WHERE space = $1 AND number = $2", Kind::kRead};
-constexpr Query kCloseSpace{"close_space", "UPDATE idmint_spaces SET closed = 1 WHERE name = $1",
-                            Kind::kWrite};
+constexpr Query kCloseSpace{
+    "close_space", "UPDATE idmint_spaces SET closed = 1 WHERE name = $1 AND " IDMINT_OWN_STORE,
+    Kind::kWrite};
 
 // ---- worker ids
 
@@ -175,12 +177,14 @@ constexpr Query kExtendLease{"extend_lease",
                              Kind::kHandOut};
 constexpr Query kRelease{"release",
                          "UPDATE idmint_workers SET token = NULL, holder = ''"
-                         " WHERE pool = $1 AND worker = $2 AND token = $3 AND generation = $4",
+                         " WHERE pool = $1 AND worker = $2 AND token = $3 AND generation = $4"
+                         "  AND " IDMINT_OWN_STORE,
                          Kind::kWrite};
 constexpr Query kRaiseFloor{"raise_floor",
                             "UPDATE idmint_workers SET token = NULL, holder = '', generation = $3,"
                             "  taken_from = GREATEST(minted_until, $2),"
-                            "  minted_until = GREATEST(minted_until, $2) WHERE pool = $1",
+                            "  minted_until = GREATEST(minted_until, $2) WHERE pool = $1"
+                            "  AND " IDMINT_OWN_STORE,
                             Kind::kWrite};
 constexpr Query kWorker{"worker",
                         "SELECT " IDMINT_ROW " FROM idmint_workers WHERE pool = $1 AND worker = $2",
@@ -203,12 +207,15 @@ constexpr Query kDefine{"define",
                         " ON DUPLICATE KEY UPDATE json = idmint_definitions.json",
                         Kind::kHandOut};
 constexpr Query kReplace{"replace",
-                         "UPDATE idmint_definitions SET json = $3 WHERE name = $1 AND json = $2",
+                         "UPDATE idmint_definitions SET json = $3 WHERE name = $1 AND json = $2"
+                         " AND " IDMINT_OWN_STORE,
                          Kind::kWrite};
 constexpr Query kFindDefinition{"find_definition",
                                 "SELECT json FROM idmint_definitions WHERE name = $1", Kind::kRead};
 constexpr Query kListDefinitions{
-    "list_definitions", "SELECT name, json FROM idmint_definitions ORDER BY name", Kind::kRead};
+    "list_definitions",
+    "SELECT name, json FROM idmint_definitions WHERE name > $1 ORDER BY name LIMIT $2",
+    Kind::kRead};
 
 constexpr Query kClock{"clock", "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
                        Kind::kRead};

@@ -197,6 +197,21 @@ TEST_P(PostgresqlWay, NothingIsUnderWayWhenItIsClosed) {
   EXPECT_TRUE(closed.get());
 }
 
+// The store that took the place adopted the same record.
+TEST_P(PostgresqlWay, AStoreThatTookThePlaceIsNotUsed) {
+  make(GetParam(), name_, 1);
+  ASSERT_TRUE(adopt(GetParam().adopted));
+  for (std::int64_t value = 2; value < 5; ++value) EXPECT_EQ(take(), (Range{value, 1, 1}));
+  const auto theirs = plain(GetParam().recipe);
+  run("UPDATE idmint.store SET id = gen_random_uuid()");
+  const auto refused = take();
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("another store is there now"));
+  EXPECT_EQ(code_of(counters().raise("c", 100)), Code::kFailedPrecondition);
+  EXPECT_EQ(run("SELECT next FROM idmint.counters"), "5");
+  EXPECT_EQ(theirs(), 5) << "nothing was taken";
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, PostgresqlWay, testing::ValuesIn(ways()),
                          [](const auto& each) { return std::string(each.param.name); });
 

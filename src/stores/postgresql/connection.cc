@@ -53,11 +53,11 @@ std::string take_sqlstate(std::string* text) {
 }
 
 constexpr std::string_view kBackend = "{backend}";
+constexpr std::string_view kId = "{id}";
 
-std::string with_backend(std::string sql, std::string_view backend) {
-  for (std::size_t at = sql.find(kBackend); at != std::string::npos; at = sql.find(kBackend, at))
-    sql.replace(at, kBackend.size(), backend);
-  return sql;
+void replace_all(std::string& sql, std::string_view what, std::string_view by) {
+  for (std::size_t at = sql.find(what); at != std::string::npos; at = sql.find(what, at))
+    sql.replace(at, what.size(), by);
 }
 
 // Of a statement with the {backend}: says what the division by zero stands for.
@@ -185,6 +185,12 @@ std::int64_t Connection::backend_at_login() const { return PQbackendPID(connecti
 
 // ---- statements
 
+std::string Connection::filled_in(std::string sql) const {
+  replace_all(sql, kBackend, backend_);
+  replace_all(sql, kId, store_.to_string());
+  return sql;
+}
+
 void Connection::notice(const PGresult* notice) {
   const std::string severity = field_of(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
   // There are others, such as of a vacuum that is overdue, and this one has no code of its own.
@@ -277,7 +283,7 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
   const auto not_sent = [&] { return std::unexpected(broken(Kind::kRead, "")); };
   int& uses = uses_[query.name];
   unawaited_.clear();
-  const std::string sql = uses < 2 ? with_backend(query.sql, backend_) : std::string();
+  const std::string sql = uses < 2 ? filled_in(query.sql) : std::string();
   if (uses == 1 && prepares_) {
     if (PQsendPrepare(connection_, query.name, sql.c_str(), 0, nullptr) == 0) return not_sent();
     if (auto prepared = exchange(Kind::kRead, until); !prepared) return prepared;
@@ -300,9 +306,7 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
 std::expected<Rows, Failure> Connection::execute(const std::string& sql, SteadyTime until) {
   unawaited_.clear();
   const std::string guarded =
-      with_backend("SELECT 1 / (CASE pg_backend_pid() WHEN {backend} THEN 1 ELSE 0 END);",
-                   backend_) +
-      sql;
+      filled_in("SELECT 1 / (CASE pg_backend_pid() WHEN {backend} THEN 1 ELSE 0 END);") + sql;
   if (PQsendQuery(connection_, guarded.c_str()) == 0)
     return std::unexpected(broken(Kind::kRead, ""));
   auto rows = exchange(Kind::kWrite, until);

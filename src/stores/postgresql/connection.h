@@ -16,6 +16,7 @@
 
 #include "idmint/clock.h"
 #include "idmint/result.h"
+#include "idmint/uuid.h"
 #include "stores/postgresql/address.h"
 #include "stores/postgresql/driver.h"
 #include "stores/sessions.h"
@@ -78,6 +79,9 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // {id} in statements that were not prepared yet stands for the id of this store.
+  void uses_store(const Uuid& id) { store_ = id; }
+
   // The process of the server that has the settings of the connection, by its number. Statements
   // with {backend} have that number in its place, and fail with the reason kOtherBackend in another
   // process.
@@ -103,12 +107,14 @@ class Connection {
   std::expected<void, Failure> connect(SteadyTime until);
   std::expected<Rows, Failure> exchange(Kind kind, SteadyTime until);
   Failure broken(Kind kind, std::string why);
+  [[nodiscard]] std::string filled_in(std::string sql) const;
   void notice(const PGresult* notice);
 
   PGconn* connection_;
   bool usable_ = true;
   bool prepares_ = true;
   std::string backend_ = "0";
+  Uuid store_{};
   std::string unawaited_{};  // the warning that the statement under way did not wait for a standby
   std::map<std::string, int, std::less<>> uses_{};
 };

@@ -66,6 +66,13 @@ bool shares_its_backend(std::span<const Setting> server, Connection& connection,
 
 #define IDMINT_DATABASE "(SELECT oid FROM pg_database WHERE datname = current_database())"
 
+// By their names, so that a view with it does not keep a dump from making a table anew.
+#define IDMINT_RELATIONS                                                \
+  "ARRAY[to_regclass('idmint.counters'), to_regclass('idmint.claims')," \
+  " to_regclass('idmint.claimed'), to_regclass('idmint.workers'),"      \
+  " to_regclass('idmint.definitions'), to_regclass('idmint.spaces'),"   \
+  " to_regclass('idmint.pools')]::oid[]"
+
 #define IDMINT_SETTINGS                                            \
   "current_setting('fsync'), current_setting('full_page_writes')," \
   " current_setting('synchronous_commit')"
@@ -82,9 +89,13 @@ constexpr Query kRecord{
     // Columns that an older store lacks.
     " coalesce((j.of ->> 'database')::oid = " IDMINT_DATABASE
     ", true),"
-    " coalesce((j.of ->> 'relation')::oid = s.tableoid, true),"
+    " coalesce((j.of ->> 'relation')::oid = s.tableoid, true)"
+    "  AND coalesce(j.of -> 'relations' = to_jsonb(" IDMINT_RELATIONS
+    "), true),"
     " coalesce(j.of ->> 'gone_back', ''), coalesce((j.of ->> 'settled')::bigint, -1),"
-    " pg_has_role((SELECT relowner FROM pg_class WHERE oid = s.tableoid), 'USAGE')"
+    " pg_has_role((SELECT relowner FROM pg_class WHERE oid = s.tableoid), 'USAGE'),"
+    " j.of ? 'relations', " IDMINT_DATABASE
+    "::bigint"
     " FROM idmint.store s, to_jsonb(s) j (of)",
     Kind::kRead, "SELECT on idmint.store and on idmint.definitions"};
 
@@ -97,6 +108,7 @@ CREATE TABLE idmint.store (
   timeline text NOT NULL,
   database oid NOT NULL DEFAULT 0,
   relation oid NOT NULL DEFAULT 0,
+  relations oid[] NOT NULL DEFAULT '{}',
   gone_back text NOT NULL DEFAULT '',
   settled bigint NOT NULL DEFAULT 0
 );
@@ -155,6 +167,7 @@ CREATE OR REPLACE VIEW idmint.trusted AS
   SELECT true AS trusted FROM idmint.store
   WHERE timeline = )" IDMINT_TIMELINE R"(
     AND relation = tableoid
+    AND relations = )" IDMINT_RELATIONS R"(
     AND gone_back = ''
     AND current_setting('fsync') = 'on'
     AND current_setting('full_page_writes') = 'on'
@@ -173,10 +186,12 @@ std::string statements_that_make(const Uuid& id, bool with_schema) {
   std::string sql = with_schema ? "CREATE SCHEMA idmint;" : "";
   sql += kTables;
   sql += kView;
-  sql += "INSERT INTO idmint.store (id, schema, system, timeline, database, relation) VALUES ('" +
-         id.to_string() + "', " + std::to_string(Engine::kSchemaVersion) +
-         ", " IDMINT_SYSTEM ", " IDMINT_TIMELINE ", " IDMINT_DATABASE
-         ", 'idmint.store'::regclass::oid);";
+  sql +=
+      "INSERT INTO idmint.store (id, schema, system, timeline, database, relation, relations)"
+      " VALUES ('" +
+      id.to_string() + "', " + std::to_string(Engine::kSchemaVersion) +
+      ", " IDMINT_SYSTEM ", " IDMINT_TIMELINE ", " IDMINT_DATABASE
+      ", 'idmint.store'::regclass::oid, " IDMINT_RELATIONS ");";
   return sql;
 }
 
@@ -185,24 +200,31 @@ std::string statements_that_make(const Uuid& id, bool with_schema) {
 constinit const Query Engine::kMarkGoneBack{
     "mark_gone_back",
     "UPDATE idmint.store SET gone_back = $1 WHERE settled = $2::bigint AND gone_back = ''"
-    " AND " IDMINT_OWN_BACKEND,
+    " AND id = '{id}' AND " IDMINT_OWN_BACKEND,
     Kind::kWrite, "SELECT on idmint.store and UPDATE of its column gone_back"};
 
 // A count that two copies of a store, each settled for itself, do not share.
 const Query& Engine::settle(const Record& record) {
-  static constexpr Query kSettle{
-      "settle",
-      "UPDATE idmint.store SET system = " IDMINT_SYSTEM ", timeline = " IDMINT_TIMELINE
-      ", database = " IDMINT_DATABASE
-      ", relation = tableoid, gone_back = '',"
-      " settled = greatest(settled + 1, extract(epoch FROM clock_timestamp())::bigint)"
-      " WHERE " IDMINT_OWN_BACKEND,
-      Kind::kWrite, "SELECT and UPDATE on idmint.store"};
-  static constexpr Query kSettleOlder{"settle_older",
-                                      "UPDATE idmint.store SET system = " IDMINT_SYSTEM
-                                      ", timeline = " IDMINT_TIMELINE " WHERE " IDMINT_OWN_BACKEND,
-                                      Kind::kWrite, "SELECT and UPDATE on idmint.store"};
-  return record.settled < 0 ? kSettleOlder : kSettle;
+#define IDMINT_SETTLE_OLDEST \
+  "UPDATE idmint.store SET system = " IDMINT_SYSTEM ", timeline = " IDMINT_TIMELINE
+#define IDMINT_COUNT "greatest(settled + 1, extract(epoch FROM clock_timestamp())::bigint)"
+#define IDMINT_SETTLE_OLDER                            \
+  IDMINT_SETTLE_OLDEST ", database = " IDMINT_DATABASE \
+                       ", relation = tableoid, gone_back = '', settled = " IDMINT_COUNT
+#define IDMINT_THIS " WHERE id = '{id}' AND " IDMINT_OWN_BACKEND
+  static constexpr Query kSettle{"settle",
+                                 IDMINT_SETTLE_OLDER ", relations = " IDMINT_RELATIONS IDMINT_THIS,
+                                 Kind::kWrite, "SELECT and UPDATE on idmint.store"};
+  static constexpr Query kSettleOlder{"settle_older", IDMINT_SETTLE_OLDER IDMINT_THIS, Kind::kWrite,
+                                      "SELECT and UPDATE on idmint.store"};
+  static constexpr Query kSettleOldest{"settle_oldest", IDMINT_SETTLE_OLDEST IDMINT_THIS,
+                                       Kind::kWrite, "SELECT and UPDATE on idmint.store"};
+#undef IDMINT_THIS
+#undef IDMINT_SETTLE_OLDER
+#undef IDMINT_COUNT
+#undef IDMINT_SETTLE_OLDEST
+  if (record.settled < 0) return kSettleOldest;
+  return record.has_relations ? kSettle : kSettleOlder;
 }
 
 // Waits for nobody who reads the store, such as pg_dump, as all others would wait for it.
@@ -210,9 +232,11 @@ std::expected<void, Failure> Engine::upgrade(Connection& connection, SteadyTime 
   std::string sql = R"(SELECT set_config('lock_timeout', '500ms', true);
 ALTER TABLE idmint.store ADD COLUMN IF NOT EXISTS database oid NOT NULL DEFAULT 0,
   ADD COLUMN IF NOT EXISTS relation oid NOT NULL DEFAULT 0,
+  ADD COLUMN IF NOT EXISTS relations oid[] NOT NULL DEFAULT '{}',
   ADD COLUMN IF NOT EXISTS gone_back text NOT NULL DEFAULT '',
   ADD COLUMN IF NOT EXISTS settled bigint NOT NULL DEFAULT 0;
 UPDATE idmint.store SET database = )" IDMINT_DATABASE R"(, relation = tableoid WHERE relation = 0;
+UPDATE idmint.store SET relations = )" IDMINT_RELATIONS R"( WHERE relations = '{}';
 )";
   sql += kView;
   auto done = connection.execute(sql, until);
@@ -311,8 +335,10 @@ std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
                              .timeline = std::string(row.bytes(3)),
                              .system_now = std::string(row.bytes(4)),
                              .timeline_now = std::string(row.bytes(5)),
+                             .database_now = row.integer(17),
                              .same_database = row.integer(11) != 0,
-                             .same_relation = row.integer(12) != 0,
+                             .same_relations = row.integer(12) != 0,
+                             .has_relations = row.integer(16) != 0,
                              .gone_back = std::string(row.bytes(13)),
                              .settled = row.integer(14),
                              .may_upgrade = row.integer(15) != 0}};
@@ -385,7 +411,7 @@ std::optional<Error> Engine::doubt_of(const Record& record, std::string_view url
           record.timeline + ": a standby was promoted, or a backup was restored";
   else if (!record.same_database)
     why = "it is in another database than before: it is a copy, or was restored from a dump";
-  else if (!record.same_relation)
+  else if (!record.same_relations)
     why = "its tables were made anew: it was restored from a dump";
   else
     return std::nullopt;

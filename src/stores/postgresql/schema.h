@@ -9,6 +9,8 @@
 //                database, relation: the same, the oid of the database and of this table, which are
 //                others where a dump was restored or the database copied. (No rename, VACUUM, ALTER
 //                or REINDEX changes them.)
+//                relations: likewise the oids of the other tables, which a dump of one of them may
+//                make anew alone
 //                settled: Store::settle_count()
 //                gone_back: what a process saw of values that the store has lost, or an empty text
 //   counters     name, first, last, stride, next, taken_from, closed, adopted (the text of the
@@ -23,8 +25,8 @@
 //                taken_from, held_until, nonce (of the latest extension; NULL: none)
 //   trusted      a view: one row, if a statement may hand something out now; otherwise none
 //
-// Older stores lack the four columns after `timeline`; the first process that may adds them.
-// Without them a store goes on as before.
+// Older stores lack the five columns after `timeline`, or `relations` alone; the first process that
+// may adds them. Without them a store goes on as before.
 //
 // Names are text as names.h says. `next` is what the next advance hands out; of an adopted counter,
 // the floor: the next value that idmint knows, below which its record was set back. `taken_from` is
@@ -34,6 +36,9 @@
 // not received of the old one is missing there, and nothing else tells. So every statement that
 // hands something out has the row of `trusted` in its own condition, and with it the settings
 // without which a crash of the host loses what was acknowledged.
+//
+// The schema may be dropped and made again while a process has a connection. So every statement
+// that writes compares the id of the store with the one that the process opened.
 #pragma once
 
 #include <chrono>
@@ -64,8 +69,11 @@ namespace idmint::stores::postgresql {
 // writes is durable, is kept by a process of the server. A pooler may give a transaction to another
 // one: there the division fails (kOtherBackend). Connection::run() puts in the {backend}.
 #define IDMINT_OWN_BACKEND "1 / (CASE pg_backend_pid() WHEN {backend} THEN 1 ELSE 0 END) = 1"
+// In the condition of each Query that writes, with that. Connection::run() puts in the {id}.
+#define IDMINT_OWN_STORE \
+  "EXISTS (SELECT FROM idmint.store WHERE id = '{id}') AND " IDMINT_OWN_BACKEND
 // In the condition of each Query of Kind::kHandOut.
-#define IDMINT_TRUSTED "EXISTS (SELECT FROM idmint.trusted) AND " IDMINT_OWN_BACKEND
+#define IDMINT_TRUSTED "EXISTS (SELECT FROM idmint.trusted) AND " IDMINT_OWN_STORE
 
 // What decides whether a crash of the server loses what it acknowledged.
 struct Settings {
@@ -84,14 +92,20 @@ struct Record {
 
   std::string system_now{};
   std::string timeline_now{};
+  std::int64_t database_now = 0;  // its oid
   bool same_database = true;
-  bool same_relation = true;
+  bool same_relations = true;
+  bool has_relations = false;
   std::string gone_back{};
   std::int64_t settled = -1;  // -1: an older store, which lacks the columns
   bool may_upgrade = false;
   // The definition that was asked for with it, if it is there.
   std::optional<std::string> definition{};
 
+  [[nodiscard]] bool is_older() const { return !has_relations; }
+  [[nodiscard]] std::string place() const {
+    return system_now + "/" + std::to_string(database_now);
+  }
   // The cluster or the database is another than that of the store. Neither changes while a
   // connection lasts.
   [[nodiscard]] bool is_elsewhere() const { return system != system_now || !same_database; }

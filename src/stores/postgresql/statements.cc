@@ -21,7 +21,7 @@ constexpr Query kAdvance{
 // Those that change many lock them in one order, so that no two wait for each other.
 #define IDMINT_LOCKED                                             \
   "WITH locked AS MATERIALIZED (SELECT name FROM idmint.counters" \
-  "  WHERE name = ANY($1::text[]) AND " IDMINT_OWN_BACKEND        \
+  "  WHERE name = ANY($1::text[]) AND " IDMINT_OWN_STORE          \
   "  ORDER BY name FOR UPDATE)"                                   \
   " UPDATE idmint.counters c "
 constexpr Query kRaise{
@@ -106,7 +106,7 @@ constexpr Query kContains{"contains",
                           "SELECT 1 FROM idmint.claims WHERE space = $1 AND key = $2::bigint",
                           Kind::kRead, "SELECT on idmint.claims"};
 constexpr Query kCloseSpace{
-    "close_space", "UPDATE idmint.spaces SET closed = true WHERE name = $1 AND " IDMINT_OWN_BACKEND,
+    "close_space", "UPDATE idmint.spaces SET closed = true WHERE name = $1 AND " IDMINT_OWN_STORE,
     Kind::kWrite, "SELECT and UPDATE on idmint.spaces"};
 
 // ---- worker ids
@@ -168,13 +168,13 @@ constexpr Query kRelease{
     "release",
     "UPDATE idmint.workers SET token = NULL, holder = ''"
     " WHERE pool = $1 AND worker = $2::bigint AND token = $3::uuid AND generation = $4::bigint"
-    "  AND " IDMINT_OWN_BACKEND,
+    "  AND " IDMINT_OWN_STORE,
     Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
 constexpr Query kRaiseFloor{
     "raise_floor",
     "UPDATE idmint.workers SET token = NULL, holder = '', generation = $3::bigint,"
     "  taken_from = greatest(minted_until, $2::bigint),"
-    "  minted_until = greatest(minted_until, $2::bigint) WHERE pool = $1 AND " IDMINT_OWN_BACKEND,
+    "  minted_until = greatest(minted_until, $2::bigint) WHERE pool = $1 AND " IDMINT_OWN_STORE,
     Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
 constexpr Query kWorker{
     "worker", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 AND worker = $2::bigint",
@@ -198,13 +198,14 @@ constexpr Query kDefine{"define",
                         "SELECT and INSERT on idmint.definitions and SELECT on idmint.trusted"};
 constexpr Query kReplace{"replace",
                          "UPDATE idmint.definitions SET json = $3 WHERE name = $1 AND json = $2"
-                         " AND " IDMINT_OWN_BACKEND,
+                         " AND " IDMINT_OWN_STORE,
                          Kind::kWrite, "SELECT and UPDATE on idmint.definitions"};
 constexpr Query kFindDefinition{"find_definition",
                                 "SELECT json FROM idmint.definitions WHERE name = $1", Kind::kRead,
                                 "SELECT on idmint.definitions"};
 constexpr Query kListDefinitions{"list_definitions",
-                                 "SELECT name, json FROM idmint.definitions ORDER BY name",
+                                 "SELECT name, json FROM idmint.definitions WHERE name > $1 "
+                                 "ORDER BY name LIMIT $2",
                                  Kind::kRead, "SELECT on idmint.definitions"};
 
 constexpr Query kClock{"clock", "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",

@@ -28,6 +28,7 @@
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/conformance/least_rights.h"
+#include "tests/conformance/replaced_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
 #include "tests/fakes/silent_servers.h"
@@ -339,6 +340,18 @@ TEST(PostgresqlConnections, AStoreThatTookThePlaceOfAnotherIsNotUsed) {
   const auto refused = take(*store);
   EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
   EXPECT_THAT(fakes::why(refused), HasSubstr("another store is there now"));
+}
+
+TEST(PostgresqlConnections, AStoreThatTookThePlaceUnderAConnectionIsLeftAlone) {
+  const PostgresqlServer server;
+  conformance::expect_a_replaced_store_is_left_alone(
+      server.database("ids"), [&] { server.run("DROP SCHEMA idmint CASCADE", "ids"); },
+      [&] {
+        return server.run(
+            "SELECT schema_to_xml('idmint', true, false, '')::text || (SELECT gone_back FROM"
+            " idmint.store)",
+            "ids");
+      });
 }
 
 TEST(PostgresqlConnections, ACallEndsByItsDeadlineWhileTheServerStandsStill) {
@@ -735,6 +748,19 @@ TEST_F(PostgresqlCopy, DatabasesRenamedUnderARunningProgramAreNoticed) {
   EXPECT_TRUE(take(*opened(server_.url("old")))) << "a new name alone is none of this";
 }
 
+// By one URL, at different times: what this host was given by one is no evidence about the other.
+TEST_F(PostgresqlCopy, InItsPlaceItIsAnotherStoreForThisHost) {
+  const std::string name = store_->name_on_host();
+  EXPECT_EQ(opened(url_)->name_on_host(), name);
+  let_go_of("ids");
+  server_.run("CREATE DATABASE copy TEMPLATE ids");
+  EXPECT_TRUE(eventually([&] { return take(*store_).has_value(); }));
+  let_go_of("ids");
+  server_.run("ALTER DATABASE ids RENAME TO old");
+  server_.run("ALTER DATABASE copy RENAME TO ids");
+  EXPECT_NE(opened(url_)->name_on_host(), name);
+}
+
 TEST_F(PostgresqlCopy, ARestoredDumpIsInDoubtWhereverItIs) {
   EXPECT_EQ(take(*store_), (Range{1, 1, 1}));
   server_.database("other");
@@ -758,6 +784,28 @@ TEST_F(PostgresqlCopy, ARestoredDumpIsInDoubtWhereverItIs) {
   EXPECT_EQ(take(*store_), (Range{50, 1, 1}));
 }
 
+// As pg_dump --clean of it alone does. The view is not in the way.
+TEST_F(PostgresqlCopy, EachTableThatIsMadeAnewAloneIsInDoubt) {
+  std::int64_t value = 1;
+  for (const std::string table :
+       {"counters", "claims", "claimed", "workers", "definitions", "spaces", "pools"}) {
+    EXPECT_EQ(take(*store_), (Range{value, 1, 1}));
+    server_.run("ALTER TABLE idmint." + table + " RENAME TO old; CREATE TABLE idmint." + table +
+                    " (LIKE idmint.old INCLUDING ALL); INSERT INTO idmint." + table +
+                    " SELECT * FROM idmint.old; DROP TABLE idmint.old",
+                "ids");
+    expect_in_doubt(take(*store_), "its tables were made anew");
+    const auto fresh = opened(url_);
+    expect_in_doubt(take(*fresh), "its tables were made anew");
+    ASSERT_TRUE(fresh->doubt()) << table;
+    value += 10;
+    ASSERT_EQ(fresh->counters()->raise("c", value), value);
+    ASSERT_TRUE(fresh->settle());
+    EXPECT_FALSE(store_->doubt()) << table;
+  }
+  EXPECT_EQ(take(*store_), (Range{value, 1, 1}));
+}
+
 TEST_F(PostgresqlCopy, WhatOperatorsDoToTablesIsNoCopy) {
   std::int64_t value = 0;
   for (const std::string act :
@@ -766,7 +814,12 @@ TEST_F(PostgresqlCopy, WhatOperatorsDoToTablesIsNoCopy) {
         "ALTER TABLE idmint.store ALTER COLUMN schema TYPE bigint",
         "ALTER TABLE idmint.store ADD COLUMN note text; ALTER TABLE idmint.store DROP COLUMN note",
         "ALTER TABLE idmint.store SET UNLOGGED; ALTER TABLE idmint.store SET LOGGED",
-        "ALTER SCHEMA idmint RENAME TO away; ALTER SCHEMA away RENAME TO idmint", "CHECKPOINT"}) {
+        "ALTER SCHEMA idmint RENAME TO away; ALTER SCHEMA away RENAME TO idmint", "CHECKPOINT",
+        "VACUUM FULL idmint.counters", "CLUSTER idmint.counters USING counters_pkey",
+        "ALTER TABLE idmint.counters ALTER COLUMN closed TYPE text;"
+        " ALTER TABLE idmint.counters ALTER COLUMN closed TYPE boolean USING closed::boolean",
+        "ALTER TABLE idmint.claims SET UNLOGGED; ALTER TABLE idmint.claims SET LOGGED",
+        "CREATE TABLE idmint.kept AS SELECT * FROM idmint.counters; DROP TABLE idmint.kept"}) {
     server_.run(act, "ids");
     ++value;
     EXPECT_EQ(take(*store_), (Range{value, 1, 1})) << act;
@@ -779,7 +832,7 @@ TEST_F(PostgresqlCopy, WhatOperatorsDoToTablesIsNoCopy) {
 void make_older(const PostgresqlServer& server, const std::string& database) {
   server.run(
       "DROP VIEW idmint.trusted; ALTER TABLE idmint.store DROP COLUMN database,"
-      " DROP COLUMN relation, DROP COLUMN gone_back, DROP COLUMN settled;"
+      " DROP COLUMN relation, DROP COLUMN relations, DROP COLUMN gone_back, DROP COLUMN settled;"
       "CREATE VIEW idmint.trusted AS SELECT true AS trusted FROM idmint.store WHERE timeline ="
       " substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)",
       database);
@@ -797,7 +850,7 @@ TEST(PostgresqlUpgrade, AnOlderStoreGoesOnAndItsOwnerUpgradesIt) {
   const auto columns = [&] {
     return server.run(
         "SELECT count(*) FROM pg_attribute WHERE attrelid = 'idmint.store'::regclass"
-        " AND attname IN ('database', 'relation', 'gone_back', 'settled')",
+        " AND attname IN ('database', 'relation', 'relations', 'gone_back', 'settled')",
         "ids");
   };
   const auto minter = Store::open(server.url("ids", "minter"), {.deadline = fakes::kPatient});
@@ -820,12 +873,60 @@ TEST(PostgresqlUpgrade, AnOlderStoreGoesOnAndItsOwnerUpgradesIt) {
   EXPECT_TRUE(read_only) << fakes::why(read_only);
   EXPECT_EQ(columns(), "0");
   const auto owner = opened(url);
-  EXPECT_EQ(columns(), "4");
+  EXPECT_EQ(columns(), "5");
   EXPECT_EQ(take(*owner), (Range{4, 1, 1}));
   EXPECT_EQ(take(**minter), (Range{5, 1, 1}));
   EXPECT_EQ(take(*early), (Range{6, 1, 1}));
   server.run("UPDATE idmint.store SET relation = relation::bigint + 1", "ids");
   EXPECT_EQ(code_of(take(*early)), Code::kFailedPrecondition) << "it is compared from now on";
+}
+
+TEST(PostgresqlUpgrade, AStoreWithoutTheOtherTablesGoesOnAndItsOwnerAddsThem) {
+  const PostgresqlServer server;
+  const std::string url = server.database("ids");
+  const auto early = with_counter(url);
+  server.run(
+      "DROP VIEW idmint.trusted; ALTER TABLE idmint.store DROP COLUMN relations;"
+      "CREATE VIEW idmint.trusted AS SELECT true AS trusted FROM idmint.store WHERE timeline ="
+      " substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AND relation = tableoid"
+      " AND gone_back = '';"
+      "CREATE ROLE minter LOGIN; GRANT USAGE ON SCHEMA idmint TO minter;"
+      "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA idmint TO minter",
+      "ids");
+  const auto minter = Store::open(server.url("ids", "minter"), {.deadline = fakes::kPatient});
+  ASSERT_TRUE(minter) << fakes::why(minter);
+  EXPECT_EQ(take(**minter), (Range{1, 1, 1}));
+  server.run("UPDATE idmint.store SET timeline = '000000FF'", "ids");
+  EXPECT_FALSE(take(**minter));
+  ASSERT_TRUE((*minter)->settle());
+  EXPECT_GT((*minter)->settle_count(), 0);
+  EXPECT_EQ(take(**minter), (Range{2, 1, 1}));
+  const auto owner = opened(url);
+  EXPECT_EQ(take(*owner), (Range{3, 1, 1}));
+  EXPECT_EQ(take(**minter), (Range{4, 1, 1}));
+  EXPECT_EQ(take(*early), (Range{5, 1, 1}));
+  server.run("UPDATE idmint.store SET relations[1] = relations[1]::bigint + 1", "ids");
+  EXPECT_EQ(code_of(take(**minter)), Code::kFailedPrecondition) << "they are compared from now on";
+  ASSERT_TRUE((*minter)->settle());
+  EXPECT_EQ(take(*early), (Range{6, 1, 1}));
+}
+
+// A user who does not own it cannot upgrade it.
+TEST(PostgresqlUpgrade, AnOlderStoreThatTookThePlaceIsNotUsed) {
+  const PostgresqlServer server;
+  const std::string url = server.database("ids");
+  with_counter(url);
+  make_older(server, "ids");
+  server.run(
+      "CREATE ROLE minter LOGIN; GRANT USAGE ON SCHEMA idmint TO minter;"
+      "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA idmint TO minter",
+      "ids");
+  const auto minter = opened(server.url("ids", "minter"));
+  for (std::int64_t value = 1; value < 4; ++value) EXPECT_EQ(take(*minter), (Range{value, 1, 1}));
+  server.run("UPDATE idmint.store SET id = gen_random_uuid()", "ids");
+  const auto refused = take(*minter);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("another store is there now"));
 }
 
 TEST(PostgresqlTrust, EachSettleCountsAndAnOlderStateShowsALowerCount) {

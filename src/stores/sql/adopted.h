@@ -239,14 +239,18 @@ class AdoptedCounters {
 
   Error was_set_back(std::string_view counter, const AdoptedRecord& record, std::int64_t next,
                      std::int64_t floor) const {
+    Advice advice;
+    if (!counter.contains('/'))  // a stripe has no name of its own
+      advice = {Remedy::kRaiseSequence, std::string(counter)};
     return {
         Code::kDataLoss,
         database_.url() + ": " + place_of(record) + ", which counter " + shown(counter) +
             " was adopted from, was set back: its next value is " + std::to_string(next) +
             ", and was " + std::to_string(floor) +
-            " when idmint took from it last; stop the programs that take from it, and raise the "
-            "sequence past every value in use; if it was reset on purpose, with all that has its "
-            "values, retire the sequence and adopt the record under another name"};
+            " when idmint took from it last; stop the programs that take from it; if it was reset "
+            "on purpose, with all that has its values, retire the sequence and adopt the record "
+            "under another name; otherwise raise it past every value in use",
+        std::move(advice)};
   }
 
   Database<Engine>& database_;

@@ -38,8 +38,8 @@ class Claims final : public UniqueIndex {
   Result<void> do_create_space(std::string_view space) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
-    const Result<Rows> made = database_.run(sql_.create_space, values_of<Engine>(Name{space}),
-                                            *until, "make a space of claims in");
+    const Result<Rows> made = database_.change(sql_.create_space, values_of<Engine>(Name{space}),
+                                               *until, "make a space of claims in");
     if (!made) return std::unexpected(made.error());
     const Result<bool> there = is_closed(space, *until);
     if (there) return {};
@@ -100,8 +100,8 @@ class Claims final : public UniqueIndex {
   Result<void> do_close_space(std::string_view space) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
-    const Result<Rows> rows = database_.run(sql_.close_space, values_of<Engine>(Name{space}),
-                                            *until, "close a space of claims in");
+    const Result<Rows> rows = database_.change(sql_.close_space, values_of<Engine>(Name{space}),
+                                               *until, "close a space of claims in");
     if (!rows) return std::unexpected(rows.error());
     if (rows->found() == 0) return std::unexpected(no_space(space, database_.url()));
     return {};

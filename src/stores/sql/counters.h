@@ -76,7 +76,7 @@ class Counters final : public CounterStore {
     const Result<void> made =
         change_in_parts<NewRow>(rows, [&](std::span<const NewRow> part) -> Result<void> {
           const Result<Rows> done =
-              database_.run(sql_.create, Engine::rows(part), *until, "make counters in");
+              database_.change(sql_.create, Engine::rows(part), *until, "make counters in");
           if (!done) return std::unexpected(done.error());
           return {};
         });
@@ -424,7 +424,7 @@ class Counters final : public CounterStore {
         change_in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
           typename Engine::Values values = {Engine::names(part)};
           if (value) values.push_back(Engine::value(*value));
-          const Result<Rows> rows = database_.run(query, values, *until, doing);
+          const Result<Rows> rows = database_.change(query, values, *until, doing);
           if (!rows) return std::unexpected(rows.error());
           for (int i = 0; i < rows->size(); ++i) {
             const std::string name = Engine::name_of((*rows)[i].bytes(0));

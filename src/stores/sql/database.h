@@ -4,6 +4,7 @@
 // functions; what they return is std::expected<..., Failure>:
 //   Address     shown: the URL without passwords; servers: its servers, in their order
 //   Connection  used by one thread at a time:
+//                 uses_store(id)             {id} in a Query stands for this id
 //                 run(query, values, until)  the Rows that it returned; what it wrote is durable
 //                 execute(sql, until)        any statements without values, in one transaction
 //                 is_usable()                as in Sessions
@@ -16,19 +17,24 @@
 //   Site        what the server says, in one moment: settings, and the record of the store, if it
 //               has one, with `id`, `schema`, `definition` (the text of that name, if it is there),
 //               `settled` (Store::settle_count(); -1: an older store, which keeps neither that nor
-//               a mark), `gone_back` (the mark), `may_upgrade` (this user may add both) and
-//               `is_elsewhere()` (it was written on another server than this one)
-//   settle(record)  a query that takes the server as it is for the one that the store is complete
-//   on kMarkGoneBack   a query: why, settled -> sets the mark upgrade(connection, until)    makes
-//   an older store keep all that kRecord     where the record is, for messages kSchemaVersion
+//               a mark), `gone_back` (the mark), `is_older()` (it lacks columns), `may_upgrade`
+//               (this user may add them) and `is_elsewhere()` (it was written on another server
+//               than this one)
+//   settle(record)  a query that takes the server as it is for the one that has all of the store
+//   kMarkGoneBack   a query: why, settled -> sets the mark
+//   upgrade(connection, until)    adds the columns that an older store lacks
+//   kRecord         where the record is, for messages
+//   kSchemaVersion
 //   login(address, server, deadline, access, until)   a connection, whose settings are as they must
 //                                                     be whatever the server or the user say
 //   read_site(connection, definition, until)
 //   make(connection, id, until)   makes the tables and the record, or finds that another made them
-//   refused_settings(site, url)   the first setting under which a value that was acknowledged may
-//   be
-//                                 lost, as kFailedPrecondition that names the one that would do
+//   refused_settings(site, url)   the first setting under which an acknowledged value may be lost,
+//                                 as kFailedPrecondition that names the one that would do
 //   doubt_of(record, url)         as Store::doubt()
+//
+// Another store may take the place of this one while a connection lasts. Each Query that is not of
+// Kind::kRead has {id} in its condition, and changes nothing in a store with another id.
 #pragma once
 
 #include <algorithm>
@@ -93,9 +99,10 @@ class Database {
       return damaged(std::string(Engine::kRecord) + " says schema version " +
                      std::to_string(record->schema));
     id_ = record->id;
+    server_ = record->place();
     opened_ = true;
     // It goes on as before where that fails: the next one who may does it.
-    if (record->settled < 0 && record->may_upgrade && sessions_.access() == Access::kReadWrite) {
+    if (record->is_older() && record->may_upgrade && sessions_.access() == Access::kReadWrite) {
       const auto upgraded = sessions_.run(Kind::kWrite, until, "upgrade",
                                           [&](Session& session) -> std::expected<bool, Failure> {
                                             auto done = Engine::upgrade(*session.connection, until);
@@ -111,6 +118,7 @@ class Database {
   }
 
   [[nodiscard]] const Uuid& id() const noexcept { return id_; }
+  [[nodiscard]] const std::string& server() const noexcept { return server_; }
   [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
   [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return sessions_.deadline(); }
   [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
@@ -129,11 +137,19 @@ class Database {
   Result<Rows> run(const Query& query, const typename Engine::Values& values, SteadyTime until,
                    std::string_view doing) {
     return sessions_.run(query.kind, until, doing,
+                         [&](Session& session) { return send(session, query, values, until); });
+  }
+  // The same, for a query that may have found nothing because another store is there now. Then the
+  // answer is that error.
+  Result<Rows> change(const Query& query, const typename Engine::Values& values, SteadyTime until,
+                      std::string_view doing) {
+    return sessions_.run(query.kind, until, doing,
                          [&](Session& session) -> std::expected<Rows, Failure> {
-                           if (query.kind == Kind::kHandOut)
-                             if (auto why = distrust(session, until))
-                               return std::unexpected(*std::move(why));
-                           return session.connection->run(query, values, until);
+                           auto rows = send(session, query, values, until);
+                           if (!rows || !rows->empty() || rows->found() != 0) return rows;
+                           if (auto read = look_again(session, until); !read)
+                             return std::unexpected(std::move(read.error()));
+                           return rows;
                          });
   }
 
@@ -168,8 +184,8 @@ class Database {
   }
 
   // As Store::doubt() and Store::settle().
-  std::optional<Error> doubt() {
-    const Result<SteadyTime> until = enter_to_read();
+  std::optional<Error> doubt(SteadyTime by) {
+    const Result<SteadyTime> until = enter_to_read(by);
     if (!until) return until.error();
     const Result<Site> site = read(*until);
     if (!site) return site.error();
@@ -185,7 +201,7 @@ class Database {
     const auto& record = site->record;
     if (!record || (how == Store::Settle::kOnlyMoved && !record->gone_back.empty()))
       return std::unexpected(*std::move(doubt));
-    const Result<Rows> done = run(Engine::settle(*record), {}, *until, "settle");
+    const Result<Rows> done = change(Engine::settle(*record), {}, *until, "settle");
     if (!done) return std::unexpected(done.error());
     if (const Result<Site> now = read(*until); !now)
       return std::unexpected(after_a_write(now.error()));
@@ -210,8 +226,8 @@ class Database {
     if (!record || record->settled < 0) return {};
     const std::string text = escaped(as_utf8(why.substr(0, kLongestMark)));
     const Result<Rows> done =
-        run(Engine::kMarkGoneBack, {Engine::text(text), Engine::value(settled)}, *until,
-            "mark what is missing in");
+        change(Engine::kMarkGoneBack, {Engine::text(text), Engine::value(settled)}, *until,
+               "mark what is missing in");
     if (!done) return std::unexpected(done.error());
     return {};
   }
@@ -242,16 +258,27 @@ class Database {
     if (auto refused = Engine::refused_settings(*site, url()))
       return std::unexpected(Failure{.error = *std::move(refused)});
     Session session{*std::move(connection), *std::move(site)};
-    const std::optional<Record>& record = session.site.record;
-    if (record && (!opened_ || record->id == id_)) remember(*record);
-    if (!opened_) return session;
-    if (!record) return std::unexpected(no_record());
-    if (record->id != id_)
-      return std::unexpected(
-          Failure{.error = {Code::kFailedPrecondition, "another store is there now, with the id " +
-                                                           record->id.to_string() + " and not " +
-                                                           id_.to_string()}});
+    if (opened_)
+      if (auto failure = refused_record(session.site.record))
+        return std::unexpected(*std::move(failure));
+    if (const std::optional<Record>& record = session.site.record; record) remember(*record);
     return session;
+  }
+
+  [[nodiscard]] std::optional<Failure> refused_record(const std::optional<Record>& record) const {
+    if (!record) return no_record();
+    if (record->id == id_) return std::nullopt;
+    return Failure{.error = {Code::kFailedPrecondition, "another store is there now, with the id " +
+                                                            record->id.to_string() + " and not " +
+                                                            id_.to_string()}};
+  }
+
+  std::expected<Rows, Failure> send(Session& session, const Query& query,
+                                    const typename Engine::Values& values, SteadyTime until) {
+    if (query.kind == Kind::kHandOut)
+      if (auto why = distrust(session, until)) return std::unexpected(*std::move(why));
+    session.connection->uses_store(id_);
+    return session.connection->run(query, values, until);
   }
 
   // Why a session whose record tells of another server hands nothing out. The store may have been
@@ -268,8 +295,10 @@ class Database {
   std::expected<Site, Failure> look_again(Session& session, SteadyTime until) {
     auto site = Engine::read_site(*session.connection, "", until);
     if (!site) return site;
+    if (!site->record) return std::unexpected(no_record());
+    if (opened_)
+      if (auto failure = refused_record(site->record)) return std::unexpected(*std::move(failure));
     session.site = *std::move(site);
-    if (!session.site.record) return std::unexpected(no_record());
     remember(*session.site.record);
     return session.site;
   }
@@ -318,6 +347,7 @@ class Database {
   Entropy& entropy_;
   // Written while the store is opened only.
   Uuid id_{};
+  std::string server_{};
   bool opened_ = false;
   std::atomic<std::int64_t> settled_ = 0;
   std::string first_definition_{};

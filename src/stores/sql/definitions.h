@@ -1,6 +1,10 @@
 // Definitions: the catalog in an SQL server, whatever its dialect.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,7 +22,7 @@ struct DefinitionStatements {
   Query define;   // name, json; what is there stays as it is
   Query replace;  // name, json, new json; another text than `json` stays as it is
   Query find;     // name -> json
-  Query list;     // -> name, json; sorted by name
+  Query list;     // a name, n -> name, json of n at most that come after it; sorted by name
 };
 
 template <class Engine>
@@ -40,8 +44,8 @@ class Definitions final : public Catalog {
     static_cast<void>(first_.take());
     const std::string& name = idmint::name(definition);
     const std::string text = to_json(definition);
-    const Result<Rows> made = database_.run(sql_.define, values_of<Engine>(Name{name}, Json{text}),
-                                            *until, "write a definition into");
+    const Result<Rows> made = database_.change(
+        sql_.define, values_of<Engine>(Name{name}, Json{text}), *until, "write a definition into");
     if (!made) return std::unexpected(made.error());
     const Result<std::string> json = read(name, *until);
     if (json) return parse(name, *json);
@@ -62,8 +66,8 @@ class Definitions final : public Catalog {
     if (!there || *there != old) return there;
     const std::string text = to_json(updated);
     const Result<Rows> done =
-        database_.run(sql_.replace, values_of<Engine>(Name{name}, Json{*json}, Json{text}), *until,
-                      "replace a definition in");
+        database_.change(sql_.replace, values_of<Engine>(Name{name}, Json{*json}, Json{text}),
+                         *until, "replace a definition in");
     if (!done) return std::unexpected(done.error());
     there = find(name, *until);
     if (!there) return std::unexpected(after_a_write(there.error()));
@@ -79,10 +83,17 @@ class Definitions final : public Catalog {
   }
 
   Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override {
+    return do_list_after("", std::numeric_limits<std::size_t>::max(), by);
+  }
+
+  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
+                                                  SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter_to_read(by);
     if (!until) return std::unexpected(until.error());
     static_cast<void>(first_.take());
-    const Result<Rows> rows = database_.run(sql_.list, {}, *until, "read");
+    const auto limit = static_cast<std::int64_t>(std::min(most, std::size_t{kLargestValue}));
+    const Result<Rows> rows =
+        database_.run(sql_.list, values_of<Engine>(Name{after}, limit), *until, "read");
     if (!rows) return std::unexpected(rows.error());
     std::vector<CatalogEntry> all;
     for (int i = 0; i < rows->size(); ++i) {

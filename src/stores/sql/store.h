@@ -40,13 +40,14 @@ class SqlStore final : public Store {
   }
 
   const Uuid& id() const noexcept override { return database_.id(); }
+  std::string server() const override { return database_.server(); }
   std::string_view url() const noexcept override { return database_.url(); }
   std::chrono::milliseconds deadline() const noexcept override { return database_.deadline(); }
   CounterStore* counters() noexcept override { return &counters_; }
   Catalog* catalog() noexcept override { return &definitions_; }
   UniqueIndex* unique_index() noexcept override { return &claims_; }
   LeaseTable* leases() noexcept override { return &workers_; }
-  std::optional<Error> doubt() override { return database_.doubt(); }
+  std::optional<Error> doubt(SteadyTime until) override { return database_.doubt(until); }
   Result<void> settle(Settle how) override { return database_.settle(how); }
   std::int64_t settle_count() const noexcept override { return database_.settle_count(); }
   Result<std::int64_t> read_settle_count(SteadyTime until) override {

@@ -58,8 +58,8 @@ class Workers final : public LeaseTable {
   Result<void> do_create_pool(std::string_view pool, std::int64_t workers) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
-    const Result<Rows> made = database_.run(sql_.create_pool, Engine::workers(pool, workers),
-                                            *until, "make worker ids in");
+    const Result<Rows> made = database_.change(sql_.create_pool, Engine::workers(pool, workers),
+                                               *until, "make worker ids in");
     // kAlreadyExists: another made it meanwhile.
     if (!made && made.error().code != Code::kAlreadyExists) return std::unexpected(made.error());
     const Result<std::int64_t> there = size_of(pool, *until);
@@ -135,8 +135,8 @@ class Workers final : public LeaseTable {
     const Result<SteadyTime> until = database_.enter(by);
     if (!until) return std::unexpected(until.error());
     const Result<Rows> rows =
-        database_.run(sql_.release, values_of<Engine>(Name{pool}, worker, token, generation),
-                      *until, "release a worker id of");
+        database_.change(sql_.release, values_of<Engine>(Name{pool}, worker, token, generation),
+                         *until, "release a worker id of");
     if (!rows) return std::unexpected(rows.error());
     if (rows->found() != 0) return {};
     const Result<Rows> there = read(pool, worker, *until);
@@ -152,8 +152,8 @@ class Workers final : public LeaseTable {
       return std::unexpected(there.error());
     const std::int64_t generation = draw_generation(database_.entropy());
     const Result<Rows> rows =
-        database_.run(sql_.raise_floor, values_of<Engine>(Name{pool}, floor, generation), *until,
-                      "raise the worker ids of");
+        database_.change(sql_.raise_floor, values_of<Engine>(Name{pool}, floor, generation), *until,
+                         "raise the worker ids of");
     if (!rows) return std::unexpected(rows.error());
     return {};
   }
