@@ -15,6 +15,7 @@ class DocumentAdoption final : public Adoption {
   std::string place_of(std::string_view record) const override;
   Result<std::string> with_query(std::string_view text, std::string_view query) const override;
   bool makes_missing() const noexcept override { return true; }
+  bool shares_floors() const noexcept override { return true; }
 };
 
 extern const DocumentAdoption kAdoption;

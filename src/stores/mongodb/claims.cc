@@ -26,11 +26,17 @@ std::string claims_of(std::string_view space) { return collection_of("idmint.cla
 
 Result<bool> Claims::is_closed(std::string_view space, SteadyTime until) {
   std::optional<bool> closed;
+  std::optional<Uuid> made_by;
   const Result<bool> there =
-      database_.read(claims_of(space), kSpace, until,
-                     [&](const Document& document) { closed = document.boolean("closed"); });
+      database_.read(claims_of(space), kSpace, until, [&](const Document& document) {
+        made_by = uuid_in(document, kMadeBy);
+        if (names_its_store(document)) closed = document.boolean("closed");
+      });
   if (!there) return std::unexpected(there.error());
   if (!*there) return std::unexpected(no_space(space, database_.url));
+  const Result<void> ours =
+      database_.take_over(claims_of(space), Bson("_id", kSpace), made_by, until);
+  if (!ours) return std::unexpected(ours.error());
   if (!closed)
     return database_.damaged("the document \"space\" in " + claims_of(space) +
                              " is not as idmint writes it");
@@ -42,6 +48,7 @@ Result<void> Claims::do_create_space(std::string_view space) {
   if (!until) return std::unexpected(until.error());
   Bson document;
   document.add("_id", kSpace).add("name", space).add("closed", false);
+  add_uuid(document, kMadeBy, database_.id);
   const auto made = database_.servers->insert_new(claims_of(space), Bson().add("0", document), 1,
                                                   *until, "make a space of claims in");
   if (!made) return std::unexpected(made.error());

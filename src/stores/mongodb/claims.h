@@ -1,6 +1,6 @@
 // The claims of a store of MongoDB. Each space has a collection:
 //
-//   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed}
+//   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed, store}
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +32,7 @@ const std::string kWhole =
 
 // The query for the counter if its record is as record_of() expects and `condition` holds. Other
 // records are never changed: that would silently repair a damage, and values would repeat.
-Bson counter_where(std::string_view counter, const std::string& condition) {
+Bson counter_where(std::string_view counter, const Bson& made_here, const std::string& condition) {
   // Evaluated in order: the arithmetic of each is defined only if the ones before it hold.
   const std::string numbers =
       R"({"$and":[{"$isNumber":"$first"},{"$isNumber":"$last"},{"$isNumber":"$stride"},)"
@@ -51,7 +52,7 @@ Bson counter_where(std::string_view counter, const std::string& condition) {
   Bson integer;
   integer.add_array("$type", Bson().add("0", "int").add("1", "long"));
   for (const char* const field : {"first", "last", "stride", "next"}) query.add(field, integer);
-  query.add("_id", counter);
+  query.add("_id", counter).add(kMadeBy, made_here);
   return query;
 }
 
@@ -109,11 +110,14 @@ Counters::Record Counters::record_of(const Document& document) {
   const auto next = document.integer("next");
   const auto closed = document.boolean("closed");
   const auto name = document.bytes("_id");
-  if (!first || !last || !stride || !next || !closed || !name) return {};
+  if (!first || !last || !stride || !next || !closed || !name || !names_its_store(document))
+    return {};
   const bool whole = 0 <= *first && 1 <= *stride && *first <= *last &&
                      *last <= largest_last(*stride) && *first <= *next &&
                      *next <= *last + *stride && (*next - *first) % *stride == 0;
-  return {.state = {std::string(*name), {*first, *last, *stride}, *next, *closed}, .whole = whole};
+  return {.state = {std::string(*name), {*first, *last, *stride}, *next, *closed},
+          .whole = whole,
+          .made_by = uuid_in(document, kMadeBy)};
 }
 
 // Adds the content of its adopted document.
@@ -161,6 +165,8 @@ Result<CounterState> Counters::read_counter(std::string_view counter, SteadyTime
       kCounters, counter, until, [&](const Document& found) { record = record_of(found); });
   if (!there) return std::unexpected(there.error());
   if (!*there) return std::unexpected(no_counter(counter, database_.url));
+  if (Result<void> ours = take_over_others({{std::string(counter), record}}, until); !ours)
+    return std::unexpected(std::move(ours.error()));
   if (record.adopted) {
     const std::shared_ptr<const Adopted> adopted = record.adopted;
     record.gone = true;
@@ -187,10 +193,23 @@ Result<Counters::Records> Counters::read_counters(std::span<const std::string> c
         [&](const Document& document) { found->insert_or_assign(counter, record_of(document)); });
     if (!there) return std::unexpected(there.error());
   }
+  if (Result<void> ours = take_over_others(*found, until); !ours)
+    return std::unexpected(std::move(ours.error()));
   if (Result<void> read = read_adopted_of(*found, until); !read)
     return std::unexpected(std::move(read.error()));
   remember(*found);
   return found;
+}
+
+// Calls Database::take_over() if some are of other stores.
+Result<void> Counters::take_over_others(const Records& records, SteadyTime until) {
+  std::set<Uuid> stores;
+  for (const auto& [name, record] : records)
+    if (const std::optional<Uuid>& made_by = record.made_by) stores.insert(*made_by);
+  for (const Uuid& store : stores)
+    if (Result<void> ours = database_.take_over(kCounters, Bson(), store, until); !ours)
+      return ours;
+  return {};
 }
 
 // Reads the documents of the adopted ones.
@@ -261,13 +280,15 @@ Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTim
   Bson documents;
   for (std::size_t i = 0; i < counters.size(); ++i) {
     const auto& [name, bounds, adopted, stripe, make] = counters[i];
-    documents.add(std::to_string(i).c_str(), Bson()
-                                                 .add("_id", std::string_view(name))
-                                                 .add("first", bounds.first)
-                                                 .add("last", bounds.last)
-                                                 .add("stride", bounds.stride)
-                                                 .add("next", bounds.first)
-                                                 .add("closed", false));
+    Bson document;
+    document.add("_id", std::string_view(name))
+        .add("first", bounds.first)
+        .add("last", bounds.last)
+        .add("stride", bounds.stride)
+        .add("next", bounds.first)
+        .add("closed", false);
+    add_uuid(document, kMadeBy, database_.id);
+    documents.add(std::to_string(i).c_str(), document);
   }
   const auto there = database_.servers->insert_new(kCounters, documents, std::ssize(counters),
                                                    until, "make counters in");
@@ -416,7 +437,8 @@ Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count,
       next_becomes(R"({"$add":["$next",{"$min":[)" + in_strides(count) + "," + kWhole + "]}]}");
   // Repeats only if somebody created or extended the counter between the two commands.
   for (;;) {
-    Bson query = counter_where(counter, R"(,{"$gte":[)" + kWhole + "," + in_strides(least) + "]}");
+    Bson query = counter_where(counter, database_.made_here(),
+                               R"(,{"$gte":[)" + kWhole + "," + in_strides(least) + "]}");
     query.add("closed", false);
     Record record;
     const Result<bool> moved =
@@ -459,7 +481,7 @@ Result<std::vector<CounterState>> Counters::change_each(
       // A counter that is not known yet becomes known when it is read, and is changed then.
       const std::shared_ptr<const Adopted> place = known(counter);
       if (!place) {
-        add(kCounters, counter_where(counter, condition), update);
+        add(kCounters, counter_where(counter, database_.made_here(), condition), update);
         continue;
       }
       if (adopted.record) add(kCounters, Bson().add("_id", std::string_view(counter)), update);
@@ -587,6 +609,8 @@ Result<std::vector<CounterState>> Counters::do_list(std::string_view prefix, Ste
         return name->starts_with(from) || !Bson::is_utf8(*name);
       });
   if (!read) return std::unexpected(read.error());
+  if (Result<void> ours = take_over_others(found, *until); !ours)
+    return std::unexpected(std::move(ours.error()));
   if (Result<void> filled = read_adopted_of(found, *until); !filled)
     return std::unexpected(std::move(filled.error()));
   remember(found);

@@ -1,8 +1,10 @@
 // The counters of a store of MongoDB:
 //
-//   idmint.counters      {_id: NAME, first, last, stride, next, closed}, or as adopted.h says
+//   idmint.counters      {_id: NAME, first, last, stride, next, closed, store}, or as adopted.h
+//   says
 //
-// `next` is the next value to hand out. NAME is a string, or binary if it is not UTF-8.
+// `next` is the next value to hand out, `store` the id of the store that made it. NAME is a string,
+// or binary if it is not UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +51,7 @@ class Counters final : public CounterStore {
     std::shared_ptr<const Adopted> adopted{};  // null: a counter of idmint's own
     bool gone = false;                         // the adopted document is missing
     Reading reading{};                         // of the adopted document
+    std::optional<Uuid> made_by{};             // the store, if the record has it
   };
   using Records = std::map<std::string, Record>;
 
@@ -61,6 +64,7 @@ class Counters final : public CounterStore {
   Result<CounterState> read_counter(std::string_view counter, SteadyTime until);
   Result<Records> read_counters(std::span<const std::string> counters, SteadyTime until);
   Result<Records> find_counters(std::span<const std::string> counters, Kind kind, SteadyTime until);
+  Result<void> take_over_others(const Records& records, SteadyTime until);
   Result<void> read_adopted_of(Records& records, SteadyTime until);
   void remember(const Records& records);
   std::shared_ptr<const Adopted> known(std::string_view counter);

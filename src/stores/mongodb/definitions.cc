@@ -1,6 +1,7 @@
 #include "stores/mongodb/definitions.h"
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -90,15 +91,20 @@ Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
 }
 
 Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
+  return do_list_after("", std::numeric_limits<std::size_t>::max(), by);
+}
+
+Result<std::vector<CatalogEntry>> Definitions::do_list_after(std::string_view after,
+                                                             std::size_t most, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   static_cast<void>(first_.take());
   std::vector<CatalogEntry> all;
   const Result<void> read =
-      database_.read_all(kDefinitions, "", *until, [&](const Document& document) {
+      database_.read_all(kDefinitions, after, *until, [&](const Document& document) {
         const std::string name(document.bytes("_id").value_or(""));
-        all.push_back({name, parse(name, document.bytes("json").value_or(""))});
-        return true;
+        if (name != after) all.push_back({name, parse(name, document.bytes("json").value_or(""))});
+        return all.size() < most;
       });
   if (!read) return std::unexpected(read.error());
   return all;

@@ -3,6 +3,7 @@
 //   idmint.definitions   {_id: NAME, json}   as to_json() writes it
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ class Definitions final : public Catalog {
   Result<Definition> do_replace(const Definition& old, const Definition& updated) override;
   Result<Definition> do_find(std::string_view name, SteadyTime by) override;
   Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override;
+  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
+                                                  SteadyTime by) override;
 
  private:
   // Stores the text in `json`.

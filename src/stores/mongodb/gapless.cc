@@ -13,6 +13,8 @@
 //
 // A counter names the field that it numbers in `numbers`. An inserter writes it before it looks for
 // other counters of that field, so of two that begin at the same time at least one sees the other.
+// `numbers_in` has the UUIDs of the collections that had that name when an inserter was opened: a
+// collection keeps its UUID when it is renamed, and the numbers in it are still this counter's.
 #include "stores/mongodb/gapless.h"
 
 #include <algorithm>
@@ -46,6 +48,8 @@ constexpr milliseconds kHeld{100};                              // before lookin
 constexpr std::chrono::seconds kAbandoned{1};  // the idle time of an abandoned transaction
 
 struct Plan {
+  Uuid store;
+  std::string where;  // the store, for messages
   SequenceDefinition definition;
   NumberField target;
   std::string database;  // the database of the store
@@ -56,6 +60,11 @@ struct Plan {
 // "app.invoices:number"
 std::string shown_field(const NumberField& target) {
   return target.database + "." + target.collection + ":" + target.field;
+}
+
+// Whether a text of shown_field() names that field, of any collection.
+bool is_of_field(std::string_view shown, const std::string& field) {
+  return shown.ends_with(":" + field);
 }
 
 // Whether both can print the same. Integers without a form are int64, all others are text.
@@ -214,6 +223,9 @@ Attempt Transaction::take(std::int64_t* first) {
   }
   const Document before = reply.view().document("value");
   if (!before) return damaged("is gone");
+  if (const std::optional<Uuid> made_by = uuid_in(before, kMadeBy);
+      made_by && *made_by != plan_.store)
+    return {.what = What::kFailed, .error = another_store(plan_.where, *made_by, plan_.store)};
   const auto next = before.integer("next");
   const auto last = before.integer("last");
   const auto closed = before.boolean("closed");
@@ -435,45 +447,111 @@ Result<void> Gapless::has_transactions(SteadyTime by) {
       Error{Code::kFailedPrecondition, database_.where + ": " + std::string(kNoTransactions)});
 }
 
+// False: there is no such collection. A user who may not list collections learns no UUID.
+bool Gapless::find_uuid(Place& place, SteadyTime until) {
+  Bson command;
+  command.add("listCollections", 1)
+      .add("filter", Bson("name", std::string_view(place.target.collection)));
+  const Result<Bson> reply =
+      database_.servers->run(std::move(command), Kind::kPlain, until, "look at collections in",
+                             {.database = place.target.database});
+  if (!reply) return true;
+  bool found = false;
+  reply->view().each_found([&](const Document& collection) {
+    found = true;
+    place.uuid = uuid_in(collection.document("info"), "uuid");
+  });
+  return found;
+}
+
 // Only while it has given no number: then it may be bound to another field, too. What is bound is
-// not written, so that a transaction that holds the counter keeps nobody from opening.
-Result<void> Gapless::bind(const SequenceDefinition& definition, std::string_view place,
-                           SteadyTime until) {
-  bool wanted = false;
+// not written, so that a transaction that holds the counter keeps nobody from opening. A missing
+// collection is made, because its UUID is noted before it has a number.
+Result<void> Gapless::bind(const SequenceDefinition& definition, Place& place, SteadyTime until) {
+  std::optional<std::string> bound;
+  std::optional<Uuid> made_by;
+  std::vector<Uuid> uuids;
+  bool is_new = false;
   const Result<bool> there =
       database_.read(kCounters, definition.name, until, [&](const Document& counter) {
-        const auto bound = counter.bytes("numbers");
-        wanted = !bound || (*bound != place && counter.integer("next") == definition.first);
+        if (const auto numbers = counter.bytes("numbers")) bound = *numbers;
+        made_by = uuid_in(counter, kMadeBy);
+        is_new = counter.integer("next") == definition.first;
+        bson_iter_t at;
+        const Document all = counter.find("numbers_in", &at) ? mongo::as_document(at) : Document();
+        all.each_field([&](const char* key, const bson_iter_t* /*at*/) {
+          if (const auto uuid = uuid_in(all, key)) uuids.push_back(*uuid);
+        });
       });
   if (!there) return std::unexpected(there.error());
-  if (!wanted) return {};
-  Bson query(R"({"$or":[{"numbers":{"$exists":false}},{"$expr":{"$eq":["$next","$first"]}}]})");
-  query.add("_id", std::string_view(definition.name));
-  Bson update;
-  update.add("0", Bson().add("$set", Bson().add("numbers", Bson().add("$literal", place))));
-  const Result<bool> bound = database_.change(kCounters, std::move(query), update, until,
-                                              "bind a sequence in", [](const Document&) {});
-  if (!bound) return std::unexpected(bound.error());
+  if (!*there) return {};  // the first transaction says so
+  if (auto ours = database_.take_over(kCounters, Bson(), made_by, until); !ours) return ours;
+
+  const bool same = bound == place.name;
+  const bool anew = !bound || (!same && is_new);
+  if (!find_uuid(place, until) && (anew || same)) {
+    const Result<Bson> made = database_.servers->run(
+        Bson("create", std::string_view(place.target.collection)), Kind::kWrite, until,
+        "make a collection in", {.idempotent = true, .database = place.target.database});
+    static_cast<void>(made);  // or another made it, or the first insert does
+    find_uuid(place, until);
+  }
+  const bool renamed = !anew && !same && place.uuid && !uuids.empty() &&
+                       uuids.back() == *place.uuid && is_of_field(*bound, place.target.field);
+  const bool unknown = same && place.uuid && std::ranges::find(uuids, *place.uuid) == uuids.end();
+  if (!anew && !renamed && !unknown) return {};
+
+  Bson those;
+  if (place.uuid) add_uuid(those, "0", *place.uuid);
+  Bson all("$literal", BsonArray{std::move(those)});
+  Bson query("_id", std::string_view(definition.name));
+  Bson set;
+  if (anew) {
+    query.add_all(
+        *Bson(R"({"$or":[{"numbers":{"$exists":false}},{"$expr":{"$eq":["$next","$first"]}}]})")
+             .get());
+  } else {
+    query.add("numbers", std::string_view(*bound));
+  }
+  if (unknown) {
+    Bson uuid;
+    add_uuid(uuid, "$ne", *place.uuid);
+    query.add("numbers_in", uuid);
+    const BsonArray known = mongo::array("$numbers_in", BsonArray{});
+    all = Bson("$concatArrays", mongo::array(Bson("$ifNull", known), all));
+  } else {
+    set.add("numbers", Bson("$literal", std::string_view(place.name)));
+  }
+  if (anew || unknown) set.add("numbers_in", all);
+  // One that only lacks the UUID, as older versions made it, goes on without.
+  const SteadyTime by =
+      unknown ? std::min(until, std::chrono::steady_clock::now() + kAbandoned) : until;
+  const Result<bool> done =
+      database_.change(kCounters, std::move(query), Bson("0", Bson("$set", set)), by,
+                       "bind a sequence in", [](const Document&) {});
+  if (!done && !unknown) return std::unexpected(done.error());
   return {};
 }
 
 // Best effort: what stays bound without a number keeps others from the field, and says so.
-void Gapless::unbind(const SequenceDefinition& definition, std::string_view place,
-                     SteadyTime until) {
+void Gapless::unbind(const SequenceDefinition& definition, const Place& place, SteadyTime until) {
   Bson query(R"({"$expr":{"$eq":["$next","$first"]}})");
-  query.add("_id", std::string_view(definition.name)).add("numbers", place);
-  const Result<bool> unbound =
-      database_.change(kCounters, std::move(query), Bson(R"({"0":{"$unset":"numbers"}})"), until,
-                       "unbind a sequence in", [](const Document&) {});
+  query.add("_id", std::string_view(definition.name)).add("numbers", std::string_view(place.name));
+  const Result<bool> unbound = database_.change(
+      kCounters, std::move(query), Bson(R"({"0":{"$unset":["numbers","numbers_in"]}})"), until,
+      "unbind a sequence in", [](const Document&) {});
   static_cast<void>(unbound);
 }
 
 // Another sequence that numbers the same field and can give the same numbers. One that is not
 // retired can be extended, so that only its first number is certain.
 Result<std::optional<std::string>> Gapless::rival_of(const SequenceDefinition& definition,
-                                                     std::string_view place, SteadyTime until) {
-  Bson filter;
-  filter.add("numbers", place).add("_id", Bson().add("$ne", std::string_view(definition.name)));
+                                                     const Place& place, SteadyTime until) {
+  Bson of_name("numbers", std::string_view(place.name));
+  Bson of_uuid;
+  if (place.uuid) add_uuid(of_uuid, "numbers_in", *place.uuid);
+  const Bson filter("_id", Bson("$ne", std::string_view(definition.name)), "$or",
+                    place.uuid ? mongo::array(of_name, of_uuid) : mongo::array(of_name));
   Bson command;
   command.add("find", kCounters)
       .add("filter", filter)
@@ -484,6 +562,7 @@ Result<std::optional<std::string>> Gapless::rival_of(const SequenceDefinition& d
   if (!reply) return std::unexpected(reply.error());
   std::vector<std::string> others;
   reply->view().each_found([&](const Document& counter) {
+    if (!is_of_field(counter.bytes("numbers").value_or(""), place.target.field)) return;
     const bool past = counter.boolean("closed").value_or(false) &&
                       counter.integer("next").value_or(kLargestValue) <= definition.first;
     if (!past) others.emplace_back(counter.bytes("_id").value_or(""));
@@ -509,7 +588,7 @@ Result<std::unique_ptr<GaplessTransactions>> Gapless::transactions(
   if (!until) return std::unexpected(until.error());
   Result<NumberField> target = number_field(collection, field);
   if (!target) return std::unexpected(std::move(target).error());
-  const std::string place = shown_field(*target);
+  Place place{*target, shown_field(*target)};
   if (Result<void> bound = bind(definition, place, *until); !bound)
     return std::unexpected(std::move(bound).error());
   const Result<std::optional<std::string>> found = rival_of(definition, place, *until);
@@ -523,7 +602,7 @@ Result<std::unique_ptr<GaplessTransactions>> Gapless::transactions(
       Error why = std::move(guarded).error();
       if (rival) {
         unbind(definition, place, *until);
-        why.message = "sequence " + *rival + " numbers " + shown(place) + ", and sequence " +
+        why.message = "sequence " + *rival + " numbers " + shown(place.name) + ", and sequence " +
                       definition.name + " can give the same numbers: " + why.message;
       }
       return std::unexpected(std::move(why));
@@ -531,8 +610,9 @@ Result<std::unique_ptr<GaplessTransactions>> Gapless::transactions(
   }
   Result<Connected> connected = connect(url_, deadline, {.purpose = "gapless " + definition.name});
   if (!connected) return std::unexpected(std::move(connected).error());
-  auto plan = std::make_shared<const Plan>(
-      Plan{definition, *std::move(target), connected->database, connected->application, entropy});
+  auto plan = std::make_shared<const Plan>(Plan{database_.id, database_.where, definition,
+                                                *std::move(target), connected->database,
+                                                connected->application, entropy});
   return std::make_unique<MongodbGapless>(std::move(connected->servers), std::move(plan));
 }
 

@@ -12,6 +12,8 @@
 #include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/result.h"
+#include "idmint/uuid.h"
+#include "stores/backend.h"
 #include "stores/mongodb/database.h"
 #include "stores/spi/gapless_store.h"
 
@@ -28,10 +30,18 @@ class Gapless final : public GaplessStore {
       bool make_index, std::chrono::milliseconds deadline, Entropy& entropy) override;
 
  private:
-  Result<void> bind(const SequenceDefinition& definition, std::string_view place, SteadyTime until);
-  void unbind(const SequenceDefinition& definition, std::string_view place, SteadyTime until);
+  // A field of numbers.
+  struct Place {
+    NumberField target{};
+    std::string name{};          // "app.invoices:number"
+    std::optional<Uuid> uuid{};  // of the collection; nothing: the user may not ask for it
+  };
+
+  Result<void> bind(const SequenceDefinition& definition, Place& place, SteadyTime until);
+  void unbind(const SequenceDefinition& definition, const Place& place, SteadyTime until);
   Result<std::optional<std::string>> rival_of(const SequenceDefinition& definition,
-                                              std::string_view place, SteadyTime until);
+                                              const Place& place, SteadyTime until);
+  bool find_uuid(Place& place, SteadyTime until);
 
   const Database& database_;
   const std::string url_;

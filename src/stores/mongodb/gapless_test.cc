@@ -221,6 +221,69 @@ TEST_F(GaplessTest, IsBoundToItsFirstPlace) {
   EXPECT_THAT(numbers(), testing::ElementsAre(1, 2));
 }
 
+TEST_F(GaplessTest, AStoreInThePlaceOfAnotherGivesNoNumber) {
+  const auto inserter = open();
+  ASSERT_EQ(inserter->insert(key("a")), 1);
+  ASSERT_THAT(ask(R"({"dropDatabase":1,"writeConcern":{"w":"majority"}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  create({.name = "invoices", .strategy = Strategy::kGapless, .first = 1});
+  ASSERT_EQ(open()->insert(key("b")), 1);
+  ASSERT_EQ(open()->insert(key("c")), 2);
+  const auto refused = inserter->insert(key("d"));
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << why(refused);
+  EXPECT_THAT(why(refused), HasSubstr("another store is there now, with the id "));
+  EXPECT_EQ(expect_no_hole(), 2);
+}
+
+TEST_F(GaplessTest, ARenamedCollectionKeepsItsSequence) {
+  create({.name = "others", .strategy = Strategy::kGapless});
+  const Document some = document(R"({"a":1})");
+  const auto place = [&](const std::string& collection) { return database_ + "." + collection; };
+  const auto rename = [&](const std::string& from, const std::string& to) {
+    ASSERT_THAT(mongo_command(url_, "admin",
+                              R"({"renameCollection":")" + place(from) + R"(","to":")" + place(to) +
+                                  R"(","writeConcern":{"w":"majority"}})"),
+                HasSubstr(R"("ok" : 1.0)"));
+  };
+  const auto opened = [&](const std::string& name, const std::string& collection,
+                          const std::string& field = "number") {
+    return servers::open_gapless(url_, name, place(collection), field, {.deadline = seconds{60}});
+  };
+  const auto stays = open();
+  ASSERT_EQ(stays->insert(some), 1);
+  ASSERT_EQ(open()->insert(some), 2);
+  rename("docs", "renamed");
+  const auto refused = opened("others", "renamed");
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << why(refused);
+  EXPECT_THAT(why(refused), HasSubstr("sequence invoices numbers"));
+  EXPECT_TRUE(opened("others", "renamed", "another_field"));
+  // Its own goes on in it, and then only there.
+  const auto follows = opened("invoices", "renamed");
+  ASSERT_TRUE(follows) << why(follows);
+  EXPECT_EQ((*follows)->insert(some), 3);
+  EXPECT_EQ(code_of(stays->insert(some)), Code::kFailedPrecondition);
+  EXPECT_EQ(all_of(url_, database_, "renamed", "number"),
+            (std::vector<std::string>{"1", "2", "3"}));
+
+  // A collection that is dropped and made again is numbered on, and so it is after another rename.
+  ASSERT_THAT(ask(R"({"drop":"renamed","writeConcern":{"w":"majority"}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  const auto again = opened("invoices", "renamed");
+  ASSERT_TRUE(again) << why(again);
+  EXPECT_EQ((*again)->insert(some), 4);
+  EXPECT_EQ(code_of(opened("others", "renamed")), Code::kFailedPrecondition) << "of that name";
+  rename("renamed", "once_more");
+  EXPECT_EQ(code_of(opened("others", "once_more")), Code::kFailedPrecondition);
+
+  // As an older version bound it: the next inserter notes the collection.
+  ASSERT_THAT(ask(R"({"update":"idmint.counters","updates":[{"q":{"_id":"invoices"},)"
+                  R"("u":{"$unset":{"numbers_in":1}}}],"writeConcern":{"w":"majority"}})"),
+              HasSubstr(R"("nModified" : 1)"));
+  ASSERT_TRUE(opened("invoices", "renamed"));
+  rename("renamed", "the_last");
+  EXPECT_EQ(code_of(opened("others", "the_last")), Code::kFailedPrecondition);
+}
+
 TEST_F(GaplessTest, DocumentsGetTheNumbersInTheirOrder) {
   const auto inserter = open();
   const Document a = key("a");

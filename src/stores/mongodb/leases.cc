@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 
 #include "base/figures.h"
 #include "stores/backend.h"
@@ -14,12 +15,6 @@ namespace {
 constexpr const char* kPool = "pool";  // the _id of the document of the pool, among its worker ids
 
 std::string workers_of(std::string_view pool) { return collection_of("idmint.workers", pool); }
-
-void add_uuid(Bson& to, const char* key, const Uuid& id) {
-  to.add_binary(
-      key, BSON_SUBTYPE_UUID,
-      std::string_view(reinterpret_cast<const char*>(id.bytes().data()), id.bytes().size()));
-}
 
 // ---- expressions
 
@@ -57,7 +52,7 @@ Bson clocks_agree(Instant clock, milliseconds max_skew) {
 
 // Matches rows with intact numbers that also meet the conditions. Other rows are never changed:
 // that would silently repair a damage, and ids would repeat.
-Bson whole_row(const Bson& minted_until, const Bson& generation) {
+Bson whole_row(const Bson& minted_until, const Bson& generation, const Bson& made_here) {
   const auto integer = [](const Bson& condition) {
     Bson number;
     number.add_array("$type", Bson().add("0", "int").add("1", "long")).add_all(*condition.get());
@@ -66,7 +61,8 @@ Bson whole_row(const Bson& minted_until, const Bson& generation) {
   Bson query;
   query.add("minted_until", integer(minted_until))
       .add("generation", integer(generation))
-      .add("held_until", Bson().add("$type", "date"));
+      .add("held_until", Bson().add("$type", "date"))
+      .add(kMadeBy, made_here);
   return query;
 }
 
@@ -109,22 +105,6 @@ Bson taken_by(const LeaseRequest& request) {
   return std::move(Bson().add("0", Bson().add("$set", set)));
 }
 
-std::optional<Uuid> uuid_in(const Document& document, const char* key) {
-  std::optional<Uuid> id;
-  document.each_field([&](const char* name, const bson_iter_t* at) {
-    if (std::string_view(name) != key || bson_iter_type(at) != BSON_TYPE_BINARY) return;
-    bson_subtype_t subtype{};
-    std::uint32_t size = 0;
-    const std::uint8_t* data = nullptr;
-    bson_iter_binary(at, &subtype, &size, &data);
-    Uuid::Bytes bytes{};
-    if (subtype != BSON_SUBTYPE_UUID || size != bytes.size()) return;
-    std::copy_n(data, size, bytes.begin());
-    id = Uuid(bytes);
-  });
-  return id;
-}
-
 }  // namespace
 
 Instant Leases::Span::clock(const LeaseTerms& terms) const {
@@ -132,19 +112,20 @@ Instant Leases::Span::clock(const LeaseTerms& terms) const {
 }
 
 Result<Leases::Span> Leases::enter_to_read(SteadyTime by) const {
-  if (!servers_.owned()) return std::unexpected(inherited_handle(place_.url));
+  if (!database_.servers->owned()) return std::unexpected(inherited_handle(database_.url));
   const SteadyTime now = std::chrono::steady_clock::now();
-  return Span{now, std::min(by, now + place_.deadline)};
+  return Span{now, std::min(by, now + database_.deadline)};
 }
 
 Result<Leases::Span> Leases::enter(SteadyTime by) const {
-  if (place_.access == Access::kReadOnly) return std::unexpected(read_only_handle(place_.where));
+  if (database_.access == Access::kReadOnly)
+    return std::unexpected(read_only_handle(database_.where));
   return enter_to_read(by);
 }
 
 std::unexpected<Error> Leases::damaged(std::string_view pool, std::string_view what) const {
   return std::unexpected(Error{
-      Code::kDataLoss, place_.where + " is damaged: pool " + shown(pool) + ": " +
+      Code::kDataLoss, database_.where + " is damaged: pool " + shown(pool) + ": " +
                            std::string(what) + " in " + workers_of(pool) +
                            " is not as idmint writes it; stop all who mint, put it right, then "
                            "raise the pool past every bound that was granted"});
@@ -158,7 +139,8 @@ Result<std::optional<Leases::Pool>> Leases::find_pool(std::string_view pool, Ste
       .add("filter", Bson().add("_id", kPool))
       .add("limit", 1)
       .add("singleBatch", true);
-  const Result<Bson> reply = servers_.run(std::move(command), Kind::kReadOne, until, "read");
+  const Result<Bson> reply =
+      database_.servers->run(std::move(command), Kind::kReadOne, until, "read");
   if (!reply) return std::unexpected(reply.error());
   bool found = false;
   std::optional<Pool> there;
@@ -177,7 +159,7 @@ Result<Leases::Pool> Leases::read_pool(std::string_view pool, SteadyTime until) 
   const Result<std::optional<Pool>> there = find_pool(pool, until);
   if (!there) return std::unexpected(there.error());
   const std::optional<Pool>& found = *there;
-  if (!found) return std::unexpected(no_pool(pool, place_.url));
+  if (!found) return std::unexpected(no_pool(pool, database_.url));
   return *found;
 }
 
@@ -189,14 +171,17 @@ Result<void> Leases::make_rows(std::string_view pool, std::int64_t workers, Stea
   for (std::int64_t from = 0; from < workers; from += kAtOnce) {
     const std::int64_t count = std::min(kAtOnce, workers - from);
     Bson documents;
-    for (std::int64_t i = 0; i < count; ++i)
-      documents.add(std::to_string(i).c_str(), Bson()
-                                                   .add("_id", from + i)
-                                                   .add("holder", "")
-                                                   .add("generation", std::int64_t{0})
-                                                   .add("minted_until", std::int64_t{0})
-                                                   .add("held_until", milliseconds{0}));
-    const auto made = servers_.insert_new(collection, documents, count, until, kDoing);
+    for (std::int64_t i = 0; i < count; ++i) {
+      Bson row;
+      row.add("_id", from + i)
+          .add("holder", "")
+          .add("generation", std::int64_t{0})
+          .add("minted_until", std::int64_t{0})
+          .add("held_until", milliseconds{0});
+      add_uuid(row, kMadeBy, database_.id);
+      documents.add(std::to_string(i).c_str(), row);
+    }
+    const auto made = database_.servers->insert_new(collection, documents, count, until, kDoing);
     if (!made) return std::unexpected(after_a_write(made.error()));
   }
   return mark_pool(pool, "made", true, until, kDoing);
@@ -225,6 +210,7 @@ Bson fields_of_row() {
                        .add("minted_until", 1)
                        .add("taken", 1)
                        .add("nonce", 1)
+                       .add(kMadeBy, 1)
                        .add("held_for", held_for)
                        .add("now", Bson().add("$toLong", "$$NOW")));
 }
@@ -240,8 +226,8 @@ Leases::Row Leases::row_of(const Document& document) {
   const auto held_for = document.integer("held_for");
   Row row;
   row.now = Instant(milliseconds{document.number("now")});
-  row.whole = worker && (token || !document.has("token")) && holder && generation && minted_until &&
-              held_for && *generation >= 0 && *minted_until >= 0;
+  row.whole = names_its_store(document) && worker && (token || !document.has("token")) && holder &&
+              generation && minted_until && held_for && *generation >= 0 && *minted_until >= 0;
   row.state.worker = worker.value_or(-1);
   if (!row.whole) return row;
   row.state.token = token.value_or(Uuid{});
@@ -252,7 +238,13 @@ Leases::Row Leases::row_of(const Document& document) {
   const Document taken = document.document("taken");
   if (taken.integer("generation") == generation) row.state.taken_from = taken.integer("from");
   row.nonce = uuid_in(document, "nonce").value_or(Uuid{});
+  row.made_by = uuid_in(document, kMadeBy);
   return row;
+}
+
+Result<void> Leases::take_over_other(std::string_view pool, const std::optional<Uuid>& made_by,
+                                     SteadyTime until) {
+  return database_.take_over(workers_of(pool), Bson(), made_by, until);
 }
 
 // The row with the smallest minted_until among those that the filter matches.
@@ -265,7 +257,8 @@ Result<std::optional<Leases::Row>> Leases::find_row(std::string_view pool, const
       .add("projection", fields_of_row())
       .add("limit", 1)
       .add("singleBatch", true);
-  const Result<Bson> reply = servers_.run(std::move(command), Kind::kReadOne, until, "read");
+  const Result<Bson> reply =
+      database_.servers->run(std::move(command), Kind::kReadOne, until, "read");
   if (!reply) return std::unexpected(reply.error());
   std::optional<Row> row;
   reply->view().each_found([&](const Document& document) { row = row_of(document); });
@@ -278,6 +271,7 @@ Result<std::vector<LeaseState>> Leases::read_rows(std::string_view pool, std::in
   constexpr std::int32_t kPage = 5000;
   std::vector<LeaseState> rows;
   std::optional<std::int64_t> broken;
+  std::set<Uuid> stores;
   Bson from;
   from.add("$gte", 0);
   for (;;) {
@@ -289,19 +283,25 @@ Result<std::vector<LeaseState>> Leases::read_rows(std::string_view pool, std::in
         .add("limit", kPage)
         .add("batchSize", kPage)
         .add("singleBatch", true);
-    const Result<Bson> reply = servers_.run(std::move(command), Kind::kReadOne, until, "read");
+    const Result<Bson> reply =
+        database_.servers->run(std::move(command), Kind::kReadOne, until, "read");
     if (!reply) return std::unexpected(reply.error());
     std::int32_t found = 0;
     reply->view().each_found([&](const Document& document) {
       ++found;
-      const auto& [state, nonce, whole, now] = row_of(document);
-      if (!whole && !broken) broken = state.worker;
-      rows.push_back(state);
+      const Row row = row_of(document);
+      if (!row.whole && !broken) broken = row.state.worker;
+      if (const std::optional<Uuid>& made_by = row.made_by) stores.insert(*made_by);
+      rows.push_back(row.state);
     });
     if (broken) return damaged(pool, "worker id " + std::to_string(*broken));
     if (found < kPage) break;
     from = Bson();
     from.add("$gt", rows.back().worker);
+  }
+  for (const Uuid& store : stores) {
+    if (Result<void> ours = take_over_other(pool, store, until); !ours)
+      return std::unexpected(std::move(ours.error()));
   }
   if (std::ssize(rows) < least) return damaged(pool, "the number of worker ids");
   return rows;
@@ -316,8 +316,8 @@ Result<bool> Leases::update(std::string_view pool, const Bson& query, const Bson
   Bson command;
   command.add("update", std::string_view(workers_of(pool)))
       .add_array("updates", Bson().add("0", one));
-  const Result<Bson> reply =
-      servers_.run(std::move(command), Kind::kWrite, until, doing, {.idempotent = idempotent});
+  const Result<Bson> reply = database_.servers->run(std::move(command), Kind::kWrite, until, doing,
+                                                    {.idempotent = idempotent});
   if (!reply) return std::unexpected(reply.error());
   return reply->view().number("n") == 1;
 }
@@ -338,8 +338,8 @@ Result<void> Leases::do_create_pool(std::string_view pool, std::int64_t workers)
     Bson command;
     command.add("createIndexes", std::string_view(collection))
         .add_array("indexes", Bson().add("0", index));
-    const Result<Bson> indexed =
-        servers_.run(std::move(command), Kind::kWrite, until, kDoing, {.idempotent = true});
+    const Result<Bson> indexed = database_.servers->run(std::move(command), Kind::kWrite, until,
+                                                        kDoing, {.idempotent = true});
     if (!indexed) return std::unexpected(indexed.error());
     Bson document;
     document.add("_id", kPool)
@@ -347,7 +347,8 @@ Result<void> Leases::do_create_pool(std::string_view pool, std::int64_t workers)
         .add("workers", workers)
         .add("made", false)
         .add("raising", false);
-    const auto made = servers_.insert_new(collection, Bson().add("0", document), 1, until, kDoing);
+    const auto made =
+        database_.servers->insert_new(collection, Bson().add("0", document), 1, until, kDoing);
     if (!made) return std::unexpected(after_a_write(made.error()));
     there = find_pool(pool, until);
     if (!there) return std::unexpected(after_a_write(there.error()));
@@ -375,7 +376,7 @@ Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
     if (Result<void> made = make_rows(pool, there->workers, until); !made) return made;
   if (Result<void> marked = mark_pool(pool, "raising", true, until, kDoing); !marked) return marked;
 
-  const std::int64_t generation = draw_generation(place_.entropy);
+  const std::int64_t generation = draw_generation(entropy_);
   const std::int64_t last = generation + (kEpoch - 1);
   Bson own;
   own.add("generation", Bson().add("$gte", generation).add("$lte", last));
@@ -393,7 +394,7 @@ Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
     const bool fenced = state.generation > 0 && state.generation % kEpoch == 0;
     return (ours || fenced) && state.minted_until >= floor;
   };
-  Bson query = whole_row(Bson().add("$gte", 0), Bson().add("$gte", 0));
+  Bson query = whole_row(Bson().add("$gte", 0), Bson().add("$gte", 0), database_.made_here());
   query.add_array("$nor", done);
   Bson set;
   set.add("holder", "")
@@ -409,8 +410,8 @@ Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
     Bson command;
     command.add("update", std::string_view(workers_of(pool)))
         .add_array("updates", Bson().add("0", all));
-    const Result<Bson> reply =
-        servers_.run(std::move(command), Kind::kWrite, until, kDoing, {.idempotent = true});
+    const Result<Bson> reply = database_.servers->run(std::move(command), Kind::kWrite, until,
+                                                      kDoing, {.idempotent = true});
     if (!reply) return std::unexpected(after_a_write(reply.error()));
     const Result<std::vector<LeaseState>> rows = read_rows(pool, there->workers, until);
     if (!rows) return std::unexpected(after_a_write(rows.error()));
@@ -442,8 +443,10 @@ Result<bool> Leases::why_none(std::string_view pool, const LeaseRequest& request
     if (!read) return std::unexpected(read.error());
     const std::optional<Row>& found = *read;
     if (!found) continue;
-    const auto& [state, nonce, whole, now] = *found;
+    const auto& [state, nonce, whole, made_by, now] = *found;
     if (!whole) return damaged(pool, "worker id " + std::to_string(state.worker));
+    if (Result<void> ours = take_over_other(pool, made_by, span.until); !ours)
+      return std::unexpected(std::move(ours.error()));
     if (auto error =
             clocks_apart(pool, before, span.clock(request.terms), now, request.terms.max_skew))
       return std::unexpected(*std::move(error));
@@ -469,7 +472,7 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
   // If several want the same row at once, the server may tell some that there is none.
   for (bool own = request.repeated;;) {
     Bson query = whole_row(Bson().add("$gte", 0).add("$lte", request.now + request.max_drift),
-                           Bson().add("$gte", 0));
+                           Bson().add("$gte", 0), database_.made_here());
     query.add_all(*(own ? row_of_token(request.token) : free_row()).get())
         .add("$expr", clocks_agree(span->clock(request.terms), request.terms.max_skew));
     Bson command;
@@ -478,8 +481,8 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
         .add("sort", Bson().add("minted_until", 1))
         .add_array("update", changes)
         .add("new", false);
-    const Result<Bson> reply =
-        servers_.run(std::move(command), Kind::kWrite, span->until, "lease a worker id from");
+    const Result<Bson> reply = database_.servers->run(std::move(command), Kind::kWrite, span->until,
+                                                      "lease a worker id from");
     if (!reply) return std::unexpected(reply.error());
     if (const Document row = reply->view().document("value")) {
       const auto worker = row.integer("_id");
@@ -520,7 +523,9 @@ Result<void> Leases::change_own(std::string_view pool, const Lease& lease, const
     Bson query;
     query.add("_id", lease.worker);
     query.add_all(*row_of_token(lease.token).get())
-        .add_all(*whole_row(Bson().add("$gte", 0), Bson().add("$eq", lease.generation)).get());
+        .add_all(*whole_row(Bson().add("$gte", 0), Bson().add("$eq", lease.generation),
+                            database_.made_here())
+                      .get());
     if (extension != nullptr) query.add_all(*to_extend(lease, *extension, span).get());
     const Result<bool> done = update(pool, query, changes, span.until, doing, extension != nullptr);
     if (!done) return std::unexpected(done.error());
@@ -535,8 +540,14 @@ Result<void> Leases::change_own(std::string_view pool, const Lease& lease, const
       const Result<Pool> there = read_pool(pool, span.until);
       return std::unexpected(there ? no_worker(pool, lease.worker) : there.error());
     }
-    const auto& [state, nonce, whole, now] = *found;
+    const auto& [state, nonce, whole, made_by, now] = *found;
     if (!whole) return damaged(pool, "worker id " + std::to_string(lease.worker));
+    if (Result<void> ours = take_over_other(pool, made_by, span.until); !ours) {
+      Error& why = ours.error();
+      // The other store knows no bound of this lease, and may lease its rest to others.
+      if (extension != nullptr && why.code == Code::kFailedPrecondition) why.code = Code::kDataLoss;
+      return ours;
+    }
     if (extension == nullptr) {
       if (!is_owned_by(state, lease)) return std::unexpected(refused_lease(pool, lease, state));
       continue;

@@ -1,7 +1,8 @@
 // The lease table of a store of MongoDB. Each pool has a collection:
 //
 //   idmint.workers.POOL  {_id: WORKER, token: UUID or missing, holder, generation, minted_until,
-//                         held_until: DATE, taken: {generation, from}, nonce: UUID}, and
+//                         held_until: DATE, taken: {generation, from}, nonce: UUID, store: UUID},
+//                         and
 //                        {_id: "pool", name: POOL, workers, made, raising}, and
 //                        an index {minted_until: 1}
 //
@@ -34,22 +35,14 @@
 #include "idmint/store.h"
 #include "ids/lease_table.h"
 #include "mongo/bson.h"
-#include "stores/mongodb/servers.h"
+#include "stores/mongodb/database.h"
 
 namespace idmint::stores::mongodb {
 
 class Leases final : public LeaseTable {
  public:
-  struct Place {
-    std::string url;
-    std::string where;  // for messages
-    milliseconds deadline;
-    Access access;
-    Entropy& entropy;
-  };
-
-  // `servers` must outlive it.
-  Leases(Servers& servers, Place place) : servers_(servers), place_(std::move(place)) {}
+  // Both must outlive it.
+  Leases(const Database& database, Entropy& entropy) : database_(database), entropy_(entropy) {}
 
   Result<void> do_create_pool(std::string_view pool, std::int64_t workers) override;
   Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,
@@ -70,8 +63,9 @@ class Leases final : public LeaseTable {
   struct Row {
     LeaseState state{};
     Uuid nonce{};
-    bool whole = false;  // intact, as idmint writes it
-    Instant now{};       // the server's time
+    bool whole = false;             // intact, as idmint writes it
+    std::optional<Uuid> made_by{};  // the store, if the row has it
+    Instant now{};                  // the server's time
   };
   struct Extension {
     std::int64_t to;
@@ -96,6 +90,9 @@ class Leases final : public LeaseTable {
   Result<std::optional<Pool>> find_pool(std::string_view pool, SteadyTime until);
   Result<Pool> read_pool(std::string_view pool, SteadyTime until);
   Result<void> make_rows(std::string_view pool, std::int64_t workers, SteadyTime until);
+  // Calls Database::take_over() for all rows of the pool if another store made this one.
+  Result<void> take_over_other(std::string_view pool, const std::optional<Uuid>& made_by,
+                               SteadyTime until);
   Result<std::optional<Row>> find_row(std::string_view pool, const Bson& filter, SteadyTime until);
   Result<std::vector<LeaseState>> read_rows(std::string_view pool, std::int64_t least,
                                             SteadyTime until);
@@ -107,8 +104,8 @@ class Leases final : public LeaseTable {
                           const Extension* extension, const Span& span, std::string_view doing);
   Result<bool> why_none(std::string_view pool, const LeaseRequest& request, const Span& span);
 
-  Servers& servers_;
-  const Place place_;
+  const Database& database_;
+  Entropy& entropy_;
 };
 
 }  // namespace idmint::stores::mongodb

@@ -134,8 +134,9 @@ TEST_F(MongodbLeases, TheDocumentsAreAsTheHeaderSays) {
                       R"("held_until" : { "$date" : )"),
             HasSubstr(R"("token" : { "$binary" : { "base64" : "AQAAAAAAAAAAAAAAAAAAAQ==", )"
                       R"("subType" : "04" } }, "taken" : { "generation" : 1, "from" : 1000 } }, )"),
-            HasSubstr(R"({ "_id" : 1, "holder" : "", "generation" : 0, "minted_until" : 0, )"
-                      R"("held_until" : { "$date" : "1970-01-01T00:00:00Z" } }, )"),
+            HasSubstr(
+                R"({ "_id" : 1, "holder" : "", "generation" : 0, "minted_until" : 0, )"
+                R"("held_until" : { "$date" : "1970-01-01T00:00:00Z" }, "store" : { "$binary" : )"),
             HasSubstr(R"({ "_id" : "pool", "name" : "p", "workers" : 2, "made" : true, )"
                       R"("raising" : false } ])")));
   ASSERT_TRUE(leases.extend("p", {0, token(1), 1, 1000, 1010}, 1020, token(2), terms()));
@@ -143,6 +144,65 @@ TEST_F(MongodbLeases, TheDocumentsAreAsTheHeaderSays) {
                                 R"("AQAAAAAAAAAAAAAAAAAAAg==", "subType" : "04" } } }, )"));
   ASSERT_TRUE(leases.release("p", 0, token(1), 1));
   EXPECT_THAT(rows(), Not(HasSubstr("token")));
+}
+
+TEST_F(MongodbLeases, AStoreInThePlaceOfAnotherLeasesNothing) {
+  const auto old = open();
+  ASSERT_TRUE(old->leases()->create_pool("p", 2));
+  const Lease mine = acquire(*old->leases(), request(1));
+  ASSERT_THAT(ask(R"({"dropDatabase":1,"writeConcern":{"w":"majority"}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  const auto replacing = open();
+  ASSERT_TRUE(replacing->leases()->create_pool("p", 2));
+  const std::string before = rows();
+  const std::string told = "another store is there now, with the id " +
+                           replacing->id().to_string() + " and not " + old->id().to_string();
+  const auto acquired = old->leases()->acquire("p", request(2));
+  EXPECT_EQ(code_of(acquired), Code::kFailedPrecondition) << why(acquired);
+  EXPECT_THAT(why(acquired), HasSubstr(told));
+  const auto extended = old->leases()->extend("p", mine, mine.to + 5, fresh(), terms());
+  EXPECT_EQ(code_of(extended), Code::kDataLoss) << "the rest of the lease is not minted";
+  const auto raised = old->leases()->raise_floor("p", 5000);
+  EXPECT_EQ(code_of(raised), Code::kFailedPrecondition) << why(raised);
+  EXPECT_EQ(code_of(old->leases()->workers("p")), Code::kFailedPrecondition);
+  const auto released = old->leases()->release("p", mine.worker, mine.token, mine.generation);
+  EXPECT_EQ(code_of(released), Code::kFailedPrecondition) << why(released);
+  const auto of_rows = [](const std::string& all) { return all.substr(0, all.find("\"pool\"")); };
+  EXPECT_EQ(of_rows(rows()), of_rows(before));
+  // The same token and generation, and a higher bound: only the store is another one.
+  set(std::to_string(mine.worker),
+      R"({"$set":{"token":{"$binary":{"base64":"AQAAAAAAAAAAAAAAAAAAAQ==","subType":"04"}},)"
+      R"("generation":{"$numberLong":"1"},"minted_until":{"$numberLong":"1010"}}})");
+  const auto same = old->leases()->extend("p", mine, mine.to + 5, fresh(), terms());
+  EXPECT_EQ(code_of(same), Code::kDataLoss);
+  EXPECT_THAT(why(same), HasSubstr(told));
+}
+
+// As mongorestore that puts back what a new store lacks, and as older versions made rows.
+TEST_F(MongodbLeases, RowsOfAnotherStoreAreTakenOverAndThoseOfNoneServe) {
+  const auto store = open();
+  LeaseTable& leases = *store->leases();
+  ASSERT_TRUE(leases.create_pool("p", 2));
+  const auto bring = [&] {
+    for (const char* const id : {"0", "1"})
+      set(id, R"({"$set":{"store":{"$binary":{"base64":"AQAAAAAAAAAAAAAAAAAACQ==",)"
+              R"("subType":"04"}}}})");
+  };
+  bring();
+  Lease mine = acquire(leases, request(1));
+  EXPECT_THAT(rows(), Not(HasSubstr("AQAAAAAAAAAAAAAAAAAACQ==")));
+  bring();
+  const auto extended = leases.extend("p", mine, mine.to + 5, fresh(), terms());
+  ASSERT_TRUE(extended) << why(extended);
+  bring();
+  ASSERT_TRUE(leases.release("p", mine.worker, mine.token, mine.generation));
+  bring();
+  ASSERT_TRUE(leases.raise_floor("p", 5000));
+  for (const char* const id : {"0", "1"}) set(id, R"({"$unset":{"store":1}})");
+  mine = acquire(leases, request(2));
+  EXPECT_GE(mine.from, 5000);
+  EXPECT_TRUE(leases.extend("p", mine, mine.to + 5, fresh(), terms()));
+  EXPECT_TRUE(leases.release("p", mine.worker, mine.token, mine.generation));
 }
 
 // A program that knows neither `taken` nor `nonce` takes the worker id, extends it, and fences.

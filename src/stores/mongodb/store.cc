@@ -1,12 +1,14 @@
 // Stores mongodb://... and mongodb+srv://... In the database of the URL's path, or else "idmint":
 //
 //   idmint.store         {_id: "store", id: UUID, schema: 1, settled: N}            one document
-//   idmint.counters      {_id: NAME, first, last, stride, next, closed}, or as adopted.h says
-//   idmint.definitions   {_id: NAME, json}                                          to_json
-//   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed}
+//   idmint.counters      {_id: NAME, first, last, stride, next, closed, store}, or as adopted.h
+//   says idmint.definitions   {_id: NAME, json}                                          to_json
+//   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed, store}
 //   idmint.workers.POOL  as leases.h says
 //
-// `settled` is Store::settle_count(); none: 0. `next` is the next value to hand out. NAME is a
+// `settled` is Store::settle_count(); none: 0. `next` is the next value to hand out. `store` is the
+// id of the store that made the record: a handle hands out nothing from a record of another store,
+// which may be there after the database was dropped. Older versions did not write it. NAME is a
 // string, or binary if it is not UTF-8. The collection of a space or a pool is named by its SHA-256
 // if its name cannot name a collection.
 //
@@ -44,7 +46,6 @@ namespace idmint::stores {
 namespace mongodb {
 namespace {
 
-constexpr const char* kStore = "idmint.store";
 constexpr std::int64_t kSchema = 1;
 
 class MongodbStore final : public Store {
@@ -54,11 +55,10 @@ class MongodbStore final : public Store {
       : database_{std::move(connected.url), std::move(connected.where), connected.deadline, access,
                   std::move(connected.servers)},
         entropy_(entropy),
-        leases_(*database_.servers,
-                {database_.url, database_.where, database_.deadline, access, entropy}),
+        leases_(database_, entropy),
         gapless_(database_, std::string(url)) {}
 
-  const Uuid& id() const noexcept override { return id_; }
+  const Uuid& id() const noexcept override { return database_.id; }
   std::string_view url() const noexcept override { return database_.url; }
   milliseconds deadline() const noexcept override { return database_.deadline; }
   CounterStore* counters() noexcept override { return &counters_; }
@@ -79,14 +79,13 @@ class MongodbStore final : public Store {
                                     const Database::Use& use);
   Result<void> make_store(SteadyTime until);
 
-  const Database database_;
+  Database database_;
   Entropy& entropy_;
   Counters counters_{database_};
   Definitions definitions_{database_};
   Claims claims_{database_};
   Leases leases_;
   Gapless gapless_;
-  Uuid id_;
   std::atomic<std::int64_t> settled_{0};
 };
 
@@ -123,11 +122,9 @@ Result<bool> MongodbStore::read_with_definition(std::string_view name, SteadyTim
 Result<void> MongodbStore::make_store(SteadyTime until) {
   const Uuid id = draw_store_id(entropy_);
   Bson document;
-  document.add("_id", "store")
-      .add_binary(
-          "id", BSON_SUBTYPE_UUID,
-          std::string_view(reinterpret_cast<const char*>(id.bytes().data()), id.bytes().size()))
-      .add("schema", kSchema);
+  document.add("_id", "store");
+  add_uuid(document, "id", id);
+  document.add("schema", kSchema);
   const auto made =
       database_.servers->insert_new(kStore, Bson().add("0", document), 1, until, "make a store in");
   if (!made) return std::unexpected(made.error());
@@ -187,7 +184,7 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
   if (!id || schema != kSchema)
     return database_.damaged(std::string("its document in ") + kStore +
                              " is not as idmint writes it");
-  id_ = *id;
+  database_.id = *id;
   return {};
 }
 
@@ -202,22 +199,30 @@ Result<void> MongodbStore::settle(Settle how) {
   const Bson update(R"({"0":{"$set":{"settled":{"$max":[)"
                     R"({"$toLong":{"$add":[{"$ifNull":["$settled",0]},1]}},)"
                     R"({"$toLong":{"$floor":{"$divide":[{"$toLong":"$$NOW"},1000]}}}]}}}})");
-  const Result<bool> counted = database_.change(kStore, Bson("_id", "store"), update, *until,
-                                                "settle", [](const Document&) {});
+  Bson query("_id", "store");
+  add_uuid(query, "id", database_.id);
+  const Result<bool> counted =
+      database_.change(kStore, std::move(query), update, *until, "settle", [](const Document&) {});
   if (!counted) return std::unexpected(counted.error());
-  if (!*counted) return database_.damaged(std::string("its document in ") + kStore + " is missing");
   const Result<std::int64_t> now = read_settle_count(*until);
-  if (!now) return std::unexpected(after_a_write(now.error()));
+  if (!now) return std::unexpected(*counted ? after_a_write(now.error()) : now.error());
   return {};
 }
 
 Result<std::int64_t> MongodbStore::read_settle_count(SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
-  const Result<bool> there = database_.read(
-      kStore, "store", *until, [&](const Document& store) { settled_ = store.number("settled"); });
+  std::optional<Uuid> id;
+  std::int64_t settled = 0;
+  const Result<bool> there = database_.read(kStore, "store", *until, [&](const Document& store) {
+    id = uuid_in(store, "id");
+    settled = store.number("settled");
+  });
   if (!there) return std::unexpected(there.error());
   if (!*there) return database_.damaged(std::string("its document in ") + kStore + " is missing");
+  if (id && *id != database_.id)
+    return std::unexpected(another_store(database_.where, *id, database_.id));
+  settled_ = settled;
   return settled_.load();
 }
 

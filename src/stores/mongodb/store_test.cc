@@ -169,15 +169,16 @@ TEST_F(MongodbStoreTest, TheDocumentsAreAsTheDocumentsSay) {
   ASSERT_TRUE(store->counters()->advance("orders", 3, Take::kAll));
   EXPECT_THAT(find("idmint.counters"),
               HasSubstr(R"([ { "_id" : "orders", "first" : 1000, "last" : 1999, "stride" : 2, )"
-                        R"("next" : 1006, "closed" : false } ])"));
+                        R"("next" : 1006, "closed" : false, "store" : { "$binary" : )"));
   EXPECT_THAT(find("idmint.store"),
               AllOf(HasSubstr(R"("_id" : "store", "id" : { "$binary")"),
                     HasSubstr(R"("subType" : "04")"), HasSubstr(R"("schema" : 1 } ])")));
   ASSERT_TRUE(store->unique_index()->create_space("cards"));
   ASSERT_TRUE(store->unique_index()->insert("cards", std::array{std::int64_t{7}}));
   EXPECT_THAT(find("idmint.claims.cards"),
-              HasSubstr(R"([ { "_id" : "space", "name" : "cards", "closed" : false }, )"
-                        R"({ "_id" : 7 } ])"));
+              HasSubstr(R"([ { "_id" : "space", "name" : "cards", "closed" : false, )"
+                        R"("store" : { "$binary" : )"));
+  EXPECT_THAT(find("idmint.claims.cards"), HasSubstr(R"({ "_id" : 7 } ])"));
   const SequenceDefinition definition{"orders"};
   ASSERT_TRUE(store->catalog()->define(definition));
   EXPECT_THAT(find("idmint.definitions"), HasSubstr(R"("_id" : "orders", "json" : "{\"name\")"));
@@ -303,6 +304,94 @@ TEST_F(MongodbStoreTest, AStoreWithoutItsIdOrOfANewerIdmintIsLeftAlone) {
   EXPECT_EQ(code_of(Store::open(mongo_set().url(database_), {.deadline = seconds{60}})),
             Code::kDataLoss);
   EXPECT_THAT(find("idmint.store"), HasSubstr(R"("firstBatch" : [  ])"));
+}
+
+// As a test suite that drops its database while a program runs on.
+TEST_F(MongodbStoreTest, AStoreInThePlaceOfAnotherIsRefused) {
+  const auto old = open();
+  const std::vector<std::string> names{"c", "d"};
+  const auto make = [&](Store& store) {
+    for (const std::string& name : names)
+      ASSERT_TRUE(store.counters()->create(name, {1, 1'000'000}));
+    ASSERT_TRUE(store.unique_index()->create_space("s"));
+  };
+  make(*old);
+  EXPECT_EQ(old->counters()->advance("c", 5, Take::kAll), (Range{1, 1, 5}));
+  ASSERT_THAT(ask(R"({"dropDatabase":1,"writeConcern":{"w":"majority"}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  EXPECT_EQ(code_of(old->counters()->advance("c", 1, Take::kAll)), Code::kNotFound);
+  const auto replacing = open();
+  ASSERT_NE(replacing->id(), old->id());
+  make(*replacing);
+  const auto expect_refused = [&](const auto& result) {
+    EXPECT_EQ(code_of(result), Code::kFailedPrecondition) << why(result);
+    EXPECT_THAT(why(result),
+                HasSubstr("another store is there now, with the id " + replacing->id().to_string() +
+                          " and not " + old->id().to_string()));
+  };
+  expect_refused(old->counters()->advance("c", 1, Take::kAll));
+  expect_refused(old->counters()->advance("c", 10, Take::kTail));
+  expect_refused(old->counters()->raise(names, 500));
+  expect_refused(old->counters()->extend("c", 2'000'000));
+  expect_refused(old->counters()->close("d"));
+  expect_refused(old->counters()->create("c", {1, 1'000'000}));
+  expect_refused(old->counters()->peek("c"));
+  expect_refused(old->counters()->list(""));
+  expect_refused(old->unique_index()->insert("s", std::array{std::int64_t{7}}));
+  expect_refused(old->settle(Store::Settle::kRaised));
+  expect_refused(old->read_settle_count(SteadyTime::max()));
+  for (const std::string& name : names)
+    EXPECT_EQ(replacing->counters()->advance(name, 5, Take::kAll), (Range{1, 1, 5}));
+  EXPECT_EQ(replacing->counters()->peek("c")->bounds.last, 1'000'000);
+  EXPECT_EQ(replacing->settle_count(), 0);
+  EXPECT_EQ(replacing->unique_index()->insert("s", std::array{std::int64_t{7}}),
+            std::vector<bool>{true});
+}
+
+// As mongorestore or a promotion that puts back what a new store lacks.
+TEST_F(MongodbStoreTest, RecordsThatWereBroughtFromAnotherStoreAreTakenOver) {
+  const auto store = open();
+  const std::vector<std::string> names{"c", "d", "e"};
+  for (const std::string& name : names) ASSERT_TRUE(store->counters()->create(name, {1, 99}));
+  ASSERT_TRUE(store->unique_index()->create_space("s"));
+  const std::string of_another = R"({"$set":{"store":{"$binary":{"base64":)"
+                                 R"("AQAAAAAAAAAAAAAAAAAACQ==","subType":"04"}}}})";
+  const auto bring = [&] {
+    for (const std::string& name : names) set("idmint.counters", name, of_another);
+    set("idmint.claims.s", "space", of_another);
+  };
+  const auto others = [&](const std::string& collection) {
+    return ask(R"({"count":")" + collection +
+               R"(","query":{"store":{"$binary":{"base64":)"
+               R"("AQAAAAAAAAAAAAAAAAAACQ==","subType":"04"}}}})");
+  };
+  bring();
+  const auto reader = Store::open(mongo_set().url(database_),
+                                  {.deadline = seconds{60}, .access = Access::kReadOnly});
+  ASSERT_TRUE(reader) << why(reader);
+  EXPECT_EQ((*reader)->counters()->peek("c")->next, 1);
+  EXPECT_EQ((*reader)->unique_index()->claimed("s"), 0);
+  EXPECT_THAT(others("idmint.counters"), HasSubstr(R"("n" : 3)")) << "it may only read";
+  EXPECT_EQ(store->counters()->advance("c", 5, Take::kAll), (Range{1, 1, 5}));
+  EXPECT_THAT(others("idmint.counters"), HasSubstr(R"("n" : 0)"));
+  EXPECT_EQ(store->unique_index()->insert("s", std::array{std::int64_t{7}}),
+            std::vector<bool>{true});
+  EXPECT_THAT(others("idmint.claims.s"), HasSubstr(R"("n" : 0)"));
+  bring();
+  EXPECT_EQ(store->counters()->raise(names, 50), (std::vector<std::int64_t>{50, 50, 50}));
+
+  for (const std::string& name : names) set("idmint.counters", name, R"({"$unset":{"store":1}})");
+  set("idmint.claims.s", "space", R"({"$unset":{"store":1}})");
+  EXPECT_EQ(store->counters()->advance("c", 5, Take::kAll), (Range{50, 1, 5}))
+      << "as an older version made it";
+  EXPECT_TRUE(store->counters()->close("d"));
+  EXPECT_EQ(store->unique_index()->insert("s", std::array{std::int64_t{8}}),
+            std::vector<bool>{true});
+  for (const char* const wrong : {R"({"$set":{"store":"x"}})", R"({"$set":{"store":7}})"}) {
+    set("idmint.counters", "e", wrong);
+    EXPECT_EQ(code_of(store->counters()->advance("e", 1, Take::kAll)), Code::kDataLoss) << wrong;
+    EXPECT_EQ(code_of(store->counters()->raise("e", 60)), Code::kDataLoss) << wrong;
+  }
 }
 
 TEST_F(MongodbStoreTest, AllWhoOpenANewStoreAtOnceFindOneId) {
