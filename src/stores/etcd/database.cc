@@ -151,6 +151,7 @@ Database::Attempt<void> Database::take_header(Session& session, const Header& he
                                           " before",
                                       writes));
   }
+  if (!opened_) cluster_ = header.cluster;
   const std::lock_guard lock(mutex_);
   if (header.revision >= std::min(floor, seen_.revision)) {
     seen_.revision = std::max(seen_.revision, header.revision);
@@ -212,6 +213,9 @@ std::optional<Error> Database::doubt_of(const Session& session) {
   if (record.place.cluster != now.cluster)
     why = "it is in the cluster " + now.cluster + " now, and was in " + record.place.cluster +
           ": it is a copy, or was restored from a snapshot";
+  else if (!record.prefix.empty() && record.prefix != keys_.all())
+    why = "its keys were written with the prefix " + record.prefix +
+          ": they were moved, or are a copy";
   else if (now.log_ahead < record.place.log_ahead)
     why = "the log of the cluster has begun anew: it was restored from a snapshot";
   const std::string gone_back = record.gone_back.empty() ? seen().gone_back : record.gone_back;
@@ -296,8 +300,8 @@ Database::Attempt<bool> Database::replace_record(Session& session, const StoreRe
   return true;
 }
 
-std::optional<Error> Database::doubt() {
-  const Result<SteadyTime> until = enter_to_read();
+std::optional<Error> Database::doubt(SteadyTime by) {
+  const Result<SteadyTime> until = enter_to_read(by);
   if (!until) return until.error();
   const auto found = sessions_.run(Kind::kRead, *until, "read",
                                    [&](Session& session) -> Attempt<std::optional<Error>> {
@@ -329,6 +333,7 @@ Result<void> Database::settle(Store::Settle how) {
       const auto place = place_for_record(session, *until);
       if (!place) return std::unexpected(place.error());
       record.place = *place;
+      record.prefix = keys_.all();
       record.gone_back.clear();
       record.settled = next_settle_count(record.settled);
       const auto replaced = replace_record(session, record, *until);
@@ -384,15 +389,18 @@ Result<std::vector<Found>> Database::read(const Operations& operations, SteadyTi
                        });
 }
 
-Result<std::vector<Entry>> Database::list(const std::string& prefix, SteadyTime until) {
+Result<std::vector<Entry>> Database::list(const std::string& prefix, SteadyTime until,
+                                          std::string_view after, std::size_t most) {
   constexpr std::size_t kPage = 1000;
   std::vector<Entry> all;
   const std::string end = after_prefix(prefix);
-  for (std::string from = prefix;;) {
-    Result<std::vector<Found>> page = read({get_range(from, end, kPage)}, until);
+  std::string from = after.empty() ? prefix : prefix + std::string(after) + '\0';
+  for (;;) {
+    const std::size_t size = std::min(kPage, most - all.size());
+    Result<std::vector<Found>> page = read({get_range(from, end, size)}, until);
     if (!page) return std::unexpected(std::move(page.error()));
     std::vector<Entry>& entries = page->front().entries;
-    const bool last = entries.size() < kPage;
+    const bool last = entries.size() < size || all.size() + size == most;
     if (!last) from = entries.back().key + '\0';
     std::ranges::move(entries, std::back_inserter(all));
     if (last) return all;
@@ -487,7 +495,7 @@ Database::Attempt<StoreRecord> Database::make(Session& session, SteadyTime until
             keys_.store() + ", is not there; they were left as they are: name another prefix"));
   const auto place = place_for_record(session, until);
   if (!place) return std::unexpected(place.error());
-  const StoreRecord record{.id = draw_store_id(entropy_), .place = *place};
+  const StoreRecord record{.id = draw_store_id(entropy_), .place = *place, .prefix = keys_.all()};
   const auto made = replace_record(session, record, until);
   if (!made) return std::unexpected(made.error());
   if (session.record) return *session.record;

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -43,6 +45,8 @@ class Database {
                     const std::function<void(std::string_view json)>& found);
 
   [[nodiscard]] const Uuid& id() const noexcept { return id_; }
+  // The id of the cluster that was opened.
+  [[nodiscard]] const std::string& cluster() const noexcept { return cluster_; }
   [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
   [[nodiscard]] milliseconds deadline() const noexcept { return sessions_.deadline(); }
   [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
@@ -58,9 +62,11 @@ class Database {
 
   // What each of the operations found, at one revision.
   Result<std::vector<Found>> read(const Operations& operations, SteadyTime until);
-  // All entries whose keys begin with the prefix, in the order of the keys. Read page by page, each
-  // at a later revision.
-  Result<std::vector<Entry>> list(const std::string& prefix, SteadyTime until);
+  // The entries whose keys begin with the prefix and go on with more than `after`, in the order of
+  // the keys, `most` at most. Read page by page, each at a later revision.
+  Result<std::vector<Entry>> list(const std::string& prefix, SteadyTime until,
+                                  std::string_view after = {},
+                                  std::size_t most = std::numeric_limits<std::size_t>::max());
   // The transaction, again where another attempt may succeed. `doing`: for messages. The answer is
   // that of the transaction: if it did not succeed, its own compares did not hold, and nothing was
   // changed; but see Answer::sent_before.
@@ -76,7 +82,7 @@ class Database {
   [[nodiscard]] Result<void> step_aside(int attempt, SteadyTime until, std::string_view doing);
 
   // As Store::doubt() and Store::settle().
-  std::optional<Error> doubt();
+  std::optional<Error> doubt(SteadyTime by);
   Result<void> settle(Store::Settle how);
   // As those of Store.
   [[nodiscard]] std::int64_t settle_count() const;
@@ -132,6 +138,7 @@ class Database {
   Entropy& entropy_;
   // Written while the store is opened only.
   Uuid id_{};
+  std::string cluster_{};
   bool opened_ = false;
   std::string first_definition_{};
 

@@ -67,11 +67,16 @@ Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
 }
 
 Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
+  return do_list_after("", std::numeric_limits<std::size_t>::max(), by);
+}
+
+Result<std::vector<CatalogEntry>> Definitions::do_list_after(std::string_view after,
+                                                             std::size_t most, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   static_cast<void>(first_.take());
   const std::string prefix = database_.keys().definition("");
-  const auto entries = database_.list(prefix, *until);
+  const auto entries = database_.list(prefix, *until, after, most);
   if (!entries) return std::unexpected(entries.error());
   std::vector<CatalogEntry> all;
   for (const Entry& entry : *entries) {

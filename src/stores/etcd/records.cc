@@ -54,6 +54,10 @@ class Reader {
     if (value == nullptr || !value->is_string()) return missing<std::string>();
     return value->get<std::string>();
   }
+  // "": it is not there.
+  std::string text_or_nothing(const char* name) {
+    return find(name) != nullptr ? text(name) : std::string();
+  }
   // "": the nil UUID.
   Uuid uuid(const char* name) {
     const std::string digits = text(name);
@@ -122,7 +126,8 @@ std::string text_of(const StoreRecord& record) {
                  {"cluster", record.place.cluster},
                  {"log_ahead", record.place.log_ahead},
                  {"settled", record.settled},
-                 {"gone_back", record.gone_back}});
+                 {"gone_back", record.gone_back},
+                 {"prefix", record.prefix}});
 }
 
 std::optional<StoreRecord> read_store(std::string_view text) {
@@ -133,6 +138,7 @@ std::optional<StoreRecord> read_store(std::string_view text) {
   record.place = {reader.text("cluster"), reader.integer("log_ahead")};
   record.settled = reader.integer("settled");
   record.gone_back = reader.text("gone_back");
+  record.prefix = reader.text_or_nothing("prefix");
   const bool whole = reader.whole() && record.id != Uuid{} && record.schema == kSchemaVersion;
   return whole ? std::optional(std::move(record)) : std::nullopt;
 }

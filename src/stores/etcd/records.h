@@ -2,7 +2,7 @@
 //
 // Version 1. Every key begins with the prefix of the URL, such as "idmint/":
 //
-//   store               {"id","schema":1,"cluster","log_ahead","settled","gone_back"}
+//   store               {"id","schema":1,"cluster","log_ahead","settled","gone_back","prefix"}
 //                       where the store is known to be complete: the id of the cluster, and
 //                       how many more entries its log had than it had revisions (Place);
 //                       settled: Store::settle_count(); gone_back: what a process saw that the
@@ -52,6 +52,9 @@ struct StoreRecord {
   Place place{};
   std::int64_t settled = 0;
   std::string gone_back{};
+  // The prefix of its keys, since a cluster may have a copy under another one. Empty: an older
+  // store, which is not compared.
+  std::string prefix{};
 
   friend bool operator==(const StoreRecord&, const StoreRecord&) = default;
 };

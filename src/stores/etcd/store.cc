@@ -29,13 +29,14 @@ class EtcdStore final : public Store {
   }
 
   const Uuid& id() const noexcept override { return database_.id(); }
+  std::string server() const override { return database_.cluster(); }
   std::string_view url() const noexcept override { return database_.url(); }
   milliseconds deadline() const noexcept override { return database_.deadline(); }
   CounterStore* counters() noexcept override { return counters_.get(); }
   Catalog* catalog() noexcept override { return &definitions_; }
   UniqueIndex* unique_index() noexcept override { return claims_.get(); }
   LeaseTable* leases() noexcept override { return workers_.get(); }
-  std::optional<Error> doubt() override { return database_.doubt(); }
+  std::optional<Error> doubt(SteadyTime until) override { return database_.doubt(until); }
   Result<void> settle(Settle how) override { return database_.settle(how); }
   std::int64_t settle_count() const noexcept override { return database_.settle_count(); }
   Result<std::int64_t> read_settle_count(SteadyTime until) override {

@@ -254,6 +254,25 @@ TEST(EtcdKeys, AStoreThatTookThePlaceOfAnotherIsNotUsed) {
   EXPECT_EQ(take(*other), (Range{1, 1, 1}));
 }
 
+// As etcdctl make-mirror makes it.
+TEST(EtcdKeys, ACopyUnderAnotherPrefixIsInDoubtUntilItIsSettled) {
+  const EtcdCluster& cluster = servers::etcd_cluster();
+  const auto store = with_counter(cluster.url("original"));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  for (const std::string key : {"store", "counter/c"}) {
+    std::string value = cluster.ctl("get --print-value-only original/" + key);
+    value.pop_back();
+    cluster.ctl("put copy/" + key + " '" + value + "'");
+  }
+  const auto copy = opened(cluster.url("copy"));
+  const auto refused = take(*copy);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("with the prefix original/"));
+  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  ASSERT_TRUE(copy->settle(Store::Settle::kOnlyMoved));
+  EXPECT_EQ(take(*copy), (Range{2, 1, 1}));
+}
+
 TEST(EtcdKeys, OneThatIsDamagedIsNamed) {
   const EtcdCluster& cluster = servers::etcd_cluster();
   const auto store = with_counter(cluster.url("damaged"));

@@ -519,7 +519,9 @@ class Counters final : public CounterStore {
     if (found->wrong == "low") why = "it was set back to " + found->held;
     if (found->wrong == "low" || found->wrong == "none")
       why += ", and it had " + std::to_string(found->taken) +
-             ": SET it to the largest value in use, that or above, and open the sequence again";
+             ": stop the programs that take from it, SET it to the largest value in use, that or "
+             "above, and "
+             "start them again";
     return std::unexpected(
         Error{Code::kDataLoss, database_.url() + ": " + redis::place_of(found->adopted) +
                                    ", which counter " + shown(found->state.name) +

@@ -49,15 +49,20 @@ std::optional<Failure> Database::refused_record(const std::optional<Record>& rec
 
 // ---- scripts
 
+// What a script that writes is told first.
+std::string Database::self(const Uuid& id, std::int64_t settled) const {
+  return id.to_string() + " " + std::to_string(settled) + " " + std::to_string(address_.database);
+}
+
 // A store that was settled, or made again, between the two looks is asked again.
 Result<Answer> Database::run(const Script& script, const Values& values, SteadyTime until,
                              std::string_view doing) {
   if (script.kind == Kind::kHandOut && has_unmarked_)
-    if (std::optional<Error> doubt = this->doubt()) return std::unexpected(*std::move(doubt));
+    if (std::optional<Error> doubt = this->doubt(until)) return std::unexpected(*std::move(doubt));
   Values all = {""};
   all.insert(all.end(), values.begin(), values.end());
   for (;;) {
-    all.front() = id_.to_string() + " " + std::to_string(settled_);
+    all.front() = self(id_, settled_);
     Result<Answer> answer = sessions_.run(script.kind, until, doing,
                                           [&](Session& session) -> std::expected<Answer, Failure> {
                                             return session.connection->run(script, all, until);
@@ -111,7 +116,7 @@ Result<Record> Database::find_or_make(const StoreOptions& options, SteadyTime un
 
 // Of two that come here at once, one makes the store, and the other finds it made.
 Result<Record> Database::make(SteadyTime until) {
-  const Values values = values_of(draw_store_id(entropy_));
+  const Values values = values_of(draw_store_id(entropy_), std::int64_t{address_.database});
   return sessions_.run(Kind::kHandOut, until, "make a store in",
                        [&](Session& session) -> std::expected<Record, Failure> {
                          const auto made = session.connection->run(kMakeStore, values, until);
@@ -145,19 +150,19 @@ std::expected<std::optional<Record>, Failure> Database::look(Connection& connect
                                                              std::string_view definition,
                                                              SteadyTime until) {
   const std::int64_t before = settled_;
-  auto record = read_record(connection, definition, until);
+  auto record = read_record(connection, address_.database, definition, until);
   if (!record) return record;
   const std::optional<Record>& found = *record;
-  if (!found) return record;
+  // Another store is in its place: the counts are not of one.
+  if (!found || (opened_ && found->id != id_)) return record;
   const std::int64_t now = found->settled;
   if (now < before && sessions_.access() == Access::kReadWrite) {
     const std::string why = "its record says that it was settled as number " + std::to_string(now) +
                             ", and it was settled as number " + std::to_string(before) + " before";
-    const auto marked = connection.run(
-        kMarkGoneBack, values_of(found->id.to_string() + " " + std::to_string(now), now, why),
-        until);
+    const auto marked =
+        connection.run(kMarkGoneBack, values_of(self(found->id, now), now, why), until);
     if (!marked) return std::unexpected(marked.error());
-    record = read_record(connection, definition, until);
+    record = read_record(connection, address_.database, definition, until);
   }
   if (now < before) settled_ = now;
   for (std::int64_t known = settled_; known < now && !settled_.compare_exchange_weak(known, now);) {
@@ -165,8 +170,8 @@ std::expected<std::optional<Record>, Failure> Database::look(Connection& connect
   return record;
 }
 
-std::optional<Error> Database::doubt() {
-  const Result<SteadyTime> until = enter_to_read();
+std::optional<Error> Database::doubt(SteadyTime by) {
+  const Result<SteadyTime> until = enter_to_read(by);
   if (!until) return until.error();
   Result<Record> record = read(*until);
   if (!record) return record.error();

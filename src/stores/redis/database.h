@@ -57,7 +57,7 @@ class Database {
                      std::string_view doing);
 
   // As Store::doubt() and Store::settle().
-  std::optional<Error> doubt();
+  std::optional<Error> doubt(SteadyTime by);
   Result<void> settle(Store::Settle how);
   // As those of Store.
   [[nodiscard]] std::int64_t settle_count() const noexcept { return settled_; }
@@ -82,6 +82,7 @@ class Database {
   Result<Record> read(SteadyTime until);
   std::expected<std::optional<Record>, Failure> look(Connection& connection,
                                                      std::string_view definition, SteadyTime until);
+  [[nodiscard]] std::string self(const Uuid& id, std::int64_t settled) const;
   [[nodiscard]] std::optional<Failure> refused_record(const std::optional<Record>& record) const;
 
   const Address address_;

@@ -54,6 +54,56 @@ TEST(RedisGoneBack, WhatAProcessSawPutsTheStoreInDoubtForAllUntilItIsSettled) {
   EXPECT_EQ(take(*store), (Range{11, 1, 1})) << "of a count that is over";
 }
 
+// A copy on the same server, as COPY and SWAPDB make it.
+TEST(RedisGoneBack, ACopyInAnotherDatabaseOfTheServerIsInDoubtUntilItIsSettled) {
+  const RedisServer server;
+  const std::string url = server.url();
+  const auto store = with_counter(url);
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  const int here = std::stoi(url.substr(url.rfind('/') + 1));
+  const int there = here + 1;
+  for (const char* const key : {"store", "counters", "counter:c"})
+    server.run({"COPY", "{idmint}:" + std::string(key), "{idmint}:" + std::string(key), "DB",
+                std::to_string(there)},
+               here);
+  const auto copy = opened(url.substr(0, url.rfind('/') + 1) + std::to_string(there));
+  const auto refused = take(*copy);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("another database of the server"));
+  EXPECT_EQ(take(*store), (Range{2, 1, 1})) << "the original is not";
+  server.run({"SWAPDB", std::to_string(here), std::to_string(there)}, here);
+  EXPECT_EQ(code_of(take(*opened(url))), Code::kFailedPrecondition);
+  ASSERT_TRUE(copy->settle(Store::Settle::kOnlyMoved));
+  EXPECT_EQ(take(*copy), (Range{3, 1, 1}));
+}
+
+// Its record has no number yet.
+TEST(RedisGoneBack, AnOlderStoreKeepsItsDatabaseFromTheNextTakeOn) {
+  const RedisServer server;
+  const auto store = with_counter(server.url());
+  server.run({"HDEL", kItsRecord, "database"});
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  EXPECT_EQ(server.run({"HGET", kItsRecord, "database"}),
+            server.url().substr(server.url().rfind('/') + 1));
+}
+
+// Its values are those of another store.
+TEST(RedisGoneBack, AProcessOfAFormerStoreDoesNotMarkTheOneInItsPlace) {
+  const RedisServer server;
+  const auto former = with_counter(server.url());
+  ASSERT_TRUE(former->mark_gone_back("it gave 7 before", 0, SteadyTime::max()));
+  settle_past(*former, 10);
+  server.run({"FLUSHALL"});
+  const auto store = with_counter(server.url());
+  const auto refused = take(*former);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("another store is there now"));
+  static_cast<void>(former->doubt());
+  static_cast<void>(former->mark_gone_back("it gave 9 before", 0, SteadyTime::max()));
+  EXPECT_EQ(store->doubt(), std::nullopt);
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+}
+
 // An older state has a lower count, which no state after it has again.
 TEST(RedisGoneBack, ALowerSettleCountIsAnOlderState) {
   const RedisServer server;

@@ -9,11 +9,11 @@ namespace {
 
 constexpr Script kRecord{IDMINT_LUA_BEGIN IDMINT_LUA_JUDGE R"(
 local its = call('HMGET', store, 'id', 'schema', 'replid', 'replicas', 'settled', 'gone_back',
-                 'doubted', 'port')
+                 'doubted', 'port', 'database')
 if not its[1] then return {'none'} end
 local json = ARGV[1] ~= '' and call('HGET', key('definitions', ''), ARGV[1])
 return {'ok', its[1], its[2] or '', its[3] or '', says('master_replid'),
-        judged(its[3], its[4], its[8]), json or '', its[5] or '0', its[6] or '', its[7] or ''})",
+        judged(its[3], its[4], its[8], its[9], ARGV[2]), json or '', its[5] or '0', its[6] or '', its[7] or ''})",
                          Kind::kRead};
 
 }  // namespace
@@ -24,7 +24,7 @@ if call('EXISTS', store) == 1 then return {'there'} end
 if call('EXISTS', key('counters', ''), key('definitions', ''), key('spaces', ''),
         key('pools', '')) > 0 then return {'parts'} end
 call('HSET', store, 'id', ARGV[1], 'schema', '1', 'replid', says('master_replid'),
-     'replicas', seen() and '1' or '0', 'port', listens())
+     'replicas', seen() and '1' or '0', 'port', listens(), 'database', ARGV[2])
 return {'ok'})",
                                   Kind::kWrite};
 
@@ -32,7 +32,8 @@ extern const Script kSettle;
 constinit const Script kSettle{IDMINT_LUA_WRITE IDMINT_LUA_JUDGE R"(
 if (call('HGET', store, 'settled') or '0') ~= ARGV[2] then return {'ok'} end
 call('HSET', store, 'replid', says('master_replid'), 'settled', ARGV[3],
-     'replicas', says('connected_slaves') ~= '0' and '1' or '0', 'port', listens())
+     'replicas', says('connected_slaves') ~= '0' and '1' or '0', 'port', listens(),
+     'database', here)
 call('HDEL', store, 'gone_back', 'doubted')
 return {'ok'})",
                                Kind::kWrite};
@@ -53,10 +54,10 @@ call('HSETNX', store, 'gone_back', ARGV[3])
 return {'ok'})",
                                      Kind::kWrite};
 
-std::expected<std::optional<Record>, Failure> read_record(Connection& connection,
+std::expected<std::optional<Record>, Failure> read_record(Connection& connection, int database,
                                                           std::string_view definition,
                                                           SteadyTime until) {
-  const auto answer = connection.run(kRecord, values_of(definition), until);
+  const auto answer = connection.run(kRecord, values_of(definition, std::int64_t{database}), until);
   if (!answer) return std::unexpected(answer.error());
   if (answer->outcome() != "ok") return std::nullopt;
   Record record{.id = answer->uuid(1),
@@ -87,6 +88,8 @@ std::optional<Error> doubt_of(const Record& record, std::string_view url) {
       "its place: its " +
           ids + ", and it had replicas");
   add(is("copied"), "the server listens on another port than before: it was moved, or is a copy");
+  add(is("elsewhere"),
+      "its keys were written in another database of the server: they were moved, or are a copy");
   add(is("unread") || is("unlogged"),
       "the server was started without its append-only file, and has read a dump, which may be "
       "older");

@@ -11,8 +11,9 @@
 //                    settled: Store::settle_count(); missing: 0
 //                    gone_back: what a process saw that the store has forgotten; missing as a rule
 //                    port: where that server listens; missing: not known yet
-//                    doubted: a doubt that the server may not show later: "copied", "unread" or
-//                    "unlogged" (record.h); missing as a rule
+//                    database: the number of the database; missing: not known yet
+//                    doubted: a doubt that the server may not show later: "copied", "elsewhere",
+//                    "unread" or "unlogged" (record.h); missing as a rule
 //   counters         the names of all counters: a sorted set, all with the score 0
 //   counter:NAME     a hash: first, last, stride, next, closed (0, 1)
 //                    adopted: the text of the record of another program that has the value, see
@@ -43,7 +44,8 @@
 // that of the record. Where the store never saw a replica, an id that follows nothing is that of a
 // restart, which has all that was acknowledged, and takes the place of the old one; but not on
 // another port, where a copy is served, and not where the append-only file was switched on since
-// the start, which has read a dump. Every other new id is doubt.
+// the start, which has read a dump. Every other new id is doubt. So is another database of the same
+// server (COPY, MOVE, SWAPDB): no script can ask for its number, so the caller says it.
 #pragma once
 
 #include <string_view>
@@ -65,12 +67,13 @@ inline constexpr std::int64_t kSchemaVersion = 1;
   "local function above(a, b) return #a > #b or #a == #b and a > b end "
 
 // judged(): whether the store is complete on this server: "same", "restarted" or, in doubt,
-// "promoted", "renewed", "copied" or "unread". seen(): whether the server has a replica, or had one
-// of late. listens(): its port.
+// "promoted", "renewed", "copied", "elsewhere" or "unread". `here` is the number of the database.
+// seen(): whether the server has a replica, or had one of late. listens(): its port.
 #define IDMINT_LUA_JUDGE                                                                      \
   "local function listens()"                                                                  \
   " return string.match(call('INFO', 'server'), 'tcp_port:(%d+)') or '' end "                 \
-  "local function judged(replid, replicas, port)"                                             \
+  "local function judged(replid, replicas, port, database, here)"                             \
+  " if database and database ~= here then return 'elsewhere' end"                             \
   " if says('master_replid') == replid then return 'same' end"                                \
   " if string.find(says('master_replid2'), '[^0]') then return 'promoted' end"                \
   " if replicas == '1' then return 'renewed' end"                                             \
@@ -82,11 +85,11 @@ inline constexpr std::int64_t kSchemaVersion = 1;
   "local function seen()"                                                                     \
   " return says('connected_slaves') ~= '0' or says('repl_backlog_active') ~= '0' end "
 
-// ARGV[1] is the id of the store, a blank, and the settle count that the caller read. The outcome
-// "other": another store took its place, or none.
-#define IDMINT_LUA_WRITE                                      \
-  IDMINT_LUA_BEGIN                                            \
-  "local id, known = string.match(ARGV[1], '^(%S+) (%d+)$') " \
+// ARGV[1] is the id of the store, the settle count that the caller read and the number of the
+// database, separated by blanks. The outcome "other": another store took its place, or none.
+#define IDMINT_LUA_WRITE                                                  \
+  IDMINT_LUA_BEGIN                                                        \
+  "local id, known, here = string.match(ARGV[1], '^(%S+) (%d+) (%d+)$') " \
   "if call('HGET', store, 'id') ~= id then return {'other'} end "
 
 // The same of what hands something out. The outcome "doubt": the store is in doubt. That stays so
@@ -95,15 +98,16 @@ inline constexpr std::int64_t kSchemaVersion = 1;
 #define IDMINT_LUA_HAND_OUT                                                                   \
   IDMINT_LUA_WRITE IDMINT_LUA_JUDGE                                                           \
       "do local its = call('HMGET', store, 'replid', 'replicas', 'settled', 'gone_back',"     \
-      " 'doubted', 'port') "                                                                  \
+      " 'doubted', 'port', 'database') "                                                      \
       "if (its[3] or '0') ~= known then return {'settled'} end "                              \
-      "local how = judged(its[1], its[2], its[6]) "                                           \
+      "local how = judged(its[1], its[2], its[6], its[7], here) "                             \
       "local doubt = how == 'promoted' or how == 'renewed' "                                  \
       "if its[2] ~= '1' and (doubt or seen()) then call('HSET', store, 'replicas', '1') end " \
-      "if not its[5] and (how == 'copied' or how == 'unread') then"                           \
+      "if not its[5] and (how == 'copied' or how == 'elsewhere' or how == 'unread') then"     \
       " its[5] = how call('HSET', store, 'doubted', how) end "                                \
       "if doubt or its[4] or its[5] then return {'doubt'} end "                               \
-      "if how == 'restarted' or not its[6] then"                                              \
-      " call('HSET', store, 'replid', says('master_replid'), 'port', listens()) end end "
+      "if how == 'restarted' or not its[6] or not its[7] then"                                \
+      " call('HSET', store, 'replid', says('master_replid'), 'port', listens(),"              \
+      " 'database', here) end end "
 
 }  // namespace idmint::stores::redis
