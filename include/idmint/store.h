@@ -92,6 +92,13 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual const Uuid& id() const noexcept = 0;
   // The URL as opened, without passwords.
   [[nodiscard]] virtual std::string_view url() const noexcept = 0;
+  // The id and the place of the store, as it was opened: a copy has the same id and another place.
+  // A part of a file's name, under which this host notes what it was given.
+  [[nodiscard]] std::string name_on_host() const;
+  // What tells the server from others that may be reached by the same URL later, for example
+  // through a tunnel: of PostgreSQL the system identifier and the oid of the database, of etcd the
+  // id of the cluster. It belongs to the place. Empty: nothing does.
+  [[nodiscard]] virtual std::string server() const { return {}; }
   // The longest that one call waits: StoreOptions::deadline.
   [[nodiscard]] virtual std::chrono::milliseconds deadline() const noexcept {
     return StoreOptions{}.deadline;
@@ -114,7 +121,9 @@ class IDMINT_EXPORT Store {
   //   create a counter or a definition.
   // If an SQLite file lies beside the log of its newer state, every call fails, settle() too, until
   // the log is removed and the file copied again.
-  [[nodiscard]] virtual std::optional<Error> doubt();
+  // Returns within the deadline, and by `until` if that is earlier.
+  [[nodiscard]] virtual std::optional<Error> doubt(SteadyTime until);
+  [[nodiscard]] std::optional<Error> doubt() { return doubt(SteadyTime::max()); }
   // Why this host keeps no record of the latest state of the store, so that an older state in its
   // place would not be noticed: the file in the trust folder cannot be read or written. Such a
   // store gives values all the same. nullopt: a record is kept, or none is wanted.
@@ -149,6 +158,9 @@ class IDMINT_EXPORT Store {
   // store; kPermissionDenied: this user may not write the mark.
   [[nodiscard]] virtual Result<void> mark_gone_back(std::string_view why, std::int64_t settled,
                                                     SteadyTime until);
+
+ private:
+  std::string name_on_host_{};  // empty: it was not opened by open()
 };
 
 struct StoreKind {

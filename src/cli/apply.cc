@@ -25,6 +25,7 @@
 #include "idmint/store.h"
 #include "mint/definitions_toml.h"
 #include "mint/formats.h"
+#include "mint/given_before.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
 #include "terminal/exit_status.h"
@@ -36,6 +37,7 @@ namespace {
 struct ApplyOptions {
   std::string file;
   bool dry_run = false;
+  bool yes = false;
 } apply_options;
 
 void add_apply(CLI::App& command) {
@@ -45,6 +47,8 @@ void add_apply(CLI::App& command) {
       ->required()
       ->type_name("");
   command.add_flag("--dry-run", apply_options.dry_run, "Only say what would be done");
+  command.add_flag("--yes", apply_options.yes,
+                   "Begin below what this host was given before, from a store that is gone");
   add_store(command);
 }
 
@@ -93,6 +97,15 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
     if (const Result<void> fit = check_new(wanted, system_clock().now()); !fit) {
       return refuse(worded(fit.error()).message);
     }
+    const auto repeats = apply_options.yes ? std::nullopt
+                                           : would_repeat(mint.store_url().value_or(""), wanted,
+                                                          system_clock().now());
+    if (repeats)
+      return refuse(repeats->why + ": give it " +
+                    (repeats->last ? "a start of " + std::to_string(*repeats->last + 1) +
+                                         " or more, above every value in use"
+                                   : std::string("another name")) +
+                    ", or apply the file with --yes if nothing keeps the old ones");
     return applied;
   }
   const std::optional<Error>& error = there->error;

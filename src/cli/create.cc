@@ -13,7 +13,6 @@
 #include "base/errors.h"
 #include "cli/adopted.h"
 #include "cli/commands.h"
-#include "cli/given.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
 #include "cli/source_options.h"
@@ -21,6 +20,7 @@
 #include "idmint/definition.h"
 #include "idmint/worker_pool.h"
 #include "ids/snowflake_space.h"
+#include "mint/given_before.h"
 #include "mint/sequence_facts.h"
 #include "terminal/confirm.h"
 #include "terminal/progress.h"
@@ -135,34 +135,20 @@ void add_create(CLI::App& command) {
 // gone.
 Result<void> confirm_below(Context& context, Mint& mint, const Definition& wanted,
                            std::span<const std::string> urls) {
-  const auto* const sequence = std::get_if<SequenceDefinition>(&wanted);
-  if (create_options.yes || (sequence != nullptr && !sequence->adopted.empty())) return {};
+  if (create_options.yes) return {};
   for (const std::string& url : urls) {
-    const std::optional<GivenBefore> before = given_before(url, name(wanted));
-    if (!before) continue;
-    std::string below;
-    if (sequence == nullptr) {
-      const auto& layout = std::get<PoolDefinition>(wanted).layout;
-      const std::optional<Instant> end =
-          before->bound ? time_of(layout, *before->bound) : Instant{};
-      if (end && *end <= system_clock().now()) continue;
-      below = ", and their time has not passed";
-    } else {
-      if (before->bound || (before->last && sequence->first > *before->last)) continue;
-      below = ", and it would begin at " + std::to_string(sequence->first);
-    }
+    const std::optional<Repeats> repeats = would_repeat(url, wanted, system_clock().now());
+    if (!repeats) continue;
     const Result<SequenceStatus> there = mint.peek(name(wanted));
     if (there || there.error().code != Code::kNotFound) return {};
-    std::string again = before->words;
-    again.append(" from a store that was at ").append(url).append(below);
     return confirm(
         context.out, context.json,
-        {.text = again + ". Create it?",
-         .undone = again + ": nothing was created",
-         .otherwise = (before->last ? "give --start " + std::to_string(*before->last + 1) +
-                                          ", or more, to go on above every value in "
-                                          "use, or"
-                                    : std::string("give it another name, or")) +
+        {.text = repeats->why + ". Create it?",
+         .undone = repeats->why + ": nothing was created",
+         .otherwise = (repeats->last ? "give --start " + std::to_string(*repeats->last + 1) +
+                                           ", or more, to go on above every value in "
+                                           "use, or"
+                                     : std::string("give it another name, or")) +
                       " --yes if nothing keeps the old ones"});
   }
   return {};
@@ -229,6 +215,8 @@ Result<void> run_create(Context& context) {
   if (tell || context.json || usual_layout) {
     const Result<SequenceStatus> status = mint.peek(name);
     there = status.has_value();
+    // What does not answer now is not asked again and again.
+    if (!there && status.error().code != Code::kNotFound) return std::unexpected(status.error());
     if (const auto* const other =
             there ? std::get_if<PoolDefinition>(&status->definition) : nullptr;
         other != nullptr && usual_layout)

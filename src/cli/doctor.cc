@@ -306,16 +306,16 @@ std::optional<Finding> look_at_record(Mint& mint) {
   const Result<std::shared_ptr<Store>> opened = mint.store();
   const StoreKind* const kind = opened ? store_kind((*opened)->url()) : nullptr;
   if (kind == nullptr || !kind->lasts) return std::nullopt;
-  const SeenStore store{(*opened)->id(), std::string((*opened)->url())};
+  const SeenStore store{(*opened)->name_on_host(), std::string((*opened)->url())};
   const SeenFile record = read_seen_file(store);
   const std::string lost =
       ", so what this host was given is not known, and an older state of the store is noticed by "
       "its own means alone";
   switch (record.state) {
     case SeenFile::State::kUnreadable:
-      return Finding{
-          Health::kWarn, "record", record.path,
-          "it cannot be read (" + record.why + ")" + lost + ": make it readable to this user"};
+      return Finding{Health::kWarn, "record", record.path,
+                     "it cannot be read (" + record.why + ")" + lost +
+                         ": make it a file that this user can read"};
     case SeenFile::State::kDamaged:
       return Finding{Health::kWarn, "record", record.path,
                      "some of it is damaged" + lost +

@@ -17,9 +17,11 @@
 #include "idmint/clock.h"
 #include "idmint/mongodb.h"
 #include "mint/formats.h"
+#include "mint/given_before.h"
 #include "mint/records.h"
 #include "mint/sequence_facts.h"
 #include "sequences/life_cycle.h"
+#include "sequences/rounds.h"
 #include "sequences/strategies.h"
 
 namespace idmint::cli {
@@ -44,14 +46,14 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
 
 namespace {
 
-// As a value of the source, or an id of the pool. Nothing: it cannot be.
+// As a value of the source, or an id of the pool. Nothing: it cannot be, as the source was of
+// another kind when it was noted.
 std::optional<std::int64_t> value_of(const Seen& seen, const Definition& definition) {
+  const auto* const of = std::get_if<SequenceDefinition>(&definition);
+  if (seen.kind != (of != nullptr ? kind_of(*of) : LastIssued::Kind::kBound)) return std::nullopt;
   if (seen.kind == LastIssued::Kind::kIndex) {
-    const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-    if (sequence == nullptr || sequence->strategy != Strategy::kPermuted || seen.value < 0 ||
-        seen.value >= sequence->size())
-      return std::nullopt;
-    return permuted_value(*sequence, seen.value);
+    if (seen.value < 0 || seen.value >= of->size()) return std::nullopt;
+    return permuted_value(*of, seen.value);
   }
   if (seen.kind != LastIssued::Kind::kBound) return seen.value;
   // The last id below the bound.
@@ -69,8 +71,8 @@ std::optional<std::int64_t> value_of(const Seen& seen, const Definition& definit
 }  // namespace
 
 std::vector<Seen> seen_of(Store& store, bool in_doubt) {
-  std::vector<Seen> noted =
-      in_doubt ? read_seen_anywhere(store.id()) : read_seen({store.id(), std::string(store.url())});
+  std::vector<Seen> noted = in_doubt ? read_seen_anywhere(store.id())
+                                     : read_seen({store.name_on_host(), std::string(store.url())});
   constexpr int kMost = 16;
   struct Source {
     Result<SequenceStatus> status;
@@ -102,41 +104,6 @@ std::string given_here(const Seen& seen) {
          std::to_string(seen.value) + (may_have ? ", granted at " : " at ") + format_time(seen.at);
 }
 
-std::optional<GivenBefore> given_before(std::string_view url, std::string_view source) {
-  std::optional<Seen> value;    // in order
-  std::optional<Seen> printed;  // by a command
-  std::optional<Seen> other;
-  std::optional<std::int64_t> bound;
-  Instant bound_at{};
-  for (const Seen& seen : read_seen_at(url, source)) {
-    if (!seen.kind) {
-      printed = seen;
-    } else if (seen.kind == LastIssued::Kind::kValue) {
-      if (!value || seen.value > value->value) value = seen;
-    } else {
-      other = seen;
-      if (seen.kind != LastIssued::Kind::kBound) continue;
-      bound = std::max(bound.value_or(seen.value), seen.value);
-      bound_at = seen.at;
-    }
-  }
-  const std::string before = "this host was given ";
-  if (value)
-    return GivenBefore{before + std::string(source) + " up to " + std::to_string(value->value) +
-                           " (" + format_time(value->at) + ")",
-                       value->value};
-  if (bound)
-    return GivenBefore{
-        before + "ids of " + std::string(source) + " (" + format_time(bound_at) + ")", std::nullopt,
-        bound};
-  if (printed || other)
-    return GivenBefore{printed ? before + std::to_string(printed->value) + " of " +
-                                     std::string(source) + " (" + format_time(printed->at) + ")"
-                               : before + "values of " + std::string(source) + " (" +
-                                     format_time(other->at) + ")"};
-  return std::nullopt;
-}
-
 Error with_given_before(Error error, Mint& mint, std::string_view source) {
   const Result<std::string> url = mint.store_url();
   if (error.code != Code::kNotFound || !url) return error;
@@ -146,10 +113,13 @@ Error with_given_before(Error error, Mint& mint, std::string_view source) {
                    " from a store that was there: restore that, or go on above every value in use";
   const std::string create = ": idmint create " + shell_word(source);
   if (before->last) {
-    error.message += create + " --start " + std::to_string(*before->last + 1) + store_again();
+    error.message += create + " --start N" + store_again() +
+                     ", with the options that it had, where N is " +
+                     std::to_string(*before->last + 1) +
+                     " or more: other hosts and users may have been given larger values";
     error.advice = {};
   } else if (before->bound) {
-    error.message += create + " --kind pool" + store_again();
+    error.message += create + " --kind pool" + store_again() + ", with the layout that it had";
     error.advice = {};
   } else {
     error.message += ", with a sequence of other values";

@@ -30,16 +30,6 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
 // "this host was given 1740 at 2026-11-23T03:28:11Z". Of a pool an id that it may have been given.
 [[nodiscard]] std::string given_here(const Seen& seen);
 
-// What programs of this host were given of a source, from a store at this URL that is gone.
-struct GivenBefore {
-  std::string words;                   // "this host was given orders up to 40"
-  std::optional<std::int64_t> last{};  // of a sequence in order
-  // Of a pool: the latest bound of a worker id, in its units.
-  std::optional<std::int64_t> bound{};
-};
-// Nothing: none is known.
-[[nodiscard]] std::optional<GivenBefore> given_before(std::string_view url,
-                                                      std::string_view source);
 // The error of a source that is not there, with the last value that this host was given of it.
 [[nodiscard]] Error with_given_before(Error error, Mint& mint, std::string_view source);
 

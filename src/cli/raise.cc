@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -359,11 +360,14 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
 // The last values of the store's sequences and pools on this host, from its data folder.
 std::vector<GivenValue> all_given_here(Store& store, bool doubtful) {
   std::vector<GivenValue> given;
-  for (const Seen& seen : seen_of(store, doubtful))
+  std::set<std::pair<std::string, std::int64_t>> values;  // what was printed was counted, too
+  for (const Seen& seen : seen_of(store, doubtful)) {
+    if (!values.emplace(seen.source, seen.value).second) continue;
     given.push_back(
         {.source = seen.source,
          .value = seen.value,
          .evidence = given_here(seen) + (doubtful ? " by this store or a copy of it" : "")});
+  }
   return given;
 }
 
@@ -394,8 +398,8 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
   return std::unexpected(Error{
       Code::kFailedPrecondition,
       std::string(store.url()) +
-          " was not only moved, and gives no value yet; do what follows, and then the same again, "
-          "with --yes if something can only be accepted" +
+          " was not only moved, and gives no value yet; do what is said of each sequence, and give "
+          "this command again, with --yes if one cannot be raised" +
           lacking});
 }
 
@@ -420,7 +424,7 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
             "; if each sequence was raised by itself: " + settle_command() + " --yes";
       }
       if (!settled) return settled;
-      if (doubtful) void_seen({store.id(), url});
+      if (doubtful) void_seen({store.name_on_host(), url});
     }
     if (context.json)
       context.out.write(json_raised_all({}, url, !store.doubt(), given.dry_run) + "\n");
@@ -487,8 +491,8 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
                  : ": raise each by itself as said")});
   }
   if (!given.dry_run) {
-    if (doubtful) void_seen({store.id(), url});
-    accept_seen({store.id(), url}, store.settle_count());
+    if (doubtful) void_seen({store.name_on_host(), url});
+    accept_seen({store.name_on_host(), url}, store.settle_count());
   }
   if (context.json) return {};
   if (given.dry_run)

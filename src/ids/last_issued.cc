@@ -34,6 +34,8 @@ void LastIssued::raise(std::int64_t last, std::int64_t settled) noexcept {
   if (raise_to(last_, last)) of_.changed();
 }
 
+std::int64_t LastIssued::known_settled() const noexcept { return of_.settled(); }
+
 void LastIssued::add_claim(std::int64_t value, std::int64_t settled) noexcept {
   if (raise_to(settled_, settled))
     for (auto& claim : *claims_) claim.store(kNothing);
@@ -88,7 +90,7 @@ LastIssued& StoreIssued::counter(std::string_view name, LastIssued::Kind kind) {
   LastIssued* first = bucket.load();
   for (;;) {
     for (LastIssued* at = first; at != nullptr; at = at->next_) {
-      if (at->name_ != name) continue;
+      if (at->kind_ != kind || at->name_ != name) continue;
       delete made;
       return *at;
     }
@@ -96,13 +98,6 @@ LastIssued& StoreIssued::counter(std::string_view name, LastIssued::Kind kind) {
     made->next_ = first;
     if (bucket.compare_exchange_strong(first, made)) return *made;
   }
-}
-
-const LastIssued* StoreIssued::find(std::string_view name) const noexcept {
-  const auto& bucket = buckets_[std::hash<std::string_view>{}(name) % buckets_.size()];
-  const LastIssued* at = bucket.load();
-  while (at != nullptr && at->name_ != name) at = at->next_;
-  return at;
 }
 
 void StoreIssued::for_each(const std::function<void(const LastIssued&)>& act) const {

@@ -40,6 +40,8 @@ class IDMINT_EXPORT LastIssued {
   // Notes what the store has acknowledged. Never goes down. `settled`: the store's settle count.
   // REQUIRES: not kClaim.
   void raise(std::int64_t last, std::int64_t settled) noexcept;
+  // The latest settle count of its store that is known now.
+  [[nodiscard]] std::int64_t known_settled() const noexcept;
   // The store's settle count when it was noted last.
   [[nodiscard]] std::int64_t settled() const noexcept { return settled_.load(); }
 
@@ -87,16 +89,15 @@ class IDMINT_EXPORT LastIssued {
 // time. Takes memory for each counter that was used.
 class IDMINT_EXPORT StoreIssued {
  public:
-  // `store`: its id and its place, as copies have the id too (stores::name_on_host()).
+  // `store`: Store::name_on_host().
   [[nodiscard]] static StoreIssued& of(std::string_view store);
 
   [[nodiscard]] const std::string& store() const noexcept { return store_; }
   // The latest settle count that is known (Store::settle_count()); 0: none.
   [[nodiscard]] std::int64_t settled() const noexcept { return settled_.load(); }
   void know_settled(std::int64_t settled) noexcept;
+  // A name may have one of each kind: a sequence may have been made again as another one.
   [[nodiscard]] LastIssued& counter(std::string_view name, LastIssued::Kind kind);
-  // Null: this process has used no such counter.
-  [[nodiscard]] const LastIssued* find(std::string_view name) const noexcept;
   void for_each(const std::function<void(const LastIssued&)>& act) const;
 
   // Orders acknowledgements: the number of bounds that were raised so far.

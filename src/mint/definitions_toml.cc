@@ -99,9 +99,9 @@ Result<SequenceWish> read_table(std::string_view name, const toml::table& table)
 Result<std::vector<Definition>> definitions_from_toml(std::string_view text,
                                                       std::string_view store) {
   if (text.size() > kLongestToml) {
-    return std::unexpected(Error{Code::kInvalidArgument,
-                                 "the file has " + std::to_string(text.size()) + " bytes, of " +
-                                     std::to_string(kLongestToml) + " at most: split it"});
+    return std::unexpected(
+        Error{Code::kInvalidArgument,
+              "the file has more than " + std::to_string(kLongestToml) + " bytes: split it"});
   }
   const Result<toml::table> parsed = parse_toml(text, "a sequence is [sequence.NAME] and its keys");
   if (!parsed) return std::unexpected(parsed.error());

@@ -536,6 +536,9 @@ std::optional<Hint> hint_for(std::string_view name) {
   if (is_preset(lower))
     return Hint{"it is a layout of snowflake",
                 {.remedy = Remedy::kMintSnowflake, .values = {lower}}};
+  if (lower == "random" || lower == "permuted")
+    return Hint{"it is a strategy: create a sequence of it",
+                {.remedy = Remedy::kCreateSequence, .subject = "codes", .values = {lower}}};
   const auto* const row = std::ranges::find(kReserved, lower, &Reserved::name);
   if (row == kReserved.end()) return std::nullopt;
   Advice advice{row->remedy, std::string(row->subject)};

@@ -106,10 +106,10 @@ struct Mint::State {
     return store;
   }
 
-  // Null: it is not open.
-  [[nodiscard]] std::shared_ptr<Store> opened_usual() {
-    const std::lock_guard lock(mutex);
-    return store;
+  // Null: it is not open, or another caller still opens it at `until`.
+  [[nodiscard]] std::shared_ptr<Store> opened_usual(SteadyTime until) {
+    const std::unique_lock lock(mutex, until);
+    return lock ? store : nullptr;
   }
 
   [[nodiscard]] Result<std::shared_ptr<Store>> open_at(const std::string& where, bool make,
@@ -424,6 +424,7 @@ Result<void> Mint::create(const Definition& definition,
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
     // The layout of an existing pool may have reached its end since.
     const Result<std::shared_ptr<Store>> there = state_->open(false, pool->name);
+    if (!there && may_come_back(there.error().code)) return std::unexpected(there.error());
     const Result<Definition> found =
         there ? find_definition(**there, pool->name) : std::unexpected(there.error());
     if (!found && found.error().code == Code::kNotFound) {
@@ -487,10 +488,10 @@ Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
   if (is_over)
     until =
         std::min(until, std::chrono::steady_clock::now() + state_->options.store_options.deadline);
-  if (is_over && state_->opened_usual() == nullptr) {
+  if (is_over && state_->opened_usual(share_of(until, 4)) == nullptr) {
     const Result<std::shared_ptr<Store>> any = state_->open_any(name, until);
     // Errors of the usual one are worded below.
-    if (any && *any != state_->opened_usual())
+    if (any && *any != state_->opened_usual(share_of(until, 4)))
       return peek_sequence(**any, name, until, State::spread(state_));
     if (!any && State::may_be_left_out(any.error().code)) return std::unexpected(any.error());
   }

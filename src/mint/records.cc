@@ -5,9 +5,9 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,7 +17,6 @@
 #include "idmint/executor.h"
 #include "ids/last_issued.h"
 #include "mint/seen.h"
-#include "stores/spi/name_on_host.h"
 
 namespace idmint {
 namespace {
@@ -27,7 +26,7 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kAtMostOnceIn{1};
 
 // Absolute: the process may change its working directory.
-SeenStore seen_store(const Store& store) { return {store.id(), place_of(store.url())}; }
+SeenStore seen_store(const Store& store) { return {store.name_on_host(), place_of(store.url())}; }
 
 // Writes the record of one store. Lives as long as the process: a change may come from a sequence
 // that was opened without a mint.
@@ -38,17 +37,45 @@ class Recorder final : public StoreIssued::Observer {
   [[nodiscard]] bool is_owned() const noexcept { return static_cast<bool>(owner_); }
 
   void changed() noexcept override {
-    if (!changed_.load(std::memory_order_relaxed)) changed_.store(true);
+    changed_.store(true);
     const auto now = steady_clock::now().time_since_epoch().count();
     auto due = due_.load(std::memory_order_relaxed);
     if (now < due || !owner_) return;
     if (!due_.compare_exchange_strong(due, now + kInterval)) return;
     try {
       // Not posted: the next change tries again.
-      [[maybe_unused]] const Result<void> posted = shared_executor().post([this] { write(); });
+      [[maybe_unused]] const Result<void> posted =
+          shared_executor().post([this] { look_and_write(); });
     } catch (const std::exception&) {
       return;
     }
+  }
+
+  // An open store with this record, from add() to remove(), which waits while it is asked.
+  void add(Store& store) {
+    const std::lock_guard lock(stores_mutex_);
+    stores_.push_back(&store);
+  }
+  void remove(Store& store) noexcept {
+    if (!owner_) return;
+    const std::lock_guard lock(stores_mutex_);
+    std::erase(stores_, &store);
+  }
+
+  // Values that the process is given after an operator has settled the store are noted within the
+  // new settle count, whether or not the calls that give them read it.
+  void look_and_write() noexcept try {
+    if (!owner_ || !changed_.load()) return;
+    {
+      const std::lock_guard lock(stores_mutex_);
+      const Result<std::int64_t> settled =
+          stores_.empty() ? Result<std::int64_t>(0)
+                          : stores_.back()->read_settle_count(steady_clock::now() + kLongestLook);
+      if (settled) issued_.know_settled(*settled);
+    }
+    write();
+  } catch (const std::exception&) {
+    return;
   }
 
   void write(const Seen* printed = nullptr) noexcept try {
@@ -60,7 +87,7 @@ class Recorder final : public StoreIssued::Observer {
     issued_.for_each([&](const LastIssued& each) {
       const std::int64_t settled = each.settled();
       const Noted is{settled, each.last(), each.has_lost_claims(settled)};
-      const auto noted = noted_.find(each.name());
+      const auto noted = noted_.find({each.name(), each.kind()});
       if (is.last == LastIssued::kNothing || (noted != noted_.end() && noted->second == is)) return;
       seen.push_back({.source = each.name(),
                       .at = now,
@@ -77,7 +104,7 @@ class Recorder final : public StoreIssued::Observer {
     }
     for (const Seen& each : seen) {
       if (!each.kind) continue;
-      noted_[each.source] = {each.settled, each.value, each.lost_claims};
+      noted_[{each.source, *each.kind}] = {each.settled, each.value, each.lost_claims};
     }
   } catch (const std::exception&) {
     return;
@@ -85,6 +112,7 @@ class Recorder final : public StoreIssued::Observer {
 
  private:
   static constexpr auto kInterval = steady_clock::duration(kAtMostOnceIn).count();
+  static constexpr std::chrono::milliseconds kLongestLook{200};
   struct Noted {
     std::int64_t settled = 0;
     std::int64_t last = 0;
@@ -100,7 +128,9 @@ class Recorder final : public StoreIssued::Observer {
   std::atomic<steady_clock::rep> due_{
       (steady_clock::now() + kAtMostOnceIn).time_since_epoch().count()};
   std::mutex mutex_;
-  std::unordered_map<std::string, Noted> noted_;
+  std::map<std::pair<std::string, LastIssued::Kind>, Noted> noted_;
+  std::mutex stores_mutex_;
+  std::vector<Store*> stores_;  // guarded by stores_mutex_
 };
 
 // All recorders of this process and its ancestors. Elements are added and never removed.
@@ -131,20 +161,40 @@ void remember(StoreIssued& issued, const Seen& seen) {
   const std::optional<LastIssued::Kind>& kind = seen.kind;
   if (!kind) return;
   LastIssued& counter = issued.counter(seen.source, *kind);
-  if (counter.kind() != *kind) return;
   if (*kind != LastIssued::Kind::kClaim) return counter.raise(seen.value, seen.settled);
   counter.add_claim(seen.value, seen.settled);
   if (seen.lost_claims) counter.lose_claims(seen.settled);
 }
 
+// Whether a value was noted after the store was settled, and of a state from before that: what was
+// settled was a copy, which has taken the place of the state that gave the value. A process that
+// was idle may note a value late. That does no harm, since a store that was raised gives only
+// larger ones.
+bool came_after(const Seen& seen, std::int64_t settled) {
+  constexpr std::chrono::seconds kMargin{2};
+  // A count that is a time (Store::settle_count()), within what an Instant can be.
+  constexpr std::int64_t kFirst = 1'000'000'000;
+  constexpr std::int64_t kLast = 9'000'000'000;
+  return settled >= kFirst && settled <= kLast &&
+         (seen.kind == LastIssued::Kind::kValue || seen.kind == LastIssued::Kind::kIndex) &&
+         seen.at > Instant{std::chrono::seconds{settled}} + kMargin;
+}
+
 // A store with its record.
 struct Kept {
-  explicit Kept(std::shared_ptr<Store> its_store) : store(std::move(its_store)) {}
-  ~Kept() { write_record(*store); }
+  Kept(std::shared_ptr<Store> its_store, Recorder& its_recorder)
+      : store(std::move(its_store)), recorder(its_recorder) {
+    recorder.add(*store);
+  }
+  ~Kept() {
+    recorder.remove(*store);
+    recorder.write();
+  }
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
 
   const std::shared_ptr<Store> store;
+  Recorder& recorder;
 };
 
 // A store that is gone with the process has none.
@@ -153,9 +203,7 @@ bool has_record(const Store& store) {
   return kind != nullptr && kind->lasts;
 }
 
-StoreIssued& issued_of(const Store& store) {
-  return StoreIssued::of(stores::name_on_host(store.id(), store.url()));
-}
+StoreIssued& issued_of(const Store& store) { return StoreIssued::of(store.name_on_host()); }
 
 }  // namespace
 
@@ -163,15 +211,16 @@ std::shared_ptr<Store> with_record(std::shared_ptr<Store> store) {
   if (!has_record(*store)) return store;
   StoreIssued& issued = issued_of(*store);
   const std::int64_t settled = store->settle_count();
+  issued.know_settled(settled);
   for (const Seen& each : read_seen(seen_store(*store))) {
     if (!each.kind) continue;
     // A later count: the store was settled since it was opened, or has gone back. Which of them
     // shows when something is taken.
     issued.know_settled(each.settled);
-    if (each.settled >= settled) remember(issued, each);
+    if (each.settled >= settled || came_after(each, settled)) remember(issued, each);
   }
-  [[maybe_unused]] const Recorder& recorder = recorder_of(issued, *store);
-  const auto kept = std::make_shared<Kept>(std::move(store));
+  Recorder& recorder = recorder_of(issued, *store);
+  const auto kept = std::make_shared<Kept>(std::move(store), recorder);
   return {kept, kept->store.get()};
 }
 
@@ -184,7 +233,8 @@ void write_record(const Store& store, const Seen* printed) noexcept try {
 }
 
 void write_all_records() noexcept {
-  for (const Listed* at = all_recorders.load(); at != nullptr; at = at->next) at->recorder->write();
+  for (const Listed* at = all_recorders.load(); at != nullptr; at = at->next)
+    at->recorder->look_and_write();
 }
 
 }  // namespace idmint

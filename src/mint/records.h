@@ -2,9 +2,10 @@
 //
 // A record (mint/seen.h) is read before anything is taken, into what the process itself remembers
 // (ids/last_issued.h), with which every take is compared. While the process mints, its record is
-// written at most once a second, on a thread of shared_executor(), and when its last handle of the
-// store is closed. Nothing is synced. A process that is killed loses the last second. A record that
-// cannot be read or written never stops minting; doctor reports it.
+// written by the first change that comes a second after the last writing, on a thread of
+// shared_executor(), and when a handle of the store is closed; a daemon writes once a second.
+// Nothing is synced. What a killed process was given since the last writing is not noted. A record
+// that cannot be read or written never stops minting; doctor reports it.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,8 @@ namespace idmint {
 
 // Writes now what was given since the last time, and `printed`, the value that a command printed.
 IDMINT_EXPORT void write_record(const Store& store, const Seen* printed = nullptr) noexcept;
-// The same for every store of this process. For a daemon, on a thread that may wait.
+// The same for every store of this process, after asking it for its settle count, for 0.2 s at
+// most. For a daemon, on a thread that may wait.
 IDMINT_EXPORT void write_all_records() noexcept;
 
 }  // namespace idmint

@@ -30,7 +30,6 @@
 #include "base/data_folder.h"
 #include "base/host_facts.h"
 #include "base/url.h"
-#include "stores/spi/name_on_host.h"
 
 namespace idmint {
 namespace {
@@ -92,13 +91,18 @@ std::optional<std::string_view> unchecked(std::string_view line) {
 constexpr char kLostClaims = 'l';  // a kClaim
 
 std::optional<Seen> parse_counter(std::string_view words) {
+  constexpr std::string_view kKinds = "vicbl";
   Seen seen;
+  if (!words.starts_with('\t')) return std::nullopt;
+  words.remove_prefix(1);
   seen.source = take_word(words, '\t');
   const auto at = number(take_word(words, '\t'));
   const auto value = number(take_word(words, '\t'));
   const std::string_view kind = take_word(words, '\t');
   const auto settled = number(words);
-  if (seen.source.empty() || !at || !value || kind.size() != 1 || !settled) return std::nullopt;
+  if (seen.source.empty() || !at || !value || kind.size() != 1 || !kKinds.contains(kind) ||
+      !settled)
+    return std::nullopt;
   seen.at = Instant{std::chrono::nanoseconds{*at}};
   seen.value = *value;
   seen.lost_claims = kind.front() == kLostClaims;
@@ -126,7 +130,7 @@ void parse_into(SeenFile& file, std::string_view line) {
       file.url = words->substr(2);
       return;
     }
-    if (auto seen = parse_counter(words->substr(1))) return file.all.push_back(*std::move(seen));
+    if (auto seen = parse_counter(*words)) return file.all.push_back(*std::move(seen));
   }
   file.state = SeenFile::State::kDamaged;
 }
@@ -147,6 +151,7 @@ SeenFile read(const fs::path& path) {
   }
   struct stat opened{};
   if (::fstat(file.fd, &opened) != 0) return unreadable(path, errno);
+  if (S_ISDIR(opened.st_mode)) return unreadable(path, EISDIR);  // nothing can replace it
   if (!S_ISREG(opened.st_mode)) return {.path = path};
   SeenFile all{.state = SeenFile::State::kRead, .path = path};
   std::string text(
@@ -163,7 +168,7 @@ SeenFile read(const fs::path& path) {
 }
 
 fs::path file_of(const fs::path& folder, const SeenStore& store) {
-  return folder / ("seen-" + stores::name_on_host(store.id, store.url));
+  return folder / ("seen-" + store.name);
 }
 
 // Opens the empty file that will replace another one, and locks it until it is closed. It has one
@@ -226,7 +231,10 @@ class Merged {
   }
 
  private:
-  static std::string key_of(const Seen& seen) { return (seen.kind ? "\t" : "") + seen.source; }
+  static std::string key_of(const Seen& seen) {
+    return (seen.kind ? std::string{'\t', static_cast<char>(*seen.kind)} : std::string()) +
+           seen.source;
+  }
 
   std::vector<Seen>& all_;
   std::unordered_map<std::string, std::size_t> at_;

@@ -32,11 +32,11 @@ struct Seen {
   friend bool operator==(const Seen&, const Seen&) = default;
 };
 
-// A store by its id and its URL, without passwords. The place counts too: a copy that somebody
-// tries out has the same id, and proves nothing about the store.
+// A store. The place counts too: a copy that somebody tries out has the same id, and proves nothing
+// about the store.
 struct SeenStore {
-  Uuid id;
-  std::string url;
+  std::string name;  // Store::name_on_host()
+  std::string url;   // without passwords
 };
 
 struct SeenFile {
@@ -53,7 +53,7 @@ struct SeenFile {
   std::vector<Seen> all{};  // oldest first
 };
 
-// Writes DATA/seen-ID-PLACE (stores::name_on_host()), mode 0600, in one step: of each source and
+// Writes DATA/seen-NAME, mode 0600, in one step: of each source and
 // kind one line, which never goes down within one settle count; a value that a command printed
 // replaces the one before, and keeps the line's collection unless it has one. Beyond 1 MiB, some
 // 15,000 lines, the oldest are dropped, those of worker ids first. Replaces a symbolic link at the

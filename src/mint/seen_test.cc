@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_facts.h"
 #include "stores/spi/name_on_host.h"
 #include "stores/sqlite/trust.h"
 #include "tests/fakes/temp_folder.h"
@@ -33,9 +36,12 @@ class SeenTest : public testing::Test {
 
   fakes::TempFolder folder_;
   const std::string home_ = folder_.path("home");
-  const SeenStore store_{*Uuid::parse("01234567-89ab-4cde-8f01-23456789abcd"), "mongodb://h/ids"};
-  const fs::path file_ =
-      fs::path(home_) / "idmint" / ("seen-" + stores::name_on_host(store_.id, store_.url));
+  static inline const Uuid kId = *Uuid::parse("01234567-89ab-4cde-8f01-23456789abcd");
+  static SeenStore store_at(const std::string& url) {
+    return {stores::name_on_host(kId, url), url};
+  }
+  const SeenStore store_ = store_at("mongodb://h/ids");
+  const fs::path file_ = fs::path(home_) / "idmint" / ("seen-" + store_.name);
 };
 
 // The largest value of a counter.
@@ -55,7 +61,7 @@ TEST_F(SeenTest, TheLastOfEachSourceIsKept) {
   note_seen(store_, {"docs", at(4), 2});
   const std::vector<Seen> wanted = {{"orders", at(3), 4}, {"docs", at(4), 2, "app.my docs:number"}};
   EXPECT_EQ(read_seen(store_), wanted);
-  EXPECT_TRUE(read_seen({*Uuid::parse("11234567-89ab-4cde-8f01-23456789abcd"), ""}).empty());
+  EXPECT_TRUE(read_seen(store_at("mongodb://h/other")).empty());
   struct stat made{};
   ASSERT_EQ(::stat(file_.c_str(), &made), 0);
   EXPECT_EQ(made.st_mode & 0777, 0600);
@@ -141,6 +147,13 @@ TEST_F(SeenTest, ADamagedLineOfACounterIsNoEvidence) {
   const SeenFile file = read_seen_file(store_);
   EXPECT_EQ(file.state, SeenFile::State::kDamaged);
   EXPECT_TRUE(file.all.empty());
+  for (const char* const words : {"", "x", "\t", "\torders\t1\t40\tz\t0"}) {
+    std::array<char, 16> sum{};
+    std::snprintf(sum.data(), sum.size(), "\t%08x\n", detail::crc32(words));
+    std::ofstream(file_) << words << sum.data();
+    EXPECT_EQ(read_seen_file(store_).state, SeenFile::State::kDamaged) << words;
+    EXPECT_TRUE(read_seen(store_).empty()) << words;
+  }
 }
 
 TEST_F(SeenTest, AnEmptyFileIsDamaged) {
@@ -152,19 +165,20 @@ TEST_F(SeenTest, AnEmptyFileIsDamaged) {
 }
 
 TEST_F(SeenTest, StoresAtTwoPlacesHaveRecordsOfTheirOwn) {
-  const SeenStore copy{store_.id, "mongodb://h/copy"};
+  const SeenStore copy = store_at("mongodb://h/copy");
   note_seen(store_, counted("orders", at(1), 40));
   note_seen(copy, counted("orders", at(1), 4000));
   EXPECT_EQ(read_seen(store_).front().value, 40);
-  EXPECT_EQ(read_seen({store_.id, "mongodb://user@h/ids?w=1"}).front().value, 40)
+  EXPECT_EQ(read_seen(store_at("mongodb://user@h/ids?w=1")).front().value, 40)
       << "of users and options it is one place";
-  EXPECT_EQ(read_seen_anywhere(store_.id).size(), 2U);
+  EXPECT_EQ(read_seen_anywhere(kId).size(), 2U);
 }
 
 TEST_F(SeenTest, IsFoundByTheUrlOfAStoreThatIsGone) {
   note_seen(store_, counted("orders", at(1), 40));
   note_seen(store_, counted("lines/0", at(1), 7));
-  note_seen({*Uuid::parse("11234567-89ab-4cde-8f01-23456789abcd"), store_.url},
+  note_seen({stores::name_on_host(*Uuid::parse("11234567-89ab-4cde-8f01-23456789abcd"), store_.url),
+             store_.url},
             counted("orders", at(2), 30));
   EXPECT_EQ(read_seen_at("mongodb://h/ids", "orders"), (std::vector{counted("orders", at(1), 40)}));
   EXPECT_EQ(read_seen_at("mongodb://h/ids", "lines").size(), 1U);
@@ -230,9 +244,7 @@ TEST_F(SeenTest, KilledProcessesLeaveNoMoreThanOneFile) {
 }
 
 TEST_F(SeenTest, ACopyOfAnSqliteFileHasNotesOfItsOwn) {
-  const auto file = [&](const char* name) {
-    return SeenStore{store_.id, "sqlite:" + folder_.path(name)};
-  };
+  const auto file = [&](const char* name) { return store_at("sqlite:" + folder_.path(name)); };
   std::ofstream(folder_.path("ids.db")) << "a store";
   do {  // until the clock of the file system gives it another birth time
     fs::remove(folder_.path("copy.db"));

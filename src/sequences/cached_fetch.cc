@@ -101,7 +101,7 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
     Result<Range> values = believed_advance(from, definition.name, known, count, Take::kTail, until,
                                             definition.name, tally);
     const bool is_lost = !values && values.error().code == Code::kDataLoss;
-    const LostWithin within = is_lost ? lost_within(from.store(), settled) : LostWithin{};
+    const LostWithin within = is_lost ? lost_within(from.store(), settled, until) : LostWithin{};
     const Instant now = clock.now();
     lock.lock();
     if (values) {
@@ -218,7 +218,7 @@ void CachedSequence::State::stop(Error why) {
   changed.notify_all();
 }
 
-// Its next values are above all that it handed out.
+// Its next values are above all that it took.
 bool CachedSequence::State::goes_on(std::unique_lock<std::mutex>& lock, SteadyTime until) {
   if (!stopped_within) return false;
   const LostWithin within = *stopped_within;
@@ -237,7 +237,6 @@ bool CachedSequence::State::goes_on(std::unique_lock<std::mutex>& lock, SteadyTi
     slice_at(i).kept.store(0, std::memory_order_relaxed);
     slice_at(i).until.store(0, std::memory_order_relaxed);
   }
-  known.floor = std::max(known.bounds.first, value_of(cursor->next.load()));
   stopped.reset();
   stopped_within.reset();
   is_stopped.store(false, std::memory_order_seq_cst);

@@ -33,7 +33,7 @@ class CounterRounds final : public Rounds {
                                               definition_.name, tally_);
       if (!values) {
         if (values.error().code == Code::kDataLoss)
-          lost_.remember(from_.store(), values.error(), settled);
+          lost_.remember(from_.store(), values.error(), settled, until);
         if (values.error().code == Code::kOutOfRange && !values_.empty()) break;
         tally_.add_waste(count - missing);
         return std::unexpected(std::move(values).error());

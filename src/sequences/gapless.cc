@@ -82,8 +82,7 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(Store& store, std
                 .transactions = *std::move(transactions),
                 .issued = from.issued() != nullptr
                               ? &from.issued()->counter(name, LastIssued::Kind::kValue)
-                              : nullptr,
-                .settled = from.settled()}});
+                              : nullptr}});
   return std::unique_ptr<GaplessInserter>(new GaplessInserter(std::move(state)));
 }
 

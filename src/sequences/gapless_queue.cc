@@ -129,6 +129,7 @@ void GaplessQueue::lead(Lock& lock) {
   std::int64_t known = floor;
   if (issued != nullptr && issued->last() != LastIssued::kNothing)
     known = std::max(known, issued->last() + 1);
+  const std::int64_t settled = issued != nullptr ? issued->known_settled() : 0;
   lock.unlock();
   const auto done = transactions->insert(std::move(calls), known, until);
   lock.lock();

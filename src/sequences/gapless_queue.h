@@ -58,7 +58,6 @@ struct GaplessQueue {
   Executor& executor;
   const std::unique_ptr<GaplessTransactions> transactions;
   LastIssued* const issued = nullptr;  // null: nothing is remembered
-  const std::int64_t settled = 0;      // the store's settle count, as far as is known
 
   const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
   std::mutex& mutex = gate->mutex;  // guards the members below

@@ -122,6 +122,16 @@ TEST_P(Remembered, AStoreThatWasSettledLessOftenIsAnOlderState) {
   EXPECT_THAT(less.error().message, HasSubstr("settled"));
 }
 
+// Another handle of the process was opened after it.
+TEST_P(Remembered, AHandleThatDoesNotKnowThatTheStoreWasSettledAsksIt) {
+  ASSERT_TRUE(use(store_));
+  store_.be_settled_unread(2);
+  StoreIssued::of(store_.name_on_host()).know_settled(2);
+  const Result<void> used = use(store_);
+  EXPECT_TRUE(used) << used.error().message;
+  EXPECT_EQ(store_.settle_count(), 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Strategies, Remembered,
     testing::Values(
@@ -222,6 +232,18 @@ TEST(LastIssuedOfACounter, AChildRemembersWhatItsParentWasGiven) {
               return again ? Code::kUnknown : again.error().code;
             }),
             Code::kDataLoss);
+}
+
+TEST(StoreIssuedTable, ANameMayHaveOneCounterOfEachKind) {
+  StoreIssued& issued = StoreIssued::of(fresh_id().to_string());
+  LastIssued& value = issued.counter("codes", LastIssued::Kind::kValue);
+  value.raise(40, 0);
+  LastIssued& claim = issued.counter("codes", LastIssued::Kind::kClaim);
+  EXPECT_NE(&claim, &value);
+  EXPECT_THAT(claim.claims(0), testing::IsEmpty());
+  claim.add_claim(7, 0);
+  EXPECT_EQ(value.last(), 40);
+  EXPECT_EQ(&issued.counter("codes", LastIssued::Kind::kValue), &value);
 }
 
 TEST(StoreIssuedTable, ThreadsThatMeetAtANewCounterShareIt) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "idmint/form.h"
 #include "idmint/sequence.h"
 #include "ids/form_width.h"
@@ -243,6 +244,26 @@ Result<void> must_be_there(Store& store, const SequenceDefinition& definition) {
   return counters ? Result<void>{} : std::unexpected(counters.error());
 }
 
+// Each sequence keeps the next value that it knows of its record. A second one would go on from a
+// record that was set back below values of the first.
+Result<void> must_adopt_alone(Store& store, const SequenceDefinition& definition) {
+  const Adoption* const adoption = adoption_of(store, definition);
+  if (adoption == nullptr || adoption->shares_floors()) return {};
+  const Result<std::vector<CatalogEntry>> all = store.catalog()->list();
+  if (!all) return std::unexpected(all.error());
+  for (const CatalogEntry& each : *all) {
+    const auto* const other =
+        each.definition ? std::get_if<SequenceDefinition>(&*each.definition) : nullptr;
+    if (other == nullptr || other->retired || other->adopted != definition.adopted) continue;
+    return std::unexpected(
+        error_at(store, Code::kFailedPrecondition, definition,
+                 adoption->place_of(definition.adopted) + " is adopted already, by the sequence " +
+                     shown(other->name) + ": take from that one, or retire it first",
+                 {Remedy::kRetireSequence, other->name}));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> create_sequence(Store& store, const SequenceDefinition& given,
@@ -292,6 +313,7 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& given,
     });
   }
   if (found.error().code != Code::kNotFound) return std::unexpected(found.error());
+  if (auto alone = must_adopt_alone(store, definition); !alone) return alone;
 
   const bool make = std::exchange(definition.make_adopted, false);
   SequenceDefinition complete = definition;

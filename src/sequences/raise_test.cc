@@ -45,7 +45,7 @@ class Doubtful final : public Store {
   Catalog* catalog() noexcept override { return store_->catalog(); }
   UniqueIndex* unique_index() noexcept override { return store_->unique_index(); }
   LeaseTable* leases() noexcept override { return store_->leases(); }
-  std::optional<Error> doubt() override {
+  std::optional<Error> doubt(SteadyTime /*until*/) override {
     return settled != 0 ? std::nullopt : std::optional(Error{Code::kDataLoss, "a copy"});
   }
   Result<void> settle(Settle) override {

@@ -47,7 +47,7 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
   hold_within(store_.settle_count());
   if (issued_ != nullptr && issued_->has_lost_claims(settled_)) {
     Error why = gone_back("the store has lost values that were claimed", until);
-    lost_.remember(store_, why, settled_);
+    lost_.remember(store_, why, settled_, until);
     return std::unexpected(std::move(why));
   }
   if (!counted_)
@@ -68,14 +68,14 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
       const Error& why = claimed.error();
       if (why.code == Code::kUnknown && !first_unknown) first_unknown = why;
       if (why.code == Code::kUnknown && ++unknown < kMostUnknown) continue;
-      if (why.code == Code::kDataLoss) lost_.remember(store_, why, settled_);
+      if (why.code == Code::kDataLoss) lost_.remember(store_, why, settled_, until);
       return std::unexpected(first_unknown && was_not_applied(why.code) ? *first_unknown : why);
     }
     in_vain = kept_values() == before ? in_vain + 1 : 0;
     if (in_vain < kMostInVain) continue;
     const Result<void> looked = look(until);
     if (!looked && looked.error().code == Code::kDataLoss)
-      lost_.remember(store_, looked.error(), settled_);
+      lost_.remember(store_, looked.error(), settled_, until);
     if (!looked) return std::unexpected(looked.error());
     if (room() < 1) return std::unexpected(refusal(1));
     return std::unexpected(Error{
@@ -130,6 +130,7 @@ void RandomRounds::meet_earlier_claims() {
 
 // One attempt.
 Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
+  if (Result<void> is_settled = must_be_settled(from_, until); !is_settled) return is_settled;
   keys_.clear();
   if (with_all_) {
     keys_ = witnesses_;

@@ -13,7 +13,6 @@
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
-#include "stores/spi/name_on_host.h"
 
 namespace idmint {
 namespace {
@@ -64,7 +63,9 @@ std::int64_t floor_now(const GivingStore& from, const std::string& name, KnownCo
   if (known.issued == nullptr && from.issued() != nullptr)
     known.issued = &from.issued()->counter(name, from.kind());
   const std::int64_t last = known.issued != nullptr ? known.issued->last() : LastIssued::kNothing;
-  if (last != LastIssued::kNothing) known.floor = std::max(known.floor, last + known.bounds.stride);
+  // One that was made again may have had another stride.
+  if (last != LastIssued::kNothing)
+    known.floor = std::max(known.floor, last + std::min(known.bounds.stride, kLargestValue - last));
   return known.floor;
 }
 
@@ -89,8 +90,8 @@ void Tally::take_back_waste(std::int64_t values) noexcept {
   waste_.store(std::max<std::int64_t>(waste() - values, 0), std::memory_order_relaxed);
 }
 
-LostWithin lost_within(Store& store, std::int64_t settled) {
-  const std::optional<Error> doubt = store.doubt();
+LostWithin lost_within(Store& store, std::int64_t settled, SteadyTime until) {
+  const std::optional<Error> doubt = store.doubt(until);
   return {.settled = settled,
           .in_doubt = doubt &&
                       (doubt->code == Code::kDataLoss || doubt->code == Code::kFailedPrecondition)};
@@ -98,7 +99,7 @@ LostWithin lost_within(Store& store, std::int64_t settled) {
 
 bool is_settled_since(Store& store, const LostWithin& lost, SteadyTime until) {
   const Result<std::int64_t> now = store.read_settle_count(until);
-  return now && (*now > lost.settled || (lost.in_doubt && !store.doubt()));
+  return now && (*now > lost.settled || (lost.in_doubt && !store.doubt(until)));
 }
 
 std::span<Range> KeptValues::hand_over(std::int64_t count) {
@@ -159,7 +160,7 @@ Error settled_less(Store& store, SteadyTime until) {
 GivingStore::GivingStore(Store& store, LastIssued::Kind kind) : store_(&store), kind_(kind) {
   const StoreKind* const its = store_kind(store.url());
   if (store.id() == Uuid{} || (its != nullptr && !its->lasts)) return;
-  issued_ = &StoreIssued::of(stores::name_on_host(store.id(), store.url()));
+  issued_ = &StoreIssued::of(store.name_on_host());
 }
 
 Result<void> GivingStore::must_be_settled(std::int64_t known, SteadyTime until) const {
@@ -171,11 +172,14 @@ Result<void> GivingStore::must_be_settled(std::int64_t known, SteadyTime until) 
 }
 
 Result<void> must_be_settled(const GivingStore& from, SteadyTime until) {
-  const std::int64_t known = from.settled();
-  if (from.store().settle_count() >= known) return {};
-  const Result<std::int64_t> now = from.store().read_settle_count(until);
-  if (!now) return std::unexpected(now.error());
-  if (*now < known) return std::unexpected(settled_less(from.store(), until));
+  if (from.issued() == nullptr) return {};
+  Store& store = from.store();
+  if (const std::int64_t known = from.settled(); store.settle_count() < known) {
+    const Result<std::int64_t> now = store.read_settle_count(until);
+    if (!now) return std::unexpected(now.error());
+    if (*now < known) return std::unexpected(settled_less(store, until));
+  }
+  from.issued()->know_settled(store.settle_count());
   return {};
 }
 
@@ -197,6 +201,8 @@ Result<Range> believed_advance(GivingStore& from, const std::string& name, Known
   if (known.ended) return std::unexpected(ended());
   // Before the advance is sent: another thread may take later values meanwhile.
   const std::int64_t floor = floor_now(from, name, known);
+  if (auto is_settled = must_be_settled(from, until); !is_settled)
+    return std::unexpected(std::move(is_settled.error()));
   const std::int64_t known_settled = from.settled();
   Store& store = from.store();
   const std::int64_t settled = store.settle_count();

@@ -140,7 +140,7 @@ struct LostWithin {
   std::int64_t settled = 0;  // Store::settle_count() before the call that failed
   bool in_doubt = false;     // the store itself said why
 };
-[[nodiscard]] LostWithin lost_within(Store& store, std::int64_t settled);
+[[nodiscard]] LostWithin lost_within(Store& store, std::int64_t settled, SteadyTime until);
 // Whether an operator has settled the store since. Asks it, by `until`.
 [[nodiscard]] bool is_settled_since(Store& store, const LostWithin& lost, SteadyTime until);
 
@@ -149,9 +149,9 @@ struct LostWithin {
 class Lost final {
  public:
   // `settled`: Store::settle_count() before the call that failed.
-  void remember(Store& store, Error why, std::int64_t settled) {
+  void remember(Store& store, Error why, std::int64_t settled, SteadyTime until) {
     why_ = std::make_unique<const Error>(std::move(why));
-    within_ = lost_within(store, settled);
+    within_ = lost_within(store, settled, until);
   }
   // The error. Null: nothing is lost, or the store was settled since: it is asked, by `until`.
   [[nodiscard]] const Error* in(Store& store, SteadyTime until) {
@@ -188,8 +188,9 @@ class GivingStore final {
   StoreIssued* issued_ = nullptr;
 };
 
-// Asks the store for its settle count if the handle knows an earlier one than this host. kDataLoss:
-// the store has an earlier one, too.
+// Before a call of the store. Asks it for its settle count if the handle knows an earlier one than
+// this host: another handle may have seen that it was settled. kDataLoss: the store has an earlier
+// one, too.
 [[nodiscard]] Result<void> must_be_settled(const GivingStore& from, SteadyTime until);
 
 // The kind of the counters of a sequence.

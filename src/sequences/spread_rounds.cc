@@ -175,7 +175,7 @@ Result<void> SpreadRounds::ask(std::size_t k, std::int64_t count, Take take, Ste
   }
   if (why.code == Code::kDataLoss) {
     why.message += "; it is the stripe in " + stores.url(k);
-    lost_.remember(store, why, settled);
+    lost_.remember(store, why, settled, until);
     lost_store_ = &store;
   }
   return std::unexpected(std::move(why));

@@ -103,7 +103,7 @@ Result<void> StripeRounds::ask_one(std::int64_t count, Take take, SteadyTime unt
       why.code == Code::kDeadlineExceeded) {
     stripe.failed_at = clock_.now();
   }
-  if (why.code == Code::kDataLoss) lost_.remember(from_.store(), why, settled_);
+  if (why.code == Code::kDataLoss) lost_.remember(from_.store(), why, settled_, until);
   return std::unexpected(why);
 }
 

@@ -127,7 +127,14 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const PoolDe
   if (from.issued() != nullptr) store.leases()->remember_in(*from.issued());
   options.layout = pool.layout;
   if (options.holder.empty()) options.holder = this_process();
+  const std::int64_t settled = store.settle_count();
   auto opened = open_leased(*store.leases(), pool.name, options, clock, entropy);
+  if (!opened && opened.error().code == Code::kDataLoss &&
+      opened.error().advice.remedy == Remedy::kRaisePool) {
+    // A bound that this host was granted is gone. Without the mark, this process alone knows.
+    [[maybe_unused]] const Result<void> marked =
+        store.mark_gone_back(opened.error().message, settled, options.until);
+  }
   if (!opened && opened.error().code == Code::kNotFound)
     return std::unexpected(error_at(
         store, Code::kDataLoss, pool,

@@ -226,14 +226,15 @@ Result<void> Quota::begin(const std::string& source, std::int64_t stripes, std::
   return {};
 }
 
-void Quota::end(const std::string& source, bool made) {
+void Quota::end(const std::string& source, std::int64_t stripes, bool made) {
   const std::lock_guard lock(mutex_);
   const auto found = created_.find(source);
   Created& created = found->second;
-  created.made = created.made || made;
-  if (--created.under_way > 0 || created.made) return;
-  stripes_ -= created.stripes;
-  created_.erase(found);
+  if (made) created.made = std::max(created.made, stripes);
+  if (--created.under_way > 0) return;
+  stripes_ -= created.stripes - created.made;
+  created.stripes = created.made;
+  if (created.made == 0) created_.erase(found);
 }
 
 bool Quota::is_empty() const {

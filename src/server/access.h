@@ -80,16 +80,16 @@ class Quota final {
   // "the token web", for the message.
   [[nodiscard]] Result<void> begin(const std::string& source, std::int64_t stripes,
                                    std::string_view whose);
-  // To be called once after each begin(). If not `made`, for certain, and in no other call either,
-  // it is not counted any more.
-  void end(const std::string& source, bool made);
+  // To be called once after each begin(), with the same stripes. If not `made`, for certain, and in
+  // no other call either, they are not counted any more.
+  void end(const std::string& source, std::int64_t stripes, bool made);
   [[nodiscard]] bool is_empty() const;
 
  private:
   struct Created {
-    std::int64_t stripes = 0;
+    std::int64_t stripes = 0;  // the most of those made and those under way
+    std::int64_t made = 0;     // 0: it was not made yet
     int under_way = 0;
-    bool made = false;
   };
   mutable std::mutex mutex_;
   MostCreated most_{};

@@ -188,12 +188,12 @@ TEST(Quota, CountsWhatWasCreatedAndNothingElse) {
   ASSERT_TRUE(quota.begin("a", 9, "web"));
   EXPECT_EQ(code_of(quota.begin("b", 2, "web")), Code::kResourceExhausted)
       << "what is under way counts";
-  quota.end("a", false);
+  quota.end("a", 9, false);
   EXPECT_TRUE(quota.is_empty());
   ASSERT_TRUE(quota.begin("b", 10, "web"));
-  quota.end("b", true);
+  quota.end("b", 10, true);
   ASSERT_TRUE(quota.begin("b", 10, "web")) << "the same again";
-  quota.end("b", false);
+  quota.end("b", 10, false);
   EXPECT_FALSE(quota.is_empty()) << "another call made it";
   const Result<void> more = quota.begin("b", 11, "the token web");
   ASSERT_EQ(code_of(more), Code::kResourceExhausted);
@@ -201,10 +201,12 @@ TEST(Quota, CountsWhatWasCreatedAndNothingElse) {
               HasSubstr("the token web may create at most 10 stripes and worker ids (max_stripes), "
                         "and has created 10; nothing was created"));
   quota.limit({.sources = 2, .stripes = 20});
+  ASSERT_TRUE(quota.begin("b", 20, "web"));
+  quota.end("b", 20, false);  // it is defined otherwise
   for (const std::string name : {"c", "d"}) {
     const Result<void> begun = quota.begin(name, 1, "web");
     EXPECT_EQ(begun.has_value(), name == "c");
-    if (begun) quota.end(name, true);
+    if (begun) quota.end(name, 1, true);
   }
   quota.limit({.sources = 1, .stripes = 1});
   EXPECT_EQ(code_of(quota.begin("e", 1, "web")), Code::kResourceExhausted);
@@ -216,8 +218,8 @@ TEST(Quota, OfTwoCallsForOneNameTheOneThatMadeItCounts) {
   quota.limit({.sources = 1, .stripes = 1});
   ASSERT_TRUE(quota.begin("a", 1, "web"));
   ASSERT_TRUE(quota.begin("a", 1, "web"));
-  quota.end("a", true);
-  quota.end("a", false);
+  quota.end("a", 1, true);
+  quota.end("a", 1, false);
   EXPECT_EQ(code_of(quota.begin("b", 1, "web")), Code::kResourceExhausted);
 }
 
@@ -225,7 +227,7 @@ TEST(Access, ATokenKeepsWhatItHasCreatedThroughAReload) {
   TokenSettings web = token_of("web", {"create *"});
   Access access({web}, {.sources = 1, .stripes = 10});
   ASSERT_TRUE(access.find("web")->quota()->begin("a", 1, "web"));
-  access.find("web")->quota()->end("a", true);
+  access.find("web")->quota()->end("a", 1, true);
   const auto refused = [&] {
     return code_of(access.find("web")->quota()->begin("b", 1, "web")) == Code::kResourceExhausted;
   };

@@ -312,7 +312,10 @@ TEST_F(EntryTest, ATokenCreatesNoMoreThanItsQuota) {
   EXPECT_THAT(create("web", R"({"name":"c"})").status, HasSubstr("201"));
   EXPECT_THAT(create("web", R"({"name":"d"})").body,
               AllOf(HasSubstr("at most 3 sources (max_sources), and has created 3")));
-  EXPECT_THAT(http.http("GET /v1/sources/d", "Authorization: Bearer web\r\n").status,
+  EXPECT_THAT(create("web", R"({"name":"orders"})").status, HasSubstr("201"))
+      << "what is there needs no quota";
+  EXPECT_THAT(create("web", R"({"name":"orders","start":5})").status, HasSubstr("409"));
+  EXPECT_THAT(http.http("GET /v1/sources/d", "Authorization: Bearer   web\r\n").status,
               HasSubstr("404"));
   EXPECT_THAT(create("small", R"({"name":"e","kind":"pool"})").body, HasSubstr("at most 100 "));
   EXPECT_THAT(create("small", R"({"name":"e","strategy":"interleaved","stripes":100})").status,

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <expected>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
 #include "mint/formats.h"
+#include "mint/given_before.h"
 #include "mint/sequence_facts.h"
 #include "mint/sequence_wish.h"
 #include "server/access.h"
@@ -219,14 +221,15 @@ void get_sources(HttpSession& session, const HttpRequest& request) {
         std::string store;
         std::size_t of_store = 0;
         const Result<void> read =
-            sight.each({.after = after}, Verb::kPeek, until, [&](const SequenceStatus& status) {
-              const std::string& its_name = name(status.definition);
-              std::string its_store = its_name.substr(0, its_name.rfind('/') + 1);
-              if (its_store != store) of_store = 0;
-              store = std::move(its_store);
-              all.push_back(status);
-              return ++of_store <= size;
-            });
+            sight.each({.after = after, .most = size + 1}, Verb::kPeek, until,
+                       [&](const SequenceStatus& status) {
+                         const std::string& its_name = name(status.definition);
+                         std::string its_store = its_name.substr(0, its_name.rfind('/') + 1);
+                         if (its_store != store) of_store = 0;
+                         store = std::move(its_store);
+                         all.push_back(status);
+                         return ++of_store <= size;
+                       });
         if (!read) return std::unexpected(read.error());
         std::ranges::sort(all, {}, [](const SequenceStatus& status) -> const std::string& {
           return name(status.definition);
@@ -253,15 +256,16 @@ void get_source(HttpSession& session, const HttpRequest& request) {
 // A source that is being created counts against its caller's quota, and stays counted unless it
 // turns out that nothing was made.
 struct Creating {
-  Creating(std::shared_ptr<Quota> its_quota, std::string its_source)
-      : quota(std::move(its_quota)), source(std::move(its_source)) {}
-  ~Creating() { quota->end(source, made); }
+  Creating(Quota& its_quota, const std::string& its_source, std::int64_t its_stripes)
+      : quota(its_quota), source(its_source), stripes(its_stripes) {}
+  ~Creating() { quota.end(source, stripes, made); }
   Creating(const Creating&) = delete;
   Creating& operator=(const Creating&) = delete;
 
-  const std::shared_ptr<Quota> quota;
-  const std::string source;
-  bool made = false;
+  Quota& quota;
+  const std::string& source;
+  const std::int64_t stripes;
+  bool made = true;
 };
 
 // The records that it has in its store, at least one.
@@ -274,12 +278,28 @@ std::int64_t stripes_of(const Definition& definition) {
                                                     std::int64_t{pool.layout.max_worker()} + 1);
 }
 
+// As `idmint create`, which asks: a source of a store that is gone may have been made anew.
+Result<void> repeats_nothing(const Sources& sources, const std::string& source,
+                             const Definition& definition) {
+  return sources.at(source, [&](Mint& mint, const std::string& /*own*/) -> Result<void> {
+    const Result<std::string> url = mint.store_url();
+    const auto repeats = url ? would_repeat(*url, definition, system_clock().now()) : std::nullopt;
+    if (!repeats) return {};
+    return fail(Code::kFailedPrecondition,
+                repeats->why + ": nothing was created; " +
+                    (repeats->last ? "send a \"start\" of " + std::to_string(*repeats->last + 1) +
+                                         " or more, above every value in use, or"
+                                   : std::string("send another name, or")) +
+                    " {\"yes\": true} if nothing keeps the old ones");
+  });
+}
+
 // The body is what `idmint create` takes as options.
 void post_source(HttpSession& session, const HttpRequest& request) {
-  static constexpr std::array<std::string_view, 18> known{
-      "name", "kind",   "layout",   "workers", "strategy", "start",
-      "max",  "stride", "offset",   "stripes", "step",     "largest_count",
-      "key",  "prefix", "encoding", "check",   "digits",   "width"};
+  static constexpr std::array<std::string_view, 19> known{
+      "name",   "kind",     "layout", "workers", "strategy", "start",         "yes",
+      "max",    "stride",   "offset", "stripes", "step",     "largest_count", "key",
+      "prefix", "encoding", "check",  "digits",  "width"};
   const Result<Json> body = body_of(request, known);
   if (!body) return session.respond(body.error());
   SequenceWish wish;
@@ -323,29 +343,51 @@ void post_source(HttpSession& session, const HttpRequest& request) {
   wish.name = source.substr(source.find('/') + 1);
   const Result<Definition> definition = definition_of(wish);
   if (!definition) return session.respond(definition.error());
+  const auto yes = body->find("yes");
   const Caller& caller = session.caller();
-  if (const Result<void> counted = caller.quota()->begin(
-          source, stripes_of(*definition),
-          caller.name().empty() ? "callers without a token" : "the token " + caller.name());
-      !counted)
-    return session.respond(problem(counted.error(), Steps::kOne, std::chrono::seconds{0}));
+  // A source, or why the caller may create no more.
+  using Made = std::expected<SequenceStatus, HttpResponse>;
   session.elsewhere(
       source,
       [&sources = session.service().sources, source, definition = *definition,
-       counting = std::make_shared<Creating>(caller.quota(), source)](
-          SteadyTime until) mutable -> Result<SequenceStatus> {
-        const std::shared_ptr<Creating> creating = std::move(counting);
+       is_meant = yes != body->end() && *yes == true, quota = caller.quota(),
+       whose = caller.name().empty()
+                   ? std::string("callers without a token")
+                   : "the token " + caller.name()](SteadyTime until) -> Result<Made> {
+        const auto create = [&] {
+          return sources.at(source, [&](Mint& mint, const std::string& /*own*/) {
+            return mint.create(definition);
+          });
+        };
+        const auto look = [&]() -> Result<Made> {
+          Result<SequenceStatus> status = sources.peek(source, until);
+          if (!status) return std::unexpected(std::move(status.error()));
+          return Made(*std::move(status));
+        };
         const Result<SequenceStatus> before = sources.peek(source, until);
-        if (!before && before.error().code != Code::kNotFound) return before;
-        creating->made = !before;
-        Result<void> made = sources.at(source, [&](Mint& mint, const std::string& /*own*/) {
-          return mint.create(definition);
-        });
-        if (!made && is_refusal(made.error().code)) creating->made = false;
+        if (!before && before.error().code != Code::kNotFound)
+          return std::unexpected(before.error());
+        if (before) {  // it is compared, and nothing is made
+          if (Result<void> same = create(); !same) return std::unexpected(std::move(same.error()));
+          return look();
+        }
+        if (!is_meant) {
+          if (Result<void> new_values = repeats_nothing(sources, source, definition); !new_values)
+            return std::unexpected(std::move(new_values.error()));
+        }
+        const std::int64_t stripes = stripes_of(definition);
+        if (const Result<void> counted = quota->begin(source, stripes, whose); !counted)
+          return Made(std::unexpect,
+                      problem(counted.error(), Steps::kOne, std::chrono::seconds{0}));
+        Creating creating(*quota, source, stripes);
+        Result<void> made = create();
+        creating.made = made || !is_refusal(made.error().code);
         if (!made) return std::unexpected(std::move(made.error()));
-        return sources.peek(source, until);
+        return look();
       },
-      [](const SequenceStatus& status) {
+      [](const Made& made) {
+        if (!made) return made.error();
+        const SequenceStatus& status = *made;
         HttpResponse response = ok(source_json(status), 201);
         std::string segment = name(status.definition);
         if (const std::size_t slash = segment.find('/'); slash != std::string::npos)

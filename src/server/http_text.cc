@@ -206,7 +206,8 @@ std::string_view bearer_token(std::string_view authorization) {
   if (authorization.size() <= scheme.size() ||
       !are_equal(authorization.substr(0, scheme.size()), scheme))
     return {};
-  return authorization.substr(scheme.size());
+  const std::size_t token = authorization.find_first_not_of(' ', scheme.size());
+  return token == std::string_view::npos ? std::string_view() : authorization.substr(token);
 }
 
 }  // namespace idmint::server

@@ -19,8 +19,7 @@ namespace {
 Error too_long(std::size_t most) {
   return {Code::kResourceExhausted,
           "the list has more than " + std::to_string(most) +
-              " bytes: ask for parts of it, with SCAN or over HTTP with GET "
-              "/v1/sources?limit=1000"};
+              " bytes: ask for parts of it, over HTTP with GET /v1/sources?limit=1000"};
 }
 
 }  // namespace

@@ -56,8 +56,7 @@ TEST_F(ListsTest, AreSentAsTheClientReads) {
   EXPECT_THAT(client.lines(2), ElementsAre("$3", "end"));
 }
 
-// A client that does not read gets no more, and keeps nobody from what he asks for.
-TEST_F(ListsTest, OfClientsThatDoNotReadAreBounded) {
+TEST_F(ListsTest, OfClientsThatDoNotReadKeepNobodyWaiting) {
   create_many("stock", kMany);
   const Running server(options());
   std::vector<std::unique_ptr<Client>> deaf;

@@ -114,7 +114,7 @@ Result<SequenceStatus> Sources::peek(std::string_view source, SteadyTime until) 
 
 Result<void> Sources::each(std::span<const std::string> stores, const ListOptions& options,
                            SteadyTime until, const Act& act) const {
-  constexpr std::size_t part = 5000;
+  const std::size_t part = std::clamp<std::size_t>(options.most, 100, 5000);
   for (const Served& each : stores_) {
     if (std::ranges::find(stores, each.name) == stores.end()) continue;
     const std::string before = each.name.empty() ? "" : each.name + "/";
@@ -164,7 +164,7 @@ Result<void> Sources::ready(SteadyTime until) const {
     if (!store && store.error().code == Code::kNotFound)  // of a probe, as if it were away
       return fail(Code::kUnavailable, worded(store.error(), each.store).message);
     if (!store) return std::unexpected(worded(store.error(), each.store));
-    if (const std::optional<Error> doubt = (*store)->doubt()) return std::unexpected(*doubt);
+    if (const std::optional<Error> doubt = (*store)->doubt(until)) return std::unexpected(*doubt);
     // A store on the network may have gone since it was opened.
     if (const auto time = (*store)->time(until); !time)
       return std::unexpected(worded(time.error(), each.store));

@@ -142,7 +142,14 @@ Result<std::unique_ptr<Store>> Store::open(std::string_view url, const StoreOpti
                                            Entropy& entropy) {
   const stores::Backend* const backend = backend_of(url);
   if (backend == nullptr) return std::unexpected(no_such_store(url));
-  return backend->open(url, options, entropy);
+  Result<std::unique_ptr<Store>> opened = backend->open(url, options, entropy);
+  // Now, since a file may be renamed later, and the process may change its working directory.
+  if (opened) (*opened)->name_on_host_ = (*opened)->name_on_host();
+  return opened;
+}
+
+std::string Store::name_on_host() const {
+  return name_on_host_.empty() ? stores::name_on_host(id(), url(), server()) : name_on_host_;
 }
 
 Result<std::unique_ptr<ExistingValues>> ExistingValues::open(std::string_view url,
@@ -162,15 +169,15 @@ Result<std::unique_ptr<ExistingValues>> ExistingValues::open(std::string_view ur
   return backend->existing_values(url, collection, field, form, deadline);
 }
 
-std::optional<Error> Store::doubt() { return std::nullopt; }
+std::optional<Error> Store::doubt(SteadyTime) { return std::nullopt; }
 
 Result<std::optional<Instant>> Store::time(SteadyTime) { return std::nullopt; }
 
 Result<void> Store::settle(Settle) { return {}; }
 
 // A doubt is judged by what the store says now.
-Result<std::int64_t> Store::read_settle_count(SteadyTime) {
-  static_cast<void>(doubt());
+Result<std::int64_t> Store::read_settle_count(SteadyTime until) {
+  static_cast<void>(doubt(until));
   return settle_count();
 }
 
@@ -183,11 +190,12 @@ const Adoption* adoption_of(std::string_view url) noexcept {
   return backend != nullptr ? backend->adoption : nullptr;
 }
 
-std::string name_on_host(const Uuid& id, std::string_view url) {
+std::string name_on_host(const Uuid& id, std::string_view url, std::string_view server) {
   const Backend* const backend = backend_of(url);
   if (backend != nullptr && backend->name_on_host != nullptr) return backend->name_on_host(id, url);
   std::array<char, 12> place{};
-  std::snprintf(place.data(), place.size(), "-%08x", detail::crc32(place_of(url)));
+  std::snprintf(place.data(), place.size(), "-%08x",
+                detail::crc32(place_of(url) + std::string(server)));
   return id.to_string() + place.data();
 }
 

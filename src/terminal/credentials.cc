@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -40,6 +42,17 @@ class Descriptor {
 
 constexpr std::size_t kLongestUrl = 16'384;
 
+// What stands behind env: and file: is shown if it can be the name of a variable or a file. It may
+// be the URL itself.
+std::string shown_name(const std::string& name) {
+  const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return std::ranges::all_of(name, is_part) ? shell_word(name) : "***";
+}
+std::string shown_path(const std::string& path) {
+  return path.contains("://") || path.contains('@') || path.starts_with("//") ? "***"
+                                                                              : shell_word(path);
+}
+
 // The only line, a URL, without its end. Of what is no URL nothing is told: it may be a password.
 Result<std::string> only_line(const std::string& where, std::string_view text) {
   const Result<std::string_view> unmarked = without_mark(text);
@@ -51,7 +64,7 @@ Result<std::string> only_line(const std::string& where, std::string_view text) {
   if (text.contains('\n')) return refuse(where + " is to hold one line, the URL");
   const std::string_view scheme = text.substr(0, text.find(':'));
   if (scheme.size() == text.size() || scheme.empty() || scheme.contains('@') ||
-      scheme.contains('/'))
+      scheme.contains('/') || scheme == "env" || scheme == "file")
     return refuse(where + " holds no URL: put one there, such as mongodb://USER:PASSWORD@HOST/DB");
   return std::string(text);
 }
@@ -71,7 +84,7 @@ Result<std::string> from_file(const std::string& where, const std::string& path)
     return std::unexpected(Error{Code::kInvalidArgument, where + " is no plain file"});
   if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return std::unexpected(Error{Code::kPermissionDenied,
-                                 where + " is open to other users: chmod 600 " + shell_word(path)});
+                                 where + " is open to other users: chmod 600 " + shown_path(path)});
   std::array<char, kLongestUrl + 2> text{};  // a line end, and one more to know a longer one
   const ssize_t size = ::read(file.get(), text.data(), text.size());
   if (size < 0) return failed(errno);
@@ -133,12 +146,12 @@ Result<std::string> url_given(std::string_view option, const std::string& given)
   if (given.starts_with(variable)) {
     const std::string name = given.substr(variable.size());
     const char* const value = std::getenv(name.c_str());
-    const std::string where = std::string(option) + ": the variable " + shell_word(name);
+    const std::string where = std::string(option) + ": the variable " + shown_name(name);
     if (value == nullptr) return std::unexpected(Error{Code::kNotFound, where + " is not set"});
     url = only_line(where, value);
   } else if (given.starts_with(file)) {
     const std::string path = given.substr(file.size());
-    url = from_file(std::string(option) + ": the file " + shell_word(path), path);
+    url = from_file(std::string(option) + ": the file " + shown_path(path), path);
   }
   if (!url) return url;
   const std::string user = user_without_password(*url);

@@ -20,6 +20,7 @@
 
 #include "idmint/sequence.h"
 #include "idmint/store.h"
+#include "stores/spi/adoption.h"
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
@@ -215,6 +216,29 @@ TEST_P(AdoptedRecords, SetBackItGivesNothing) {
   EXPECT_TRUE(counters().peek("c")->closed);
   ASSERT_TRUE(adopt({1, 99}, "d"));
   EXPECT_EQ(counters().advance("d", 2, Take::kAll), (Range{3, 1, 2})) << "it was on purpose";
+}
+
+// Two sequences that do not know of each other's values would each go on from a record that was set
+// back to between them.
+TEST_P(AdoptedRecords, IsThatOfOneSequence) {
+  make(10);
+  SequenceDefinition one{.name = "one", .last = 1'000'000'000, .adopted = place_.record};
+  const auto adopted = create_sequence(*store_, one);
+  ASSERT_TRUE(adopted) << fakes::why(adopted);
+  EXPECT_TRUE(create_sequence(*store_, one)) << "it is there";
+  SequenceDefinition two = one;
+  two.name = "two";
+  const auto both = create_sequence(*store_, two);
+  if (counters().adoption()->shares_floors()) {
+    EXPECT_TRUE(both) << fakes::why(both);
+    return;
+  }
+  EXPECT_EQ(code_of(both), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(both), testing::HasSubstr("adopted already, by the sequence \"one\""));
+  EXPECT_EQ(code_of(peek_sequence(*store_, "two")), Code::kNotFound);
+  ASSERT_TRUE(retire_sequence(*store_, "one"));
+  const auto other = create_sequence(*store_, two);
+  EXPECT_TRUE(other) << fakes::why(other);
 }
 
 TEST_P(AdoptedRecords, InAStoreInDoubtItGivesNothing) {

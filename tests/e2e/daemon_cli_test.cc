@@ -59,7 +59,8 @@ TEST_F(DaemonCli, NothingOfWhatMayBeASecretIsPrinted) {
         "mongodb//hunter2", "frob://u:hunter2@h/d", "mysql://u@h/d#hunter2",
         "postgresql://h/d#hunter2", "postgresql://h/d?pasword=hunter2", "postgresql://h/d?hunter2",
         "redis://hunter2@h:x/0", "sqlite:a.db?key=hunter2", "etcd://u:hunter2",
-        "https://h/?token=hunter2"}) {
+        "https://h/?token=hunter2", "env:hunter2-2", "file:/hunter2@h", "env:redis://u:hunter2@h/0",
+        "file:redis://u:hunter2@h/0"}) {
     const std::string quoted = "'" + text + "'";
     for (const std::string option : {"--store", "--also", "--over"}) {
       commands.push_back("IDS=" + quoted + " idmintd --check --store memory: " + option +

@@ -146,9 +146,9 @@ TEST(MongodbHungPrimary, ACallEndsByItsDeadline) {
   const Hung hung(primary);
   expect_within(milliseconds{300} + kMore, "advance", [&] {
     return time_of([&] {
-      const auto taken = (*store)->counters()->advance("c", 1, Take::kAll,
-                                                       steady_clock::now() + milliseconds{300});
-      EXPECT_TRUE(taken || !taken);  // another may be elected meanwhile
+      // Another one may be elected meanwhile, and give the value.
+      static_cast<void>((*store)->counters()->advance("c", 1, Take::kAll,
+                                                      steady_clock::now() + milliseconds{300}));
     });
   });
   expect_within(milliseconds{300} + kMore, "open", [&] {

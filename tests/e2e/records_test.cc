@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -121,6 +122,84 @@ TEST_F(Records, ABoundOfAWorkerIdBelowTheRecordIsDataLoss) {
   EXPECT_THAT(next.err, AllOf(HasSubstr("worker id 0"), HasSubstr("idmint workers raise w")));
 }
 
+// What was noted before the store was settled is void, and what is noted after it holds.
+TEST_F(Records, WhatIsGivenAfterASettlementIsComparedToo) {
+  output(store_ +
+         "idmint create c; idmint create r --strategy random --max 1000000000\n"
+         "idmint create w --kind pool --layout '41t1w4s epoch 2020-01-01 unit 1s' --workers 1\n"
+         "mkdir moved; mv ids.db* moved; cp moved/ids.db copy.db; mv copy.db ids.db");
+  EXPECT_EQ(run(store_ + "idmint next c").status, 10) << "the copy is in doubt";
+  output(store_ + "idmint raise --all --moved --yes 2>notice");
+  for (const std::string what : {"c -n 3", "r -n 3", "w --window 10min -n 20"}) {
+    SCOPED_TRACE(what);
+    keep_state();
+    output(store_ + "idmint next " + what);
+    set_back();
+    EXPECT_EQ(run(store_ + "idmint next " + what).status, 10);
+    set_back();
+    output(store_ +
+           "idmint raise --all --moved --yes 2>notice || idmint raise --all --past 100 --yes "
+           "2>notice");
+    sql("DROP TABLE copy_of_counters; DROP TABLE copy_of_spaces; DROP TABLE copy_of_claims;"
+        "DROP TABLE copy_of_workers");
+  }
+}
+
+// A copy for testing that was settled, and took the place of the store that gave more since.
+TEST_F(Records, WhatWasGivenAfterACopyWasSettledIsComparedWithIt) {
+  output(store_ + "idmint create c");
+  keep_state();
+  output(store_ + "idmint next c -n 40");
+  set_back();
+  const auto be_settled = [&](std::chrono::seconds ago) {
+    const auto at =
+        std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now() - ago);
+    sql("UPDATE store SET settled = " + std::to_string(at.time_since_epoch().count()));
+  };
+  be_settled(std::chrono::seconds{30});
+  const Ended next = run(store_ + "idmint next c");
+  EXPECT_EQ(next.status, 10) << next.out;
+  EXPECT_THAT(next.err, HasSubstr("40 was given before"));
+  be_settled(std::chrono::seconds{-30});
+  set_back();
+  sql("UPDATE store SET gone_back = NULL");
+  EXPECT_EQ(output(store_ + "idmint next c"), "1\n") << "what was given before it is void";
+}
+
+// A name may be used again by a test suite that empties its tables.
+TEST_F(Records, AnotherKindOfTheSameNameIsNotComparedWithIt) {
+  output(store_ + "idmint create x; idmint next x -n 40");
+  sql("DELETE FROM counters; DELETE FROM definitions");
+  output(store_ + "idmint create x --strategy random --max 1000000000 --yes");
+  EXPECT_EQ(run(store_ + "idmint next x -n 9").status, 0);
+  EXPECT_EQ(run(store_ + "idmint next x -n 9").status, 0);
+  sql("DELETE FROM spaces; DELETE FROM claims; DELETE FROM definitions");
+  output(store_ + "idmint create x --yes");
+  EXPECT_EQ(run(store_ + "idmint next x").status, 10) << "the counter gave 40 values";
+}
+
+TEST_F(Records, APathThatIsRelativeIsTheSameAfterTheFolderWasChanged) {
+  ASSERT_EQ(::setenv("XDG_DATA_HOME", (folder_ / "home/.local/share").c_str(), 1), 0);
+  output(store_ + "idmint create c");
+  keep_state();
+  const fs::path here = fs::current_path();
+  {
+    fs::current_path(folder_);
+    Mint mint({.store = "sqlite:ids.db"});
+    ASSERT_TRUE(mint.source("c"));
+    fs::current_path("/");
+    const auto source = mint.source("c");
+    ASSERT_TRUE(source);
+    for (int i = 0; i < 40; ++i) EXPECT_TRUE((*source)->next());
+  }
+  fs::current_path(here);
+  ASSERT_EQ(::unsetenv("XDG_DATA_HOME"), 0);
+  set_back();
+  const Ended next = run(store_ + "idmint next c");
+  EXPECT_EQ(next.status, 10) << next.out;
+  EXPECT_THAT(next.err, HasSubstr("40 was given before"));
+}
+
 TEST_F(Records, NeitherACopyNorAnotherUserIsStopped) {
   output(store_ + "idmint create c; idmint next c -n 10; cp ids.db copy.db");
   output(store_ + "idmint next c -n 30");
@@ -218,14 +297,38 @@ TEST_F(Records, TheDaemonNotesWhatItGivesAndIsHeldToIt) {
   ASSERT_EQ(::unsetenv("XDG_DATA_HOME"), 0);
 }
 
+TEST_F(Records, OfAStoreThatIsGoneTheDaemonCreatesNothingBelowUnlessItIsMeant) {
+  output(store_ + "idmint create c; idmint next c -n 40; rm ids.db*");
+  ASSERT_EQ(::setenv("XDG_DATA_HOME", (folder_ / "home/.local/share").c_str(), 1), 0);
+  {
+    const Daemon daemon("sqlite:" + (folder_ / "ids.db").string());
+    const auto create = [&](const std::string& body) {
+      return output("curl -s -w ' %{http_code}' -d '" + body +
+                    "' 127.0.0.1:" + std::to_string(daemon.http_port()) + "/v1/sources");
+    };
+    EXPECT_THAT(create(R"({"name":"c"})"),
+                AllOf(HasSubstr("c up to 40"), HasSubstr("nothing was created"),
+                      testing::EndsWith(" 409")));
+    EXPECT_THAT(create(R"({"name":"c","start":41})"), testing::EndsWith(" 201"));
+    EXPECT_THAT(create(R"({"name":"c","start":41})"), testing::EndsWith(" 201")) << "it is there";
+  }
+  output("rm ids.db*");
+  const Daemon daemon("sqlite:" + (folder_ / "ids.db").string());
+  EXPECT_THAT(output(R"(curl -s -w ' %{http_code}' -d '{"name":"c","yes":true}' 127.0.0.1:)" +
+                     std::to_string(daemon.http_port()) + "/v1/sources"),
+              testing::EndsWith(" 201"));
+  ASSERT_EQ(::unsetenv("XDG_DATA_HOME"), 0);
+}
+
 #endif
 
 TEST_F(Records, OfAStoreThatIsGoneNextSaysTheLastValueAndCreateAsks) {
   output(store_ + "idmint create c; idmint next c -n 40; rm ids.db*");
   const Ended next = run(store_ + "idmint next c");
   EXPECT_EQ(next.status, 3);
-  EXPECT_THAT(next.err, AllOf(HasSubstr("this host was given c up to 40"),
-                              HasSubstr("idmint create c --start 41")));
+  EXPECT_THAT(next.err,
+              AllOf(HasSubstr("this host was given c up to 40"),
+                    HasSubstr("idmint create c --start N"), HasSubstr("where N is 41 or more")));
   const Ended below = run(store_ + "idmint create c");
   EXPECT_EQ(below.status, 5);
   EXPECT_THAT(below.err, AllOf(HasSubstr("up to 40"), HasSubstr("nothing was created"),
@@ -235,6 +338,30 @@ TEST_F(Records, OfAStoreThatIsGoneNextSaysTheLastValueAndCreateAsks) {
   EXPECT_EQ(output(store_ + "idmint next c"), "41\n");
   output(store_ + "idmint create c --start 41; rm ids.db*; idmint create c --yes");
   EXPECT_EQ(output(store_ + "idmint next c"), "1\n");
+}
+
+// A deployment applies its file each time, with the volume or without.
+TEST_F(Records, OfAStoreThatIsGoneApplyAsksToo) {
+  std::ofstream(folder_ / "s.toml") << "[sequence.c]\n";
+  output(store_ + "idmint apply s.toml; idmint next c -n 40; rm ids.db*");
+  const Ended below = run(store_ + "idmint apply s.toml");
+  EXPECT_EQ(below.status, 5);
+  EXPECT_THAT(below.out, AllOf(HasSubstr("c up to 40"), HasSubstr("a start of 41 or more"),
+                               HasSubstr("--yes")));
+  EXPECT_FALSE(fs::exists(folder_ / "ids.db"));
+  std::ofstream(folder_ / "above.toml") << "[sequence.c]\nstart = 41\n";
+  output(store_ + "idmint apply above.toml");
+  EXPECT_EQ(output(store_ + "idmint next c"), "41\n");
+  output(store_ + "rm ids.db*; idmint apply s.toml --yes");
+  EXPECT_EQ(output(store_ + "idmint next c"), "1\n");
+}
+
+TEST_F(Records, AfterASettlementALargerStartIsAccepted) {
+  output(store_ +
+         "idmint create c; idmint next c -n 40; cp ids.db kept.db; mv kept.db ids.db\n"
+         "idmint raise --all --moved --yes 2>notice; rm ids.db*");
+  EXPECT_EQ(run(store_ + "idmint create c --start 40").status, 5);
+  EXPECT_EQ(run(store_ + "idmint create c --start 41").status, 0);
 }
 
 TEST_F(Records, ASequenceWhoseStoreIsGoneInAnotherFolderIsNoMatter) {

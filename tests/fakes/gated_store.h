@@ -101,6 +101,8 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   }
   // It was settled so often.
   void be_settled(std::int64_t count) { settled_ = count; }
+  // Likewise, which this handle finds out by read_settle_count() only.
+  void be_settled_unread(std::int64_t count) { unread_ = count; }
   // Every advance of this counter, until it is mended (nullopt).
   void fail_counter(const std::string& counter, const std::optional<Error>& error) {
     set([&] {
@@ -180,7 +182,10 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   [[nodiscard]] LeaseTable* leases() noexcept override { return nullptr; }
 
   [[nodiscard]] std::int64_t settle_count() const noexcept override { return settled_; }
-  [[nodiscard]] std::optional<Error> doubt() override {
+  [[nodiscard]] Result<std::int64_t> read_settle_count(SteadyTime /*until*/) override {
+    return settled_ = std::max(settled_.load(), unread_.load());
+  }
+  [[nodiscard]] std::optional<Error> doubt(SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return doubt_;
   }
@@ -433,6 +438,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
 
   const Uuid id_{};
   std::atomic<std::int64_t> settled_{0};
+  std::atomic<std::int64_t> unread_{0};
   const std::string url_ = "gated:";
   bool offers_ = true;
   bool cut_off_ = false;                // the call under way, by a fault

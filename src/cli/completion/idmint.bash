@@ -85,7 +85,7 @@ _idmint() {
       plan-change) words+=" --from --to --at --from-workers --to-workers --since --drift --clock-error" ;;
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
       doctor) words+=" --warn-below --horizon --rate --used-in --ignore --all --over --store" ;;
-      apply) words+=" --dry-run --store" ;;
+      apply) words+=" --dry-run --store --yes" ;;
       insert) words+=" --field --from --stored-as --attempts --create-index --proxy --heal --timeout --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --numbers --store" ;;
       sweep) words+=" --field --proxy --older-than --store" ;;
     esac

@@ -131,6 +131,7 @@ complete -c idmint -n '__fish_seen_subcommand_from doctor' -l used-in -x -d 'A f
 complete -c idmint -n '__fish_seen_subcommand_from doctor' -l ignore -x -a 'disk data-folder record sequence pool state-file clock layout' -d 'A check to leave out'
 complete -c idmint -n '__fish_seen_subcommand_from doctor' -l all -d 'List every layout'
 complete -c idmint -n '__fish_seen_subcommand_from apply' -l dry-run -d 'Only say what would be done'
+complete -c idmint -n '__fish_seen_subcommand_from apply' -l yes -d 'Begin below what this host was given before, from a store that is gone'
 complete -c idmint -n '__fish_seen_subcommand_from apply' -F
 complete -c idmint -n '__fish_seen_subcommand_from list' -l toml -d 'Print the definitions as a file for apply'
 complete -c idmint -n '__fish_seen_subcommand_from name' -a 'dns url oid x500'

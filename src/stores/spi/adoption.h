@@ -48,6 +48,9 @@ class Adoption {
                                                        std::string_view query) const;
   // Whether creating the sequence can make a record that is missing, if asked to.
   [[nodiscard]] virtual bool makes_missing() const noexcept { return false; }
+  // Whether sequences that adopt the same record know of each other's values. Otherwise one at most
+  // may adopt it at a time.
+  [[nodiscard]] virtual bool shares_floors() const noexcept { return false; }
 
  protected:
   ~Adoption() = default;

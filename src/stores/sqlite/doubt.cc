@@ -189,8 +189,8 @@ Result<void> TrustedFile::mark_gone_back(std::string_view why, std::int64_t sett
   return change(call, [&] { return Statement(*this, gone_back_, call.doing, why, settled).end(); });
 }
 
-std::optional<Error> TrustedFile::doubt() {
-  const Result<Lock> lock = enter();
+std::optional<Error> TrustedFile::doubt(SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return lock.error();
   return look_for_doubt();
 }

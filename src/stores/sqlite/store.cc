@@ -25,7 +25,7 @@ class SqliteStore final : public Store {
   Catalog* catalog() noexcept override { return catalog_.get(); }
   UniqueIndex* unique_index() noexcept override { return claims_.get(); }
   LeaseTable* leases() noexcept override { return workers_.get(); }
-  std::optional<Error> doubt() override { return file_.doubt(); }
+  std::optional<Error> doubt(SteadyTime until) override { return file_.doubt(until); }
   std::optional<Error> unrecorded() override { return file_.unrecorded(); }
   Result<void> settle(Settle how) override { return file_.settle(how); }
   std::int64_t settle_count() const noexcept override { return file_.settle_count(); }

@@ -55,7 +55,7 @@ class TrustedFile final : public Connection {
   Result<void> change(const Call& call, const Changes& changes);
 
   // As those of Store.
-  std::optional<Error> doubt();
+  std::optional<Error> doubt(SteadyTime until);
   std::optional<Error> unrecorded();
   Result<void> settle(Store::Settle how);
   [[nodiscard]] std::int64_t settle_count() const noexcept { return settled_; }
