@@ -258,8 +258,7 @@ Result<void> must_adopt_alone(Store& store, const SequenceDefinition& definition
     return std::unexpected(
         error_at(store, Code::kFailedPrecondition, definition,
                  adoption->place_of(definition.adopted) + " is adopted already, by the sequence " +
-                     shown(other->name) + ": take from that one, or retire it first",
-                 {Remedy::kRetireSequence, other->name}));
+                     shown(other->name) + ": take from that one, or retire it first"));
   }
   return {};
 }

@@ -25,13 +25,15 @@ TEST_F(StoreCli, WhatOthersCountInPostgresqlIsAdoptedAndPassed) {
   const std::string store = naming(server.database("shop"));
   server.run(
       "CREATE TABLE counters (name text PRIMARY KEY, n bigint NOT NULL);"
-      "INSERT INTO counters VALUES ('orders', 1000);"
+      "INSERT INTO counters VALUES ('orders', 1000), ('far', 1004);"
       "CREATE TABLE parts (id serial PRIMARY KEY, number integer);"
       "INSERT INTO parts (number) VALUES (70), (80), (75)",
       "shop");
   output(store + "idmint create orders --adopt row:counters/name=orders:next=n");
   EXPECT_EQ(output(store + "idmint next orders -n 2"), "1000\n1001\n");
-  EXPECT_EQ(server.run("UPDATE counters SET n = n + 1 RETURNING n - 1", "shop"), "1002");
+  EXPECT_EQ(
+      server.run("UPDATE counters SET n = n + 1 WHERE name = 'orders' RETURNING n - 1", "shop"),
+      "1002");
   EXPECT_EQ(output(store + "idmint next orders"), "1003\n");
   EXPECT_THAT(output(store + "idmint peek orders"),
               HasSubstr("row:public.counters/name=orders:next=n"));
@@ -39,8 +41,8 @@ TEST_F(StoreCli, WhatOthersCountInPostgresqlIsAdoptedAndPassed) {
   EXPECT_EQ(too_far.status, 5);
   EXPECT_THAT(too_far.err, AllOf(HasSubstr("it counts up to 2147483647"),
                                  EndsWith("it was left as it is (--max 2147483647)\n")));
-  const Ended too_near = run(
-      store + "idmint create far --adopt row:counters/name=orders:next=n --start 5000 --max 9000");
+  const Ended too_near =
+      run(store + "idmint create far --adopt row:counters/name=far:next=n --start 5000 --max 9000");
   EXPECT_EQ(too_near.status, 5);
   EXPECT_THAT(too_near.err, EndsWith("(--start 1004)\n"));
   output(store + "idmint create parts --adopt sequence:parts_id_seq --max 2147483647");
