@@ -52,6 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(!is_own_origin("http://" + text, text, true));
   const std::string_view token = bearer_token(text);
   require(token.empty() || text.ends_with(token));
-  require(bearer_token("Bearer " + text) == text);
+  const std::size_t blanks = std::min(text.find_first_not_of(' '), text.size());
+  require(bearer_token("Bearer " + text) == text.substr(blanks));
   return 0;
 }
