@@ -295,11 +295,12 @@ class Database {
   std::expected<Site, Failure> look_again(Session& session, SteadyTime until) {
     auto site = Engine::read_site(*session.connection, "", until);
     if (!site) return site;
-    if (!site->record) return std::unexpected(no_record());
+    const std::optional<Record>& record = site->record;
+    if (!record) return std::unexpected(no_record());
     if (opened_)
-      if (auto failure = refused_record(site->record)) return std::unexpected(*std::move(failure));
+      if (auto failure = refused_record(record)) return std::unexpected(*std::move(failure));
+    remember(*record);
     session.site = *std::move(site);
-    remember(*session.site.record);
     return session.site;
   }
   void remember(const Record& record) noexcept {
