@@ -107,6 +107,13 @@ class Minting {
     }
     EXPECT_TRUE(eventually([&] { return readiness().contains("200"); })) << when;
   }
+  // Without a refusal before it.
+  void expect_first_calls_give(const std::vector<std::string>& of) {
+    for (const std::string& name : of) {
+      EXPECT_TRUE(library_gives(name)) << name;
+      EXPECT_TRUE(daemon_gives(name)) << name;
+    }
+  }
   // What is held in memory may still come.
   void expect_none_gives(const std::vector<std::string>& of) {
     for (const std::string& name : of) {
@@ -161,10 +168,7 @@ TEST(Settled, EveryProcessGoesOnAfterASnapshotOfEtcdWasRestored) {
   settle_past(*other, 100'000);
   std::vector<std::string> all(kNumbers.begin(), kNumbers.end());
   all.push_back(kRandom);
-  for (const std::string& name : all) {
-    EXPECT_TRUE(minting.library_gives(name)) << name;
-    EXPECT_TRUE(minting.daemon_gives(name)) << name;
-  }
+  minting.expect_first_calls_give(all);
   EXPECT_THAT(minting.readiness(), HasSubstr("200"));
 }
 
@@ -180,10 +184,7 @@ void expect_all_go_on_twice(const std::string& url) {
         other->mark_gone_back("somebody saw more", other->settle_count(), SteadyTime::max()));
     minting.expect_none_gives({kNumbers.begin(), kNumbers.end()});
     settle_past(*other, past);
-    for (const std::string& name : Minting::names()) {
-      EXPECT_TRUE(minting.library_gives(name)) << name;
-      EXPECT_TRUE(minting.daemon_gives(name)) << name;
-    }
+    minting.expect_first_calls_give(Minting::names());
     EXPECT_THAT(minting.readiness(), HasSubstr("200"));
   }
 }
@@ -219,10 +220,7 @@ TEST(Settled, EveryProcessGoesOnAfterACounterOfMongodbWasSetBackAndRaised) {
     EXPECT_TRUE(eventually([&] { return !minting.library_gives("orders"); }));
     EXPECT_TRUE(eventually([&] { return !minting.daemon_gives("orders"); }));
     settle_past(*other, past);
-    for (const std::string& name : Minting::names()) {
-      EXPECT_TRUE(minting.library_gives(name)) << name;
-      EXPECT_TRUE(minting.daemon_gives(name)) << name;
-    }
+    minting.expect_first_calls_give(Minting::names());
     // What is given from now on is noted within the new count.
     const auto is_noted = [&] {
       return minting.library_gives("orders") &&
@@ -323,10 +321,7 @@ TEST(Settled, WhatAProcessWasGivenShowsAnOlderStateOfRedis) {
   EXPECT_EQ(doubt->code, Code::kDataLoss);
   EXPECT_THAT(doubt->message, HasSubstr("sequence orders: the store gave"));
   settle_past(*other, 100'000);
-  for (const std::string& name : Minting::names()) {
-    EXPECT_TRUE(minting.library_gives(name)) << name;
-    EXPECT_TRUE(minting.daemon_gives(name)) << name;
-  }
+  minting.expect_first_calls_give(Minting::names());
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Stores mongodb://... and mongodb+srv://... In the database of the URL's path, or else "idmint":
 //
 //   idmint.store         {_id: "store", id: UUID, schema: 1, settled: N}            one document
-//   idmint.counters      {_id: NAME, first, last, stride, next, closed, store}, or as adopted.h
-//   says idmint.definitions   {_id: NAME, json}                                          to_json
+//   idmint.counters      as counters.h says
+//   idmint.definitions   {_id: NAME, json}                                          to_json
 //   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed, store}
 //   idmint.workers.POOL  as leases.h says
 //

@@ -719,6 +719,16 @@ class PostgresqlCopy : public testing::Test {
     }));
   }
 
+  // The database of the store is called "old" then.
+  void put_a_copy_in_its_place() {
+    let_go_of("ids");
+    server_.run("CREATE DATABASE copy TEMPLATE ids");
+    EXPECT_TRUE(eventually([&] { return take(*store_).has_value(); }));
+    let_go_of("ids");
+    server_.run("ALTER DATABASE ids RENAME TO old");
+    server_.run("ALTER DATABASE copy RENAME TO ids");
+  }
+
   const PostgresqlServer server_{};
   const std::string url_ = server_.database("ids");
   const std::unique_ptr<Store> store_ = with_counter(url_);
@@ -737,12 +747,7 @@ TEST_F(PostgresqlCopy, ADatabaseMadeFromItsOwnIsInDoubt) {
 
 TEST_F(PostgresqlCopy, DatabasesRenamedUnderARunningProgramAreNoticed) {
   EXPECT_EQ(take(*store_), (Range{1, 1, 1}));
-  let_go_of("ids");
-  server_.run("CREATE DATABASE copy TEMPLATE ids");
-  EXPECT_TRUE(eventually([&] { return take(*store_).has_value(); }));
-  let_go_of("ids");
-  server_.run("ALTER DATABASE ids RENAME TO old");
-  server_.run("ALTER DATABASE copy RENAME TO ids");
+  put_a_copy_in_its_place();
   EXPECT_TRUE(eventually([&] { return code_of(take(*store_)) == Code::kFailedPrecondition; }));
   expect_in_doubt(take(*store_), "it is in another database than before");
   EXPECT_TRUE(take(*opened(server_.url("old")))) << "a new name alone is none of this";
@@ -752,12 +757,7 @@ TEST_F(PostgresqlCopy, DatabasesRenamedUnderARunningProgramAreNoticed) {
 TEST_F(PostgresqlCopy, InItsPlaceItIsAnotherStoreForThisHost) {
   const std::string name = store_->name_on_host();
   EXPECT_EQ(opened(url_)->name_on_host(), name);
-  let_go_of("ids");
-  server_.run("CREATE DATABASE copy TEMPLATE ids");
-  EXPECT_TRUE(eventually([&] { return take(*store_).has_value(); }));
-  let_go_of("ids");
-  server_.run("ALTER DATABASE ids RENAME TO old");
-  server_.run("ALTER DATABASE copy RENAME TO ids");
+  put_a_copy_in_its_place();
   EXPECT_NE(opened(url_)->name_on_host(), name);
 }
 
