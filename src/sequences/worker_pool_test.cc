@@ -93,8 +93,9 @@ class CutStore final : public Store, public LeaseTable, public Catalog {
   Result<Definition> do_find(std::string_view name, SteadyTime until) override {
     return cut([&] { return store_->catalog()->find(name, until); });
   }
-  Result<std::vector<CatalogEntry>> do_list(SteadyTime until) override {
-    return store_->catalog()->list(until);
+  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
+                                                  SteadyTime until) override {
+    return store_->catalog()->list_after(after, most, until);
   }
 
  private:

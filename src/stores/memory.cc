@@ -155,14 +155,6 @@ class MemoryStore final : public Store,
     return at->second;
   }
 
-  Result<std::vector<CatalogEntry>> do_list(SteadyTime /*until*/) override {
-    if (!owner_) return inherited();
-    const std::lock_guard lock(mutex_);
-    std::vector<CatalogEntry> all;
-    for (const auto& [name, definition] : definitions_) all.push_back({name, definition});
-    return all;
-  }
-
   Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
                                                   SteadyTime /*until*/) override {
     if (!owner_) return inherited();

@@ -306,12 +306,14 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::vector<CatalogEntry>> do_list(SteadyTime until) override {
+  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t /*most*/,
+                                                  SteadyTime until) override {
     const std::lock_guard lock(mutex_);
     listed_until_ = until;
     return call<std::vector<CatalogEntry>>([&] {
       std::vector<CatalogEntry> all;
-      for (const auto& [name, definition] : defined_) all.push_back({name, definition});
+      for (const auto& [name, definition] : defined_)
+        if (name > after) all.push_back({name, definition});
       return all;
     });
   }

@@ -66,10 +66,6 @@ Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
   return parse(name, there.front().value);
 }
 
-Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
-  return do_list_after("", std::numeric_limits<std::size_t>::max(), by);
-}
-
 Result<std::vector<CatalogEntry>> Definitions::do_list_after(std::string_view after,
                                                              std::size_t most, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);

@@ -1,7 +1,6 @@
 #include "stores/mongodb/definitions.h"
 
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,10 +87,6 @@ Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
   if (const auto first = first_.take(); first && first->first == name)
     return parse(name, first->second);
   return read(name, *until);
-}
-
-Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
-  return do_list_after("", std::numeric_limits<std::size_t>::max(), by);
 }
 
 Result<std::vector<CatalogEntry>> Definitions::do_list_after(std::string_view after,

@@ -28,7 +28,6 @@ class Definitions final : public Catalog {
   Result<Definition> do_define(const Definition& definition) override;
   Result<Definition> do_replace(const Definition& old, const Definition& updated) override;
   Result<Definition> do_find(std::string_view name, SteadyTime by) override;
-  Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override;
   Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
                                                   SteadyTime by) override;
 

@@ -88,7 +88,9 @@ Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
   return now_there(name, database_.run(kFindDefinition, values_of(name), *until, "read"));
 }
 
-Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
+// Of a hash no part can be read in the order of its fields.
+Result<std::vector<CatalogEntry>> Definitions::do_list_after(std::string_view after,
+                                                             std::size_t /*most*/, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   static_cast<void>(first_.take());
@@ -97,7 +99,7 @@ Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
   std::vector<CatalogEntry> all;
   for (std::size_t i = 1; i + 1 < answer->size(); i += 2) {
     const std::string name(answer->text(i));
-    all.push_back({name, parse(name, answer->text(i + 1))});
+    if (name > after) all.push_back({name, parse(name, answer->text(i + 1))});
   }
   std::ranges::sort(all, {}, &CatalogEntry::name);
   return all;

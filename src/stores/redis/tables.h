@@ -32,7 +32,8 @@ class Definitions final : public Catalog {
   Result<Definition> do_define(const Definition& definition) override;
   Result<Definition> do_replace(const Definition& old, const Definition& updated) override;
   Result<Definition> do_find(std::string_view name, SteadyTime by) override;
-  Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override;
+  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
+                                                  SteadyTime by) override;
 
   [[nodiscard]] Result<Definition> parse(std::string_view name, std::string_view json) const;
   // The text that is there. kNotFound: there is none.

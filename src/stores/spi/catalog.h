@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,7 @@ class Catalog {
   // Sorted by name. A definition that is damaged or from a newer idmint has its error in its entry.
   // kUnavailable: the definitions were not read by `until`.
   [[nodiscard]] Result<std::vector<CatalogEntry>> list(SteadyTime until = SteadyTime::max()) {
-    return do_list(until);
+    return do_list_all(until);
   }
   // Those whose names come after `after`: the next page of a list, of `most` entries unless it is
   // the last one. A store that cannot read a part of its catalog returns all the rest. Two pages
@@ -63,13 +64,11 @@ class Catalog {
   virtual Result<Definition> do_define(const Definition& definition) = 0;
   virtual Result<Definition> do_replace(const Definition& old, const Definition& updated) = 0;
   virtual Result<Definition> do_find(std::string_view name, SteadyTime until) = 0;
-  virtual Result<std::vector<CatalogEntry>> do_list(SteadyTime until) = 0;
-  virtual Result<std::vector<CatalogEntry>> do_list_after(std::string_view after,
-                                                          std::size_t /*most*/, SteadyTime until) {
-    Result<std::vector<CatalogEntry>> all = do_list(until);
-    if (all) std::erase_if(*all, [&](const CatalogEntry& entry) { return entry.name <= after; });
-    return all;
+  virtual Result<std::vector<CatalogEntry>> do_list_all(SteadyTime until) {
+    return do_list_after("", std::numeric_limits<std::size_t>::max(), until);
   }
+  virtual Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
+                                                          SteadyTime until) = 0;
 };
 
 }  // namespace idmint

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,10 +79,6 @@ class Definitions final : public Catalog {
     if (const auto first = first_.take(); first && first->first == name)
       return parse(name, first->second);
     return find(name, *until);
-  }
-
-  Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override {
-    return do_list_after("", std::numeric_limits<std::size_t>::max(), by);
   }
 
   Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,

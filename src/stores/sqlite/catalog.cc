@@ -46,7 +46,7 @@ class Definitions final : public Catalog {
     return read(name);
   }
 
-  Result<std::vector<CatalogEntry>> do_list(SteadyTime until) override {
+  Result<std::vector<CatalogEntry>> do_list_all(SteadyTime until) override {
     constexpr std::size_t kPart = 1000;  // each has the deadline of a call, and others come between
     std::vector<CatalogEntry> all;
     for (std::size_t found = kPart; found == kPart;) {
