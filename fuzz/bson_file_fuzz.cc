@@ -9,6 +9,7 @@
 
 #include "fuzz/input_path.h"
 #include "restore/document_reader.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,31 +1,6 @@
 #include "mongo/document.h"
 
 namespace idmint::mongo {
-namespace {
-
-// Servers reject more than 180.
-constexpr int kDeepest = 200;
-
-bool well_formed(Document document, int depth) {
-  if (!document || depth == kDeepest) return false;
-  bson_iter_t at = document.begin();
-  while (bson_iter_next(&at)) {
-    const bson_type_t type = bson_iter_type(&at);
-    if (type == BSON_TYPE_DOCUMENT || type == BSON_TYPE_ARRAY) {
-      if (!well_formed(as_document(at), depth + 1)) return false;
-    } else if (type == BSON_TYPE_CODEWSCOPE) {
-      std::uint32_t code = 0;
-      std::uint32_t size = 0;
-      const std::uint8_t* scope = nullptr;
-      bson_iter_codewscope(&at, &code, &size, &scope);
-      if (!well_formed(Document::of({scope, size}), depth + 1)) return false;
-    }
-  }
-  // bson_iter_next() stops at damage, and at the end.
-  return at.err_off == 0;
-}
-
-}  // namespace
 
 std::string_view Document::first_key() const {
   if (!*this) return {};
@@ -151,11 +126,6 @@ std::optional<std::int64_t> as_integer(const bson_iter_t& at) {
     default:
       return std::nullopt;
   }
-}
-
-Result<void> validate(Document document) {
-  if (well_formed(document, 0)) return {};
-  return std::unexpected(Error{Code::kDataLoss, "damaged BSON"});
 }
 
 namespace {

@@ -21,8 +21,8 @@ namespace idmint::mongo {
 // KiB.
 inline constexpr std::size_t kLargestDocument = (std::size_t{16} << 20) + (std::size_t{16} << 10);
 
-// A view of a document with a correct length and last byte. Readers check the bytes between, or
-// validate() does. The bytes must outlive the view.
+// A view of a document with a correct length and last byte. Readers check the bytes between. The
+// bytes must outlive the view.
 class Document {
  public:
   // A view of no document, without fields.
@@ -125,10 +125,6 @@ class Document {
 [[nodiscard]] std::string_view as_text(const bson_iter_t& at);
 [[nodiscard]] std::string_view as_binary(const bson_iter_t& at);              // any subtype
 [[nodiscard]] std::optional<std::int64_t> as_integer(const bson_iter_t& at);  // any type of number
-
-// Checks that every element at every depth is well-formed. Text may have any bytes, since servers
-// store text that is not UTF-8 unchanged. kDataLoss: an element is damaged.
-[[nodiscard]] Result<void> validate(Document document);
 
 // Extended JSON: canonical, and relaxed (easier to read).
 [[nodiscard]] std::string to_canonical_json(Document document);

@@ -9,6 +9,7 @@
 #include "restore/backup/names.h"
 #include "restore/backup/parts.h"
 #include "restore/document_reader.h"
+#include "restore/oplog/fields.h"
 
 namespace idmint::restore {
 namespace {

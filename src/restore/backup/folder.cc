@@ -12,6 +12,7 @@
 #include "restore/backup/parts.h"
 #include "restore/document_reader.h"
 #include "restore/input_file.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/reader.h"
 
 namespace idmint::restore {

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "restore/oplog/fields.h"
+
 namespace idmint::restore {
 namespace {
 
@@ -77,6 +79,20 @@ bool is_wrapper(const Json& object) {
 // Servers accept less.
 constexpr int kDeepestMetadata = 200;
 
+// libbson would sort the flags, and drop those that it does not know.
+Result<void> append_regex(bson_t* to, const std::string& key, const Json& value) {
+  if (!value["pattern"].is_string() || !value["options"].is_string())
+    return damaged("a regular expression is no text");
+  std::string text = value["pattern"].get<std::string>() + '\0';
+  text += value["options"].get<std::string>() + '\0';
+  if (std::ranges::count(text, '\0') != 2) return damaged("a regular expression has a NUL in it");
+  append_field_as(to, key,
+                  {.type = BSON_TYPE_REGEX,
+                   .key = {},
+                   .value = {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}});
+  return {};
+}
+
 // These recurse. read_extended_json() has limited the depth before.
 
 Result<void> append(bson_t* to, const std::string& key, const Json& value);
@@ -97,10 +113,12 @@ Result<void> append(bson_t* to, const std::string& key, const Json& value) {
   const int size = static_cast<int>(key.size());
   bool ok = false;
   if (value.is_object() && is_wrapper(value)) {
+    if (value.begin().key() == "$regularExpression") return append_regex(to, key, *value.begin());
     const Result<Bson> parsed = from_json(R"({"v":)" + value.dump() + "}");
     if (!parsed) return damaged(parsed.error().message);
-    bson_iter_t at = parsed->view().begin();
-    ok = bson_iter_next(&at) && bson_append_iter(to, name, size, &at);
+    const std::optional<Field> field = find_field(parsed->view(), "v");
+    ok = field.has_value();
+    if (field) append_field_as(to, key, *field);
   } else if (value.is_structured()) {
     bson_t child;
     ok = value.is_array() ? bson_append_array_begin(to, name, size, &child)

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/options.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/source.h"
 #include "restore/server.h"
 #include "terminal/progress.h"

@@ -8,6 +8,7 @@
 #include "restore/checksums.h"
 #include "restore/collections.h"
 #include "restore/oplog/command.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/reader.h"
 
 namespace idmint::restore {

@@ -1,12 +1,14 @@
 #include "restore/oplog/command.h"
 
+#include "base/text.h"
+#include "restore/oplog/fields.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
 namespace {
 
-bool find_id(const Operation& write, bson_iter_t* at) {
-  return (write.op == Op::kUpdate ? write.o2 : write.o).find("_id", at);
+std::optional<Field> id_of(const Operation& write) {
+  return find_field(write.op == Op::kUpdate ? write.o2 : write.o, "_id");
 }
 
 }  // namespace
@@ -49,13 +51,15 @@ std::string in_words(const Operation& operation, Timestamp ts) {
            (to.empty() ? "" : " to " + to) + ", at " + print_timestamp(ts);
   }
   std::string id = "none";
-  bson_iter_t at;
-  if (find_id(operation, &at)) {
+  if (const std::optional<Field> field = id_of(operation)) {
     const Bson only;
-    bson_append_iter(only.get(), "_id", -1, &at);
+    append_field(only.get(), *field);
     id = to_relaxed_json(only.view());  // { "_id" : VALUE }
     const std::size_t begin = id.find(':') + 2;
     id = id.size() > begin + 2 ? id.substr(begin, id.size() - begin - 2) : id;
+    if (id.empty())
+      id = "not printable: " +
+           hex({reinterpret_cast<const char*>(field->value.data()), field->value.size()});
     if (id.size() > 200) id = id.substr(0, 200) + "...";
   }
   return std::string(operation.op_name) + " on " + std::string(operation.ns) + ", _id " + id +
@@ -63,12 +67,10 @@ std::string in_words(const Operation& operation, Timestamp ts) {
 }
 
 std::string_view id_element(const Operation& write) {
-  bson_iter_t at;
-  if (!find_id(write, &at)) return {};
-  // The element's raw bytes: type, key and value.
-  const bson_iter_t begin = at;
-  const auto* const bytes = begin.raw + begin.off;
-  return {reinterpret_cast<const char*>(bytes), begin.next_off - begin.off};
+  const std::optional<Field> field = id_of(write);
+  if (!field) return {};
+  const auto bytes = field->element();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace idmint::restore

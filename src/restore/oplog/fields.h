@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "idmint/result.h"
 #include "mongo/document.h"
 
 namespace idmint::restore {
@@ -54,6 +55,10 @@ struct Field {
       default:
         return std::nullopt;
     }
+  }
+  // The whole element: type, key and value.
+  [[nodiscard]] std::span<const std::uint8_t> element() const {
+    return {reinterpret_cast<const std::uint8_t*>(key.data()) - 1, key.size() + 2 + value.size()};
   }
   [[nodiscard]] bool truth() const { return type == BSON_TYPE_BOOL && value[0] != 0; }
 
@@ -198,5 +203,26 @@ class Fields {
   const std::uint8_t* end_;
   bool damaged_ = false;
 };
+
+// The first field with this key. nullopt: none, or the bytes before it are damaged.
+[[nodiscard]] inline std::optional<Field> find_field(Document document, std::string_view key) {
+  Fields fields(document);
+  Field field;
+  while (fields.next(field)) {
+    if (field.key == key) return field;
+  }
+  return std::nullopt;
+}
+
+// Appends the bytes of a field. Use these for data of users. bson_append_iter() sorts the flags of
+// a regular expression and drops unknown ones, cuts code at a NUL, and takes binary data of subtype
+// 2 without an inner length for damage.
+void append_field(bson_t* to, const Field& field);
+void append_field_as(bson_t* to, std::string_view key, const Field& field);
+
+// Checks that every element at every depth is well-formed, as a server does when it stores one.
+// Text may have any bytes, and binary data of subtype 2 any form: servers store both unchanged.
+// kDataLoss: an element is damaged.
+[[nodiscard]] Result<void> validate(Document document);
 
 }  // namespace idmint::restore

@@ -72,8 +72,10 @@ Error lost(const Server& server, const Answer& answer) {
                                "; the same command goes on"});
 }
 
-Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
-                 bool durable) {
+namespace {
+
+Answer apply(Server& server, const Operations& operations, const Operations& then, bool durable,
+             bool atomic) {
   const Bson command = Bson(bson_sized_new(operations.bytes() + then.bytes() + 1024));
   bson_t array;
   BSON_APPEND_ARRAY_BEGIN(command.get(), "applyOps", &array);
@@ -83,11 +85,22 @@ Answer apply_ops(Server& server, const Operations& operations, const Operations&
   for (std::uint32_t key = operations.size(); bson_iter_next(&at); ++key)
     bson_append_iter(&array, std::to_string(key).c_str(), -1, &at);
   bson_append_array_end(command.get(), &array);
-  BSON_APPEND_BOOL(command.get(), "allowAtomic", true);
+  BSON_APPEND_BOOL(command.get(), "allowAtomic", atomic);
   BSON_APPEND_BOOL(command.get(), "alwaysUpsert", false);
   BSON_APPEND_BOOL(command.get(), "bypassDocumentValidation", true);
   append_concern(command.get(), server, durable);
   return ask(server, "admin", command.get());
+}
+
+}  // namespace
+
+Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
+                 bool durable) {
+  return apply(server, operations, then, durable, true);
+}
+
+Answer apply_one_by_one(Server& server, const Operations& operations) {
+  return apply(server, operations, {}, false, false);
 }
 
 }  // namespace idmint::restore

@@ -55,4 +55,8 @@ struct Answer {
 [[nodiscard]] Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
                                bool durable);
 
+// Applies each operation in a transaction of its own; after an error the others are still applied.
+// A new document is inserted as it is, with zero timestamps.
+[[nodiscard]] Answer apply_one_by_one(Server& server, const Operations& operations);
+
 }  // namespace idmint::restore

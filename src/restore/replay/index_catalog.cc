@@ -6,6 +6,7 @@
 
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
+#include "restore/oplog/fields.h"
 #include "restore/replay/state.h"
 
 namespace idmint::restore {
@@ -19,10 +20,10 @@ Document document_of(Document document, const char* field) {
 // Copies all fields except `but`.
 template <std::size_t N>
 void append_but(bson_t* to, Document from, const std::array<std::string_view, N>& but) {
-  bson_iter_t at = from.begin();
-  while (bson_iter_next(&at)) {
-    if (std::ranges::find(but, std::string_view(bson_iter_key(&at))) == but.end())
-      bson_append_iter(to, nullptr, 0, &at);
+  Fields fields(from);
+  Field field;
+  while (fields.next(field)) {
+    if (std::ranges::find(but, field.key) == but.end()) append_field(to, field);
   }
 }
 
@@ -128,10 +129,10 @@ Result<void> IndexCatalog::apply(const Operation& command) {
             return unknown_change(ns, known, field);
           }
         }
-        bson_iter_t old = spec.view().begin();
-        while (bson_iter_next(&old)) {
-          if (std::ranges::find(set, std::string_view(bson_iter_key(&old))) == set.end())
-            bson_append_iter(changed.get(), nullptr, 0, &old);
+        Fields fields(spec.view());
+        Field old;
+        while (fields.next(old)) {
+          if (std::ranges::find(set, old.key) == set.end()) append_field(changed.get(), old);
         }
         at = change.begin();
         while (bson_iter_next(&at)) {
@@ -165,11 +166,13 @@ Result<void> create_indexes(Server& server, std::string_view ns,
   for (const Document spec : specs) {
     names += (names.empty() ? "" : ", ") + text_of(spec, "name");
     Bson each;
-    append_but(each.get(), spec,
-               std::array<std::string_view, 3>{"ns", "createIndexes", "background"});
+    append_but(each.get(), spec, std::array<std::string_view, 2>{"ns", "createIndexes"});
     // No collation means the simple one in a list or an oplog, but the collection's in a command.
+    // An index of an older version has none.
     bson_iter_t at;
-    if (!spec.find("collation", &at)) each.append("collation", Bson("locale", "simple"));
+    const bool may_have = !spec.find("v", &at) || as_integer(at).value_or(2) >= 2;
+    if (may_have && !spec.find("collation", &at))
+      each.append("collation", Bson("locale", "simple"));
     list.items.append(std::to_string(index++).c_str(), each);
   }
   if (index == 0) return {};

@@ -14,6 +14,7 @@
 
 #include "base/errors.h"
 #include "restore/cursor.h"
+#include "restore/oplog/fields.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/expectation.h"
 #include "restore/replay/state.h"
@@ -29,9 +30,17 @@ using Bulk = std::unique_ptr<mongoc_bulk_operation_t,
 
 std::string ns_of(const CollectionFacts& facts) { return facts.database + "." + data_name(facts); }
 
-bool is_true(Document options, const char* key) {
+bool is_true(const Bson& options, std::string_view key) {
   bson_iter_t at;
-  return options.find(key, &at) && bson_iter_as_bool(&at);
+  return options.view().find(std::string(key).c_str(), &at) && bson_iter_as_bool(&at);
+}
+
+// Whether the driver would change the document, or the server would. The driver puts an _id in
+// front where it finds none, and it reads no further than binary data that it takes for damaged.
+bool must_be_logged(Document document) {
+  bson_iter_t at;
+  return has_zero_timestamp(document) ||
+         (!document.find("_id", &at) && find_field(document, "_id").has_value());
 }
 
 // The command create, with the collection's options that it accepts.
@@ -39,15 +48,16 @@ Bson create_command(const CollectionFacts& facts) {
   Bson command;
   bson_append_utf8(command.get(), "create", -1, facts.name.c_str(),
                    static_cast<int>(facts.name.size()));
-  bson_iter_t at = facts.options.view().begin();
-  while (bson_iter_next(&at)) {
-    const std::string_view key = bson_iter_key(&at);
+  Fields options(facts.options.view());
+  Field option;
+  while (options.next(option)) {
+    const std::string_view key = option.key;
     // Skips options of other server versions; only collections in local can lack _id_. Skips temp
     // too, because a server drops temporary collections when it starts.
     if (key == "create" || key == "temp" || key == "idIndex" || key == "uuid" ||
-        key == "autoIndexId" || key == "recordIdsReplicated")
+        key == "recordIdsReplicated" || (key == "autoIndexId" && !is_true(facts.options, key)))
       continue;
-    bson_append_iter(command.get(), nullptr, -1, &at);
+    append_field(command.get(), option);
   }
   bson_iter_t unused;
   if (facts.kind != CollectionKind::kCollection ||
@@ -58,10 +68,10 @@ Bson create_command(const CollectionFacts& facts) {
     if (!index.view().find("name", &name) || as_text(name) != "_id_") continue;
     bson_t id_index;
     bson_append_document_begin(command.get(), "idIndex", -1, &id_index);
-    bson_iter_t field = index.view().begin();
-    while (bson_iter_next(&field)) {
-      if (std::string_view(bson_iter_key(&field)) != "ns")
-        bson_append_iter(&id_index, nullptr, -1, &field);
+    // Older servers also noted ns, unique and background, which none accepts today.
+    for (const char* const key : {"v", "key", "name", "collation"}) {
+      if (const std::optional<Field> field = find_field(index.view(), key))
+        append_field(&id_index, *field);
     }
     bson_append_document_end(command.get(), &id_index);
   }
@@ -233,11 +243,9 @@ class Writers {
       std::string message = doing;
       bson_iter_t id;
       if (index >= 0 && static_cast<std::size_t>(index) < batch.sizes.size() &&
-          batch.at(static_cast<std::size_t>(index)).find("_id", &id)) {
-        const Bson named;
-        bson_append_iter(named.get(), "_id", -1, &id);
-        message += " of the document " + to_relaxed_json(named.view());
-      }
+          batch.at(static_cast<std::size_t>(index)).find("_id", &id))
+        message += " of the document " +
+                   to_relaxed_json(only_id(batch.at(static_cast<std::size_t>(index))).view());
       const std::string why =
           write_error.find("errmsg", &at) ? std::string(as_text(at)) : std::string(error.message);
       message += ": " + why;
@@ -248,29 +256,18 @@ class Writers {
     return batch.sizes.size() - known;
   }
 
-  // Replaces a document with the same _id.
+  // Inserts the documents as they are: not as one atomic step, as then the server would set zero
+  // timestamps. Replaces a document with the same _id.
   Result<std::uint64_t> apply_inserts(Server& server, const LoadBatch& batch) {
     const std::string ns = ns_of(collections_[batch.collection]);
     constexpr std::size_t most_bytes = std::size_t{4} << 20;
     for (std::size_t i = 0; i < batch.sizes.size();) {
-      BsonArray operations;
-      std::size_t size = 0;
-      for (std::uint32_t key = 0; i < batch.sizes.size() && (key == 0 || size < most_bytes);
-           ++key) {
-        size += batch.sizes[i];
-        const Document document = batch.at(i++);
-        const std::optional<TwoSteps> steps = in_two_steps(document);
-        operations.items.add(
-            std::to_string(key).c_str(),
-            Bson("op", "i", "ns", ns, "o", steps ? steps->first.view() : document));
-        if (!steps) continue;
-        operations.items.add(std::to_string(++key).c_str(),
-                             Bson("op", "u", "ns", ns, "o", steps->diff, "o2", only_id(document)));
-      }
-      const Bson command = Bson("applyOps", operations, "bypassDocumentValidation", true);
-      if (const Result<Bson> applied = server.command("admin", command.get()); !applied)
-        return std::unexpected(
-            Error{applied.error().code, "insert into " + ns + ": " + applied.error().message});
+      Operations operations;
+      while (i < batch.sizes.size() && (operations.size() == 0 || operations.bytes() < most_bytes))
+        operations.append("i", ns, batch.at(i++), {});
+      const Answer answer = apply_one_by_one(server, operations);
+      if (answer.unavailable) return std::unexpected(lost(server, answer));
+      if (!answer.ok) return fail(answer.why, "insert into " + ns + ": " + answer.message);
     }
     return batch.sizes.size();
   }
@@ -311,10 +308,18 @@ Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
     if (Result<void> dropped = drop(server, facts); !dropped) return dropped;
   }
   const Bson command = create_command(facts);
-  const Result<Bson> created = server.command(facts.database.c_str(), command.get());
-  if (created) return {};
-  return std::unexpected(Error{created.error().code,
-                               facts.database + "." + facts.name + ": " + created.error().message});
+  Answer answer;
+  if (facts.kind == CollectionKind::kCollection) {
+    // The command would refuse what older servers allowed, and what only a set may have.
+    Operations operations;
+    operations.append("c", facts.database + ".$cmd", command.view(), {});
+    answer = apply_ops(server, operations, {}, false);
+  } else {
+    answer = ask(server, facts.database, command.get());
+  }
+  if (answer.ok) return {};
+  if (answer.unavailable) return std::unexpected(lost(server, answer));
+  return fail(answer.why, facts.ns() + ": create on " + server.shown_uri() + ": " + answer.message);
 }
 
 // Detects losses: a server that was killed may lose acknowledged writes, and another run may write
@@ -322,7 +327,7 @@ Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
 // the base, or from a request of a killed run.
 Result<void> check_count(Server& server, const CollectionFacts& facts, std::uint64_t written,
                          std::uint64_t twice) {
-  if (is_true(facts.options.view(), "capped")) return {};
+  if (is_true(facts.options, "capped")) return {};
   const Result<std::uint64_t> there = count_documents(server, ns_of(facts));
   if (!there) return std::unexpected(there.error());
   if (*there >= written && *there <= written + twice) return {};
@@ -376,7 +381,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
   const TakeDocuments take = [&](const CollectionFacts& facts,
                                  std::span<const Document> documents) -> Result<void> {
     const auto i = static_cast<std::size_t>(&facts - all.data());
-    const bool in_order = is_true(facts.options.view(), "capped");
+    const bool in_order = is_true(facts.options, "capped");
     LoadBatch batch{.collection = i, .in_order = in_order};
     LoadBatch logged{.collection = i, .in_order = in_order, .as_logged = true};
     std::size_t size = 0;
@@ -384,10 +389,10 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
     bytes += size;
     if (Result<void> told = tell(bytes); !told) return told;
     if (!wanted[i] || documents.empty()) return {};
-    const bool all_logged = in_order && std::ranges::any_of(documents, has_zero_timestamp);
+    const bool all_logged = in_order && std::ranges::any_of(documents, must_be_logged);
     batch.bytes.reserve(all_logged ? 0 : size);
     for (const Document& document : documents)
-      (all_logged || has_zero_timestamp(document) ? logged : batch).add(document);
+      (all_logged || must_be_logged(document) ? logged : batch).add(document);
     replaced[i] = replaced[i] || (options.sliced && !logged.sizes.empty());
     for (LoadBatch* const each : {&batch, &logged}) {
       if (each->sizes.empty()) continue;

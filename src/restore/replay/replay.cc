@@ -9,12 +9,14 @@
 #include <utility>
 
 #include "restore/oplog/command.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/operation_text.h"
 #include "restore/oplog/reader.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/chain.h"
 #include "restore/replay/state.h"
 #include "restore/replay/worker.h"
+#include "restore/replay/zero_timestamps.h"
 
 namespace idmint::restore {
 namespace {
@@ -167,6 +169,7 @@ class Replay::Engine {
   Result<void> take(const Operation& operation, const Position& position);
   Result<void> write(const Operation& operation, const Position& position);
   Result<void> write_view(const Operation& operation, const Position& position);
+  Result<void> write_in_one_step(const Operation& operation, const Position& position);
   Result<void> command(const Operation& operation, const Position& position);
   Result<void> barrier();
   Result<void> mark(const Position& position, const Counts& counts, const Operation* write,
@@ -341,14 +344,48 @@ Result<void> Replay::Engine::write(const Operation& operation, const Position& p
   const Lane& lane = this->lane(operation.ns);
   if (!lane.included || position < commands_.position) return {};
   if (lane.views) return write_view(operation, position);
-  if (position == commands_.position) return {};
+  if (position == commands_.position && !doing_) return {};
   if (!lane.exists) {
     if (options_.slice || operation.op == Op::kDelete) return {};
     return refused(operation,
                    "there is no such collection: an entry is missing, or somebody else "
                    "changes the target");
   }
+  if (operation.op != Op::kDelete && needs_one_step(operation.o))
+    return write_in_one_step(operation, position);
   return workers_[lane.worker]->add(operation, position);
+}
+
+// Deletes the document and inserts it, as no atomic applyOps writes it. The markers before and
+// after are those of a command, so a run that was killed in between does it again.
+Result<void> Replay::Engine::write_in_one_step(const Operation& operation,
+                                               const Position& position) {
+  if (Result<void> clear = barrier(); !clear) return clear;
+  const bool again = std::exchange(doing_, false);
+  const std::string ns(operation.ns);
+  const Bson id = only_id(operation.op == Op::kUpdate ? operation.o2 : operation.o);
+  if (!again) {
+    const Bson doing = Bson("doing", Bson());
+    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
+      return marked;
+  }
+  bool missed = false;
+  if (operation.op == Op::kUpdate && !again) {
+    const Bson find = Bson("find", collection_of(ns), "filter", id, "limit", 1);
+    const Result<std::vector<Bson>> found = first_batch(server_, database_of(ns), find.get());
+    if (!found) return std::unexpected(found.error());
+    missed = found->empty();
+  }
+  if (!missed) {
+    Operations operations;
+    operations.append("d", ns, id.view(), {});
+    operations.append("i", ns, operation.o, {});
+    if (Result<void> written = answered(apply_one_by_one(server_, operations), operation); !written)
+      return written;
+  }
+  Counts counts = commands_.counts;
+  missed ? void(++counts.missed) : counts.add(operation.op);
+  return mark(position, counts, nullptr, nullptr);
 }
 
 Result<void> Replay::Engine::barrier() {
@@ -490,10 +527,11 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
   constexpr std::array<std::string_view, 5> not_options = {"create", "idIndex", "temp",
                                                            "recordIdsReplicated", "uuid"};
   const Bson wanted;
-  bson_iter_t at = operation.o.begin();
-  while (bson_iter_next(&at)) {
-    if (std::ranges::find(not_options, std::string_view(bson_iter_key(&at))) == not_options.end())
-      bson_append_iter(wanted.get(), nullptr, 0, &at);
+  Fields fields(operation.o);
+  Field field;
+  while (fields.next(field)) {
+    if (std::ranges::find(not_options, field.key) == not_options.end())
+      append_field(wanted.get(), field);
   }
   const Result<std::optional<OnServer>> looked = look(ns);
   if (!looked) return std::unexpected(looked.error());
@@ -514,7 +552,8 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
   const Bson o = Bson("create", collection_of(ns));
   bson_concat(o.get(), wanted.get());
   // Without idIndex, production's index has version 1, and so has the one that this server creates.
-  if (operation.o.find("idIndex", &at)) bson_append_iter(o.get(), nullptr, 0, &at);
+  if (const std::optional<Field> id_index = find_field(operation.o, "idIndex"))
+    append_field(o.get(), *id_index);
   if (Result<void> made = answered(apply_command(operation.database(), o.get()), operation); !made)
     return made;
   lane(ns).exists = true;
@@ -616,10 +655,10 @@ Result<void> Replay::Engine::abort_build(const Operation& operation, const std::
 
 Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std::string& ns) {
   if (catalog_ != nullptr) return {};
-  bson_iter_t index;
-  if (!operation.o.find("index", &index)) return refused(operation, "it names no index");
+  const std::optional<Field> index = find_field(operation.o, "index");
+  if (!index) return refused(operation, "it names no index");
   const Bson command = Bson("dropIndexes", collection_of(ns));
-  bson_append_iter(command.get(), "index", -1, &index);
+  append_field(command.get(), *index);
   const Answer answer = ask(server_, database_of(ns), command.get());
   if (answer.code == kIndexNotFound || answer.code == kNamespaceNotFound) {
     if (!resumed_) notes_.push_back(in_words(operation, at_) + ": it was not there");
@@ -631,17 +670,17 @@ Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std:
 Result<void> Replay::Engine::change(const Operation& operation, const std::string& ns) {
   if (catalog_ != nullptr && !lane(ns).exists) return {};  // and the slice drops it later
   const Bson command = Bson("collMod", collection_of(ns));
-  bson_iter_t at = operation.o.begin();
-  int fields = 0;
-  while (bson_iter_next(&at)) {
-    const std::string_view field = bson_iter_key(&at);
-    if (field == "collMod" || field == "noPadding" || field == "usePowerOf2Sizes" ||
-        (field == "index" && catalog_ != nullptr))
+  Fields fields(operation.o);
+  Field field;
+  int changes = 0;
+  while (fields.next(field)) {
+    if (field.key == "collMod" || field.key == "noPadding" || field.key == "usePowerOf2Sizes" ||
+        (field.key == "index" && catalog_ != nullptr))
       continue;
-    bson_append_iter(command.get(), nullptr, 0, &at);
-    ++fields;
+    append_field(command.get(), field);
+    ++changes;
   }
-  if (fields == 0) return {};
+  if (changes == 0) return {};
   return answered(ask(server_, database_of(ns), command.get()), operation);
 }
 

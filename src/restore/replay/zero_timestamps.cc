@@ -1,40 +1,62 @@
 #include "restore/replay/zero_timestamps.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <span>
+#include <string_view>
+#include <vector>
+
 #include "restore/oplog/fields.h"
 
 namespace idmint::restore {
+namespace {
 
 // Ignores _id, which is kept.
+bool is_zero(const Field& field) {
+  return field.type == BSON_TYPE_TIMESTAMP && field.load64() == 0 && field.key != "_id";
+}
+
+}  // namespace
+
 bool has_zero_timestamp(Document document) {
   Fields fields(document);
   Field field;
   while (fields.next(field)) {
-    if (field.type == BSON_TYPE_TIMESTAMP && field.load64() == 0 && field.key != "_id") return true;
+    if (is_zero(field)) return true;
   }
   return false;
+}
+
+bool needs_one_step(Document document) {
+  std::set<std::string_view> zero;
+  std::set<std::string_view> other;
+  Fields fields(document);
+  Field field;
+  while (fields.next(field)) (is_zero(field) ? zero : other).insert(field.key);
+  return std::ranges::any_of(zero, [&](std::string_view key) { return other.contains(key); });
 }
 
 std::optional<TwoSteps> in_two_steps(Document document) {
   if (!has_zero_timestamp(document)) return std::nullopt;
   TwoSteps steps{.first = Bson(), .diff = Bson()};
+  std::vector<std::uint8_t> bytes(document.bytes().begin(), document.bytes().end());
+  std::set<std::string_view> zero;
+  Fields fields(document);
+  Field field;
+  while (fields.next(field)) {
+    if (!is_zero(field)) continue;
+    zero.insert(field.key);
+    bytes[static_cast<std::size_t>(field.value.data() - document.bytes().data())] = 1;
+  }
+  steps.first = Bson::copy_of(Document::of(bytes));
   bson_t changes;
   bson_t updated;
   BSON_APPEND_INT32(steps.diff.get(), "$v", 2);
   BSON_APPEND_DOCUMENT_BEGIN(steps.diff.get(), "diff", &changes);
   BSON_APPEND_DOCUMENT_BEGIN(&changes, "u", &updated);
-  bson_iter_t at = document.begin();
-  while (bson_iter_next(&at)) {
-    const std::string_view key = bson_iter_key(&at);
-    Timestamp value{.seconds = 1};
-    if (BSON_ITER_HOLDS_TIMESTAMP(&at) && key != "_id")
-      bson_iter_timestamp(&at, &value.seconds, &value.ordinal);
-    if (value == Timestamp{}) {
-      bson_append_timestamp(steps.first.get(), key.data(), static_cast<int>(key.size()), 0, 1);
-      bson_append_timestamp(&updated, key.data(), static_cast<int>(key.size()), 0, 0);
-    } else {
-      bson_append_iter(steps.first.get(), nullptr, 0, &at);
-    }
-  }
+  for (const std::string_view key : zero)
+    bson_append_timestamp(&updated, key.data(), static_cast<int>(key.size()), 0, 0);
   bson_append_document_end(&changes, &updated);
   bson_append_document_end(steps.diff.get(), &changes);
   return steps;
@@ -42,8 +64,8 @@ std::optional<TwoSteps> in_two_steps(Document document) {
 
 Bson only_id(Document document) {
   Bson id;
-  bson_iter_t at;
-  if (document.find("_id", &at)) bson_append_iter(id.get(), nullptr, 0, &at);
+  if (const std::optional<Field> field = find_field(document, "_id"))
+    append_field(id.get(), *field);
   return id;
 }
 

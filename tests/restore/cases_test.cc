@@ -1,0 +1,314 @@
+// Backups and oplogs as people have them, each restored to what production had: fixtures/cases, and
+// what the tests write themselves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "restore/server.h"
+#include "tests/fakes/temp_folder.h"
+#include "tests/restore/oplog_builder.h"
+#include "tests/restore/program.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint::restore {
+namespace {
+
+namespace fs = std::filesystem;
+using servers::mongo_command;
+using servers::MongoServer;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+MongoServer& target() {
+  static MongoServer server;
+  return server;
+}
+std::string target_uri() { return target().url("?directConnection=true"); }
+std::string ask(const std::string& database, const std::string& json) {
+  return mongo_command(target_uri(), database, json);
+}
+
+std::string case_file(const std::string& name, const std::string& file) {
+  return (fs::path(IDMINT_FIXTURES) / "cases" / name / file).string();
+}
+
+class Case : public ::testing::Test {
+ protected:
+  Case() {
+    for (const char* const database : {"shop", "Shop", "mark", "zzz", "idmint_restore"})
+      ask(database, R"({"dropDatabase":1})");
+  }
+  Ended program(std::vector<std::string> words) { return Program(folder_, std::move(words)).end(); }
+  std::string report() { return folder_.path("report.json"); }
+  std::vector<std::string> words_of(const std::string& name) {
+    std::string limit = content(case_file(name, "limit"));
+    while (limit.ends_with('\n')) limit.pop_back();
+    return {"run",
+            "--base",
+            case_file(name, "base"),
+            "--oplog",
+            case_file(name, "oplog.bson"),
+            "--limit",
+            limit,
+            "--target",
+            target_uri(),
+            "--report",
+            report(),
+            "--yes"};
+  }
+  // Restores a case, and compares the result with what production had.
+  Ended expect_restored(const std::string& name, const std::vector<std::string>& more = {}) {
+    Ended ended = program(with(words_of(name), more));
+    EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+    const Ended counted =
+        program({"verify", "--target", target_uri(), "--restore-report", report()});
+    EXPECT_EQ(counted.status, 0) << counted.out << counted.err;
+    const Ended verified = program({"verify", "--target", target_uri(), "--restore-report",
+                                    report(), "--expected", case_file(name, "expected.json")});
+    EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+    return ended;
+  }
+
+  fakes::TempFolder folder_;
+};
+
+// Elements of BSON, byte by byte.
+std::string element(char type, std::string_view key, std::string_view value) {
+  std::string bytes{type};
+  bytes.append(key).push_back('\0');
+  return bytes.append(value);
+}
+std::string number(std::uint32_t value) {
+  std::string bytes(sizeof value, '\0');
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+std::string int32(std::string_view key, std::uint32_t value) {
+  return element(0x10, key, number(value));
+}
+std::string timestamp(std::string_view key, std::uint32_t seconds, std::uint32_t ordinal) {
+  return element(0x11, key, number(ordinal) + number(seconds));
+}
+// Binary data of subtype 2 without the length in it that the specification asks for.
+std::string old_binary(std::string_view key, std::string_view data) {
+  return element(0x05, key,
+                 number(static_cast<std::uint32_t>(data.size())) + '\x02' + std::string(data));
+}
+std::string text(std::string_view key, std::string_view value) {
+  return element(0x02, key,
+                 number(static_cast<std::uint32_t>(value.size() + 1)) + std::string(value) + '\0');
+}
+std::string regex(std::string_view key, std::string_view pattern, std::string_view flags) {
+  return element(0x0b, key, std::string(pattern) + '\0' + std::string(flags) + '\0');
+}
+std::string code(std::string_view key, std::string_view value) {
+  std::string bytes = text(key, value);
+  bytes[0] = 0x0d;
+  return bytes;
+}
+std::string document(std::initializer_list<std::string> elements) {
+  std::string bytes;
+  for (const std::string& each : elements) bytes += each;
+  return number(static_cast<std::uint32_t>(bytes.size() + 5)) + bytes + '\0';
+}
+std::string inner(std::string_view key, const std::string& bytes) {
+  return element(0x03, key, bytes);
+}
+
+constexpr const char* kIdIndex = R"({"v":2,"key":{"_id":1},"name":"_id_"})";
+
+// A base of shop.orders, and an oplog after it.
+class Written : public Case {
+ protected:
+  void base(const std::string& documents, const std::string& metadata) {
+    fs::create_directories(path("base/shop"));
+    write(path("base/shop/orders.bson"), documents);
+    write(path("base/shop/orders.metadata.json"), metadata);
+    OplogBuilder slice;
+    slice.noop();
+    slice.write(path("base/oplog.bson"));
+    oplog_.noop();
+  }
+  void base(const std::string& documents, const std::vector<std::string>& indexes = {},
+            const std::string& options = "{}") {
+    std::string list = kIdIndex;
+    for (const std::string& each : indexes) list += "," + each;
+    base(documents, R"({"options":)" + options + R"(,"indexes":[)" + list +
+                        R"(],"uuid":"","collectionName":"orders","type":"collection"})");
+  }
+  // An entry with this operation and raw elements.
+  void entry(std::string_view op, std::string_view ns, const std::string& o,
+             const std::string& more = {}) {
+    const Timestamp at = oplog_.next();
+    oplog_.noop();  // takes the position
+    std::string& bytes = oplog_.bytes();
+    bytes.resize(oplog_.offset(++entries_));
+    bytes += document({text("op", op), text("ns", ns), inner("o", o), more,
+                       timestamp("ts", at.seconds, at.ordinal), int32("t", 1), int32("v", 2)});
+  }
+  std::vector<std::string> words() {
+    return {"run",   "--base",   path("base"), "--oplog",  oplog_.write(path("oplog.bson")),
+            "--all", "--target", target_uri(), "--report", report(),
+            "--yes"};
+  }
+  Ended restored(const std::vector<std::string>& more = {}) { return program(with(words(), more)); }
+  // The documents of shop.orders, byte by byte in the order of _id.
+  static std::string there() {
+    Result<Server> server = Server::connect(target_uri());
+    EXPECT_TRUE(server);
+    const Bson find = Bson("find", "orders", "sort", Bson("_id", 1));
+    const Result<Bson> reply = server->command("shop", find.get());
+    EXPECT_TRUE(reply) << reply.error().message;
+    std::string bytes;
+    reply->view().each_found([&](const Document& each) {
+      bytes.append(reinterpret_cast<const char*>(each.bytes().data()), each.bytes().size());
+    });
+    return bytes;
+  }
+  std::string path(const std::string& name) { return folder_.path(name); }
+
+  OplogBuilder oplog_;
+  std::size_t entries_ = 0;
+};
+
+TEST_F(Case, AnIndexOfVersion1GetsNoCollation) { expect_restored("v1_index_oplog"); }
+
+TEST_F(Case, AnIndexKeepsBackground) { expect_restored("background_base"); }
+
+TEST_F(Case, ACollectionKeepsAutoIndexId) { expect_restored("autoindexid_base"); }
+
+TEST_F(Case, ZeroTimestampsLeaveRegularExpressionsAndCodeAsTheyAre) {
+  expect_restored("zero_timestamp_regex_base");
+}
+
+TEST_F(Case, BinaryDataOfAnOldFormIsNoDamage) { expect_restored("binary2_oplog"); }
+
+// What libbson cannot read, or would write otherwise.
+std::string odd(std::uint32_t id) {
+  return document({int32("_id", id), old_binary("b", "hello"), regex("r", "ab", "xig"),
+                   code("c", std::string_view("a\0b", 3)),
+                   inner("in", document({old_binary("b", "x"), timestamp("t", 0, 0)}))});
+}
+
+TEST_F(Written, DocumentsOfABaseAreTheSameBytes) {
+  const std::string all =
+      odd(1) +
+      document({int32("_id", 2), timestamp("t", 0, 0), regex("r", "ab", "xi"),
+                old_binary("b", "hello")}) +
+      // A field that occurs twice, with a zero timestamp or without.
+      document({int32("_id", 3), timestamp("t", 0, 0), int32("x", 1), timestamp("t", 0, 0)}) +
+      document({int32("_id", 4), timestamp("t", 0, 0), int32("x", 1), timestamp("t", 7, 1)}) +
+      document({int32("_id", 5), int32("x", 1), int32("x", 2)}) +
+      document({old_binary("_id", "key"), int32("x", 1)});
+  base(all);
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(there(), all);
+}
+
+TEST_F(Written, DocumentsOfAnOplogAreTheSameBytes) {
+  base(document({int32("_id", 1)}) + document({int32("_id", 6)}));
+  const std::string replaced = document({int32("_id", 6), timestamp("t", 7, 1), code("c", "f"),
+                                         timestamp("t", 0, 0), old_binary("b", "u")});
+  const std::vector<std::string> inserted = {
+      odd(2),
+      document({int32("_id", 3), timestamp("t", 0, 0), int32("x", 1), timestamp("t", 0, 0),
+                regex("r", "a", "g")}),
+      document({int32("_id", 4), timestamp("t", 0, 0), int32("x", 1), timestamp("t", 7, 1)}),
+      document({int32("_id", 5), timestamp("t", 0, 0), code("c", std::string_view("\0b", 2))}),
+  };
+  std::string all = document({int32("_id", 1), old_binary("b", "new"), regex("r", "ab", "xi")});
+  for (const std::string& each : inserted) {
+    entry("i", "shop.orders", each);
+    all += each;
+  }
+  entry("u", "shop.orders", replaced, inner("o2", document({int32("_id", 6)})));
+  entry("u", "shop.orders",
+        document({int32("$v", 2),
+                  inner("diff", document({inner("i", document({old_binary("b", "new"),
+                                                               regex("r", "ab", "xi")}))}))}),
+        inner("o2", document({int32("_id", 1)})));
+  const std::string last = document({old_binary("_id", "key"), timestamp("t", 0, 0)});
+  entry("i", "shop.orders", last);
+  entry("i", "shop.orders", document({old_binary("_id", "gone"), int32("x", 1)}));
+  entry("d", "shop.orders", document({old_binary("_id", "gone")}));
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_EQ(there(), all + replaced + last);
+  const Ended verified =
+      program({"verify", "--target", target_uri(), "--restore-report", report()});
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+}
+
+TEST_F(Written, AnEntryOutsideTheWindowMayHaveOldBinaryData) {
+  base(document({int32("_id", 1)}));
+  entry("i", "shop.orders", document({int32("_id", 2)}));
+  const Timestamp limit = oplog_.next();
+  entry("i", "shop.orders", odd(3));
+  std::vector<std::string> limited = words();
+  limited[5] = "--limit";
+  limited.insert(limited.begin() + 6, print_timestamp(limit));
+  const Ended ended = program(limited);
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(there(), document({int32("_id", 1)}) + document({int32("_id", 2)}));
+}
+
+TEST_F(Written, IndexesOfVersion1AreTheSame) {
+  base(document({int32("_id", 1)}), {R"({"v":1,"key":{"a":1},"name":"a_1","background":true})"},
+       R"({"collation":{"locale":"en"}})");
+  oplog_.command("shop", R"({"createIndexes":"orders","v":1,"key":{"b":1},"name":"b_1"})");
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  const std::string indexes = ask("shop", R"({"listIndexes":"orders"})");
+  EXPECT_THAT(
+      indexes,
+      AllOf(HasSubstr(R"({ "v" : 1, "key" : { "a" : 1 }, "name" : "a_1", "background" : true })"),
+            HasSubstr(R"({ "v" : 1, "key" : { "b" : 1 }, "name" : "b_1" })")));
+}
+
+TEST_F(Written, ACollectionWithEncryptedFieldsIsTheSame) {
+  constexpr const char* fields =
+      R"({"encryptedFields":{"escCollection":"enxcol_.orders.esc","eccCollection":"enxcol_.orders.ecc",)"
+      R"("ecocCollection":"enxcol_.orders.ecoc","fields":[{"keyId":{"$binary":{"base64":)"
+      R"("MDAwMDAwMDAwMDAwMDAwMA==","subType":"04"}},"path":"x","bsonType":"int"}]}})";
+  base(document({int32("_id", 1)}), {}, fields);
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ask("shop", R"({"listCollections":1})"), HasSubstr("enxcol_.orders.ecoc"));
+}
+
+TEST_F(Written, AnIndexOfIdAsOlderServersNotedIt) {
+  base(
+      document({int32("_id", 1)}),
+      R"({"options":{"autoIndexId":true,"flags":1},"indexes":[{"v":1,"unique":true,"key":{"_id":1},)"
+      R"("name":"_id_","ns":"shop.orders","background":false}],"uuid":""})");
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ask("shop", R"({"listIndexes":"orders"})"),
+              HasSubstr(R"({ "v" : 1, "key" : { "_id" : 1 })"));
+}
+
+TEST_F(Written, AValidatorKeepsTheFlagsOfItsRegularExpression) {
+  base(document({int32("_id", 1)}), {},
+       R"({"validator":{"a":{"$regularExpression":{"pattern":"ab","options":"xi"}}}})");
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  Result<Server> server = Server::connect(target_uri());
+  ASSERT_TRUE(server);
+  const Bson list = Bson("listCollections", 1);
+  const Result<Bson> reply = server->command("shop", list.get());
+  ASSERT_TRUE(reply);
+  const auto bytes = reply->view().bytes();
+  EXPECT_THAT(std::string(bytes.begin(), bytes.end()), HasSubstr(regex("a", "ab", "xi")));
+}
+
+}  // namespace
+}  // namespace idmint::restore
