@@ -11,6 +11,7 @@ namespace idmint::mongo {
 // Error numbers of the server that callers check.
 inline constexpr std::int64_t kUnauthorized = 13;
 inline constexpr std::int64_t kNamespaceNotFound = 26;
+inline constexpr std::int64_t kDatabaseDifferCase = 13297;
 inline constexpr std::int64_t kIndexNotFound = 27;
 inline constexpr std::int64_t kMaxTimeExpired = 50;
 inline constexpr std::int64_t kQueryPlanKilled = 175;

@@ -91,9 +91,12 @@ Result<std::vector<CollectionFacts>> list_collections(Server& server) {
     if (each.kind == CollectionKind::kView) continue;
     const Collection at(
         mongoc_client_get_collection(server.client(), each.database.c_str(), each.name.c_str()));
-    const Cursor cursor(mongoc_collection_find_indexes_with_opts(at.get(), nullptr));
+    // An index that is being built is not there yet.
+    const Bson options = Bson("includeBuildUUIDs", true);
+    const Cursor cursor(mongoc_collection_find_indexes_with_opts(at.get(), options.get()));
     Result<std::vector<Bson>> indexes = rows_of(cursor, "listIndexes of " + each.ns());
     if (!indexes) return std::unexpected(std::move(indexes.error()));
+    std::erase_if(*indexes, [](const Bson& index) { return index.view().has("buildUUID"); });
     each.indexes = *std::move(indexes);
   }
   std::ranges::sort(

@@ -13,6 +13,32 @@ namespace {
 constexpr std::size_t kSmallest = std::size_t{16} << 10;
 constexpr std::size_t kLargest = std::size_t{1} << 20;
 
+// Files that people give for one of documents, by their first four bytes as a number. None can be
+// the length of a document.
+struct Kind {
+  std::uint32_t begin;
+  std::uint32_t mask;
+  const char* name;
+};
+constexpr std::array kKinds = {
+    Kind{0x8199e26d, UINT32_MAX,
+         "an archive of mongodump, not a file of documents: give it as --base; an oplog is dumped "
+         "by idmint-restore oplog, or by mongodump to a folder"},
+    Kind{0xfd2fb528, UINT32_MAX, "compressed by zstd: uncompress it with zstd -d"},
+    Kind{0x587a37fd, UINT32_MAX, "compressed by xz: uncompress it with xz -d"},
+    Kind{0x184d2204, UINT32_MAX, "compressed by lz4: uncompress it with lz4 -d"},
+    Kind{0x00685a42, 0x00ffffff, "compressed by bzip2: uncompress it with bzip2 -d"},
+    Kind{0x04034b50, UINT32_MAX, "a zip file: unpack it"},
+};
+
+// Null: none of them.
+const char* kind_of(std::uint32_t begin) {
+  for (const Kind& each : kKinds) {
+    if ((begin & each.mask) == each.begin) return each.name;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Result<DocumentReader> DocumentReader::open(const std::string& path) {
@@ -60,6 +86,8 @@ Result<std::optional<Document>> DocumentReader::next() {
   std::uint32_t length = 0;
   std::memcpy(&length, buffer_.data() + begin_, sizeof length);
   length = BSON_UINT32_FROM_LE(length);
+  if (const char* const kind = position_ == 0 ? kind_of(length) : nullptr; kind != nullptr)
+    return std::unexpected(Error{Code::kInvalidArgument, path_ + " is " + kind});
   if (length < 5 || length > kLargestDocument)
     return damaged("a document cannot be " + std::to_string(length) + " bytes long");
   const Result<bool> whole = have(length);
@@ -93,6 +121,9 @@ Result<std::uint32_t> DocumentReader::next_number() {
   if (!*there) return damaged("the file ends where a number is due");
   std::uint32_t number = 0;
   std::memcpy(&number, buffer_.data() + begin_, sizeof number);
+  if (const char* const kind = position_ == 0 ? kind_of(BSON_UINT32_FROM_LE(number)) : nullptr;
+      kind != nullptr && BSON_UINT32_FROM_LE(number) != kKinds.front().begin)
+    return std::unexpected(Error{Code::kInvalidArgument, path_ + " is " + kind});
   begin_ += 4;
   position_ += 4;
   return BSON_UINT32_FROM_LE(number);

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "restore/server.h"
@@ -308,6 +309,132 @@ TEST_F(Written, AValidatorKeepsTheFlagsOfItsRegularExpression) {
   ASSERT_TRUE(reply);
   const auto bytes = reply->view().bytes();
   EXPECT_THAT(std::string(bytes.begin(), bytes.end()), HasSubstr(regex("a", "ab", "xi")));
+}
+
+TEST_F(Case, InsertsOverWhatIsThereByAnApplyOpsAreNoDifference) {
+  const Ended ended = expect_restored("applyops_over");
+  EXPECT_THAT(ended.out, HasSubstr("0 inserts, 0 updates, 0 deletes, 0 commands, 2 replacements"));
+}
+
+TEST_F(Written, AnApplyOpsUpsertsAsInProduction) {
+  base(document({int32("_id", 1), int32("a", 1)}));
+  const auto update = [](int id, const std::string& o) {
+    return R"({"op":"u","ns":"shop.orders","o2":{"_id":)" + std::to_string(id) + R"(},"o":)" + o +
+           "}";
+  };
+  const std::string diff = R"({"$v":2,"diff":{"u":{"a":7}}})";
+  // By default; as told; and in the innermost one.
+  oplog_.command("admin", R"({"applyOps":[)" + update(1, diff) + "," + update(2, diff) + "]}");
+  oplog_.command(
+      "admin", R"({"applyOps":[)" + update(3, R"({"_id":3,"a":7})") + R"(],"alwaysUpsert":true})");
+  oplog_.command("admin", R"({"applyOps":[{"op":"d","ns":"shop.orders","o":{"_id":9}},)"
+                          R"({"op":"i","ns":"shop.orders","o":{"_id":4,"a":7}},)"
+                          R"({"op":"i","ns":"shop.orders","o":{"_id":4,"a":7}}]})");
+  oplog_.command("admin", R"({"applyOps":[{"op":"u","b":true,"ns":"shop.orders","o2":{"_id":5},)"
+                          R"("o":{"_id":5,"a":7}}],"alwaysUpsert":false})");
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("4 inserts, 1 update, 0 deletes, 0 commands, 1 replacement"));
+  std::string all;
+  for (const std::uint32_t id : {1U, 2U, 3U, 4U, 5U})
+    all += document({int32("_id", id), int32("a", 7)});
+  EXPECT_EQ(there(), all);
+  const Ended verified =
+      program({"verify", "--target", target_uri(), "--restore-report", report()});
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+}
+
+TEST_F(Written, AnUpdateOfNothingIsStillMissed) {
+  base(document({int32("_id", 1)}));
+  oplog_.command("admin", R"({"applyOps":[{"op":"u","ns":"shop.orders","o2":{"_id":2},)"
+                          R"("o":{"$v":2,"diff":{"u":{"a":7}}}}],"alwaysUpsert":false})");
+  oplog_.set("shop.orders", "3", R"({"a":7})");
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 10) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("2 updates found no document"));
+  EXPECT_EQ(there(), document({int32("_id", 1)}));
+}
+
+TEST_F(Case, AnIndexWhoseBuildIsUnfinishedIsNotBuilt) {
+  const Ended ended = program(words_of("unfinished_unique_index"));
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ask("shop", R"({"listIndexes":"orders"})"), Not(HasSubstr("k_1")));
+  const Ended verified =
+      program({"verify", "--target", target_uri(), "--restore-report", report()});
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+}
+
+TEST_F(Case, ADatabaseWhoseNameDiffersInCaseAlone) { expect_restored("db_case_slice"); }
+
+TEST_F(Case, APlusInTheNameOfAFileOfAnOlderTool) { expect_restored("old_name_plus"); }
+
+TEST_F(Case, IncludingWhatOutWroteSaysWhatToAdd) {
+  const Ended refused = program(with(words_of("include_out"), {"--include", "shop.report"}));
+  EXPECT_EQ(refused.status, 5) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("add --include 'shop.tmp.agg_out.*'"));
+  const Ended added = program(with(
+      words_of("include_out"), {"--include", "shop.report", "--include", "shop.tmp.agg_out.*"}));
+  EXPECT_EQ(added.status, 0) << added.err;
+  EXPECT_THAT(ask("shop", R"({"count":"report"})"), HasSubstr(R"("n" : 6)"));
+  for (const char* const database : {"shop", "idmint_restore"})
+    ask(database, R"({"dropDatabase":1})");
+  expect_restored("include_out");
+}
+
+TEST_F(Written, AFileOfAnotherKindIsNamed) {
+  base(document({int32("_id", 1)}));
+  std::vector<std::string> given = words();
+  for (const auto& [bytes, name] :
+       {std::pair{std::string("\x6d\xe2\x99\x81 and more"), "is an archive of mongodump"},
+        std::pair{std::string("\x28\xb5\x2f\xfd and more"), "is compressed by zstd"},
+        std::pair{std::string("\xfd"
+                              "7zXZ and more"),
+                  "is compressed by xz"},
+        std::pair{std::string("BZh91AY"), "is compressed by bzip2"}}) {
+    write(path("oplog.bson"), bytes);
+    const Ended oplog = program(given);
+    EXPECT_EQ(oplog.status, 2) << oplog.err;
+    EXPECT_THAT(oplog.err, HasSubstr(name));
+    if (bytes[0] == 'm') continue;
+    std::vector<std::string> archive = given;
+    archive[2] = path("oplog.bson");
+    EXPECT_THAT(program(archive).err, HasSubstr(name));
+  }
+}
+
+TEST_F(Written, TheReportSumsUpToWhatIsThere) {
+  fs::create_directories(path("base/shop"));
+  write(path("base/shop/orders.bson"), document({int32("_id", 1)}) + document({int32("_id", 2)}));
+  write(path("base/shop/orders.metadata.json"),
+        std::string(R"({"indexes":[)") + kIdIndex + R"(],"uuid":"","collectionName":"orders"})");
+  // The base was read after its slice had begun.
+  OplogBuilder slice;
+  slice.insert("shop.orders", R"({"_id":1})").insert("shop.orders", R"({"_id":2})");
+  slice.insert("shop.orders", R"({"_id":3})").remove("shop.orders", "9");
+  slice.write(path("base/oplog.bson"));
+  for (int i = 0; i < 4; ++i) oplog_.noop();
+  oplog_.insert("shop.orders", R"({"_id":4})");
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(
+      ended.out,
+      AllOf(HasSubstr("base          2 documents\n"),
+            HasSubstr("slice         1 insert, 0 updates, 0 deletes, 0 commands, 2 replacements"),
+            HasSubstr("oplog         1 insert, ")));
+}
+
+TEST_F(Written, ShowGoesOnPastAnEntryThatItCannotPrint) {
+  base(document({int32("_id", 1)}));
+  entry("i", "shop.orders", odd(2));
+  const Timestamp damaged = oplog_.next();
+  entry("i", "shop.orders", document({int32("_id", 3), element(0x7e, "x", "x")}));
+  entry("i", "shop.orders", document({int32("_id", 4)}));
+  const Ended ended = program({"show", "--oplog", oplog_.write(path("oplog.bson"))});
+  EXPECT_EQ(ended.status, 10) << ended.err;
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("not printed: "), HasSubstr(print_timestamp(damaged))));
+  EXPECT_THAT(ended.out, AllOf(HasSubstr(R"("_id" : 4)"),
+                               HasSubstr(R"("base64" : "aGVsbG8=", "subType" : "02")"),
+                               HasSubstr(R"("options" : "xig")")));
 }
 
 }  // namespace

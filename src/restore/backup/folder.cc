@@ -255,15 +255,16 @@ Result<void> BaseFolder::open_collection(const std::string& database, const std:
   facts->database = database;
   if (facts->name.empty()) {  // an older dump
     if (is_cut_stem(stem)) return damaged(path, "it does not say the whole name of its collection");
-    const std::optional<std::string> name = unescape_stem(stem);
+    const std::optional<std::string> name = name_of_stem(stem);
     if (!name) return damaged(path, "its name is no escaped name of a collection");
     facts->name = *name;
-  }
-  if (file_stem(facts->name) != stem)
+  } else if (file_stem(facts->name) != stem) {
     return damaged(path, "it is the metadata of another collection");
+  }
   if (const auto wrong = wrong_collection_name(database, facts->name)) return damaged(path, *wrong);
   if (is_left_out(database, facts->name)) return {};  // its documents are seen later
-  const auto data = all.find(file_stem(data_name(*facts)));
+  const auto data =
+      all.find(facts->kind == CollectionKind::kTimeSeries ? file_stem(data_name(*facts)) : stem);
   std::string documents;
   if (data != all.end()) documents = std::exchange(data->second.documents, {});
   if (facts->kind == CollectionKind::kView && !documents.empty())

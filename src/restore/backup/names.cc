@@ -20,6 +20,21 @@ bool stays(char c) {
          c == '_' || c == '.' || c == '~';
 }
 
+// Escapes all characters but those that stay, and `more`.
+std::string escape(std::string_view text, std::string_view more) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string escaped;
+  for (const char c : text) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    if (stays(c) || more.contains(c)) {
+      escaped += c;
+    } else {
+      escaped += {'%', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return escaped;
+}
+
 std::string base64url_sha1(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
   unsigned int size = 0;
@@ -56,27 +71,19 @@ std::optional<std::string> wrong_collection_name(std::string_view database, std:
 }
 
 std::string file_stem(std::string_view collection) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
   std::string stem;
-  for (const char c : collection) {
-    if (stays(c)) {
-      stem += c;
-    } else if (c == ' ') {
-      stem += '+';
-    } else {
-      const auto byte = static_cast<std::uint8_t>(c);
-      stem += {'%', digits[byte >> 4], digits[byte & 15]};
-    }
-  }
+  for (const char c : collection) stem += c == ' ' ? "+" : escape({&c, 1}, "");
   if (stem.size() <= kLongestStem) return stem;
   return stem.substr(0, kCutAt).append(kCutMark).append(base64url_sha1(collection));
 }
 
-std::optional<std::string> unescape_stem(std::string_view stem) {
+namespace {
+
+std::optional<std::string> unescape(std::string_view stem, char plus) {
   std::string name;
   for (std::size_t i = 0; i < stem.size(); ++i) {
     if (stem[i] != '%') {
-      name += stem[i] == '+' ? ' ' : stem[i];
+      name += stem[i] == '+' ? plus : stem[i];
       continue;
     }
     const std::string_view pair = stem.substr(i + 1, 2);
@@ -88,6 +95,17 @@ std::optional<std::string> unescape_stem(std::string_view stem) {
     i += 2;
   }
   return name;
+}
+
+}  // namespace
+
+std::optional<std::string> unescape_stem(std::string_view stem) { return unescape(stem, ' '); }
+
+std::optional<std::string> name_of_stem(std::string_view stem) {
+  std::optional<std::string> name = unescape(stem, '+');
+  if (name && escape(*name, "$&+=:@") == stem) return name;
+  name = unescape(stem, ' ');
+  return name && file_stem(*name) == stem ? name : std::nullopt;
 }
 
 bool is_cut_stem(std::string_view stem) {

@@ -19,6 +19,9 @@ namespace idmint::restore {
 [[nodiscard]] std::string file_stem(std::string_view collection);
 // The inverse. nullopt: the stem is not such an escape.
 [[nodiscard]] std::optional<std::string> unescape_stem(std::string_view stem);
+// The name for metadata that lacks it. The tools up to 4.2 escaped as url.PathEscape does, which
+// leaves a +. nullopt: no tool writes such a stem.
+[[nodiscard]] std::optional<std::string> name_of_stem(std::string_view stem);
 // Whether the stem was cut, so that only the metadata has the name.
 [[nodiscard]] bool is_cut_stem(std::string_view stem);
 

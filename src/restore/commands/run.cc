@@ -231,7 +231,9 @@ Json json_of(const RestorePlan& plan) {
 std::string counts_text(const ReplayCounts& counts) {
   return print_count(counts.inserts, "insert") + ", " + print_count(counts.updates, "update") +
          ", " + print_count(counts.deletes, "delete") + ", " +
-         print_count(counts.commands, "command");
+         print_count(counts.commands, "command") +
+         (counts.replaced == 0 ? std::string()
+                               : ", " + print_count(counts.replaced, "replacement"));
 }
 
 void print_report(Output& out, const RestorePlan& plan, const RestoreReport& report) {

@@ -2,16 +2,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/base64.h"
 #include "base/text.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/options.h"
 #include "restore/oplog/fields.h"
 #include "restore/oplog/source.h"
 #include "restore/server.h"
+#include "terminal/exit_status.h"
 #include "terminal/progress.h"
 #include "terminal/stop.h"
 
@@ -25,32 +28,69 @@ struct ShowOptions {
   bool not_sharded = false;
 } show_options;
 
-// Copies all fields, with texts and keys converted to valid UTF-8.
+// The value under a name that extended JSON has for it: {"$code": TEXT}.
+Bson named(const char* name, std::string_view bytes) {
+  const std::string text = as_utf8(bytes);
+  return Bson(name, std::string_view(text));
+}
+
+std::string_view text_at(std::span<const std::uint8_t> value, std::size_t at, std::size_t size) {
+  return {reinterpret_cast<const char*>(value.data()) + at, size};
+}
+
+// Copies all fields, with texts and keys converted to valid UTF-8, and what libbson cannot print as
+// the document that extended JSON has for it.
 // NOLINTNEXTLINE(misc-no-recursion): it is valid, which is to be no deeper than servers allow
 void append_escaped(bson_t* to, Document from) {
-  bson_iter_t at = from.begin();
-  while (bson_iter_next(&at)) {
-    const std::string key = as_utf8(bson_iter_key(&at));
+  Fields fields(from);
+  Field field;
+  while (fields.next(field)) {
+    const std::string key = as_utf8(field.key);
     const int size = static_cast<int>(key.size());
+    const auto append = [&](const Bson& value) {
+      bson_append_document(to, key.c_str(), size, value.get());
+    };
     bson_t child;
-    switch (bson_iter_type(&at)) {
+    switch (field.type) {
       case BSON_TYPE_UTF8: {
-        const std::string text = as_utf8(as_text(at));
+        const std::string text = as_utf8(field.text());
         bson_append_utf8(to, key.c_str(), size, text.data(), static_cast<int>(text.size()));
         break;
       }
       case BSON_TYPE_DOCUMENT:
         bson_append_document_begin(to, key.c_str(), size, &child);
-        append_escaped(&child, as_document(at));
+        append_escaped(&child, field.document());
         bson_append_document_end(to, &child);
         break;
       case BSON_TYPE_ARRAY:
         bson_append_array_begin(to, key.c_str(), size, &child);
-        append_escaped(&child, as_document(at));
+        append_escaped(&child, field.document());
         bson_append_array_end(to, &child);
         break;
+      case BSON_TYPE_BINARY:
+        if (field.value[4] == BSON_SUBTYPE_BINARY_DEPRECATED) {
+          append(Bson("$binary", Bson("base64", to_base64(field.binary()), "subType", "02")));
+        } else {
+          append_field_as(to, key, field);
+        }
+        break;
+      case BSON_TYPE_CODE:
+        append(named("$code", text_at(field.value, 4, field.value.size() - 5)));
+        break;
+      case BSON_TYPE_SYMBOL:
+        append(named("$symbol", text_at(field.value, 4, field.value.size() - 5)));
+        break;
+      case BSON_TYPE_REGEX: {
+        const std::string_view both = text_at(field.value, 0, field.value.size() - 1);
+        const std::size_t end = both.find('\0');
+        const std::string pattern = as_utf8(both.substr(0, end));
+        const std::string flags = as_utf8(both.substr(end + 1));
+        append(Bson("$regularExpression", Bson("pattern", std::string_view(pattern), "options",
+                                               std::string_view(flags))));
+        break;
+      }
       default:
-        bson_append_iter(to, key.c_str(), size, &at);
+        append_field_as(to, key, field);
     }
   }
 }
@@ -91,28 +131,42 @@ Result<void> run_show(Context& context) {
     report_notice(notice, context.json);
   Progress progress((*oplog)->unit(), (*oplog)->total());
   std::int64_t shown = 0;
+  std::int64_t left_out = 0;
+  std::string failed;
+  const auto leave_out = [&](const std::string& why) {
+    report_notice("not printed: " + why, context.json);
+    ++left_out;
+  };
   while ((context.stopped_by = stop_signal()) == 0 && !context.out.failed()) {
     const Result<std::optional<Entry>> next = (*oplog)->next();
     if (!next && was_stopped(next.error())) {
       context.stopped_by = stop_signal();
       break;
     }
-    if (!next) return std::unexpected(next.error());
+    if (!next) {
+      // Goes on behind an entry that is none. Where no document can be read there is no way on, and
+      // the error comes again.
+      const bool again = next.error().message == failed;
+      if (next.error().code != Code::kDataLoss || again) return std::unexpected(next.error());
+      failed = next.error().message;
+      leave_out(failed);
+      continue;
+    }
     const std::optional<Entry>& entry = *next;
     if (!entry) break;
     const Result<std::string> json = to_json(entry->document);
     if (!json) {
       const std::optional<std::uint64_t> offset = (*oplog)->offset();
-      return std::unexpected(Error{
-          json.error().code, (*oplog)->name() +
-                                 (offset ? ", byte " + std::to_string(*offset) : "") + ", entry " +
-                                 print_timestamp(entry->at.ts) + ": " + json.error().message});
+      leave_out((*oplog)->name() + (offset ? ", byte " + std::to_string(*offset) : "") +
+                ", entry " + print_timestamp(entry->at.ts) + ": " + json.error().message);
+      continue;
     }
     context.out.write(*json + "\n");
     progress.show((*oplog)->done());
     ++shown;
   }
-  if (shown == 0 && context.stopped_by == 0)
+  if (left_out != 0) context.status = exit_status(Code::kDataLoss);
+  if (shown == 0 && left_out == 0 && context.stopped_by == 0)
     return std::unexpected(Error{Code::kNotFound, "no entry in that span: the oplog in " +
                                                       (*oplog)->name() +
                                                       " has none between --since and --until"});

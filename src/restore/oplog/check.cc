@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/shell.h"
 #include "base/text.h"
 #include "restore/checksums.h"
 #include "restore/collections.h"
@@ -23,6 +24,15 @@ namespace {
 
 // The most documents of skipped operations that are tracked; beyond, all later writes are refused.
 constexpr std::size_t kMostSkipped = 1'000'000;
+
+// What to add where a collection is included and the one that it was before is not.
+std::string to_include(const std::string& ns) {
+  constexpr std::string_view written = ".tmp.agg_out.";
+  const std::size_t at = ns.find(written);
+  if (at == std::string::npos) return ", as with --include " + shell_word(ns);
+  return "; it is what $out and $merge write to first: add --include " +
+         shell_word(ns.substr(0, at) + std::string(written) + "*");
+}
 
 // False for a name with a zero byte: commands would cut it there and affect another collection.
 bool is_namespace(std::string_view ns) {
@@ -100,7 +110,11 @@ Result<void> OplogCheck::add(const Entry& entry, std::uint64_t offset) {
   previous_ = entry.at;
   if (ts == options_.after) after_found_ = true;
   sharding_.add(entry);
-  if (!options_.after || ts > *options_.after) follow_builds(entry.operation);
+  if (!options_.after || ts > *options_.after) {
+    follow_builds(entry.operation);
+  } else {
+    follow_builds_before(entry.operation);
+  }
   if (options_.limit && ts >= *options_.limit) {
     if (!limit_reached_) facts_.open = transactions_.open();
     limit_reached_ = true;
@@ -133,6 +147,30 @@ void OplogCheck::follow_builds(const Operation& operation) {
   } else if (!builds_.contains(build)) {
     for (std::string& name : names_of_build(operation))
       facts_.building[namespace_of(operation)].insert(std::move(name));
+  }
+}
+
+// Before the base: an index whose build has begun, and ends later or never, is in the base, too.
+void OplogCheck::follow_builds_before(const Operation& operation) {
+  if (operation.op != Op::kCommand) return;
+  const std::string_view command = operation.command();
+  if (command == "startIndexBuild") {
+    for (std::string& name : names_of_build(operation))
+      builds_before_.push_back({build_of(operation), namespace_of(operation), std::move(name)});
+  } else if (command == "commitIndexBuild" || command == "abortIndexBuild") {
+    const std::string build = build_of(operation);
+    std::erase_if(builds_before_, [&](const Build& each) { return each.build == build; });
+  } else if (command == "drop" || command == "dropDatabase") {
+    const std::string ns = namespace_of(operation);
+    std::erase_if(builds_before_, [&](const Build& each) {
+      return each.ns == ns || (command == "dropDatabase" && each.ns.starts_with(ns));
+    });
+  } else if (command == "renameCollection") {
+    const std::string to = new_namespace_of(operation);
+    std::erase_if(builds_before_, [&](const Build& each) { return each.ns == to; });
+    for (Build& each : builds_before_) {
+      if (each.ns == namespace_of(operation)) each.ns = to;
+    }
   }
 }
 
@@ -218,10 +256,13 @@ Result<void> OplogCheck::count_write(const Operation& operation) {
   Tally& of = tally(operation.ns);
   if (operation.op == Op::kInsert) {
     ++of.inserts;
+    if (operation.by_hand) ++of.fewer;
   } else if (operation.op == Op::kUpdate) {
     ++of.updates;
+    if (operation.upsert) ++of.more;
   } else {
     ++of.deletes;
+    if (operation.by_hand) ++of.more;
   }
   return {};
 }
@@ -273,9 +314,9 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
       return {};
     }
     if (in != options_.filter.includes(to))
-      return refuse(Code::kFailedPrecondition, words + ": " + (in ? to : ns) +
-                                                   " is not restored, and " + (in ? ns : to) +
-                                                   " is: restore both or neither");
+      return refuse(Code::kFailedPrecondition,
+                    words + ": " + (in ? to : ns) + " is not restored, and " + (in ? ns : to) +
+                        " is: restore both or neither" + (in ? std::string() : to_include(ns)));
     if (!in) return {};
     // The base is later than the first entry: dump lists the collections after it.
     if (options_.slice && options_.renames && facts_.entries == 1) return {};
@@ -413,6 +454,7 @@ Result<OplogFacts> OplogCheck::finish() {
   }
   if (!missing_.empty())
     return std::unexpected(Error{Code::kFailedPrecondition, missing_.begin()->second});
+  for (Build& each : builds_before_) facts_.building[each.ns].insert(std::move(each.name));
   if (!limit_reached_) facts_.open = transactions_.open();
   for (const std::string& ns : temporary_) facts_.temporary.push_back(ns);
   return std::move(facts_);

@@ -56,6 +56,10 @@ struct Tally {
   std::uint64_t inserts = 0;
   std::uint64_t updates = 0;
   std::uint64_t deletes = 0;
+  // The documents that there may be more, or fewer, than these numbers say: an applyOps that
+  // somebody has run may have updated what was missing, or inserted what was there.
+  std::uint64_t more = 0;
+  std::uint64_t fewer = 0;
 };
 
 // A time without entries. A primary writes at least one every 20 s.
@@ -88,7 +92,7 @@ struct OplogFacts {
   // only if the initial ones are known.
   std::set<std::string, std::less<>> gone;
   // Indexes, by namespace, whose build began before the first replayed entry and ended later,
-  // possibly after the limit. A base may list them as complete.
+  // possibly after the limit, or not at all. A base may list them as complete.
   std::map<std::string, std::set<std::string>> building;
   // Transactions that begin before the limit and do not commit before it. They are not applied.
   std::vector<OpenTransaction> open;
@@ -132,6 +136,7 @@ class OplogCheck {
   [[nodiscard]] Result<void> look_for_skipped(const Entry& entry, const Operation& operation);
   [[nodiscard]] std::unexpected<Error> refuse(Code code, const std::string& why) const;
   void follow_builds(const Operation& operation);
+  void follow_builds_before(const Operation& operation);
   void rename(const std::string& from, const std::string& to);
   void drop(const std::string& ns);
   Tally& tally(std::string_view ns);
@@ -152,6 +157,12 @@ class OplogCheck {
   bool limit_reached_ = false;
   std::set<std::string, std::less<>> temporary_;
   std::set<std::string> builds_;  // index builds that have begun
+  struct Build {
+    std::string build;
+    std::string ns;
+    std::string name;
+  };
+  std::vector<Build> builds_before_;  // begun before the base and not ended there; each index
   // In a slice: collections written to while they did not exist, and not dropped later; with the
   // first error.
   std::map<std::string, std::string, std::less<>> missing_;

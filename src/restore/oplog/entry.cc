@@ -74,6 +74,8 @@ bool read_operation_field(const Field& field, Operation& operation) {
     operation.ui = field.binary();
   } else if (field.is("fromMigrate")) {
     operation.from_migrate = field.truth();
+  } else if (field.is("b")) {
+    operation.upsert = field.truth();
   } else {
     return false;
   }

@@ -31,6 +31,11 @@ struct Operation {
   // The collection's UUID, 16 bytes; empty: none.
   std::string_view ui;
   bool from_migrate = false;
+  // Whether an update inserts the document if it is missing.
+  bool upsert = false;
+  // Of an applyOps that somebody has run, outside a transaction. An insert may replace a document,
+  // an update may insert one, and a delete may find none.
+  bool by_hand = false;
 
   // The name of a command: "create", "applyOps". Empty: it has none.
   [[nodiscard]] std::string_view command() const { return o.first_key(); }

@@ -9,13 +9,22 @@
 #include <system_error>
 #include <utility>
 
+#include "restore/oplog/fields.h"
+
 namespace idmint::restore {
 namespace {
 
 // Servers nest one level.
 constexpr int kDeepestTransaction = 8;
 
-Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth,
+// Whether an applyOps upserts. That is its default, which a server applies on each member.
+bool upserts(Document command) {
+  const std::optional<Field> field = find_field(command, "alwaysUpsert");
+  return !field || (field->type == BSON_TYPE_BOOL ? field->truth() : field->integer() != 0);
+}
+
+// `by_hand`: the entry is of no transaction.
+Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth, bool by_hand,
                     const TakeOperation& take) {
   if (operation.op != Op::kCommand || operation.command() != "applyOps")
     return take(operation, index++);
@@ -33,9 +42,11 @@ Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth,
     if (!inner)
       return std::unexpected(
           Error{Code::kDataLoss, "no entry of an oplog: what its applyOps has is no document"});
-    const Result<Operation> parsed = parse_operation(inner);
-    if (!parsed) return std::unexpected(parsed.error());
-    if (Result<void> taken = unwrap(*parsed, index, depth + 1, take); !taken) return taken;
+    Result<Operation> parsed = parse_operation(inner);
+    if (!parsed) return std::unexpected(std::move(parsed.error()));
+    parsed->by_hand = by_hand;
+    parsed->upsert = parsed->upsert || (by_hand && upserts(operation.o));
+    if (Result<void> taken = unwrap(*parsed, index, depth + 1, by_hand, take); !taken) return taken;
   }
   return {};
 }
@@ -61,7 +72,8 @@ std::unexpected<Error> no_room(const char* what) {
 
 Result<void> for_each_operation(const Entry& entry, const TakeOperation& take) {
   std::uint32_t index = 0;
-  return unwrap(entry.operation, index, 0, take);
+  return unwrap(entry.operation, index, 0, !entry.in_transaction() && entry.multi_op_type != 1,
+                take);
 }
 
 // Stores entries: first in memory, then in an unlinked file.
@@ -176,7 +188,7 @@ Result<void> Transactions::give(const Pending& pending, const TakeOperation& tak
     if (!document) return std::unexpected(document.error());
     const Result<Entry> entry = parse_entry(*document);
     if (!entry) return std::unexpected(entry.error());
-    if (Result<void> taken = unwrap(entry->operation, index, 0, take); !taken) return taken;
+    if (Result<void> taken = unwrap(entry->operation, index, 0, false, take); !taken) return taken;
   }
   return {};
 }

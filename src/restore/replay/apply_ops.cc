@@ -4,7 +4,8 @@
 
 namespace idmint::restore {
 
-void Operations::append(std::string_view op, std::string_view ns, Document o, Document o2) {
+void Operations::append(std::string_view op, std::string_view ns, Document o, Document o2,
+                        bool upsert) {
   bson_t each;
   begin(&each);
   bson_append_utf8(&each, "op", 2, op.data(), static_cast<int>(op.size()));
@@ -15,6 +16,7 @@ void Operations::append(std::string_view op, std::string_view ns, Document o, Do
     view = o2.view();
     bson_append_document(&each, "o2", 2, &view);
   }
+  if (upsert) BSON_APPEND_BOOL(&each, "b", true);
   bson_append_document_end(array_.get(), &each);
 }
 

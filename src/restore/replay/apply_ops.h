@@ -15,7 +15,9 @@ namespace idmint::restore {
 // Operations, as the elements of an array.
 class Operations {
  public:
-  void append(std::string_view op, std::string_view ns, Document o, Document o2);
+  // `upsert`: an update inserts the document if it is missing.
+  void append(std::string_view op, std::string_view ns, Document o, Document o2,
+              bool upsert = false);
   void append(Document operation);
 
   [[nodiscard]] std::uint32_t size() const { return size_; }

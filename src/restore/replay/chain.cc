@@ -4,12 +4,12 @@
 
 namespace idmint::restore {
 
-void Counts::add(Op op) {
-  if (op == Op::kNoop) return;
-  ++(op == Op::kInsert   ? inserts
-     : op == Op::kUpdate ? updates
-     : op == Op::kDelete ? deletes
-                         : commands);
+std::int64_t Counts::* Counts::of(Op op) {
+  return op == Op::kNoop     ? nullptr
+         : op == Op::kInsert ? &Counts::inserts
+         : op == Op::kUpdate ? &Counts::updates
+         : op == Op::kDelete ? &Counts::deletes
+                             : &Counts::commands;
 }
 
 Counts counts_of(Document document) {

@@ -29,8 +29,14 @@ struct Counts {
   std::int64_t deletes = 0;
   std::int64_t commands = 0;
   std::int64_t missed = 0;
+  std::int64_t replaced = 0;
 
-  void add(Op op);
+  // The count of an operation that did what it says. Null: none.
+  [[nodiscard]] static std::int64_t Counts::* of(Op op);
+  void add(Op op) { add(of(op)); }
+  void add(std::int64_t Counts::* count) {
+    if (count != nullptr) ++(this->*count);
+  }
 };
 
 struct CountField {
@@ -38,9 +44,9 @@ struct CountField {
   std::int64_t Counts::* count;
 };
 inline constexpr std::array kCountFields = {
-    CountField{"inserts", &Counts::inserts}, CountField{"updates", &Counts::updates},
-    CountField{"deletes", &Counts::deletes}, CountField{"commands", &Counts::commands},
-    CountField{"missed", &Counts::missed},
+    CountField{"replaced", &Counts::replaced}, CountField{"inserts", &Counts::inserts},
+    CountField{"updates", &Counts::updates},   CountField{"deletes", &Counts::deletes},
+    CountField{"commands", &Counts::commands}, CountField{"missed", &Counts::missed},
 };
 
 // The counts in a document of the record.

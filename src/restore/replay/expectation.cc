@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kLoaded = "base:";  // prefix of a namespace
 constexpr const char* kTallies = "base";
+constexpr const char* kInBase = "loaded";
 
 std::uint64_t number_of(Document document, const char* key) {
   bson_iter_t at;
@@ -54,6 +55,21 @@ Result<void> unset_loaded(Record& record, const std::string& ns) {
   return put_loaded(record, ns, -1);
 }
 
+Result<void> keep_in_base(Record& record) {
+  const Result<Loaded> all = loaded(record);
+  if (!all) return std::unexpected(all.error());
+  std::int64_t sum = 0;
+  for (const auto& [ns, documents] : *all) sum += static_cast<std::int64_t>(documents);
+  const Bson fields = Bson("documents", sum);
+  return record.put(kInBase, fields.get());
+}
+
+Result<std::uint64_t> documents_in_base(Record& record) {
+  const Result<std::optional<Bson>> kept = record.get(kInBase);
+  if (!kept) return std::unexpected(kept.error());
+  return *kept ? number_of((*kept)->view(), "documents") : 0;
+}
+
 Result<void> keep_tallies(Record& record, const OplogFacts& facts) {
   const Result<std::optional<Bson>> kept = record.get(kTallies);
   if (!kept) return std::unexpected(kept.error());
@@ -63,9 +79,10 @@ Result<void> keep_tallies(Record& record, const OplogFacts& facts) {
   bson_append_array_begin(fields.get(), "tallies", -1, &array);
   std::uint32_t index = 0;
   for (const auto& [ns, tally] : facts.tallies) {
-    const Bson row =
-        Bson("ns", ns, "base", tally.base, "inserts", static_cast<std::int64_t>(tally.inserts),
-             "deletes", static_cast<std::int64_t>(tally.deletes));
+    const Bson row = Bson(
+        "ns", ns, "base", tally.base, "inserts", static_cast<std::int64_t>(tally.inserts),
+        "deletes", static_cast<std::int64_t>(tally.deletes), "more",
+        static_cast<std::int64_t>(tally.more), "fewer", static_cast<std::int64_t>(tally.fewer));
     bson_append_document(&array, std::to_string(index++).c_str(), -1, row.get());
   }
   bson_append_array_end(fields.get(), &array);
@@ -111,7 +128,9 @@ Result<std::map<std::string, Expected>> expected_documents(Record& record) {
     const auto from = base->find(text_of(row, "base"));
     expected[ns] = {.base = from == base->end() ? 0 : from->second,
                     .inserts = number_of(row, "inserts"),
-                    .deletes = number_of(row, "deletes")};
+                    .deletes = number_of(row, "deletes"),
+                    .more = number_of(row, "more"),
+                    .fewer = number_of(row, "fewer")};
   });
   return expected;
 }

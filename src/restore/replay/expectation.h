@@ -21,6 +21,10 @@ using Loaded = std::map<std::string, std::uint64_t>;
                                       std::uint64_t documents);
 [[nodiscard]] Result<void> unset_loaded(Record& record, const std::string& ns);
 
+// Keeps the sum of what was loaded, and returns it. The numbers above change after the slice.
+[[nodiscard]] Result<void> keep_in_base(Record& record);
+[[nodiscard]] Result<std::uint64_t> documents_in_base(Record& record);
+
 // Keeps the oplog's effect on these numbers. A record that has it keeps the old one: the initial
 // numbers of a data copy cannot be determined again.
 [[nodiscard]] Result<void> keep_tallies(Record& record, const OplogFacts& facts);
@@ -30,10 +34,17 @@ struct Expected {
   std::uint64_t base = 0;
   std::uint64_t inserts = 0;
   std::uint64_t deletes = 0;
+  std::uint64_t more = 0;  // see Tally
+  std::uint64_t fewer = 0;
 
   // Negative if entries are missing.
   [[nodiscard]] std::int64_t documents() const {
     return static_cast<std::int64_t>(base + inserts - deletes);
+  }
+  [[nodiscard]] bool allows(std::uint64_t count) const {
+    const auto there = static_cast<std::int64_t>(count);
+    return there >= documents() - static_cast<std::int64_t>(fewer) &&
+           there <= documents() + static_cast<std::int64_t>(more);
   }
 };
 // The updates after the slice that found no document.

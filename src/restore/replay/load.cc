@@ -408,8 +408,12 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
         ++i;
         continue;
       }
-      const std::uint64_t documents = writers.written(*i);
-      if (!replaced[*i]) {
+      std::uint64_t documents = writers.written(*i);
+      if (replaced[*i]) {
+        const Result<std::uint64_t> there = count_documents(server, ns_of(all[*i]));
+        if (!there) return std::unexpected(there.error());
+        documents = *there;
+      } else {
         Result<void> good = check_count(server, all[*i], documents, writers.twice(*i));
         if (!good) return good;
       }

@@ -36,12 +36,15 @@ struct ReplayOptions {
 
 // Totals, including those of earlier runs.
 struct ReplayCounts {
+  // Documents that became more, and less: an insert over a document that is there is `replaced`, an
+  // update that inserted is an insert, and a delete that found nothing does not count.
   std::uint64_t inserts = 0;
   std::uint64_t updates = 0;
   std::uint64_t deletes = 0;
   std::uint64_t commands = 0;
   // Updates that found no document. After the slice they indicate a gap.
   std::uint64_t missed = 0;
+  std::uint64_t replaced = 0;
   std::vector<std::string> first_missed;  // some of them, in words; of this run only
   std::vector<std::string> notes;         // other remarks; of this run only
 };

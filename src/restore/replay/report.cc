@@ -60,6 +60,7 @@ ReplayCounts counts_of(const Json& json) {
   counts.deletes = number_in(json, "deletes");
   counts.commands = number_in(json, "commands");
   counts.missed = number_in(json, "missed");
+  counts.replaced = number_in(json, "replaced");
   return counts;
 }
 
@@ -103,11 +104,9 @@ Result<DoneRestore> report_of(Server& server, const std::string& path, const Jso
 }  // namespace
 
 Json json_of(const ReplayCounts& counts) {
-  return {{"inserts", counts.inserts},
-          {"updates", counts.updates},
-          {"deletes", counts.deletes},
-          {"commands", counts.commands},
-          {"missed", counts.missed}};
+  return {{"inserts", counts.inserts}, {"updates", counts.updates},
+          {"deletes", counts.deletes}, {"commands", counts.commands},
+          {"missed", counts.missed},   {"replaced", counts.replaced}};
 }
 
 std::string report_beside(const std::string& folder) {

@@ -141,11 +141,12 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
     if (plan.base) {
       if (Result<void> done = load(plan, server, record, observer, report); !done) return done;
     }
+    if (Result<void> kept = keep_in_base(record); !kept) return kept;
     if (Result<void> reached = record.reach(RunStage::kSlice); !reached) return reached;
   }
-  const Result<Loaded> base = loaded(record);
-  if (!base) return std::unexpected(base.error());
-  for (const auto& [ns, documents] : *base) report.documents += documents;
+  const Result<std::uint64_t> in_base = documents_in_base(record);
+  if (!in_base) return std::unexpected(in_base.error());
+  report.documents = *in_base;
 
   // Completed parts are read again for their transactions, indexes and counts.
   IndexCatalog catalog;

@@ -2,9 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "restore/oplog/command.h"
+#include "restore/oplog/fields.h"
 #include "restore/replay/record.h"
 #include "restore/replay/zero_timestamps.h"
 
@@ -21,6 +28,17 @@ constexpr std::size_t kMostNamed = 20;
 
 constexpr std::array<std::int64_t, 3> kTooLarge = {112, 257, 413};  // error_codes.yml
 
+// The _id, equal for numbers that are.
+std::string id_of(Document document) {
+  const std::optional<Field> id = find_field(document, "_id");
+  if (!id) return {};
+  if (const std::optional<std::int64_t> whole = id->integer();
+      whole && (id->type != BSON_TYPE_DOUBLE || id->real() == static_cast<double>(*whole)))
+    return std::to_string(*whole);
+  return std::string(1, static_cast<char>(id->type)) +
+         std::string(reinterpret_cast<const char*>(id->value.data()), id->value.size());
+}
+
 constexpr const char* kNotNoted =
     ": the same command must not go on here, though this could not be noted in the target";
 
@@ -30,10 +48,12 @@ struct Worker::Batch {
   struct Item {
     Position position;
     Op op;  // kNoop: the second step of the item before
+    std::int64_t Counts::* count = Counts::of(op);
   };
 
   Operations operations;
   std::vector<Item> items;
+  bool unsure = false;  // what its operations do depends on what is there
 };
 
 Worker::Worker(Server server, Chain chain, bool slice, Shared& shared)
@@ -67,7 +87,9 @@ Result<void> Worker::add(const Operation& operation, const Position& position) {
   const std::optional<TwoSteps> steps =
       operation.op == Op::kDelete ? std::nullopt : in_two_steps(operation.o);
   batch_->operations.append(operation.op_name, operation.ns,
-                            steps ? steps->first.view() : operation.o, operation.o2);
+                            steps ? steps->first.view() : operation.o, operation.o2,
+                            operation.upsert);
+  batch_->unsure = batch_->unsure || slice_ || operation.by_hand || operation.upsert;
   batch_->items.push_back({position, operation.op});
   if (steps) {
     const Bson id = only_id(operation.op == Op::kUpdate ? operation.o2 : operation.o);
@@ -100,17 +122,63 @@ void Worker::work() {
   while (true) {
     shared_.changed.wait(hold, [&] { return over_ || shared_.failed || !waiting_.empty(); });
     if (over_ || shared_.failed) return;
-    const std::unique_ptr<Batch> batch = std::move(waiting_.front());
+    std::unique_ptr<Batch> batch = std::move(waiting_.front());
     waiting_.pop_front();
     working_ = true;
     hold.unlock();
     shared_.changed.notify_all();
-    Result<void> applied = apply(*batch, 0, batch->items.size());
+    Result<void> applied = batch->unsure ? foresee(*batch) : Result<void>{};
+    if (applied) applied = apply(*batch, 0, batch->items.size());
     hold.lock();
     working_ = false;
     if (!applied && !shared_.failed) shared_.failed = std::move(applied.error());
     shared_.changed.notify_all();
   }
+}
+
+// Looks at which documents are there, and sets what each item will count as.
+Result<void> Worker::foresee(Batch& batch) {
+  using Ids = std::set<std::string>;
+  struct Collection {
+    BsonArray ids;
+    std::uint32_t size = 0;
+    Ids there;
+  };
+  std::map<std::string, Collection, std::less<>> collections;
+  std::vector<Operation> operations;
+  bson_iter_t at = batch.operations.view().begin();
+  while (bson_iter_next(&at)) {
+    Result<Operation> operation = parse_operation(as_document(at));
+    if (!operation) return std::unexpected(std::move(operation.error()));
+    Collection& of = collections[std::string(operation->ns)];
+    const std::optional<Field> id =
+        find_field(operation->op == Op::kUpdate ? operation->o2 : operation->o, "_id");
+    if (id) append_field_as(of.ids.items.get(), std::to_string(of.size++), *id);
+    operations.push_back(*operation);
+  }
+  for (auto& [ns, of] : collections) {
+    const std::size_t dot = ns.find('.');
+    const Bson find =
+        Bson("find", ns.substr(dot + 1), "filter", Bson("_id", Bson("$in", of.ids)), "projection",
+             Bson("_id", 1), "batchSize", 1'000'000, "singleBatch", true);
+    const Result<Bson> found = server_.command(ns.substr(0, dot).c_str(), find.get());
+    if (!found) return std::unexpected(found.error());
+    found->view().each_found([&](const Document& document) { of.there.insert(id_of(document)); });
+  }
+  for (std::size_t i = 0; i < operations.size() && i < batch.items.size(); ++i) {
+    const Operation& operation = operations[i];
+    Batch::Item& item = batch.items[i];
+    Ids& there = collections.find(operation.ns)->second.there;
+    const std::string id = id_of(operation.op == Op::kUpdate ? operation.o2 : operation.o);
+    if (item.op == Op::kInsert) {
+      item.count = there.insert(id).second ? &Counts::inserts : &Counts::replaced;
+    } else if (item.op == Op::kUpdate && operation.upsert) {
+      item.count = there.insert(id).second ? &Counts::inserts : &Counts::updates;
+    } else if (item.op == Op::kDelete) {
+      item.count = there.erase(id) != 0 ? &Counts::deletes : nullptr;
+    }
+  }
+  return {};
 }
 
 // Applies the items from `begin` to `end`, with the marker. `missed`: the item at `end` found no
@@ -121,7 +189,7 @@ Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, 
   const bool all = begin == 0 && end == batch.items.size();
   const Operations* operations = &batch.operations;
   counts = chain_.counts;
-  for (std::size_t i = begin; i < end; ++i) counts.add(batch.items[i].op);
+  for (std::size_t i = begin; i < end; ++i) counts.add(batch.items[i].count);
   if (missed) ++counts.missed;
   const Position& position = batch.items[missed ? end : end - 1].position;
   if (!all) {

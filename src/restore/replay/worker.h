@@ -51,6 +51,7 @@ class Worker {
   struct Batch;
 
   void work();
+  Result<void> foresee(Batch& batch);
   Answer try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed,
                   Counts& counts);
   Result<void> apply(const Batch& batch, std::size_t begin, std::size_t end);
