@@ -50,6 +50,7 @@ struct RunOptions {
   std::vector<std::string> include;
   std::vector<std::string> exclude;
   unsigned writers = 4;
+  std::string index_errors;
   bool force_skip = false;
   bool allow_replica_set = false;
   bool stop_spare = false;
@@ -117,6 +118,12 @@ void add_run(CLI::App& command) {
       .add_option("--writers", run_options.writers, "Connections that write at once, 1 to 64 (4)")
       ->type_name("N")
       ->check(CLI::Range(1, 64).description(""));
+  command
+      .add_option("--index-errors", run_options.index_errors,
+                  "Indexes of the base that the server refuses: fail, before the load, or report, "
+                  "and leave them out (fail)")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"fail", "report"}).description(""));
   command.add_flag("--allow-replica-set", run_options.allow_replica_set,
                    "The target may be a member of a replica set");
   add_not_sharded(command, run_options.not_sharded);
@@ -373,6 +380,7 @@ Result<RestoreOptions> options_given() {
   const Result<std::optional<Timestamp>> limit = limit_given();
   if (!limit) return std::unexpected(limit.error());
   options.limit = *limit;
+  options.report_index_errors = given.index_errors == "report";
   for (const std::string& text : given.skip) {
     const Result<Timestamp> skip = parse_timestamp(text);
     if (!skip) return std::unexpected(skip.error());

@@ -126,7 +126,8 @@ struct Report {
   std::map<std::string, std::vector<Difference>> documents_first{};
   MintedReport minted{};
   std::uint64_t documents = 0;
-  std::string restore_report{};  // the file with the record; empty: none
+  std::vector<std::string> left_out{};  // indexes that the server refused, in words
+  std::string restore_report{};         // the file with the record; empty: none
 };
 
 Result<void> unless_stopped() {
@@ -186,6 +187,9 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
     if (*missed != 0)
       report.differences.push_back(
           {"the oplog", "updates that found no document", std::to_string(*missed), "0"});
+    Result<std::vector<std::string>> left_out = refused_in_words(*record);
+    if (!left_out) return std::unexpected(std::move(left_out.error()));
+    report.left_out = std::move(*left_out);
     std::erase_if(report.counts, [&](const auto& each) { return !filter.includes(each.first); });
     bson_iter_t at;
     const Document fingerprint = record->fingerprint();
@@ -310,6 +314,7 @@ void print_report(Output& out, const Report& report) {
   if (!report.oplog.empty()) print_fact(out, "oplog", report.oplog);
   if (!report.limit.empty()) print_fact(out, "limit", report.limit);
   print_fact(out, "compared", report.with.empty() ? "with nothing" : "with " + report.with);
+  for (const std::string& each : report.left_out) print_fact(out, "left out", each);
   // Written already.
   const std::array<std::pair<std::string_view, const std::string&>, 3> files = {
       {{"page", verify_options.html},
@@ -378,6 +383,7 @@ Json json_of(const Report& report) {
     return Json{
         {"ns", each.ns}, {"what", each.what}, {"is", each.is}, {"should_be", each.should_be}};
   };
+  json["left_out"] = report.left_out;
   json["differences"] = Json::array();
   for (const Difference& each : report.differences) json["differences"].push_back(json_of(each));
   json["first_documents"] = Json::array();

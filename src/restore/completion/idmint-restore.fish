@@ -49,6 +49,7 @@ complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l exclud
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l skip -x -d 'Leave this entry out'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l force-skip -d 'Leave that entry out even if later entries build on it'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l writers -x -d 'Connections that write at once'
+complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l index-errors -x -a 'fail report' -d 'Indexes that the server refuses'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l allow-replica-set -d 'The target may be a member of a set'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l stop -d 'Shut the spare down afterwards'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l report -r -F -d 'Where the report goes'

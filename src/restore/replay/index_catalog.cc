@@ -7,6 +7,8 @@
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
+#include "restore/replay/apply_ops.h"
+#include "restore/replay/record.h"
 #include "restore/replay/state.h"
 
 namespace idmint::restore {
@@ -184,6 +186,51 @@ Result<void> create_indexes(Server& server, std::string_view ns,
                                                        ": " + reply.error().message});
 }
 
+namespace {
+
+// Creates the indexes one by one, and adds those that the server refuses, under the name `of`.
+Result<void> create_one_by_one(Server& server, std::string_view ns, std::string_view of,
+                               const std::vector<Document>& specs,
+                               std::vector<RefusedIndex>& refused) {
+  for (const Document spec : specs) {
+    Result<void> created = create_indexes(server, ns, {spec});
+    if (created) continue;
+    if (created.error().code == Code::kUnavailable) return created;
+    std::string& why = created.error().message;
+    if (const std::size_t at = why.find("createIndexes on "); at != std::string::npos)
+      why = why.substr(at);
+    refused.push_back({std::string(of), text_of(spec, "name"), std::move(why)});
+  }
+  return {};
+}
+
+std::vector<Document> specs_of(const IndexCatalog::Indexes& indexes) {
+  std::vector<Document> specs;
+  for (const auto& [name, spec] : indexes) specs.push_back(spec.view());
+  return specs;
+}
+
+}  // namespace
+
+Result<std::vector<RefusedIndex>> refused_indexes(Server& server, const IndexCatalog& catalog) {
+  const std::string ns = std::string(kRecordDatabase) + ".indexes";
+  const Bson drop = Bson("drop", "indexes");
+  std::vector<RefusedIndex> refused;
+  for (const auto& [of, indexes] : catalog.all()) {
+    const std::vector<Document> specs = specs_of(indexes);
+    if (specs.empty()) continue;
+    if (const Result<void> all = create_indexes(server, ns, specs); !all) {
+      if (all.error().code == Code::kUnavailable) return std::unexpected(all.error());
+      Result<void> each = create_one_by_one(server, ns, of, specs, refused);
+      if (!each) return std::unexpected(std::move(each.error()));
+    }
+    const Answer dropped = ask(server, kRecordDatabase, drop.get());
+    if (!dropped.ok && dropped.code != kNamespaceNotFound)
+      return std::unexpected(Error{dropped.why, ns + ": drop: " + dropped.message});
+  }
+  return refused;
+}
+
 Result<void> drop_unfinished_indexes(Server& server) {
   const Result<std::vector<CollectionFacts>> all = list_namespaces(server);
   if (!all) return std::unexpected(all.error());
@@ -214,12 +261,14 @@ Result<void> drop_unfinished_indexes(Server& server) {
 }
 
 Result<void> build_indexes(Server& server, const IndexCatalog& catalog,
-                           const TakeProgress& progress) {
+                           const TakeProgress& progress, std::vector<RefusedIndex>* refused) {
   std::uint64_t done = 0;
   for (const auto& [ns, indexes] : catalog.all()) {
-    std::vector<Document> specs;
-    for (const auto& [name, spec] : indexes) specs.push_back(spec.view());
-    if (Result<void> created = create_indexes(server, ns, specs); !created) return created;
+    const std::vector<Document> specs = specs_of(indexes);
+    Result<void> created = create_indexes(server, ns, specs);
+    if (!created && refused != nullptr && created.error().code != Code::kUnavailable)
+      created = create_one_by_one(server, ns, ns, specs, *refused);
+    if (!created) return created;
     if (!progress) continue;
     if (Result<void> told = progress(++done); !told) return told;
   }

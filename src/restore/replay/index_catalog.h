@@ -47,10 +47,22 @@ class IndexCatalog {
 // does not inherit its collection's. Skips existing ones. Errors name the collection.
 [[nodiscard]] Result<void> create_indexes(Server& server, std::string_view ns,
                                           const std::vector<Document>& specs);
+// An index that the server refuses, and why.
+struct RefusedIndex {
+  std::string ns;
+  std::string name;
+  std::string why;
+};
+// The indexes of the catalog whose specifications the server refuses: servers allowed more once.
+// Each is created on an empty collection of the record's database, which is dropped again.
+[[nodiscard]] Result<std::vector<RefusedIndex>> refused_indexes(Server& server,
+                                                                const IndexCatalog& catalog);
 // Drops the indexes whose build was unfinished when the server's data folder was copied.
 [[nodiscard]] Result<void> drop_unfinished_indexes(Server& server);
-// Builds all indexes of the catalog. `progress` gets the number of finished collections.
+// Builds all indexes of the catalog. `progress` gets the number of finished collections. `refused`
+// gets those that the server refuses; null: the first of them is an error.
 [[nodiscard]] Result<void> build_indexes(Server& server, const IndexCatalog& catalog,
-                                         const TakeProgress& progress);
+                                         const TakeProgress& progress,
+                                         std::vector<RefusedIndex>* refused = nullptr);
 
 }  // namespace idmint::restore

@@ -33,6 +33,8 @@ struct RestoreOptions {
   bool force_skip = false;             // even if later entries need them
   bool not_sharded = false;            // base and oplog are known to be of no sharded cluster
   NamespaceFilter filter{};
+  // Leaves out the indexes of the base that the server refuses, and reports them.
+  bool report_index_errors = false;
 
   // The destination: the URI of an empty server, or the folder of a spare to start.
   std::string target{};

@@ -1,8 +1,11 @@
 #include "restore/replay/restore.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/errors.h"
 #include "base/figures.h"
@@ -52,10 +55,7 @@ Result<void> count_after_slice(Server& server, Record& record, const RestorePlan
   return {};
 }
 
-// Replays the slice, and sets the indexes of the base as of its end.
-Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
-                          Transactions& transactions, IndexCatalog& catalog, Observer& observer,
-                          RestoreReport& report) {
+void add_indexes_of_base(const RestorePlan& plan, IndexCatalog& catalog) {
   for (const CollectionFacts& each : plan.base->collections()) {
     const std::string ns = each.database + "." + each.name;
     if (!plan.options.filter.includes(ns)) continue;
@@ -64,6 +64,47 @@ Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
       if (!index.view().find("clustered", &clustered)) catalog.add(ns, index.view());
     }
   }
+}
+
+// Leaves out what was not built when the base was made. A unique one may even be impossible to
+// build; its build was aborted for that reason.
+void leave_out_unbuilt(const RestorePlan& plan, IndexCatalog& catalog) {
+  for (const auto& [ns, names] : plan.oplog.building) {
+    for (const std::string& name : names) catalog.remove(ns, name);
+  }
+}
+
+// Finds out before the load which indexes of the base the server refuses. kFailedPrecondition:
+// there are some, and they are not to be left out.
+Result<void> check_indexes(const RestorePlan& plan, Server& server) {
+  if (!plan.base || plan.options.report_index_errors) return {};
+  IndexCatalog catalog;
+  add_indexes_of_base(plan, catalog);
+  if (plan.sliced) {
+    Result<void> read = plan.base->oplog([&](const Entry& entry) -> Result<void> {
+      if (entry.operation.op != Op::kCommand || entry.in_transaction()) return {};
+      return catalog.apply(entry.operation);
+    });
+    if (!read) return read;
+  }
+  leave_out_unbuilt(plan, catalog);
+  const Result<std::vector<RefusedIndex>> refused = refused_indexes(server, catalog);
+  if (!refused) return std::unexpected(refused.error());
+  if (refused->empty()) return {};
+  std::string all;
+  for (const RefusedIndex& each : *refused)
+    all += "\n  " + each.name + " of " + each.ns + ": " + each.why;
+  return fail(Code::kFailedPrecondition,
+              server.shown_uri() + " refuses " + print_count(refused->size(), "index", "indexes") +
+                  " of the base, and no document was loaded: add --index-errors report to leave " +
+                  (refused->size() == 1 ? "it" : "them") + " out, or mend the metadata:" + all);
+}
+
+// Replays the slice, and sets the indexes of the base as of its end.
+Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
+                          Transactions& transactions, IndexCatalog& catalog, Observer& observer,
+                          RestoreReport& report) {
+  add_indexes_of_base(plan, catalog);
   if (!plan.sliced) return {};
   Result<std::unique_ptr<Replay>> replay = Replay::begin(
       server, record, transactions, &catalog,
@@ -155,10 +196,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
         replay_slice(plan, server, record, transactions, catalog, observer, report);
     if (!replayed) return replayed;
   }
-  // A unique one may even be impossible to build; its build was aborted for that reason.
-  for (const auto& [ns, names] : plan.oplog.building) {
-    for (const std::string& name : names) catalog.remove(ns, name);
-  }
+  leave_out_unbuilt(plan, catalog);
   report.indexes = catalog.size();
   if (record.stage() == RunStage::kSlice) {
     if (Result<void> counted = count_after_slice(server, record, plan); !counted) return counted;
@@ -166,9 +204,17 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   }
   if (record.stage() == RunStage::kIndexes) {
     const TakeProgress progress = observer.of(RestoreStep::kBuildIndexes, catalog.all().size());
-    if (Result<void> built = build_indexes(server, catalog, progress); !built) return built;
+    std::vector<RefusedIndex> refused;
+    Result<void> built = build_indexes(server, catalog, progress,
+                                       plan.options.report_index_errors ? &refused : nullptr);
+    if (!built) return built;
+    if (Result<void> kept = keep_refused(record, refused); !kept) return kept;
     if (Result<void> reached = record.reach(RunStage::kOplog); !reached) return reached;
   }
+  const Result<std::vector<std::string>> left_out = refused_in_words(record);
+  if (!left_out) return std::unexpected(left_out.error());
+  report.indexes -= std::min(report.indexes, left_out->size());
+  for (const std::string& each : *left_out) report.notes.push_back("left out is " + each);
   if (!plan.options.oplog.empty()) {
     Result<ReplayCounts> counts = replay_oplog(plan.options.oplog, server, record, transactions,
                                                {.after = plan.after.value_or(Timestamp{}),
@@ -253,6 +299,13 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   Result<Record> record = Record::begin(*server, plan.fingerprint.view());
   if (!record) return std::unexpected(std::move(record.error()));
   report.resumed = record->resumed();
+  if (record->stage() == RunStage::kBase) {
+    Result<void> checked = check_indexes(plan, *server);
+    if (!checked && !record->resumed()) {
+      if (Result<void> forgotten = Record::forget(*server); !forgotten) return forgotten;
+    }
+    if (!checked) return checked;
+  }
   Result<void> done = restore(plan, *server, *record, facts->ttl_runs, observer, report);
   if (done) {
     add_notes(plan, report);
