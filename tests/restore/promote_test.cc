@@ -15,6 +15,9 @@
 
 #include "base/errors.h"
 #include "idmint/definition.h"
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "idmint/worker_pool.h"
 #include "restore/collections.h"
 #include "restore/replay/state.h"
 #include "tests/restore/production.h"
@@ -233,7 +236,8 @@ TEST_F(Promote, PutsBackWhatTheMistakeChangedAndKeepsTheRest) {
       "");
   EXPECT_THAT(namespaces(), Contains("shop.later"));
   EXPECT_EQ(report->kept.size(), 2U);
-  for (const std::string& kept : report->kept) EXPECT_THAT(namespaces(), Contains(kept));
+  for (const KeptCollection& kept : report->kept)
+    EXPECT_THAT(namespaces(), Contains(kept.ns));
   EXPECT_TRUE(takes_writes("orders"));
   EXPECT_TRUE(takes_writes("stock"));
   EXPECT_EQ(sequence(), 100);
@@ -333,9 +337,10 @@ TEST_F(Promote, KeepsWhatProgramsWroteAfterwardsWhereItIsGivenUp) {
   const Result<PromoteReport> given_up = undo();
   ASSERT_TRUE(given_up) << given_up.error().message;
   ASSERT_EQ(given_up->kept.size(), 1U);
-  const Result<std::uint64_t> kept = count_documents(production_.server(), given_up->kept[0]);
+  const Result<std::uint64_t> kept = count_documents(production_.server(), given_up->kept[0].ns);
   ASSERT_TRUE(kept);
   EXPECT_EQ(*kept, 51U);
+  EXPECT_EQ(given_up->kept[0].written, 1U);
   EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 0U);
 }
 
@@ -385,6 +390,75 @@ TEST_F(Promote, MergesLaterWritesThatTheMistakeDidNotTouch) {
   EXPECT_EQ(total(R"("not")"), -1);
 }
 
+// The public report: what came between a promotion and its undo was in no collection afterwards.
+TEST_F(Promote, MergesWhatWasWrittenBeforeAnUndo) {
+  restore_here();
+  production_.run("shop", R"({"drop":"orders"})");
+  PromoteOptions merging = options();
+  merging.mistake_to = production_.now();
+  merging.merge_later = true;
+  const auto write = [&](int id) {
+    production_.insert("shop.orders", R"({"_id":)" + std::to_string(id) + R"(,"key":)" +
+                                          std::to_string(id) + R"(,"total":1})");
+  };
+  for (int id = 100; id < 110; ++id) write(id);
+  ASSERT_TRUE(go());
+  for (int id = 110; id < 120; ++id) write(id);
+  production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":7},"limit":1}]})");
+  const Result<PromoteReport> undone = undo();
+  ASSERT_TRUE(undone) << undone.error().message;
+  ASSERT_EQ(undone->kept.size(), 1U);
+  EXPECT_EQ(undone->kept[0].written, 11U);
+  for (int id = 120; id < 130; ++id) write(id);
+
+  PromoteOptions copy = merging;
+  Result<PromotePlan> planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->lost(), 0U);
+  const Result<PromoteReport> report = go(merging);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->merged.documents, 31U);
+  EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 79U);
+}
+
+// A validator stops no deletes, so they go on until the collections have their names.
+TEST_F(Promote, MergesDeletesUntilTheSwap) {
+  restore_here();
+  production_.run("shop", R"({"update":"orders","updates":[
+      {"q":{"_id":1},"u":{"$set":{"total":7}}}]})");
+  PromoteOptions merging = options();
+  merging.mistake_to = production_.now();
+  merging.merge_later = true;
+  Result<PromotePlan> planned = plan(std::move(merging));
+  ASSERT_TRUE(planned) << planned.error().message;
+
+  class Deletes final : public PromoteObserver {
+   public:
+    explicit Deletes(Production& production) : production_(production) {}
+    void begin(std::string_view, std::optional<std::uint64_t>) override {}
+    Result<void> advance(std::uint64_t) override { return {}; }
+    Result<void> about_to(std::string_view what) override {
+      if (what == "load collections") remove(10);
+      if (what == "swap shop.orders") remove(11);
+      if (what == "swap shop.orders") remove(1);  // which the mistake wrote to
+      return {};
+    }
+
+   private:
+    void remove(int id) {
+      production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":)" +
+                                  std::to_string(id) + R"(},"limit":1}]})");
+    }
+    Production& production_;
+  };
+  Deletes watch(production_);
+  const Result<PromoteReport> report = promote(*planned, watch);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->merged.documents, 2U);
+  const Bson left = production_.run("shop", R"({"count":"orders","query":{"_id":{"$in":[1,10,11]}}})");
+  EXPECT_EQ(left.view().number("n"), 1) << "the restored 1";
+}
+
 TEST_F(Promote, MakesADroppedCollectionAndItsCountersAgain) {
   production_.run("shop", R"({"findAndModify":"counters","query":{"_id":"orders"},
       "update":{"$inc":{"seq":{"$numberLong":"1"}}}})");
@@ -423,6 +497,66 @@ TEST_F(Promote, MakesAViewAgain) {
   EXPECT_EQ(in_lines(differences(of(production_.server(), both), of(spare_.server(), both))), "");
   ASSERT_TRUE(undo());
   EXPECT_FALSE(namespaces().contains("shop.cheap"));
+}
+
+// dropDatabase takes idmint's own store away, too; what is put back goes on behind what was handed
+// out, and stays where it is if the promotion is given up.
+TEST_F(Promote, PutsADroppedStoreBack) {
+  const std::string url = servers::mongo_set().url("shop");
+  std::int64_t last = 0;
+  {
+    const auto store = Store::open(url);
+    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(create_sequence(**store, {.name = "mails"}));
+    ASSERT_TRUE(create_pool(**store, PoolDefinition{.name = "web"}));
+    const auto sequence = Sequence::open(**store, "mails");
+    ASSERT_TRUE(sequence) << sequence.error().message;
+    for (int i = 0; i < 7; ++i) last = (*sequence)->next().value_or(0);
+  }
+  restore_here();
+  for (const bool all : {true, false}) {
+    SCOPED_TRACE(all);
+    if (all) {
+      production_.run("shop", R"({"dropDatabase":1})");
+    } else {
+      production_.run("shop", R"({"drop":"idmint.counters"})");
+    }
+    const Result<PromoteReport> report = go();
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->step, PromoteStep::kOpened);
+    EXPECT_THAT(report->put_back, Contains("shop/mails"));
+    EXPECT_EQ(report->put_back.size(), all ? 2U : 1U);
+    const auto next = [&] {
+      const auto store = Store::open(url, {.create = false});
+      if (!store) return std::int64_t{-1};
+      const auto sequence = Sequence::open(**store, "mails");
+      return sequence ? (*sequence)->next().value_or(-2) : -3;
+    };
+    const std::int64_t given = next();
+    EXPECT_GT(given, last);
+    ASSERT_TRUE(undo());
+    EXPECT_GT(next(), given);
+  }
+}
+
+// An index of version 1 takes no collation. What else a server may refuse: a fail point.
+TEST_F(Promote, WhatProductionRefusesIsFoundBeforeAWriterIsBlocked) {
+  production_.run("shop", R"({"createIndexes":"orders","indexes":[
+      {"key":{"v":1},"name":"old","v":1}]})");
+  restore_here();
+  production_.run("shop", R"({"update":"orders","updates":[
+      {"q":{},"u":{"$set":{"total":7}},"multi":true}]})");
+  ASSERT_TRUE(go());
+  ASSERT_TRUE(undo());
+  production_.run("admin", R"({"configureFailPoint":"failCommand","mode":"alwaysOn","data":{
+      "errorCode":67,"failCommands":["createIndexes"]}})");
+  const Result<PromoteReport> refused = go();
+  production_.run("admin", R"({"configureFailPoint":"failCommand","mode":"off"})");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(refused.error().message, HasSubstr("no writer was blocked"));
+  EXPECT_TRUE(takes_writes("orders"));
+  EXPECT_EQ(undo().error().code, Code::kNotFound);
 }
 
 // Kills the primary once, before one of the writes.
@@ -514,8 +648,8 @@ TEST(PromoteOnASet, GoesOnWhereThePrimaryIsKilled) {
     StopsAt watch;
     const Result<PromoteReport> undone = undo_promotion(options, watch);
     ASSERT_TRUE(undone) << undone.error().message;
-    for (const std::string& kept : undone->kept)
-      production.run("shop", R"({"drop":")" + kept.substr(5) + R"("})");
+    for (const KeptCollection& kept : undone->kept)
+      production.run("shop", R"({"drop":")" + kept.ns.substr(5) + R"("})");
   }
 }
 

@@ -143,7 +143,7 @@ void print_later(Output& out, const PromotePlan& plan) {
   const bool merges = plan.options.merge_later;
   for (const auto& [ns, collection] : plan.later.collections) {
     if (collection.documents.empty()) continue;
-    const std::uint64_t lost = merges ? collection.mistaken() : collection.documents.size();
+    const std::uint64_t lost = collection.lost();
     out.write("\n");
     out.write_line(ns + ": " + print_count(collection.documents.size(), "document") +
                    " written since the limit, " + print_count(static_cast<double>(lost)) +
@@ -151,14 +151,17 @@ void print_later(Output& out, const PromotePlan& plan) {
     std::size_t listed = 0;
     for (const auto* const row : in_order_of_id(collection)) {
       const auto& [element, document] = *row;
-      if (merges && !document.mistaken) continue;
+      if (document.loss == Loss::kNone) continue;
       if (++listed > kListed) {
         out.write_line("  ... --json lists all of them");
         break;
       }
       out.write_line("  " + id_text(element) + ", last " + std::string(op_text(document.last)) +
                      ", " + print_count(document.writes, "write") +
-                     (document.mistaken && plan.options.mistake_to ? ", in the mistake" : ""));
+                     (merges ? ", " + std::string(in_words(document.loss))
+                      : document.mistaken != 0 && plan.options.mistake_to
+                          ? ", in the mistake"
+                          : ""));
     }
   }
 }
@@ -192,7 +195,7 @@ void print_promote_plan(Output& out, const PromotePlan& plan) {
   for (const PlannedRefusal& each : plan.refused)
     print_fact(out, "REFUSED", each.ns + ": " + each.why);
   print_later(out, plan);
-  if (plan.items.empty()) {
+  if (plan.is_empty()) {
     out.write("Nothing is to be set back.\n");
   } else {
     out.write("\n");
@@ -224,7 +227,9 @@ Json json_of(const PromotePlan& plan) {
                        {"_id", Json::parse(to_relaxed_json(only_id_of(element).view()))["_id"]},
                        {"last", op_text(document.last)},
                        {"writes", document.writes},
-                       {"lost", !plan.options.merge_later || document.mistaken}});
+                       {"lost", document.loss != Loss::kNone}});
+      if (plan.options.merge_later && document.loss != Loss::kNone)
+        later.back()["why"] = in_words(document.loss);
     }
   }
   return {{"from", plan.state.from},
@@ -240,6 +245,15 @@ Json json_of(const PromotePlan& plan) {
           {"notes", plan.notes}};
 }
 
+bool is_put_back(const PromoteReport& report, const FencedSource& source) {
+  return std::ranges::find(report.put_back, source.label()) != report.put_back.end();
+}
+
+std::string_view word_of(FenceOutcome outcome, bool is_put_back) {
+  if (is_put_back || outcome == FenceOutcome::kMade) return "put back";
+  return outcome == FenceOutcome::kAsItWas ? "left" : "raised";
+}
+
 Json json_of(const PromoteReport& report) {
   Json json = {{"id", report.id},
                {"step", name(report.step)},
@@ -249,35 +263,42 @@ Json json_of(const PromoteReport& report) {
                {"not_merged", report.merged.refused},
                {"promoted", report.promoted},
                {"in_place", report.in_place},
-               {"kept", report.kept},
+               {"kept", Json::array()},
                {"notes", report.notes}};
-  Json raised = Json::array();
+  for (const KeptCollection& each : report.kept) json["kept"].push_back(each.ns);
+  for (const KeptCollection& each : report.kept)
+    if (each.written) json["written_there"][each.ns] = *each.written;
+  Json counters = Json::array();
   if (report.fence) {
     for (const FencedSource& each : report.fence->sources)
-      if (each.outcome != FenceOutcome::kAsItWas)
-        raised.push_back({{"source", each.label()}, {"note", each.note}});
+      counters.push_back({{"source", each.label()},
+                        {"outcome", word_of(each.outcome, is_put_back(report, each))},
+                        {"note", each.note}});
     for (const FencedDocument& each : report.fence->documents)
-      if (each.outcome != FenceOutcome::kAsItWas)
-        raised.push_back({{"document", each.label()}, {"to", each.to}});
+      counters.push_back({{"document", each.label()},
+                        {"outcome", word_of(each.outcome, false)},
+                        {"to", each.to}});
   }
-  json["raised"] = std::move(raised);
+  json["counters"] = std::move(counters);
   return json;
 }
 
+// What became of each sequence, pool and counter document.
 void print_fence_facts(Output& out, const PromoteReport& report) {
   if (!report.fence) return;
   for (const FencedSource& each : report.fence->sources) {
-    if (each.outcome == FenceOutcome::kAsItWas) continue;
-    const std::string to = each.counters.empty()
-                               ? std::string()
-                               : ", its next value is " + std::to_string(each.counters.front().to);
-    print_fact(out, "raised",
-               each.label() + (each.counters.size() == 1 ? to : std::string()) +
-                   (each.past.empty() ? "" : ", past " + each.past));
+    const std::string next =
+        each.counters.size() == 1
+            ? ", its next value is " + std::to_string(each.counters.front().to)
+            : std::string();
+    print_fact(out, word_of(each.outcome, is_put_back(report, each)),
+               each.label() + next + (each.past.empty() ? "" : ", past " + each.past));
   }
   for (const FencedDocument& each : report.fence->documents)
-    if (each.outcome != FenceOutcome::kAsItWas)
-      print_fact(out, "raised", each.label() + " to " + std::to_string(each.to));
+    print_fact(out, word_of(each.outcome, false),
+               each.label() + (each.outcome == FenceOutcome::kAsItWas
+                                   ? std::string()
+                                   : " to " + std::to_string(each.to)));
 }
 
 void print_promoted(Output& out, const PromoteReport& report) {
@@ -289,7 +310,7 @@ void print_promoted(Output& out, const PromoteReport& report) {
     print_fact(out, "merged", print_count(report.merged.documents, "later write"));
   for (const std::string& each : report.merged.refused) print_fact(out, "not merged", each);
   print_fence_facts(out, report);
-  for (const std::string& each : report.kept) print_fact(out, "kept", each);
+  for (const KeptCollection& each : report.kept) print_fact(out, "kept", each.ns);
   for (const std::string& each : report.notes) print_fact(out, "note", each);
   const std::string to = shell_word(redacted(promote_arguments.to));
   out.write("\nThe old collections take room until you are sure:\n  idmint-restore promote --to " +
@@ -347,7 +368,7 @@ std::string promote_command() {
 
 void print_dry_run_end(Output& out, const PromotePlan& plan) {
   out.write("Nothing was written: this is a dry run.\n");
-  if (!plan.refused.empty() || (plan.items.empty() && !plan.resumed)) return;
+  if (!plan.refused.empty() || plan.is_empty()) return;
   const std::string command = promote_command();
   if (!plan.resumed && !plan.options.merge_later && plan.lost() != 0) {
     const bool known = plan.options.mistake_to.has_value();
@@ -379,6 +400,13 @@ Result<void> confirm_typed(Output& out, bool json, std::string_view word, std::s
   return fail(Code::kFailedPrecondition, "nothing was written");
 }
 
+std::string what_it_has(const KeptCollection& kept) {
+  if (kept.written == 0) return "no program wrote to it; drop it by hand";
+  return (kept.written ? print_count(*kept.written, "document") + " that programs wrote to it"
+                       : std::string("what programs wrote to it")) +
+         " may be nowhere else: promote --merge-later takes them over; do not drop it before";
+}
+
 void print_end(Context& context, const PromoteReport& report, std::string_view done) {
   if (context.json) {
     context.out.write(json_of(report).dump() + "\n");
@@ -386,8 +414,8 @@ void print_end(Context& context, const PromoteReport& report, std::string_view d
   }
   context.out.write_line(done);
   print_fence_facts(context.out, report);
-  for (const std::string& each : report.kept)
-    print_fact(context.out, "kept", each + ": what programs wrote since; drop it by hand");
+  for (const KeptCollection& each : report.kept)
+    print_fact(context.out, "kept", each.ns + ": " + what_it_has(each));
   for (const std::string& each : report.notes) print_fact(context.out, "note", each);
 }
 
@@ -423,7 +451,7 @@ Result<void> promote_all(Context& context, PromoteOnTerminal& watch) {
     if (!plan->refused.empty()) context.status = exit_status(Code::kFailedPrecondition);
     return {};
   }
-  if (plan->refused.empty() && (plan->resumed || !plan->items.empty())) {
+  if (plan->refused.empty() && !plan->is_empty()) {
     Result<void> confirmed = confirm_typed(context.out, context.json, "promote",
                                            "block the writers and set production back");
     if (!confirmed) return confirmed;

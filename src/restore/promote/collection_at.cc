@@ -5,6 +5,8 @@
 
 #include "base/errors.h"
 #include "base/text.h"
+#include "restore/cursor.h"
+#include "restore/oplog/fields.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/record.h"
 
@@ -62,12 +64,42 @@ Result<std::optional<CollectionFacts>> find_collection(Server& server, const std
   return found;
 }
 
+std::string bytes_of_id(Document document) {
+  const Bson id;
+  if (const std::optional<Field> field = find_field(document, "_id"))
+    append_field(id.get(), *field);
+  const std::span<const std::uint8_t> bytes = id.view().bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Result<std::map<std::string, Bson>> documents_of(Server& server, const std::string& ns,
+                                                 std::span<const Bson> ids) {
+  BsonArray list;
+  std::size_t index = 0;
+  for (const Bson& each : ids)
+    if (const std::optional<Field> id = find_field(each.view(), "_id"))
+      append_field_as(list.items.get(), std::to_string(index++), *id);
+  const std::string database = database_part(ns);
+  const Bson filter = Bson("_id", Bson("$in", list));
+  const Bson options = Bson("maxTimeMS", kCommandLimit);
+  const Collection collection(mongoc_client_get_collection(server.client(), database.c_str(),
+                                                           bare_name(ns).c_str()));
+  const Cursor cursor(
+      mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));
+  std::map<std::string, Bson> found;
+  Result<void> read = each(cursor, "find in " + ns, [&](Document document) -> Result<void> {
+    found.insert_or_assign(bytes_of_id(document), Bson::copy_of(document));
+    return {};
+  });
+  if (!read) return std::unexpected(std::move(read.error()));
+  return found;
+}
+
 Bson validation_in(Document options) {
   Bson found;
-  for (const char* const field : {"validator", "validationLevel", "validationAction"}) {
-    bson_iter_t at;
-    if (options.find(field, &at)) found.add(field, &at);
-  }
+  for (const char* const name : {"validator", "validationLevel", "validationAction"})
+    if (const std::optional<Field> field = find_field(options, name))
+      append_field(found.get(), *field);
   return found;
 }
 

@@ -1,6 +1,7 @@
 // One collection of production: its properties, blocking its writers, and renaming it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,14 @@ inline constexpr int kCommandLimit = 60'000;
 // Without its indexes. nullopt: no collection has this name.
 [[nodiscard]] Result<std::optional<CollectionFacts>> find_collection(Server& server,
                                                                      const std::string& ns);
+
+// The bytes of {_id: ID} of a document.
+[[nodiscard]] std::string bytes_of_id(Document document);
+// Those of the documents with these _ids that the collection has, by bytes_of_id(). `ids` are
+// {_id: ID}.
+[[nodiscard]] Result<std::map<std::string, Bson>> documents_of(Server& server,
+                                                               const std::string& ns,
+                                                               std::span<const Bson> ids);
 
 // `validator`, `validationLevel` and `validationAction` of the options, if set.
 [[nodiscard]] Bson validation_in(Document options);

@@ -10,7 +10,9 @@
 #include "base/errors.h"
 #include "restore/backup/base.h"
 #include "restore/cursor.h"
+#include "restore/oplog/fields.h"
 #include "restore/promote/collection_at.h"
+#include "restore/replay/index_catalog.h"
 #include "restore/replay/load.h"
 #include "restore/replay/record.h"
 
@@ -104,11 +106,13 @@ std::uint64_t size_of(Server& server, const CollectionFacts& facts) {
 // The spare's options with a validator that blocks writers.
 Bson options_of_copy(Document options, const std::string& id) {
   Bson changed;
-  options.each_field([&](const char* key, bson_iter_t* at) {
-    const std::string_view field = key;
-    if (field != "validator" && field != "validationLevel" && field != "validationAction")
-      changed.add(key, at);
-  });
+  Fields fields(options);
+  Field field;
+  while (fields.next(field)) {
+    if (field.key != "validator" && field.key != "validationLevel" &&
+        field.key != "validationAction")
+      append_field(changed.get(), field);
+  }
   changed.append("validator", refusing_validator(id), "validationLevel", "strict",
                  "validationAction", "error");
   return changed;
@@ -133,17 +137,6 @@ Result<std::vector<CollectionFacts>> restored_facts(Server& spare, const Promote
 
 bool expires(Document index) { return index.has("expireAfterSeconds"); }
 
-// The listed index as a spec for createIndexes: no collation means the simple one.
-Bson spec_of(Document index) {
-  Bson spec;
-  index.each_field([&](const char* key, bson_iter_t* at) {
-    const std::string_view field = key;
-    if (field != "ns" && field != "background") spec.add(key, at);
-  });
-  if (!index.has("collation")) spec.add("collation", Bson("locale", "simple"));
-  return spec;
-}
-
 Result<void> index_one(Server& production, const std::string& database,
                        const std::string& collection, const CollectionFacts& facts,
                        WhichIndexes which, std::uint64_t documents) {
@@ -154,7 +147,7 @@ Result<void> index_one(Server& production, const std::string& database,
     if (text_of(view, "name") == "_id_" || view.has("clustered") ||
         expires(view) != (which == WhichIndexes::kTtl))
       continue;
-    specs.items.add(std::to_string(index++).c_str(), spec_of(view));
+    specs.items.add(std::to_string(index++).c_str(), index_spec(view));
   }
   if (index == 0) return {};
   // Ten minutes, and a millisecond for each document.
@@ -220,6 +213,30 @@ Result<void> await_members(Server& production, const TakeProgress& progress) {
     }
     std::this_thread::sleep_for(milliseconds{50});
   }
+}
+
+Result<std::vector<PlannedRefusal>> try_copies(Server& spare, Server& production,
+                                               const PromoteState& state) {
+  Result<std::vector<CollectionFacts>> facts = restored_facts(spare, state);
+  if (!facts) return std::unexpected(std::move(facts.error()));
+  std::vector<PlannedRefusal> refused;
+  for (CollectionFacts& each : *facts) {
+    const std::string ns = each.ns();
+    each.options = options_of_copy(each.options.view(), state.id);
+    each.name += std::string(kCopySuffix) + state.id;
+    if (Result<void> dropped = drop_collection(production, each.ns()); !dropped)
+      return std::unexpected(std::move(dropped.error()));
+    Result<Bson> made = change(production, each.database, create_command(each));
+    Result<void> tried = made ? Result<void>{} : std::unexpected(std::move(made.error()));
+    for (const WhichIndexes which : {WhichIndexes::kAllButTtl, WhichIndexes::kTtl})
+      if (tried) tried = index_one(production, each.database, each.name, each, which, 0);
+    if (Result<void> dropped = drop_collection(production, each.ns()); !dropped)
+      return std::unexpected(std::move(dropped.error()));
+    if (tried) continue;
+    if (tried.error().code == Code::kUnavailable) return std::unexpected(std::move(tried.error()));
+    refused.push_back({ns, "production refuses what the spare has: " + tried.error().message});
+  }
+  return refused;
 }
 
 Result<CopyCounts> copy_collections(Server& spare, Server& production, const PromoteState& state,

@@ -7,11 +7,17 @@
 
 #include "idmint/result.h"
 #include "restore/observer.h"
+#include "restore/promote/plan.h"
 #include "restore/promote/record.h"
 #include "restore/replay/state.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
+
+// The collections that production refuses to copy, by options or indexes: creates each copy empty,
+// with its indexes, and drops it.
+[[nodiscard]] Result<std::vector<PlannedRefusal>> try_copies(Server& spare, Server& production,
+                                                             const PromoteState& state);
 
 struct CopyCounts {
   std::uint64_t collections = 0;

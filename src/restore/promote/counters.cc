@@ -12,15 +12,18 @@
 #include "restore/cursor.h"
 #include "restore/fence/handed_out.h"
 #include "restore/fence/server_state.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/source.h"
 #include "restore/promote/collection_at.h"
 #include "restore/replay/index_catalog.h"
 #include "restore/replay/state.h"
+#include "stores/mongodb/names.h"
 
 namespace idmint::restore {
 namespace {
 
 constexpr std::string_view kIdmintCounters = "idmint.counters";
+constexpr std::string_view kIdmintWorkers = "idmint.workers";
 constexpr std::size_t kInsertsAtOnce = 1000;
 
 std::string mark_of(const PromoteState& state) { return "idmint-restore promote " + state.id; }
@@ -117,6 +120,21 @@ Bson closed_counter(Document record, const std::string& mark) {
   return closed;
 }
 
+// Raises the bounds of a pool's worker ids to the spare's.
+Result<void> raise_bounds(Server& spare, Server& production, const CollectionFacts& workers) {
+  Updates updates(production, workers.database, workers.name);
+  Result<void> read = for_each_document(
+      spare, workers.database, workers.name, [&](Document row) -> Result<void> {
+        bson_iter_t id;
+        const std::optional<std::int64_t> bound = row.integer("minted_until");
+        if (!bound || !row.find("_id", &id)) return {};
+        Bson query;
+        query.add("_id", &id);
+        return updates.add(query, Bson("$max", Bson("minted_until", *bound)));
+      });
+  return read ? updates.send() : read;
+}
+
 // Raises values to the spare's. Other bounds mean another counter, which is not changed.
 Result<void> raise_to_spare(Server& spare, Server& production, const std::string& database) {
   Updates updates(production, database, std::string(kIdmintCounters));
@@ -151,6 +169,8 @@ Result<void> bring_stores(Server& spare, Server& production, const PromoteState&
     const bool counters = each.name == kIdmintCounters;
     Result<void> brought = bring_missing(spare, production, each, counters ? closed : Changed());
     if (brought && counters) brought = raise_to_spare(spare, production, each.database);
+    if (brought && each.name.starts_with(kIdmintWorkers))
+      brought = raise_bounds(spare, production, each);
     if (!brought) return brought;
   }
   return {};
@@ -195,17 +215,21 @@ Result<void> bring_documents(Server& spare, Server& production, const PromoteSta
     Updates updates(production, facts.database, facts.name);
     Result<void> read = for_each_document(
         spare, facts.database, facts.name, [&](Document document) -> Result<void> {
-          bson_iter_t id;
-          if (!document.find("_id", &id)) return {};
+          const std::optional<Field> id = find_field(document, "_id");
+          if (!id) return {};
           Bson largest;
           for (const std::string& field : counted->second) {
             bson_iter_t at;
             if (counted_number(document, field) && document.find(field.c_str(), &at))
               largest.add(field.c_str(), &at);
           }
+          // The least values that idmint may give of an adopted one.
+          document.document(stores::mongodb::kFloors).each_field([&](const char* field, bson_iter_t* at) {
+            if (as_integer(*at)) largest.add((std::string(stores::mongodb::kFloors) + "." + field).c_str(), at);
+          });
           if (largest.view().empty()) return {};
-          Bson query;
-          query.add("_id", &id);
+          const Bson query;
+          append_field(query.get(), *id);
           return updates.add(query, Bson("$max", largest));
         });
     if (read) read = updates.send();
@@ -393,6 +417,48 @@ Result<FenceReport> preview_fence(const PromoteOptions& options, const PromoteSt
   return draw(options, state, *counters, FenceMode::kPreview, progress);
 }
 
+namespace {
+
+// The sequences and pools of `restored` that `now` lacks, or lacks a counter of. Null: it lacks all.
+std::set<std::string> lacking(const HandedOutStore& restored, const HandedOutStore* now) {
+  std::set<std::string> names;
+  for (const auto& [name, definition] : restored.definitions)
+    if (now == nullptr || !now->definitions.contains(name)) names.insert(name);
+  for (const auto& [name, counter] : restored.counters)
+    if (now == nullptr || !now->counters.contains(name)) names.insert(name.substr(0, name.rfind('/')));
+  return names;
+}
+
+bool has_lower(const HandedOutStore& now, const HandedOutStore& restored) {
+  return std::ranges::any_of(restored.counters,
+                             [&](const auto& each) {
+                               const auto its = now.counters.find(each.first);
+                               return its != now.counters.end() &&
+                                      its->second.next < each.second.next;
+                             }) ||
+         std::ranges::any_of(restored.bounds, [&](const auto& each) {
+           const auto its = now.bounds.find(each.first);
+           return its == now.bounds.end() || its->second < each.second;
+         });
+}
+
+}  // namespace
+
+Result<std::set<std::string>> stores_set_back(Server& spare, Server& production) {
+  const Result<ServerState> restored = read_server_state(spare);
+  if (!restored) return std::unexpected(restored.error());
+  const Result<ServerState> now = read_server_state(production);
+  if (!now) return std::unexpected(now.error());
+  std::set<std::string> found;
+  for (const auto& [database, store] : restored->stores) {
+    const auto there = now->stores.find(database);
+    const HandedOutStore* const its = there == now->stores.end() ? nullptr : &there->second;
+    if (!lacking(store, its).empty() || (its != nullptr && has_lower(*its, store)))
+      found.insert(database);
+  }
+  return found;
+}
+
 Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
                                               const PromoteState& state) {
   const Result<ServerState> restored = read_server_state(spare);
@@ -404,10 +470,9 @@ Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
     const auto before = restored->stores.find(database);
     if (before == restored->stores.end()) continue;
     const auto there = now->stores.find(database);
-    for (const auto& [name, counter] : before->second.counters) {
-      if (there != now->stores.end() && there->second.counters.contains(name)) continue;
-      found.insert(database + "/" + name.substr(0, name.rfind('/')));
-    }
+    for (const std::string& name :
+         lacking(before->second, there == now->stores.end() ? nullptr : &there->second))
+      found.insert(database + "/" + name);
   }
   return found;
 }

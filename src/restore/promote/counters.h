@@ -39,8 +39,12 @@ namespace idmint::restore {
                                                 const PromoteState& state,
                                                 const TakeProgress& progress);
 
-// Sequences with counters that production lacks and the spare has, such as "shop/orders". They are
-// created before the fence.
+// The databases whose store of idmint production lacks in part, or where one of its counters is
+// below the spare's: a store never goes back by itself.
+[[nodiscard]] Result<std::set<std::string>> stores_set_back(Server& spare, Server& production);
+
+// Sequences and pools that the spare has and production lacks, or lacks a counter of, such as
+// "shop/orders". They are created before the fence.
 [[nodiscard]] Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
                                                             const PromoteState& state);
 

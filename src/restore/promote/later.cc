@@ -13,6 +13,7 @@
 
 #include "base/errors.h"
 #include "base/figures.h"
+#include "base/text.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
@@ -24,6 +25,15 @@ namespace {
 
 constexpr std::uint64_t kEntriesAtOnce = 1000;  // between two calls of `progress`
 
+constexpr std::size_t kMostTerms = 60;        // each is a bit of 64
+
+std::string hex_of(std::string_view uuid) { return uuid.empty() ? std::string() : hex(uuid); }
+
+// Whether a promotion gives collections this name, beside their own.
+bool is_of_promotion(std::string_view ns) {
+  return ns.contains(kOldSuffix) || ns.contains(kCopySuffix) || ns.contains(kPromotedSuffix);
+}
+
 class LaterReader {
  public:
   explicit LaterReader(const LaterSearch& search) : search_(search) {}
@@ -32,18 +42,43 @@ class LaterReader {
     const bool mistaken = !search_.mistake_to || entry.at.ts <= *search_.mistake_to;
     return for_each_operation(
         entry, [&](const Operation& operation, std::uint32_t) -> Result<void> {
-          return operation.op == Op::kCommand ? take_command(operation)
-                                              : take_write(operation, mistaken);
+          return operation.op == Op::kCommand ? take_command(operation, entry.at.ts)
+                                              : take_write(operation, entry.at.ts, mistaken);
         });
   }
+
+  // Of an entry before the limit: a document that is written later, too, has bit 0.
+  Result<void> take_before(const Entry& entry) {
+    return for_each_operation(entry,
+                              [&](const Operation& write, std::uint32_t) -> Result<void> {
+                                const auto collection = found_.collections.find(write.ns);
+                                if (collection == found_.collections.end()) return {};
+                                auto& documents = collection->second.documents;
+                                const auto document = documents.find(id_element(write));
+                                if (document != documents.end()) document->second.terms |= 1;
+                                return {};
+                              });
+  }
+
+  // From now on come parts of transactions that were written before the others.
+  void begin_straddling() { straddling_ = true; }
 
   [[nodiscard]] LaterWrites& found() { return found_; }
 
  private:
-  Result<void> take_write(const Operation& write, bool mistaken) {
+  Result<void> take_write(const Operation& write, Timestamp ts, bool mistaken) {
     if (write.op != Op::kInsert && write.op != Op::kUpdate && write.op != Op::kDelete) return {};
+    if (write.ns == kPromoteNamespace) {
+      take_record(write, ts);
+      return {};
+    }
     if (!search_.wanted(write.ns)) return {};
-    LaterDocument& document = at(write.ns).documents[std::string(id_element(write))];
+    LaterCollection& collection = at(write.ns);
+    const std::string uuid = hex_of(write.ui);
+    if (!collection.at_limit) collection.at_limit = uuid;
+    const Result<std::uint64_t> term = term_of(collection, uuid, ts);
+    if (!term) return std::unexpected(term.error());
+    LaterDocument& document = collection.documents[std::string(id_element(write))];
     if (document.writes == 0 && ++found_.documents > kMostLaterDocuments)
       return fail(Code::kResourceExhausted,
                   "more than " + print_count(static_cast<double>(kMostLaterDocuments)) +
@@ -51,23 +86,76 @@ class LaterReader {
                       "be set back with --ns");
     ++document.writes;
     document.last = write.op;
-    document.mistaken = document.mistaken || mistaken;
+    document.terms |= *term;
+    document.deleted = write.op == Op::kDelete ? document.deleted | *term : document.deleted & ~*term;
+    if (!mistaken) return {};
+    if (document.mistaken == 0) document.first_mistaken = ts;
+    document.mistaken |= *term;
     return {};
   }
 
-  Result<void> take_command(const Operation& command) {
+  // The bit of the term in which the collection with this UUID has the name.
+  Result<std::uint64_t> term_of(LaterCollection& collection, const std::string& uuid,
+                                Timestamp ts) const {
+    std::vector<Term>& terms = collection.terms;
+    const auto is_held = [&](const Term& term) {
+      return collection.holders[term.holder].uuid == uuid;
+    };
+    if (straddling_) {
+      const auto first = std::ranges::find_if(terms, is_held);
+      if (first != terms.end()) return std::uint64_t{2} << (first - terms.begin());
+    }
+    if (terms.empty() || !is_held(terms.back())) {
+      if (terms.size() == kMostTerms)
+        return fail(Code::kResourceExhausted,
+                    "one name went from collection to collection " + std::to_string(kMostTerms) +
+                        " times since the limit: leave it out with --exclude");
+      auto holder = std::ranges::find(collection.holders, uuid, &Holder::uuid);
+      if (holder == collection.holders.end())
+        holder = collection.holders.insert(holder, {.uuid = uuid});
+      terms.push_back({.holder = static_cast<std::uint8_t>(holder - collection.holders.begin()),
+                       .begin = ts});
+    }
+    return std::uint64_t{1} << terms.size();
+  }
+
+  // A record that is replaced is logged as a whole; what a run notes of itself in it is not.
+  void take_record(const Operation& write, Timestamp ts) {
+    std::optional<PromoteState> state = promote_state_of(write.o);
+    if (!state) return;
+    auto known = std::ranges::find(found_.promotions, state->id,
+                                   [](const PastPromotion& each) { return each.state.id; });
+    if (known == found_.promotions.end()) known = found_.promotions.insert(known, PastPromotion{});
+    if (state->step <= PromoteStep::kSwap || known->at == Timestamp{}) known->at = ts;
+    known->state = *std::move(state);
+  }
+
+  Result<void> take_command(const Operation& command, Timestamp ts) {
     const std::string_view what = command.command();
     if (what == "commitTransaction" || what == "abortTransaction" || what == "dropDatabase")
       return {};  // the drops of its collections come first
     const std::string ns = namespace_of(command);
     const std::string to = what == "renameCollection" ? new_namespace_of(command) : std::string();
-    for (const std::string& each : {ns, to}) {
-      if (each.empty() || !search_.wanted(each)) continue;
-      LaterCollection& collection = at(each);
+    if (what == "drop") found_.drops[hex_of(command.ui)] = ts;
+    if (!ns.empty() && search_.wanted(ns)) {
+      LaterCollection& collection = at(ns);
       ++collection.commands;
-      // Renamed away, or replaced by a rename: the name now belongs to another collection.
-      collection.dropped = collection.dropped || what == "drop" || what == "renameCollection" ||
-                           what == "emptycapped";
+      if (!collection.at_limit)
+        collection.at_limit = what == "create" ? std::string() : hex_of(command.ui);
+      // Renamed away: the name belongs to another collection from now on.
+      if (what == "drop" || what == "emptycapped" || (!to.empty() && !is_of_promotion(to)))
+        collection.dropped = true;
+      if (what == "emptycapped" && collection.at_limit == hex_of(command.ui))
+        collection.at_limit = std::string();
+    }
+    if (!to.empty() && search_.wanted(to)) {
+      LaterCollection& collection = at(to);
+      ++collection.commands;
+      const std::optional<Field> target = find_field(command.o, "dropTarget");
+      const std::string replaced = target ? hex_of(target->binary()) : std::string();
+      if (!replaced.empty()) found_.drops[replaced] = ts;
+      if (!collection.at_limit) collection.at_limit = replaced;
+      if (!is_of_promotion(ns)) collection.dropped = true;
     }
     return {};
   }
@@ -78,6 +166,7 @@ class LaterReader {
   }
 
   const LaterSearch& search_;
+  bool straddling_ = false;
   LaterWrites found_;
 };
 
@@ -88,9 +177,9 @@ std::string transaction_of(const Entry& entry) {
          std::to_string(entry.txn_number.value_or(0));
 }
 
-Result<void> read_entries(const LaterSearch& search, OplogSpan span, const TakeProgress& progress,
+Result<void> read_entries(const std::string& where, OplogSpan span, const TakeProgress& progress,
                           const std::function<Result<void>(const Entry&)>& take) {
-  Result<std::unique_ptr<OplogSource>> opened = open_oplog(search.oplog, span);
+  Result<std::unique_ptr<OplogSource>> opened = open_oplog(where, span);
   if (!opened) return std::unexpected(std::move(opened.error()));
   OplogSource& oplog = **opened;
   for (std::uint64_t entries = 1;; ++entries) {
@@ -106,19 +195,94 @@ Result<void> read_entries(const LaterSearch& search, OplogSpan span, const TakeP
 
 }  // namespace
 
-std::uint64_t LaterCollection::mistaken() const {
-  return static_cast<std::uint64_t>(
-      std::ranges::count_if(documents, [](const auto& each) { return each.second.mistaken; }));
+std::string_view in_words(Loss loss) {
+  switch (loss) {
+    case Loss::kNone:
+      return "merged";
+    case Loss::kNotMerged:
+      return "not merged";
+    case Loss::kMistake:
+      return "in the mistake";
+    case Loss::kRestored:
+      return "the restored collection has this _id";
+    case Loss::kOlder:
+      return "a version in another collection is later";
+    case Loss::kGone:
+      return "its collection is dropped";
+  }
+  return {};
 }
+
+std::uint64_t LaterCollection::lost() const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      documents, [](const auto& each) { return each.second.loss != Loss::kNone; }));
+}
+
+std::uint64_t LaterCollection::terms_of(std::size_t holder) const {
+  std::uint64_t bits = 0;
+  for (std::size_t term = 0; term < terms.size(); ++term)
+    if (terms[term].holder == holder) bits |= std::uint64_t{2} << term;
+  return bits;
+}
+
+std::uint64_t LaterCollection::written_to(std::string_view uuid) const {
+  const auto holder = std::ranges::find(holders, uuid, &Holder::uuid);
+  const std::uint64_t bits = terms_of(static_cast<std::size_t>(holder - holders.begin()));
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      documents, [bits](const auto& each) { return (each.second.terms & bits) != 0; }));
+}
+
+namespace {
+
+// The parts of transactions that began before the limit and may commit after it. Each part names
+// only its predecessor, so a whole day is searched.
+Result<void> read_straddling(const LaterSearch& search, Timestamp earliest,
+                             const std::set<std::string, std::less<>>& straddling,
+                             LaterReader& reader, const TakeProgress& progress) {
+  constexpr std::uint32_t day = 86'400;
+  reader.begin_straddling();
+  const OplogSpan before{.from = {.seconds = earliest.seconds > day ? earliest.seconds - day : 1},
+                         .to = search.limit};
+  return read_entries(
+      search.oplog, before, progress, [&](const Entry& entry) -> Result<void> {
+        if (entry.at.ts == search.limit || !entry.in_transaction() ||
+            !straddling.contains(transaction_of(entry)))
+          return {};
+        return reader.take(entry);
+      });
+}
+
+// A promotion that was restored to an earlier moment lacks what was written between that and the
+// limit: marks it in the documents that were written later, too.
+Result<void> read_before(const LaterSearch& search, LaterReader& reader,
+                         const TakeProgress& progress) {
+  Timestamp earliest = search.limit;
+  for (const PastPromotion& each : reader.found().promotions)
+    earliest = std::min(earliest, each.state.limit);
+  if (earliest == search.limit) return {};
+  std::optional<Timestamp> first;
+  Result<void> read = read_entries(search.oplog, {.from = earliest, .to = search.limit}, progress,
+                                   [&](const Entry& entry) -> Result<void> {
+                                     if (!first) first = entry.at.ts;
+                                     if (entry.at.ts == search.limit) return {};
+                                     return reader.take_before(entry);
+                                   });
+  if (!read) return read;
+  if (first == earliest) return {};
+  for (auto& [ns, collection] : reader.found().collections)  // unknown: any may have been
+    for (auto& [id, document] : collection.documents) document.terms |= 1;
+  return {};
+}
+
+}  // namespace
 
 Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& progress) {
   LaterReader reader(search);
-  // Collects transactions that began before the limit and may commit after it.
   std::set<std::string, std::less<>> straddling;
   Timestamp earliest = search.limit;
   Timestamp first{};
   Result<void> read = read_entries(
-      search, {.from = search.limit}, progress, [&](const Entry& entry) -> Result<void> {
+      search.oplog, {.from = search.limit}, progress, [&](const Entry& entry) -> Result<void> {
         if (first == Timestamp{}) first = entry.at.ts;
         reader.found().last = entry.at.ts;
         if (entry.in_transaction() && entry.previous && entry.previous->ts != Timestamp{} &&
@@ -134,19 +298,30 @@ Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& pr
                 "the oplog has no entry " + print_timestamp(search.limit) + ", which is the limit" +
                     (first > search.limit ? ", and begins at " + print_timestamp(first) : "") +
                     ": give --oplog FILE, a copy that reaches from there to now");
-  if (straddling.empty()) return std::move(reader.found());
-  // Each part names only its predecessor, so a whole day is searched for parts.
-  constexpr std::uint32_t day = 86'400;
-  const OplogSpan before{.from = {.seconds = earliest.seconds > day ? earliest.seconds - day : 1},
-                         .to = search.limit};
-  read = read_entries(search, before, progress, [&](const Entry& entry) -> Result<void> {
-    if (entry.at.ts == search.limit || !entry.in_transaction() ||
-        !straddling.contains(transaction_of(entry)))
-      return {};
-    return reader.take(entry);
-  });
+  if (!straddling.empty()) read = read_straddling(search, earliest, straddling, reader, progress);
+  if (read) read = read_before(search, reader, progress);
   if (!read) return std::unexpected(std::move(read.error()));
   return std::move(reader.found());
+}
+
+Result<void> each_delete_since(
+    const std::string& oplog, Timestamp after,
+    const std::function<Result<void>(std::string_view id, const std::string& uuid)>& take) {
+  Timestamp first{};
+  Result<void> read =
+      read_entries(oplog, {.from = after}, {}, [&](const Entry& entry) -> Result<void> {
+        if (first == Timestamp{}) first = entry.at.ts;
+        if (entry.at.ts <= after) return {};
+        return for_each_operation(
+            entry, [&](const Operation& write, std::uint32_t) -> Result<void> {
+              if (write.op != Op::kDelete) return {};
+              return take(id_element(write), hex_of(write.ui));
+            });
+      });
+  if (!read) return read;
+  if (first != after)
+    return fail(Code::kOutOfRange, "the oplog does not reach back to " + print_timestamp(after));
+  return {};
 }
 
 std::vector<const std::pair<const std::string, LaterDocument>*> in_order_of_id(

@@ -14,6 +14,7 @@
 #include "restore/cursor.h"
 #include "restore/promote/collection_at.h"
 #include "restore/promote/counters.h"
+#include "restore/promote/versions.h"
 #include "restore/replay/preflight.h"
 #include "restore/replay/record.h"
 #include "restore/replay/report.h"
@@ -152,7 +153,9 @@ class Planner {
       if (!progress) continue;
       if (Result<void> told = progress(0); !told) return told;
     }
+    if (Result<void> noted = note_stores(); !noted) return noted;
     note_rest();
+    take_free_id();
     return check_room();
   }
 
@@ -162,15 +165,15 @@ class Planner {
   }
 
   Result<void> read_later(const TakeProgress& progress) {
-    Result<LaterWrites> later = find_later(
-        {.oplog = plan_.options.oplog.empty() ? plan_.options.to : plan_.options.oplog,
-         .limit = plan_.state.limit,
-         .mistake_to = plan_.options.mistake_to,
-         .wanted = [this](std::string_view ns) { return is_wanted(ns) && !is_idmint_own(ns); }},
-        progress);
+    const LaterSearch search{
+        .oplog = plan_.options.oplog.empty() ? plan_.options.to : plan_.options.oplog,
+        .limit = plan_.state.limit,
+        .mistake_to = plan_.options.mistake_to,
+        .wanted = [this](std::string_view ns) { return is_wanted(ns) && !is_idmint_own(ns); }};
+    Result<LaterWrites> later = find_later(search, progress);
     if (!later) return std::unexpected(std::move(later.error()));
     plan_.later = *std::move(later);
-    return {};
+    return choose_versions(plan_.later, search, plan_.options.merge_later, spare_, production_);
   }
 
   void refuse_it(const std::string& ns, std::string why) {
@@ -254,14 +257,27 @@ class Planner {
     return {};
   }
 
-  void note_rest() {
+  // The stores of idmint beside the collections that are set back, and those that the mistake has
+  // set back or taken away.
+  Result<void> note_stores() {
     std::set<std::string> databases;
-    for (const PlannedItem& each : plan_.items) databases.insert(each.item.database());
-    for (const std::string& database : databases) {
-      const std::string counters = database + ".idmint.counters";
+    for (const PlannedItem& each : plan_.items) {
+      const std::string counters = each.item.database() + ".idmint.counters";
       if (there_.contains(counters) || restored_.contains(counters))
-        plan_.state.databases.push_back(database);
+        databases.insert(each.item.database());
     }
+    const Result<std::set<std::string>> back = stores_set_back(spare_, production_);
+    if (!back) return std::unexpected(back.error());
+    std::set<std::string> set_back = *back;
+    for (const auto& [ns, facts] : restored_)
+      if (is_idmint_own(ns) && !there_.contains(ns)) set_back.insert(facts.database);
+    for (const std::string& database : set_back)
+      if (is_wanted(database + ".idmint.counters")) databases.insert(database);
+    plan_.state.databases.assign(databases.begin(), databases.end());
+    return {};
+  }
+
+  void note_rest() {
     for (const auto& [ns, facts] : there_) {
       if (!is_wanted(ns) || is_idmint_own(ns) || restored_.contains(ns) ||
           collection_part(ns).starts_with("system."))
@@ -281,6 +297,19 @@ class Planner {
             .in_place = item.in_place,
             .view = item.view,
             .final_options = item.final_options ? item.final_options.copy() : Bson::none()};
+  }
+
+  // No collection and no promotion since the limit has the id, which is of this second.
+  void take_free_id() {
+    const auto is_taken = [this](const std::string& id) {
+      return std::ranges::any_of(
+                 plan_.later.promotions,
+                 [&](const PastPromotion& each) { return each.state.id == id; }) ||
+             std::ranges::any_of(there_, [&](const auto& each) { return each.first.ends_with(id); });
+    };
+    for (Instant now = plan_.options.clock->now(); is_taken(plan_.state.id);
+         plan_.state.id = promotion_id(now))
+      now += std::chrono::seconds(1);
   }
 
   // The old collections are kept beside the new ones.
@@ -325,12 +354,13 @@ Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& producti
   if (!preview) return std::unexpected(std::move(preview.error()));
   const Result<std::set<std::string>> made = sources_to_make(spare, production, plan.state);
   if (!made) return std::unexpected(made.error());
+  plan.state.put_back.assign(made->begin(), made->end());
   for (const FencedSource& each : preview->sources) {
     if (made->contains(each.label())) continue;  // created before the fence
     if (each.outcome == FenceOutcome::kRefused) plan.refused.push_back({each.label(), each.why});
   }
   for (const std::string& each : *made)
-    plan.notes.push_back(each + ": production lost its counters, which are made again");
+    plan.notes.push_back(each + ": production lost it, and it is put back");
   for (const FencedDocument& each : preview->documents) {
     const auto item = std::ranges::find(plan.state.items, each.ns, &PromoteItem::ns);
     const bool replaced = item != plan.state.items.end() && item->is_replaced();
@@ -368,8 +398,7 @@ Result<void> check_servers(const Server& spare, const Server& production) {
 
 std::uint64_t PromotePlan::lost() const {
   std::uint64_t lost = 0;
-  for (const auto& [ns, each] : later.collections)
-    lost += options.merge_later ? each.mistaken() : each.documents.size();
+  for (const auto& [ns, each] : later.collections) lost += each.lost();
   return lost;
 }
 

@@ -60,6 +60,10 @@ struct PromotePlan {
 
   // The number of documents that production wrote since the mistake and that would be lost.
   [[nodiscard]] std::uint64_t lost() const;
+  // Whether there is nothing to do.
+  [[nodiscard]] bool is_empty() const {
+    return !resumed && items.empty() && state.databases.empty();
+  }
 };
 
 // Examines both servers, and the oplog from the limit on. Writes nothing. Errors:

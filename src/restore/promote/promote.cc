@@ -9,6 +9,7 @@
 #include "restore/promote/copy.h"
 #include "restore/promote/counters.h"
 #include "restore/promote/merge.h"
+#include "restore/promote/versions.h"
 
 namespace idmint::restore {
 namespace {
@@ -30,6 +31,24 @@ Result<void> note_copies(PromoteRecord& record) {
     item.new_uuid = found->uuid;
   }
   return record.write();
+}
+
+// Whether writers may be blocked by now.
+bool has_blocked(const PromoteState& state) {
+  return state.step != PromoteStep::kBlock ||
+         std::ranges::any_of(state.items,
+                             [](const PromoteItem& item) { return !item.old_uuid.empty(); });
+}
+
+// The error of a promotion: from the block on, a refusal is not as if nothing had been done.
+Error error_of(Error error, const PromoteState& state) {
+  if (!has_blocked(state) || error.code == Code::kUnavailable || error.code == Code::kDataLoss)
+    return error;
+  error.code = Code::kUnknown;
+  if (!error.message.contains("--undo"))
+    error.message += "; writers are blocked at the step " + std::string(name(state.step)) +
+                     ": --undo lets them in";
+  return error;
 }
 
 class Promotion {
@@ -66,7 +85,23 @@ class Promotion {
     return observer_.about_to(std::string(what).append(" ").append(subject));
   }
 
+  // Nothing is blocked yet, so a refusal leaves no trace.
+  Result<void> try_first() {
+    if (Result<void> told = about_to("try", "collections"); !told) return told;
+    const Result<std::vector<PlannedRefusal>> refused =
+        try_copies(spare_, production(), state());
+    if (!refused) return std::unexpected(refused.error());
+    if (refused->empty()) return {};
+    if (Result<void> forgotten = record_.forget(); !forgotten) return forgotten;
+    return fail(Code::kFailedPrecondition, "nothing was replaced, and no writer was blocked: " +
+                                               refused->front().ns + ": " + refused->front().why +
+                                               "; leave it out with --exclude");
+  }
+
   Result<void> block() {
+    if (!has_blocked(state())) {
+      if (Result<void> tried = try_first(); !tried) return tried;
+    }
     for (PromoteItem& item : state().items) {
       if (item.view) continue;
       if (Result<void> told = about_to("block", item.ns); !told) return told;
@@ -83,19 +118,22 @@ class Promotion {
     if (!drawn) return std::unexpected(std::move(drawn.error()));
     report_.fence = *std::move(drawn);
     if (!state().merge_later) return {};
-    const Result<LaterWrites> later =
-        find_later({.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
-                    .limit = state().limit,
-                    .mistake_to = state().mistake_to,
-                    .wanted =
-                        [this](std::string_view ns) {
-                          const auto item = std::ranges::find(state().items, ns, &PromoteItem::ns);
-                          return item != state().items.end() && item->is_replaced();
-                        }},
-                   observer_.of("entries of the oplog"));
-    if (!later) return std::unexpected(later.error());
+    const LaterSearch search{.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
+                             .limit = state().limit,
+                             .mistake_to = state().mistake_to,
+                             .wanted = [this](std::string_view ns) {
+                               const auto item =
+                                   std::ranges::find(state().items, ns, &PromoteItem::ns);
+                               return item != state().items.end() && item->is_replaced();
+                             }};
+    Result<LaterWrites> later = find_later(search, observer_.of("entries of the oplog"));
+    if (!later) return std::unexpected(std::move(later.error()));
+    if (Result<void> chosen = choose_versions(*later, search, true, spare_, production()); !chosen)
+      return chosen;
     if (Result<void> told = about_to("note", "later writes"); !told) return told;
-    return note_later(production(), state(), *later);
+    if (Result<void> noted = note_later(production(), state(), *later); !noted) return noted;
+    state().noted = later->last;
+    return record_.write();
   }
 
   Result<void> load() {
@@ -147,6 +185,17 @@ class Promotion {
           Rename{.uuid = item.new_uuid, .from = state().copy_name(item), .to = item.ns}};
       if (Result<void> renamed = rename_at_once(production(), renames); !renamed) return renamed;
     }
+    if (!state().merge_later) return {};
+    if (Result<void> told = about_to("merge", "deletes"); !told) return told;
+    const Result<std::uint64_t> deleted = merge_deletes(production(), state(), options_.to);
+    if (deleted) {
+      report_.merged.documents += *deleted;
+    } else if (deleted.error().code == Code::kOutOfRange) {
+      report_.notes.push_back("what programs deleted while the collections were loaded may be back: " +
+                              deleted.error().message);
+    } else {
+      return std::unexpected(deleted.error());
+    }
     return {};
   }
 
@@ -193,6 +242,7 @@ class Undo {
     if (done) done = raise();
     if (done) done = put_back();
     if (done) done = open();
+    if (done) done = count_written();
     if (!done) return done;
     if (Result<void> told = observer_.about_to("forget"); !told) return told;
     return record_.forget();
@@ -265,7 +315,7 @@ class Undo {
       const Result<std::optional<CollectionFacts>> kept =
           find_collection(production(), state().promoted_name(item));
       if (!kept) return std::unexpected(kept.error());
-      if (*kept) report_.kept.push_back(state().promoted_name(item));
+      if (*kept) report_.kept.push_back({.ns = state().promoted_name(item)});
     }
     return {};
   }
@@ -286,11 +336,37 @@ class Undo {
       Result<void> opened = let_writers_in(production(), item.ns, options.view());
       if (!opened) return opened;
     }
-    for (const std::string& kept : report_.kept) {
-      if (Result<void> opened = let_writers_in(production(), kept, {}); !opened) return opened;
+    for (const KeptCollection& kept : report_.kept) {
+      if (Result<void> opened = let_writers_in(production(), kept.ns, {}); !opened) return opened;
     }
     if (Result<void> told = about_to("open", "counters"); !told) return told;
     return open_counters(production(), state());
+  }
+
+  // What programs wrote to the promoted collections is nowhere else.
+  Result<void> count_written() {
+    if (report_.kept.empty()) return {};
+    const Result<LaterWrites> later =
+        find_later({.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
+                    .limit = state().limit,
+                    .mistake_to = state().mistake_to,
+                    .wanted =
+                        [this](std::string_view ns) {
+                          return std::ranges::find(state().items, ns, &PromoteItem::ns) !=
+                                 state().items.end();
+                        }},
+                   observer_.of("entries of the oplog"));
+    if (!later && later.error().code != Code::kOutOfRange) return std::unexpected(later.error());
+    if (!later) return {};
+    for (KeptCollection& kept : report_.kept) {
+      kept.written = 0;
+      for (const PromoteItem& item : state().items) {
+        const auto found = later->collections.find(item.ns);
+        if (state().promoted_name(item) != kept.ns || found == later->collections.end()) continue;
+        kept.written = found->second.written_to(item.new_uuid);
+      }
+    }
+    return {};
   }
 
   PromoteRecord& record_;
@@ -302,10 +378,11 @@ class Undo {
 void tell_items(const PromoteState& state, PromoteReport& report) {
   report.step = state.step;
   report.id = state.id;
+  report.put_back = state.put_back;
   for (const PromoteItem& item : state.items) {
     (item.in_place ? report.in_place : report.promoted).push_back(item.ns);
     if (item.is_replaced() && state.step >= PromoteStep::kOpen && !state.undoing)
-      report.kept.push_back(state.old_name(item));
+      report.kept.push_back({.ns = state.old_name(item)});
   }
 }
 
@@ -323,7 +400,7 @@ Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer) {
     return fail(Code::kFailedPrecondition, "nothing was written: " + plan.refused.front().ns +
                                                ": " + plan.refused.front().why);
   PromoteReport report{.resumed = plan.resumed};
-  if (!plan.resumed && plan.items.empty()) return report;
+  if (plan.is_empty()) return report;
   Result<Server> spare = answering(plan.options.from);
   if (!spare) return std::unexpected(std::move(spare.error()));
   Result<Server> production = answering(plan.options.to);
@@ -335,7 +412,8 @@ Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer) {
                 "the promotion on " + production->shown_uri() +
                     " is being undone: go on with --undo, then promote again");
   Promotion promotion(*record, *spare, plan.options, observer, report);
-  if (Result<void> done = promotion.run(); !done) return std::unexpected(std::move(done.error()));
+  if (Result<void> done = promotion.run(); !done)
+    return std::unexpected(error_of(std::move(done.error()), record->state()));
   tell_items(record->state(), report);
   return report;
 }

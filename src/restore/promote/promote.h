@@ -42,6 +42,13 @@ struct MergeCounts {
   std::vector<std::string> refused{};  // rejected by a unique index or a capped collection
 };
 
+struct KeptCollection {
+  std::string ns{};
+  // After an undo: the documents that programs wrote to it, which may be nowhere else. nullopt:
+  // unknown, because the oplog has rolled over.
+  std::optional<std::uint64_t> written{};
+};
+
 struct PromoteReport {
   PromoteStep step = PromoteStep::kBlock;  // the last step reached
   bool resumed = false;
@@ -49,16 +56,19 @@ struct PromoteReport {
   std::uint64_t documents = 0;  // copied by this run
   MergeCounts merged{};
   std::optional<FenceReport> fence{};
+  std::vector<std::string> put_back{};  // sequences and pools that production lacked
   std::vector<std::string> promoted{};  // namespaces
   std::vector<std::string> in_place{};  // likewise, with raised counters
-  std::vector<std::string> kept{};  // old collections, until --finish; after an undo the promoted
+  std::vector<KeptCollection> kept{};  // old collections, until --finish; after an undo the promoted
                                     // ones, for somebody to examine
   std::vector<std::string> notes{};
 };
 
 // Carries out the plan. If it is stopped or killed at any point, the same plan, made again,
 // continues to the same result. Errors:
-// - kFailedPrecondition: the plan or the fence refuses something; nothing was replaced.
+// - kFailedPrecondition: the plan or production refuses something; no writer was blocked.
+// - kUnknown: something was refused after writers were blocked, such as by the fence. Nothing was
+//   replaced, and --undo lets them in.
 // - kDataLoss: a copy differs from the spare. The old collections are still in place, and --undo
 //   lets their writers in.
 // - kUnavailable: a server is gone, or the observer stopped the promotion.

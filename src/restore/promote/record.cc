@@ -43,12 +43,15 @@ Bson bson_of(const PromoteState& state, const std::string& owner) {
   Bson document =
       Bson("_id", "promote", "owner", owner, "id", state.id, "fingerprint", state.fingerprint,
            "from", state.from, "limit", BsonTimestamp{state.limit.seconds, state.limit.ordinal},
-           "merge_later", state.merge_later, "leave_gap", state.leave_gap, "step",
+           "noted", BsonTimestamp{state.noted.seconds, state.noted.ordinal}, "merge_later",
+           state.merge_later, "leave_gap", state.leave_gap, "step",
            kPromoteSteps.at(static_cast<std::size_t>(state.step)), "undoing", state.undoing,
            "was_opened", state.was_opened);
   if (state.mistake_to)
     document.add("mistake_to", BsonTimestamp{state.mistake_to->seconds, state.mistake_to->ordinal});
-  document.add("databases", texts_of(state.databases)).add("counters", texts_of(state.counters));
+  document.add("databases", texts_of(state.databases))
+      .add("put_back", texts_of(state.put_back))
+      .add("counters", texts_of(state.counters));
   BsonArray items;
   std::size_t index = 0;
   for (const PromoteItem& item : state.items)
@@ -70,37 +73,6 @@ Bson document_in(Document document, const char* field) {
   return found ? Bson::copy_of(found) : Bson::none();
 }
 
-std::optional<PromoteState> state_in(Document document) {
-  const auto* const step = std::ranges::find(kPromoteSteps, text_of(document, "step"));
-  const std::optional<Timestamp> limit = timestamp_in(document, "limit");
-  PromoteState state{.id = text_of(document, "id"),
-                     .fingerprint = text_of(document, "fingerprint"),
-                     .from = text_of(document, "from"),
-                     .limit = limit.value_or(Timestamp{}),
-                     .mistake_to = timestamp_in(document, "mistake_to"),
-                     .merge_later = document.boolean("merge_later").value_or(false),
-                     .leave_gap = document.boolean("leave_gap").value_or(false),
-                     .undoing = document.boolean("undoing").value_or(false),
-                     .was_opened = document.boolean("was_opened").value_or(false)};
-  if (step == kPromoteSteps.end() || !limit || state.id.empty() || !document.is_array("items"))
-    return std::nullopt;
-  state.step = static_cast<PromoteStep>(step - kPromoteSteps.begin());
-  document.each_text("databases",
-                     [&](std::string_view each) { state.databases.emplace_back(each); });
-  document.each_text("counters", [&](std::string_view each) { state.counters.emplace_back(each); });
-  document.each("items", [&](const Document& each) {
-    state.items.push_back({.ns = text_of(each, "ns"),
-                           .in_place = each.boolean("in_place").value_or(false),
-                           .view = each.boolean("view").value_or(false),
-                           .missing = each.boolean("missing").value_or(false),
-                           .old_uuid = text_of(each, "old_uuid"),
-                           .old_options = document_in(each, "old_options"),
-                           .final_options = document_in(each, "final_options"),
-                           .new_uuid = text_of(each, "new_uuid")});
-  });
-  return state;
-}
-
 std::string where_it_is(const Server& production) {
   return std::string(kRecordDatabase) + "." + kPromoteCollection + " on " + production.shown_uri();
 }
@@ -119,6 +91,40 @@ std::optional<Error> trouble_in(const Bson& reply, const Server& production) {
 }
 
 }  // namespace
+
+std::optional<PromoteState> promote_state_of(Document document) {
+  const auto* const step = std::ranges::find(kPromoteSteps, text_of(document, "step"));
+  const std::optional<Timestamp> limit = timestamp_in(document, "limit");
+  PromoteState state{.id = text_of(document, "id"),
+                     .fingerprint = text_of(document, "fingerprint"),
+                     .from = text_of(document, "from"),
+                     .limit = limit.value_or(Timestamp{}),
+                     .mistake_to = timestamp_in(document, "mistake_to"),
+                     .merge_later = document.boolean("merge_later").value_or(false),
+                     .leave_gap = document.boolean("leave_gap").value_or(false),
+                     .noted = timestamp_in(document, "noted").value_or(Timestamp{}),
+                     .undoing = document.boolean("undoing").value_or(false),
+                     .was_opened = document.boolean("was_opened").value_or(false)};
+  if (step == kPromoteSteps.end() || !limit || state.id.empty() || !document.is_array("items"))
+    return std::nullopt;
+  state.step = static_cast<PromoteStep>(step - kPromoteSteps.begin());
+  document.each_text("databases",
+                     [&](std::string_view each) { state.databases.emplace_back(each); });
+  document.each_text("put_back",
+                     [&](std::string_view each) { state.put_back.emplace_back(each); });
+  document.each_text("counters", [&](std::string_view each) { state.counters.emplace_back(each); });
+  document.each("items", [&](const Document& each) {
+    state.items.push_back({.ns = text_of(each, "ns"),
+                           .in_place = each.boolean("in_place").value_or(false),
+                           .view = each.boolean("view").value_or(false),
+                           .missing = each.boolean("missing").value_or(false),
+                           .old_uuid = text_of(each, "old_uuid"),
+                           .old_options = document_in(each, "old_options"),
+                           .final_options = document_in(each, "final_options"),
+                           .new_uuid = text_of(each, "new_uuid")});
+  });
+  return state;
+}
 
 std::string_view name(PromoteStep step) { return kPromoteSteps[static_cast<std::size_t>(step)]; }
 
@@ -141,7 +147,7 @@ Result<std::optional<PromoteState>> PromoteRecord::look(Server& production) {
   std::optional<PromoteState> state;
   reply->view().each_found([&](const Document& found) {
     there = true;
-    state = state_in(found);
+    state = promote_state_of(found);
   });
   if (there && !state) return damaged_record(production);
   return state;
@@ -176,7 +182,7 @@ Result<PromoteRecord> PromoteRecord::take_over(Server& production) {
   const Document found = reply->view().document("value");
   if (!found)
     return fail(Code::kNotFound, "no promotion is under way on " + production.shown_uri());
-  std::optional<PromoteState> state = state_in(found);
+  std::optional<PromoteState> state = promote_state_of(found);
   if (!state) return damaged_record(production);
   return PromoteRecord(production, *std::move(state), owner);
 }

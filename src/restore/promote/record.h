@@ -58,11 +58,13 @@ struct PromoteState {
   std::optional<Timestamp> mistake_to{};
   bool merge_later = false;
   bool leave_gap = false;
+  Timestamp noted{};  // the last entry whose writes are noted to be merged; 0: none yet
   std::vector<std::string> counters{};  // of programs, DATABASE.COLLECTION.FIELD
   PromoteStep step = PromoteStep::kBlock;
   bool undoing = false;
   bool was_opened = false;               // programs may have written to the promoted collections
-  std::vector<std::string> databases{};  // with idmint counters
+  std::vector<std::string> databases{};  // with stores of idmint
+  std::vector<std::string> put_back{};   // sequences and pools that production lacked: DATABASE/NAME
   std::vector<PromoteItem> items{};
 
   // Names of the item's collection, with the database.
@@ -71,6 +73,10 @@ struct PromoteState {
   [[nodiscard]] std::string promoted_name(const PromoteItem& item) const;  // after an undo
 };
 
+// The state in such a document. nullopt: it has none that is whole.
+[[nodiscard]] std::optional<PromoteState> promote_state_of(Document document);
+
+inline constexpr std::string_view kPromoteNamespace = "idmint_restore.promote";
 inline constexpr std::string_view kOldSuffix = ".before-restore-";
 inline constexpr std::string_view kCopySuffix = ".restored-";
 inline constexpr std::string_view kPromotedSuffix = ".promoted-";

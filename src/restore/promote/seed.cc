@@ -291,7 +291,7 @@ class Seeding {
       return fail(Code::kNotFound,
                   shell_word(options_.spare) + " is no folder that idmint-restore run has made");
     const TakeProgress waits = [this](std::uint64_t) { return observer_.wait(); };
-    const Result<Spare> spare = start_spare(options_.spare, program_, waits);
+    const Result<Spare> spare = start_spare(options_.spare, {program_}, waits);
     if (!spare) return std::unexpected(spare.error());
     Result<void> done = prepare(spare->uri());
     if (done) done = observer_.about_to(shutdown_line(program_, spare->folder));

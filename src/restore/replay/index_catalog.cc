@@ -157,6 +157,18 @@ Result<void> IndexCatalog::apply(const Operation& command) {
   return {};
 }
 
+Bson index_spec(Document index) {
+  Bson spec;
+  append_but(spec.get(), index, std::array<std::string_view, 2>{"ns", "createIndexes"});
+  // No collation means the simple one in a list or an oplog, but the collection's in a command.
+  // An index of an older version has none.
+  bson_iter_t at;
+  const bool may_have = !index.find("v", &at) || as_integer(at).value_or(2) >= 2;
+  if (may_have && !index.find("collation", &at))
+    spec.append("collation", Bson("locale", "simple"));
+  return spec;
+}
+
 Result<void> create_indexes(Server& server, std::string_view ns,
                             const std::vector<Document>& specs) {
   const std::size_t dot = ns.find('.');
@@ -167,15 +179,7 @@ Result<void> create_indexes(Server& server, std::string_view ns,
   std::string names;
   for (const Document spec : specs) {
     names += (names.empty() ? "" : ", ") + text_of(spec, "name");
-    Bson each;
-    append_but(each.get(), spec, std::array<std::string_view, 2>{"ns", "createIndexes"});
-    // No collation means the simple one in a list or an oplog, but the collection's in a command.
-    // An index of an older version has none.
-    bson_iter_t at;
-    const bool may_have = !spec.find("v", &at) || as_integer(at).value_or(2) >= 2;
-    if (may_have && !spec.find("collation", &at))
-      each.append("collation", Bson("locale", "simple"));
-    list.items.append(std::to_string(index++).c_str(), each);
+    list.items.append(std::to_string(index++).c_str(), index_spec(spec));
   }
   if (index == 0) return {};
   const Bson command =

@@ -43,6 +43,8 @@ class IndexCatalog {
   std::map<std::string, Indexes, std::less<>> indexes_;
 };
 
+// The spec for createIndexes of an index that listIndexes or an oplog has, unchanged.
+[[nodiscard]] Bson index_spec(Document index);
 // Creates the indexes of one collection with one command, unchanged: an index without a collation
 // does not inherit its collection's. Skips existing ones. Errors name the collection.
 [[nodiscard]] Result<void> create_indexes(Server& server, std::string_view ns,

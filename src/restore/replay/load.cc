@@ -43,41 +43,6 @@ bool must_be_logged(Document document) {
          (!document.find("_id", &at) && find_field(document, "_id").has_value());
 }
 
-// The command create, with the collection's options that it accepts.
-Bson create_command(const CollectionFacts& facts) {
-  Bson command;
-  bson_append_utf8(command.get(), "create", -1, facts.name.c_str(),
-                   static_cast<int>(facts.name.size()));
-  Fields options(facts.options.view());
-  Field option;
-  while (options.next(option)) {
-    const std::string_view key = option.key;
-    // Skips options of other server versions; only collections in local can lack _id_. Skips temp
-    // too, because a server drops temporary collections when it starts.
-    if (key == "create" || key == "temp" || key == "idIndex" || key == "uuid" ||
-        key == "recordIdsReplicated" || (key == "autoIndexId" && !is_true(facts.options, key)))
-      continue;
-    append_field(command.get(), option);
-  }
-  bson_iter_t unused;
-  if (facts.kind != CollectionKind::kCollection ||
-      facts.options.view().find("clusteredIndex", &unused))
-    return command;
-  for (const Bson& index : facts.indexes) {
-    bson_iter_t name;
-    if (!index.view().find("name", &name) || as_text(name) != "_id_") continue;
-    bson_t id_index;
-    bson_append_document_begin(command.get(), "idIndex", -1, &id_index);
-    // Older servers also noted ns, unique and background, which none accepts today.
-    for (const char* const key : {"v", "key", "name", "collation"}) {
-      if (const std::optional<Field> field = find_field(index.view(), key))
-        append_field(&id_index, *field);
-    }
-    bson_append_document_end(command.get(), &id_index);
-  }
-  return command;
-}
-
 // A batch of one collection, copied.
 struct LoadBatch {
   std::size_t collection = 0;
@@ -340,6 +305,40 @@ Result<void> check_count(Server& server, const CollectionFacts& facts, std::uint
 }
 
 }  // namespace
+
+Bson create_command(const CollectionFacts& facts) {
+  Bson command;
+  bson_append_utf8(command.get(), "create", -1, facts.name.c_str(),
+                   static_cast<int>(facts.name.size()));
+  Fields options(facts.options.view());
+  Field option;
+  while (options.next(option)) {
+    const std::string_view key = option.key;
+    // Skips options of other server versions; only collections in local can lack _id_. Skips temp
+    // too, because a server drops temporary collections when it starts.
+    if (key == "create" || key == "temp" || key == "idIndex" || key == "uuid" ||
+        key == "recordIdsReplicated" || (key == "autoIndexId" && !is_true(facts.options, key)))
+      continue;
+    append_field(command.get(), option);
+  }
+  bson_iter_t unused;
+  if (facts.kind != CollectionKind::kCollection ||
+      facts.options.view().find("clusteredIndex", &unused))
+    return command;
+  for (const Bson& index : facts.indexes) {
+    bson_iter_t name;
+    if (!index.view().find("name", &name) || as_text(name) != "_id_") continue;
+    bson_t id_index;
+    bson_append_document_begin(command.get(), "idIndex", -1, &id_index);
+    // Older servers also noted ns, unique and background, which none accepts today.
+    for (const char* const key : {"v", "key", "name", "collation"}) {
+      if (const std::optional<Field> field = find_field(index.view(), key))
+        append_field(&id_index, *field);
+    }
+    bson_append_document_end(command.get(), &id_index);
+  }
+  return command;
+}
 
 Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& record,
                              const LoadOptions& options, const TakeProgress& progress) {

@@ -26,6 +26,9 @@ struct LoadCounts {
   std::uint64_t twice = 0;
 };
 
+// The command create, with the collection's options that it accepts.
+[[nodiscard]] Bson create_command(const CollectionFacts& facts);
+
 // Creates each collection with its options and _id_ but no other index, loads its documents with
 // several concurrent writers (those of a capped collection in order), and finally creates the
 // views. Skips collections that the record lists as finished; drops and reloads one that was begun.

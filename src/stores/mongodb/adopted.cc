@@ -5,12 +5,12 @@
 #include <cmath>
 
 #include "stores/backend.h"
+#include "stores/mongodb/names.h"
 
 namespace idmint::stores::mongodb {
 namespace {
 
 constexpr const char* kClosed = "closed_by_idmint";
-constexpr const char* kFloors = "next_by_idmint";
 
 constexpr const char* kNotes =
     "Increment COUNT using findAndModify to ensure that the COUNT field will be incremented "

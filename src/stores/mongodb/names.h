@@ -1,4 +1,4 @@
-// The names of collections.
+// The names of collections and fields.
 #pragma once
 
 #include <string>
@@ -12,5 +12,8 @@ namespace idmint::stores::mongodb {
 // collection.
 [[nodiscard]] IDMINT_EXPORT std::string collection_of(std::string_view prefix,
                                                       std::string_view name);
+
+// Of an adopted document: by the name of the adopted field, the next value that idmint may give.
+inline constexpr const char* kFloors = "next_by_idmint";
 
 }  // namespace idmint::stores::mongodb
