@@ -450,6 +450,21 @@ TEST_F(Case, AnIndexThatTheServerRefusesIsFoundBeforeTheLoad) {
   EXPECT_THAT(verified.out, HasSubstr("left out      the index a_1 of shop.orders"));
 }
 
+TEST_F(Written, ADryRunToASpareTriesTheIndexes) {
+  const std::vector<std::string> indexes = {R"({"v":0,"key":{"b":1},"name":"v0"})"};
+  base(document({int32("_id", 1)}), indexes);
+  const SpareFolder spare;
+  const std::vector<std::string> words =
+      with({"run", "--base", path("base"), "--dry-run"}, spare.words());
+  const Ended refused = program(words);
+  EXPECT_EQ(refused.status, 5) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("  v0 of shop.orders: "));
+  const Ended reported = program(with(words, {"--index-errors", "report"}));
+  EXPECT_EQ(reported.status, 0) << reported.err;
+  EXPECT_THAT(reported.out, HasSubstr("left out      the index v0 of shop.orders: "));
+  EXPECT_FALSE(fs::exists(spare.path()));
+}
+
 TEST_F(Written, EachIndexThatTheServerRefusesIsNamed) {
   // By older servers; the last one cannot be built, and only that is found after the load.
   base(document({int32("_id", 1), int32("u", 1)}) + document({int32("_id", 2), int32("u", 1)}),

@@ -111,7 +111,8 @@ class History {
       spare_.insert("shop.orders", document);
       truth_[id] = {"base"};
     }
-    production_.run("shop", R"({"update":"orders","updates":[{"q":{"_id":0},"u":{"$set":{"n":1}}}]})");
+    production_.run("shop",
+                    R"({"update":"orders","updates":[{"q":{"_id":0},"u":{"$set":{"n":1}}}]})");
     spare_.run("shop", R"({"update":"orders","updates":[{"q":{"_id":0},"u":{"$set":{"n":1}}}]})");
     truth_[0].insert("n");
     limit_ = production_.now();
@@ -158,9 +159,9 @@ class History {
         delete_one(id);
         break;
       default: {
-        const Bson done = production_.run(
-            "shop", R"({"update":"orders","updates":[{"q":{"_id":)" + std::to_string(id) +
-                        R"(},"u":{"$set":{")" + mark + R"(":1}}}]})");
+        const Bson done = production_.run("shop", R"({"update":"orders","updates":[{"q":{"_id":)" +
+                                                      std::to_string(id) + R"(},"u":{"$set":{")" +
+                                                      mark + R"(":1}}}]})");
         if (done.view().number("n") != 1) return;
         tell("update " + std::to_string(id) + " " + mark);
         truth_[id].insert(mark);
@@ -169,8 +170,8 @@ class History {
     }
   }
   void insert_one(int id, const std::string& mark) {
-    const Bson insert = Bson("insert", "orders", "documents",
-                             array(Bson("_id", id, mark.c_str(), 1)));
+    const Bson insert =
+        Bson("insert", "orders", "documents", array(Bson("_id", id, mark.c_str(), 1)));
     const Result<Bson> done = production_.server().command("shop", insert.get());
     if (!done || done->view().number("n") != 1) return;
     tell("insert " + std::to_string(id) + " " + mark);

@@ -236,8 +236,7 @@ TEST_F(Promote, PutsBackWhatTheMistakeChangedAndKeepsTheRest) {
       "");
   EXPECT_THAT(namespaces(), Contains("shop.later"));
   EXPECT_EQ(report->kept.size(), 2U);
-  for (const KeptCollection& kept : report->kept)
-    EXPECT_THAT(namespaces(), Contains(kept.ns));
+  for (const KeptCollection& kept : report->kept) EXPECT_THAT(namespaces(), Contains(kept.ns));
   EXPECT_TRUE(takes_writes("orders"));
   EXPECT_TRUE(takes_writes("stock"));
   EXPECT_EQ(sequence(), 100);
@@ -446,8 +445,8 @@ TEST_F(Promote, MergesDeletesUntilTheSwap) {
 
    private:
     void remove(int id) {
-      production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":)" +
-                                  std::to_string(id) + R"(},"limit":1}]})");
+      production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":)" + std::to_string(id) +
+                                  R"(},"limit":1}]})");
     }
     Production& production_;
   };
@@ -455,7 +454,8 @@ TEST_F(Promote, MergesDeletesUntilTheSwap) {
   const Result<PromoteReport> report = promote(*planned, watch);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->merged.documents, 2U);
-  const Bson left = production_.run("shop", R"({"count":"orders","query":{"_id":{"$in":[1,10,11]}}})");
+  const Bson left =
+      production_.run("shop", R"({"count":"orders","query":{"_id":{"$in":[1,10,11]}}})");
   EXPECT_EQ(left.view().number("n"), 1) << "the restored 1";
 }
 

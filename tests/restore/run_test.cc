@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -97,6 +98,18 @@ TEST_F(Run, ASpareThatIsEndedHasEverythingInItsFolder) {
   EXPECT_EQ(content(spare.path() + "/mongod.lock"), "") << "ended cleanly";
   expect_reached(kCounter, spare.words());
   EXPECT_EQ(content(spare.path() + "/mongod.lock"), "") << "and verify leaves it as it was";
+}
+
+TEST_F(Run, ASpareIsOpenedAsItWasMade) {
+  const SpareFolder spare;
+  const Ended ended = restore(with(with(run_words(kCounter), spare.words()),
+                                   {"--stop", "--mongod-argument=--directoryperdb"}));
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_TRUE(fs::is_directory(spare.path() + "/admin")) << "each database has a folder";
+  expect_reached(kCounter, spare.words());
+  const Ended other = restore(with(with(run_words(kCounter), spare.words()),
+                                   {"--mongod-argument=--journalCommitInterval=5"}));
+  EXPECT_EQ(other.status, 5) << other.err;
 }
 
 TEST_F(Run, ASpareWhoseServerIsKilledGoesOnWhereItWas) {
@@ -697,6 +710,35 @@ TEST_F(Run, VerifyAgainstALiveServerAndThenForgets) {
   const Ended saved = restore(with({"verify", "--save", spare.path() + "/is.json"}, spare.words()));
   EXPECT_EQ(saved.status, 0) << saved.err;
   EXPECT_THAT(saved.out, HasSubstr("Nothing was compared"));
+}
+
+// An index that production builds at the time is in no restored server, and is no difference yet.
+TEST_F(Run, VerifyAgainstASetThatBuildsAnIndex) {
+  servers::MongoSet set({.members = 1});
+  const std::string production = set.url("");
+  ASSERT_EQ(
+      restore(with(run_words(kDeletes), {"--target", production, "--allow-replica-set"})).status,
+      0);
+  const SpareFolder spare;
+  ASSERT_EQ(restore(with(run_words(kDeletes), spare.words())).status, 0);
+  const auto tell = [&](const std::string& database, const std::string& json) {
+    return mongo_command(production, database, json);
+  };
+  tell("admin", R"({"configureFailPoint":"hangAfterStartingIndexBuild","mode":"alwaysOn"})");
+  std::thread building([&] {
+    tell("app", R"({"createIndexes":"events","indexes":[{"key":{"built":1},"name":"built"}]})");
+  });
+  while (!tell("app", R"({"listIndexes":"events","includeBuildUUIDs":true})").contains("buildUUID"))
+    std::this_thread::yield();
+  const std::vector<std::string> words = with({"verify", "--against", production}, spare.words());
+  const Ended same = restore(words);
+  tell("admin", R"({"configureFailPoint":"hangAfterStartingIndexBuild","mode":"off"})");
+  building.join();
+  EXPECT_THAT(same.out, Not(HasSubstr("index built"))) << same.err;
+  EXPECT_EQ(same.status, 0) << same.out << same.err;
+  const Ended differs = restore(words);
+  EXPECT_EQ(differs.status, 10) << differs.out;
+  EXPECT_THAT(differs.out, HasSubstr("built"));
 }
 
 TEST_F(Run, VerifyNamesTheFirstDocumentsThatDiffer) {

@@ -76,7 +76,8 @@ class Runbook : public e2e::Cli {
   e2e::Ended follow(const std::string& commands) {
     return run("set -e\nexport MONGOC_DISABLE_SHM=1 PATH=$PATH:$(dirname \"$(" IDMINT_MONGOD
                ")\")\nPRODUCTION='" +
-               set_.url("") + "'\nLIMIT='" + limit_ + "'\nMISTAKE_TO='" + mistake_to_ + "'\nSPARE='" + spare_ + "'\n" + commands);
+               set_.url("") + "'\nLIMIT='" + limit_ + "'\nMISTAKE_TO='" + mistake_to_ +
+               "'\nSPARE='" + spare_ + "'\n" + commands);
   }
 
   servers::MongoSet set_{{.election_timeout = std::chrono::minutes{10}}};

@@ -655,7 +655,7 @@ TEST(Folder, NamesThatTrickAreRefused) {
            Trick{{"d/x.metadata.json", "d/x.bson", "d/x.bson.gz"},
                  Code::kFailedPrecondition,
                  "two files for one collection"},
-           Trick{{"d/%78.metadata.json", "d/%78.bson"}, Code::kDataLoss, "another collection"},
+           Trick{{"d/%78.metadata.json", "d/%78.bson"}, Code::kDataLoss, "no escaped name"},
            Trick{{"oplog.bson", "oplog.bson.gz"}, Code::kFailedPrecondition, "two oplogs"},
            Trick{{"x.bson", "x.metadata.json"}, Code::kNotFound, "the folder of one database"},
            Trick{{"readme"}, Code::kNotFound, "no folder of a database"},

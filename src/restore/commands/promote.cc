@@ -159,9 +159,8 @@ void print_later(Output& out, const PromotePlan& plan) {
       out.write_line("  " + id_text(element) + ", last " + std::string(op_text(document.last)) +
                      ", " + print_count(document.writes, "write") +
                      (merges ? ", " + std::string(in_words(document.loss))
-                      : document.mistaken != 0 && plan.options.mistake_to
-                          ? ", in the mistake"
-                          : ""));
+                      : document.mistaken != 0 && plan.options.mistake_to ? ", in the mistake"
+                                                                          : ""));
     }
   }
 }
@@ -272,12 +271,11 @@ Json json_of(const PromoteReport& report) {
   if (report.fence) {
     for (const FencedSource& each : report.fence->sources)
       counters.push_back({{"source", each.label()},
-                        {"outcome", word_of(each.outcome, is_put_back(report, each))},
-                        {"note", each.note}});
+                          {"outcome", word_of(each.outcome, is_put_back(report, each))},
+                          {"note", each.note}});
     for (const FencedDocument& each : report.fence->documents)
-      counters.push_back({{"document", each.label()},
-                        {"outcome", word_of(each.outcome, false)},
-                        {"to", each.to}});
+      counters.push_back(
+          {{"document", each.label()}, {"outcome", word_of(each.outcome, false)}, {"to", each.to}});
   }
   json["counters"] = std::move(counters);
   return json;
@@ -287,18 +285,17 @@ Json json_of(const PromoteReport& report) {
 void print_fence_facts(Output& out, const PromoteReport& report) {
   if (!report.fence) return;
   for (const FencedSource& each : report.fence->sources) {
-    const std::string next =
-        each.counters.size() == 1
-            ? ", its next value is " + std::to_string(each.counters.front().to)
-            : std::string();
+    const std::string next = each.counters.size() == 1
+                                 ? ", its next value is " + std::to_string(each.counters.front().to)
+                                 : std::string();
     print_fact(out, word_of(each.outcome, is_put_back(report, each)),
                each.label() + next + (each.past.empty() ? "" : ", past " + each.past));
   }
   for (const FencedDocument& each : report.fence->documents)
-    print_fact(out, word_of(each.outcome, false),
-               each.label() + (each.outcome == FenceOutcome::kAsItWas
-                                   ? std::string()
-                                   : " to " + std::to_string(each.to)));
+    print_fact(
+        out, word_of(each.outcome, false),
+        each.label() + (each.outcome == FenceOutcome::kAsItWas ? std::string()
+                                                               : " to " + std::to_string(each.to)));
 }
 
 void print_promoted(Output& out, const PromoteReport& report) {

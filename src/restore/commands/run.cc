@@ -45,6 +45,7 @@ struct RunOptions {
   std::string target;
   std::string spare;
   std::string mongod;
+  std::vector<std::string> mongod_arguments;
   std::string base_at;
   std::vector<std::string> skip;
   std::vector<std::string> include;
@@ -94,6 +95,12 @@ void add_run(CLI::App& command) {
   command
       .add_option("--mongod", run_options.mongod, "The mongod to start (default: that on the PATH)")
       ->type_name("PATH")
+      ->excludes(target);
+  command
+      .add_option("--mongod-argument", run_options.mongod_arguments,
+                  "A further argument of the mongod, such as --mongod-argument=--directoryperdb; "
+                  "may be repeated")
+      ->type_name("WORD")
       ->excludes(target);
   command
       .add_option(
@@ -374,6 +381,7 @@ Result<RestoreOptions> options_given() {
                          .allow_replica_set = given.allow_replica_set,
                          .spare = given.spare,
                          .mongod = given.mongod,
+                         .mongod_arguments = given.mongod_arguments,
                          .stop_spare = given.stop_spare,
                          .report = given.report,
                          .writers = given.writers};
@@ -412,12 +420,23 @@ Result<void> run_all(Context& context) {
       for (const std::string& note : plan->notes()) print_fact(context.out, "note", note);
   }
   if (run_options.dry_run) {
+    const Result<std::vector<RefusedIndex>> refused = try_indexes(*plan, watch);
+    watch.end();
+    if (!refused) return std::unexpected(refused.error());
+    if (!refused->empty() && !plan->options.report_index_errors)
+      return std::unexpected(refusal_of(*refused, plan->program));
     if (context.json) {
       Json json = json_of(*plan);
       json["dry_run"] = true;
+      json["left_out"] = Json::array();
+      for (const RefusedIndex& each : *refused)
+        json["left_out"].push_back({{"ns", each.ns}, {"index", each.name}, {"why", each.why}});
       json["notes"] = plan->notes();
       context.out.write(json.dump() + "\n");
     } else {
+      for (const RefusedIndex& each : *refused)
+        print_fact(context.out, "left out",
+                   "the index " + each.name + " of " + each.ns + ": " + each.why);
       context.out.write("Nothing was written: this is a dry run.\n");
     }
     return {};

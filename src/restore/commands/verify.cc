@@ -536,7 +536,7 @@ Result<void> run_verify(Context& context) {
     } else {
       const Result<std::string> program = find_mongod(verify_options.mongod);
       if (!program) return std::unexpected(program.error());
-      Result<Spare> spare = start_spare(verify_options.spare, *program,
+      Result<Spare> spare = start_spare(verify_options.spare, {*program},
                                         [](std::uint64_t) { return unless_stopped(); });
       if (!spare) return std::unexpected(std::move(spare.error()));
       uri = spare->uri();

@@ -44,6 +44,7 @@ complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l all -d 'All o
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l target -x -a 'mongodb:// env: file:' -d 'The server to restore to, or that was restored'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l spare -r -F -d 'The folder of the spare'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l mongod -r -F -d 'The mongod to start'
+complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l mongod-argument -x -d 'A further argument of the mongod'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l include -x -d 'These namespaces alone'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l exclude -x -d 'All but these namespaces'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l skip -x -d 'Leave this entry out'

@@ -179,6 +179,15 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
   return found;
 }
 
+Bson floors_of(Document adopted) {
+  Bson floors;
+  const std::string name = stores::mongodb::kFloors;
+  adopted.document(name.c_str()).each_field([&](const char* field, bson_iter_t* at) {
+    if (as_integer(*at)) floors.add((name + "." + field).c_str(), at);
+  });
+  return floors;
+}
+
 Result<void> each_document(Server& server, const std::string& ns, std::int64_t most,
                            const std::function<Result<void>(Document)>& take) {
   return each_found(server, ns, Bson(), Bson("limit", most), take);

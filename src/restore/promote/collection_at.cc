@@ -82,8 +82,8 @@ Result<std::map<std::string, Bson>> documents_of(Server& server, const std::stri
   const std::string database = database_part(ns);
   const Bson filter = Bson("_id", Bson("$in", list));
   const Bson options = Bson("maxTimeMS", kCommandLimit);
-  const Collection collection(mongoc_client_get_collection(server.client(), database.c_str(),
-                                                           bare_name(ns).c_str()));
+  const Collection collection(
+      mongoc_client_get_collection(server.client(), database.c_str(), bare_name(ns).c_str()));
   const Cursor cursor(
       mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));
   std::map<std::string, Bson> found;

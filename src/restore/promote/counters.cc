@@ -17,7 +17,6 @@
 #include "restore/promote/collection_at.h"
 #include "restore/replay/index_catalog.h"
 #include "restore/replay/state.h"
-#include "stores/mongodb/names.h"
 
 namespace idmint::restore {
 namespace {
@@ -123,8 +122,8 @@ Bson closed_counter(Document record, const std::string& mark) {
 // Raises the bounds of a pool's worker ids to the spare's.
 Result<void> raise_bounds(Server& spare, Server& production, const CollectionFacts& workers) {
   Updates updates(production, workers.database, workers.name);
-  Result<void> read = for_each_document(
-      spare, workers.database, workers.name, [&](Document row) -> Result<void> {
+  Result<void> read =
+      for_each_document(spare, workers.database, workers.name, [&](Document row) -> Result<void> {
         bson_iter_t id;
         const std::optional<std::int64_t> bound = row.integer("minted_until");
         if (!bound || !row.find("_id", &id)) return {};
@@ -223,10 +222,8 @@ Result<void> bring_documents(Server& spare, Server& production, const PromoteSta
             if (counted_number(document, field) && document.find(field.c_str(), &at))
               largest.add(field.c_str(), &at);
           }
-          // The least values that idmint may give of an adopted one.
-          document.document(stores::mongodb::kFloors).each_field([&](const char* field, bson_iter_t* at) {
-            if (as_integer(*at)) largest.add((std::string(stores::mongodb::kFloors) + "." + field).c_str(), at);
-          });
+          const Bson floors = floors_of(document);
+          largest.add_all(*floors.get());
           if (largest.view().empty()) return {};
           const Bson query;
           append_field(query.get(), *id);
@@ -419,13 +416,15 @@ Result<FenceReport> preview_fence(const PromoteOptions& options, const PromoteSt
 
 namespace {
 
-// The sequences and pools of `restored` that `now` lacks, or lacks a counter of. Null: it lacks all.
+// The sequences and pools of `restored` that `now` lacks, or lacks a counter of. Null: it lacks
+// all.
 std::set<std::string> lacking(const HandedOutStore& restored, const HandedOutStore* now) {
   std::set<std::string> names;
   for (const auto& [name, definition] : restored.definitions)
     if (now == nullptr || !now->definitions.contains(name)) names.insert(name);
   for (const auto& [name, counter] : restored.counters)
-    if (now == nullptr || !now->counters.contains(name)) names.insert(name.substr(0, name.rfind('/')));
+    if (now == nullptr || !now->counters.contains(name))
+      names.insert(name.substr(0, name.rfind('/')));
   return names;
 }
 

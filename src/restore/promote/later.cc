@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kEntriesAtOnce = 1000;  // between two calls of `progress`
 
-constexpr std::size_t kMostTerms = 60;        // each is a bit of 64
+constexpr std::size_t kMostTerms = 60;  // each is a bit of 64
 
 std::string hex_of(std::string_view uuid) { return uuid.empty() ? std::string() : hex(uuid); }
 
@@ -49,15 +49,14 @@ class LaterReader {
 
   // Of an entry before the limit: a document that is written later, too, has bit 0.
   Result<void> take_before(const Entry& entry) {
-    return for_each_operation(entry,
-                              [&](const Operation& write, std::uint32_t) -> Result<void> {
-                                const auto collection = found_.collections.find(write.ns);
-                                if (collection == found_.collections.end()) return {};
-                                auto& documents = collection->second.documents;
-                                const auto document = documents.find(id_element(write));
-                                if (document != documents.end()) document->second.terms |= 1;
-                                return {};
-                              });
+    return for_each_operation(entry, [&](const Operation& write, std::uint32_t) -> Result<void> {
+      const auto collection = found_.collections.find(write.ns);
+      if (collection == found_.collections.end()) return {};
+      auto& documents = collection->second.documents;
+      const auto document = documents.find(id_element(write));
+      if (document != documents.end()) document->second.terms |= 1;
+      return {};
+    });
   }
 
   // From now on come parts of transactions that were written before the others.
@@ -87,7 +86,8 @@ class LaterReader {
     ++document.writes;
     document.last = write.op;
     document.terms |= *term;
-    document.deleted = write.op == Op::kDelete ? document.deleted | *term : document.deleted & ~*term;
+    document.deleted =
+        write.op == Op::kDelete ? document.deleted | *term : document.deleted & ~*term;
     if (!mistaken) return {};
     if (document.mistaken == 0) document.first_mistaken = ts;
     document.mistaken |= *term;
@@ -113,8 +113,8 @@ class LaterReader {
       auto holder = std::ranges::find(collection.holders, uuid, &Holder::uuid);
       if (holder == collection.holders.end())
         holder = collection.holders.insert(holder, {.uuid = uuid});
-      terms.push_back({.holder = static_cast<std::uint8_t>(holder - collection.holders.begin()),
-                       .begin = ts});
+      terms.push_back(
+          {.holder = static_cast<std::uint8_t>(holder - collection.holders.begin()), .begin = ts});
     }
     return std::uint64_t{1} << terms.size();
   }
@@ -243,13 +243,12 @@ Result<void> read_straddling(const LaterSearch& search, Timestamp earliest,
   reader.begin_straddling();
   const OplogSpan before{.from = {.seconds = earliest.seconds > day ? earliest.seconds - day : 1},
                          .to = search.limit};
-  return read_entries(
-      search.oplog, before, progress, [&](const Entry& entry) -> Result<void> {
-        if (entry.at.ts == search.limit || !entry.in_transaction() ||
-            !straddling.contains(transaction_of(entry)))
-          return {};
-        return reader.take(entry);
-      });
+  return read_entries(search.oplog, before, progress, [&](const Entry& entry) -> Result<void> {
+    if (entry.at.ts == search.limit || !entry.in_transaction() ||
+        !straddling.contains(transaction_of(entry)))
+      return {};
+    return reader.take(entry);
+  });
 }
 
 // A promotion that was restored to an earlier moment lacks what was written between that and the
@@ -312,11 +311,11 @@ Result<void> each_delete_since(
       read_entries(oplog, {.from = after}, {}, [&](const Entry& entry) -> Result<void> {
         if (first == Timestamp{}) first = entry.at.ts;
         if (entry.at.ts <= after) return {};
-        return for_each_operation(
-            entry, [&](const Operation& write, std::uint32_t) -> Result<void> {
-              if (write.op != Op::kDelete) return {};
-              return take(id_element(write), hex_of(write.ui));
-            });
+        return for_each_operation(entry,
+                                  [&](const Operation& write, std::uint32_t) -> Result<void> {
+                                    if (write.op != Op::kDelete) return {};
+                                    return take(id_element(write), hex_of(write.ui));
+                                  });
       });
   if (!read) return read;
   if (first != after)

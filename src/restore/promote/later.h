@@ -75,7 +75,7 @@ struct LaterCollection {
   std::map<std::string, LaterDocument, std::less<>> documents{};
   std::vector<Holder> holders{};
   std::vector<Term> terms{};
-  std::optional<std::string> at_limit{};     // the UUID at the limit; empty: none; nullopt: unknown
+  std::optional<std::string> at_limit{};  // the UUID at the limit; empty: none; nullopt: unknown
   std::uint64_t commands = 0;  // on the collection: drop, collMod, createIndexes and others
   bool dropped = false;        // or renamed, or emptied; not by a promotion
 
@@ -120,7 +120,8 @@ inline constexpr std::uint64_t kMostLaterDocuments = 5'000'000;
                                              const TakeProgress& progress);
 
 // Calls take(id, uuid) for each delete after the entry `after` in production's oplog: the element
-// _id, and the UUID of the collection in hex digits. kOutOfRange: the oplog begins after that entry.
+// _id, and the UUID of the collection in hex digits. kOutOfRange: the oplog begins after that
+// entry.
 [[nodiscard]] Result<void> each_delete_since(
     const std::string& oplog, Timestamp after,
     const std::function<Result<void>(std::string_view id, const std::string& uuid)>& take);

@@ -24,9 +24,9 @@ constexpr std::size_t kIdsAtOnce = 500;
 // Documents of one collection that are treated alike.
 struct NotedBatch {
   std::string ns{};
-  std::string from{};  // the collection that has their versions; empty: the spare's are kept
-  std::string uuid{};  // of `from`
-  bool gone = false;   // deleted there
+  std::string from{};       // the collection that has their versions; empty: the spare's are kept
+  std::string uuid{};       // of `from`
+  bool gone = false;        // deleted there
   std::vector<Bson> ids{};  // {_id: ID}
 };
 
@@ -34,12 +34,11 @@ Result<void> put_batch(Server& production, std::size_t number, const NotedBatch&
   BsonArray ids;
   std::size_t index = 0;
   for (const Bson& each : batch.ids) ids.items.add(std::to_string(index++).c_str(), each);
-  Bson command = Bson(
-      "update", kLaterCollection, "updates",
-      array(Bson("q", Bson("_id", static_cast<std::int64_t>(number)), "u",
-                 Bson("ns", batch.ns, "from", batch.from, "uuid", batch.uuid, "gone", batch.gone,
-                      "ids", ids),
-                 "upsert", true)));
+  Bson command = Bson("update", kLaterCollection, "updates",
+                      array(Bson("q", Bson("_id", static_cast<std::int64_t>(number)), "u",
+                                 Bson("ns", batch.ns, "from", batch.from, "uuid", batch.uuid,
+                                      "gone", batch.gone, "ids", ids),
+                                 "upsert", true)));
   const Result<Bson> put = change(production, kRecordDatabase, std::move(command));
   if (!put) return std::unexpected(put.error());
   return {};

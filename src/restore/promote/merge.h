@@ -27,10 +27,10 @@ namespace idmint::restore {
 [[nodiscard]] Result<MergeCounts> merge_later(Server& production, const PromoteState& state,
                                               const TakeProgress& progress);
 
-// Deletes from the promoted collections what programs have deleted from the old ones since the note,
-// as a validator stops no deletes. Documents that were kept as the spare's stay. Returns the number
-// of documents deleted. REQUIRES: the collections have their names. kOutOfRange: production's oplog
-// does not reach back to the note.
+// Deletes from the promoted collections what programs have deleted from the old ones since the
+// note, as a validator stops no deletes. Documents that were kept as the spare's stay. Returns the
+// number of documents deleted. REQUIRES: the collections have their names. kOutOfRange:
+// production's oplog does not reach back to the note.
 [[nodiscard]] Result<std::uint64_t> merge_deletes(Server& production, const PromoteState& state,
                                                   const std::string& oplog);
 

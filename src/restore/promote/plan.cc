@@ -302,10 +302,10 @@ class Planner {
   // No collection and no promotion since the limit has the id, which is of this second.
   void take_free_id() {
     const auto is_taken = [this](const std::string& id) {
-      return std::ranges::any_of(
-                 plan_.later.promotions,
-                 [&](const PastPromotion& each) { return each.state.id == id; }) ||
-             std::ranges::any_of(there_, [&](const auto& each) { return each.first.ends_with(id); });
+      return std::ranges::any_of(plan_.later.promotions,
+                                 [&](const PastPromotion& each) { return each.state.id == id; }) ||
+             std::ranges::any_of(there_,
+                                 [&](const auto& each) { return each.first.ends_with(id); });
     };
     for (Instant now = plan_.options.clock->now(); is_taken(plan_.state.id);
          plan_.state.id = promotion_id(now))

@@ -88,14 +88,13 @@ class Promotion {
   // Nothing is blocked yet, so a refusal leaves no trace.
   Result<void> try_first() {
     if (Result<void> told = about_to("try", "collections"); !told) return told;
-    const Result<std::vector<PlannedRefusal>> refused =
-        try_copies(spare_, production(), state());
+    const Result<std::vector<PlannedRefusal>> refused = try_copies(spare_, production(), state());
     if (!refused) return std::unexpected(refused.error());
     if (refused->empty()) return {};
     if (Result<void> forgotten = record_.forget(); !forgotten) return forgotten;
-    return fail(Code::kFailedPrecondition, "nothing was replaced, and no writer was blocked: " +
-                                               refused->front().ns + ": " + refused->front().why +
-                                               "; leave it out with --exclude");
+    return fail(Code::kFailedPrecondition,
+                "nothing was replaced, and no writer was blocked: " + refused->front().ns + ": " +
+                    refused->front().why + "; leave it out with --exclude");
   }
 
   Result<void> block() {
@@ -191,8 +190,9 @@ class Promotion {
     if (deleted) {
       report_.merged.documents += *deleted;
     } else if (deleted.error().code == Code::kOutOfRange) {
-      report_.notes.push_back("what programs deleted while the collections were loaded may be back: " +
-                              deleted.error().message);
+      report_.notes.push_back(
+          "what programs deleted while the collections were loaded may be back: " +
+          deleted.error().message);
     } else {
       return std::unexpected(deleted.error());
     }
@@ -346,16 +346,15 @@ class Undo {
   // What programs wrote to the promoted collections is nowhere else.
   Result<void> count_written() {
     if (report_.kept.empty()) return {};
-    const Result<LaterWrites> later =
-        find_later({.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
-                    .limit = state().limit,
-                    .mistake_to = state().mistake_to,
-                    .wanted =
-                        [this](std::string_view ns) {
-                          return std::ranges::find(state().items, ns, &PromoteItem::ns) !=
-                                 state().items.end();
-                        }},
-                   observer_.of("entries of the oplog"));
+    const Result<LaterWrites> later = find_later(
+        {.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
+         .limit = state().limit,
+         .mistake_to = state().mistake_to,
+         .wanted =
+             [this](std::string_view ns) {
+               return std::ranges::find(state().items, ns, &PromoteItem::ns) != state().items.end();
+             }},
+        observer_.of("entries of the oplog"));
     if (!later && later.error().code != Code::kOutOfRange) return std::unexpected(later.error());
     if (!later) return {};
     for (KeptCollection& kept : report_.kept) {

@@ -59,8 +59,8 @@ struct PromoteReport {
   std::vector<std::string> put_back{};  // sequences and pools that production lacked
   std::vector<std::string> promoted{};  // namespaces
   std::vector<std::string> in_place{};  // likewise, with raised counters
-  std::vector<KeptCollection> kept{};  // old collections, until --finish; after an undo the promoted
-                                    // ones, for somebody to examine
+  std::vector<KeptCollection> kept{};   // old collections, until --finish; after an undo the
+                                       // promoted ones, for somebody to examine
   std::vector<std::string> notes{};
 };
 

@@ -40,13 +40,12 @@ BsonArray texts_of(const std::vector<std::string>& texts) {
 }
 
 Bson bson_of(const PromoteState& state, const std::string& owner) {
-  Bson document =
-      Bson("_id", "promote", "owner", owner, "id", state.id, "fingerprint", state.fingerprint,
-           "from", state.from, "limit", BsonTimestamp{state.limit.seconds, state.limit.ordinal},
-           "noted", BsonTimestamp{state.noted.seconds, state.noted.ordinal}, "merge_later",
-           state.merge_later, "leave_gap", state.leave_gap, "step",
-           kPromoteSteps.at(static_cast<std::size_t>(state.step)), "undoing", state.undoing,
-           "was_opened", state.was_opened);
+  Bson document = Bson(
+      "_id", "promote", "owner", owner, "id", state.id, "fingerprint", state.fingerprint, "from",
+      state.from, "limit", BsonTimestamp{state.limit.seconds, state.limit.ordinal}, "noted",
+      BsonTimestamp{state.noted.seconds, state.noted.ordinal}, "merge_later", state.merge_later,
+      "leave_gap", state.leave_gap, "step", kPromoteSteps.at(static_cast<std::size_t>(state.step)),
+      "undoing", state.undoing, "was_opened", state.was_opened);
   if (state.mistake_to)
     document.add("mistake_to", BsonTimestamp{state.mistake_to->seconds, state.mistake_to->ordinal});
   document.add("databases", texts_of(state.databases))
@@ -110,8 +109,7 @@ std::optional<PromoteState> promote_state_of(Document document) {
   state.step = static_cast<PromoteStep>(step - kPromoteSteps.begin());
   document.each_text("databases",
                      [&](std::string_view each) { state.databases.emplace_back(each); });
-  document.each_text("put_back",
-                     [&](std::string_view each) { state.put_back.emplace_back(each); });
+  document.each_text("put_back", [&](std::string_view each) { state.put_back.emplace_back(each); });
   document.each_text("counters", [&](std::string_view each) { state.counters.emplace_back(each); });
   document.each("items", [&](const Document& each) {
     state.items.push_back({.ns = text_of(each, "ns"),

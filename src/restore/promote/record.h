@@ -64,7 +64,7 @@ struct PromoteState {
   bool undoing = false;
   bool was_opened = false;               // programs may have written to the promoted collections
   std::vector<std::string> databases{};  // with stores of idmint
-  std::vector<std::string> put_back{};   // sequences and pools that production lacked: DATABASE/NAME
+  std::vector<std::string> put_back{};  // sequences and pools that production lacked: DATABASE/NAME
   std::vector<PromoteItem> items{};
 
   // Names of the item's collection, with the database.

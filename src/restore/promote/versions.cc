@@ -70,7 +70,8 @@ class Chooser {
     if (!merge) return Loss::kNotMerged;
     const std::uint64_t last = std::bit_floor(lacks);
     if (last == kBeforeLimit) return Loss::kOlder;
-    const std::uint8_t index = collection_.terms[static_cast<std::size_t>(std::countr_zero(last)) - 1].holder;
+    const std::uint8_t index =
+        collection_.terms[static_cast<std::size_t>(std::countr_zero(last)) - 1].holder;
     const Holder& holder = collection_.holders[index];
     if (is_mistaken(holder, document)) return Loss::kMistake;
     if (holder.now.empty()) return Loss::kGone;
@@ -118,18 +119,19 @@ class Chooser {
                                    std::uint64_t visible) const {
     const Holder& holder = collection_.holders[index];
     const std::uint64_t mine = collection_.terms_of(index);
-    Version version{.from = static_cast<std::uint8_t>(index), .terms = document.terms & mine & visible};
+    Version version{.from = static_cast<std::uint8_t>(index),
+                    .terms = document.terms & mine & visible};
     if (holder.kind == Holder::Kind::kOriginal) version.terms |= kBeforeLimit;
     if (holder.kind != Holder::Kind::kPromoted) return version;
     const PastPromotion& promotion = later_.promotions[holder.promotion];
     // Where it had another window, it is not known what it merged.
-    version.terms |= choose(document, {.limit = promotion.state.limit,
-                                       .mistake_to = promotion.state.mistake_to,
-                                       .merge = promotion.state.merge_later &&
-                                                has_our_window(promotion.state),
-                                       .visible = terms_before(promotion.at),
-                                       .at = promotion.at})
-                         .terms;
+    version.terms |=
+        choose(document, {.limit = promotion.state.limit,
+                          .mistake_to = promotion.state.mistake_to,
+                          .merge = promotion.state.merge_later && has_our_window(promotion.state),
+                          .visible = terms_before(promotion.at),
+                          .at = promotion.at})
+            .terms;
     return version;
   }
 
@@ -144,7 +146,8 @@ void describe(const std::string& ns, const LaterWrites& later,
               const std::map<std::string, std::string>& names, LaterCollection& collection) {
   std::vector<Holder>& holders = collection.holders;
   for (Holder& holder : holders)
-    holder.kind = holder.uuid == collection.at_limit ? Holder::Kind::kOriginal : Holder::Kind::kMade;
+    holder.kind =
+        holder.uuid == collection.at_limit ? Holder::Kind::kOriginal : Holder::Kind::kMade;
   for (std::size_t i = 0; i < later.promotions.size(); ++i) {
     for (const PromoteItem& item : later.promotions[i].state.items) {
       if (item.ns != ns || item.new_uuid.empty()) continue;
@@ -202,9 +205,8 @@ Result<void> choose_versions(LaterWrites& later, const LaterSearch& search, bool
     if (Result<void> looked = look_on_spare(ns, spare, collection); !looked) return looked;
     const Chooser chooser(later, search, collection);
     for (auto& [id, document] : collection.documents) {
-      const Version version =
-          chooser.choose(document, {.limit = search.limit, .mistake_to = search.mistake_to,
-                                    .merge = merge});
+      const Version version = chooser.choose(
+          document, {.limit = search.limit, .mistake_to = search.mistake_to, .merge = merge});
       document.from = version.from;
       document.gone = (document.deleted & std::bit_floor(version.terms)) != 0;
       document.loss = chooser.loss_of(document, version, merge);

@@ -11,8 +11,8 @@ namespace idmint::restore {
 
 // Chooses for each document the version with the latest write that the mistake did not touch, of
 // the collections that production still has; and notes as lost what that version lacks. `merge`:
-// whether later writes are merged; otherwise all of them are lost. Reads the _ids of the spare where a collection was made anew.
-// Errors: those of the servers.
+// whether later writes are merged; otherwise all of them are lost. Reads the _ids of the spare
+// where a collection was made anew. Errors: those of the servers.
 [[nodiscard]] Result<void> choose_versions(LaterWrites& later, const LaterSearch& search,
                                            bool merge, Server& spare, Server& production);
 

@@ -164,8 +164,7 @@ Bson index_spec(Document index) {
   // An index of an older version has none.
   bson_iter_t at;
   const bool may_have = !index.find("v", &at) || as_integer(at).value_or(2) >= 2;
-  if (may_have && !index.find("collation", &at))
-    spec.append("collation", Bson("locale", "simple"));
+  if (may_have && !index.find("collation", &at)) spec.append("collation", Bson("locale", "simple"));
   return spec;
 }
 

@@ -40,7 +40,8 @@ struct RestoreOptions {
   std::string target{};
   bool allow_replica_set = false;  // the target may be a member of one
   std::string spare{};
-  std::string mongod{};     // for the spare; empty: mongod from the PATH
+  std::string mongod{};  // for the spare; empty: mongod from the PATH
+  std::vector<std::string> mongod_arguments{};
   bool stop_spare = false;  // end it after the restore
   // The file for the report; empty: report_beside() the spare's folder, or report_here().
   std::string report{};

@@ -1,6 +1,8 @@
 #include "restore/replay/restore.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -22,6 +24,9 @@
 #include "restore/server.h"
 
 namespace idmint::restore {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 // The watch aborts unanswered calls when the restore should end.
@@ -74,10 +79,8 @@ void leave_out_unbuilt(const RestorePlan& plan, IndexCatalog& catalog) {
   }
 }
 
-// Finds out before the load which indexes of the base the server refuses. kFailedPrecondition:
-// there are some, and they are not to be left out.
-Result<void> check_indexes(const RestorePlan& plan, Server& server) {
-  if (!plan.base || plan.options.report_index_errors) return {};
+// The indexes that the base has after its slice.
+Result<IndexCatalog> indexes_of_base(const RestorePlan& plan) {
   IndexCatalog catalog;
   add_indexes_of_base(plan, catalog);
   if (plan.sliced) {
@@ -85,19 +88,22 @@ Result<void> check_indexes(const RestorePlan& plan, Server& server) {
       if (entry.operation.op != Op::kCommand || entry.in_transaction()) return {};
       return catalog.apply(entry.operation);
     });
-    if (!read) return read;
+    if (!read) return std::unexpected(std::move(read.error()));
   }
   leave_out_unbuilt(plan, catalog);
-  const Result<std::vector<RefusedIndex>> refused = refused_indexes(server, catalog);
+  return catalog;
+}
+
+// Finds out before the load which indexes of the base the server refuses. kFailedPrecondition:
+// there are some, and they are not to be left out.
+Result<void> check_indexes(const RestorePlan& plan, Server& server) {
+  if (!plan.base || plan.options.report_index_errors) return {};
+  const Result<IndexCatalog> catalog = indexes_of_base(plan);
+  if (!catalog) return std::unexpected(catalog.error());
+  const Result<std::vector<RefusedIndex>> refused = refused_indexes(server, *catalog);
   if (!refused) return std::unexpected(refused.error());
   if (refused->empty()) return {};
-  std::string all;
-  for (const RefusedIndex& each : *refused)
-    all += "\n  " + each.name + " of " + each.ns + ": " + each.why;
-  return fail(Code::kFailedPrecondition,
-              server.shown_uri() + " refuses " + print_count(refused->size(), "index", "indexes") +
-                  " of the base, and no document was loaded: add --index-errors report to leave " +
-                  (refused->size() == 1 ? "it" : "them") + " out, or mend the metadata:" + all);
+  return std::unexpected(refusal_of(*refused, server.shown_uri()));
 }
 
 // Replays the slice, and sets the indexes of the base as of its end.
@@ -350,12 +356,13 @@ Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& o
 
 Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreReport& report) {
   const TakeProgress progress = observer.of(RestoreStep::kStartServer);
+  const Mongod mongod{.program = plan.program, .arguments = plan.options.mongod_arguments};
   if (plan.base) {
-    Result<Spare> spare = start_spare(plan.options.spare, plan.program, progress);
+    Result<Spare> spare = start_spare(plan.options.spare, mongod, progress);
     if (!spare) return std::unexpected(std::move(spare.error()));
     report.spare = std::move(*spare);
   } else {
-    Result<RecoveredCopy> copy = start_copy(plan.options.data_copy, plan.program, progress);
+    Result<RecoveredCopy> copy = start_copy(plan.options.data_copy, mongod, progress);
     if (!copy) return std::unexpected(std::move(copy.error()));
     report.spare = std::move(copy->spare);
     plan.after = copy->last;
@@ -383,6 +390,43 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
 }
 
 }  // namespace
+
+Error refusal_of(const std::vector<RefusedIndex>& refused, const std::string& by) {
+  std::string all;
+  for (const RefusedIndex& each : refused)
+    all += "\n  " + each.name + " of " + each.ns + ": " + each.why;
+  return {Code::kFailedPrecondition,
+          by + " refuses " + print_count(refused.size(), "index", "indexes") +
+              " of the base, and no document was loaded: add --index-errors report to leave " +
+              (refused.size() == 1 ? "it" : "them") + " out, or mend the metadata:" + all};
+}
+
+Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer& observer) {
+  std::vector<RefusedIndex> none;
+  if (!plan.base || plan.program.empty()) return none;
+  const Result<IndexCatalog> catalog = indexes_of_base(plan);
+  if (!catalog) return std::unexpected(catalog.error());
+  if (catalog->size() == 0) return none;
+  std::error_code failed;
+  std::string folder = (fs::temp_directory_path(failed) / "idmint-restore-XXXXXX").string();
+  if (failed || ::mkdtemp(folder.data()) == nullptr)
+    return fail(Code::kUnavailable, "no temporary folder for a mongod: set TMPDIR");
+  const TakeProgress progress = observer.of(RestoreStep::kStartServer);
+  const Result<Spare> spare =
+      start_spare(folder, {plan.program, plan.options.mongod_arguments}, progress);
+  Result<std::vector<RefusedIndex>> refused = none;
+  if (spare) {
+    Result<Server> server = Server::connect(spare->uri());
+    refused = server ? refused_indexes(*server, *catalog)
+                     : Result<std::vector<RefusedIndex>>(std::unexpected(server.error()));
+    Result<void> ended = stop_spare(*spare, progress);
+    if (refused && !ended) refused = std::unexpected(std::move(ended.error()));
+  } else {
+    refused = std::unexpected(spare.error());
+  }
+  fs::remove_all(folder, failed);
+  return refused;
+}
 
 Result<RestoreReport> restore(RestorePlan& plan, Observer& observer) {
   RestoreReport report;

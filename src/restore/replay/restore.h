@@ -4,9 +4,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "idmint/result.h"
 #include "restore/observer.h"
+#include "restore/replay/index_catalog.h"
 #include "restore/replay/minted.h"
 #include "restore/replay/plan.h"
 #include "restore/replay/report.h"
@@ -32,5 +34,13 @@ struct RestoreReport : Restored {
 // - kUnknown: the server refused something from the oplog or the base, after writes.
 // - kUnavailable: the server is gone, or the observer stopped the restore.
 [[nodiscard]] Result<RestoreReport> restore(RestorePlan& plan, Observer& observer);
+
+// For a dry run to a spare: the indexes of the base that its mongod refuses. Starts one on a
+// temporary folder, which is removed. Empty for a plan with another target, which restore() asks
+// before it loads. kUnavailable: the mongod does not come up.
+[[nodiscard]] Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan,
+                                                            Observer& observer);
+// kFailedPrecondition, with each of them. `by`: who refuses them.
+[[nodiscard]] Error refusal_of(const std::vector<RefusedIndex>& refused, const std::string& by);
 
 }  // namespace idmint::restore

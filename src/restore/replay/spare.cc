@@ -62,6 +62,7 @@ std::string without_slashes(const std::string& folder) {
 Result<void> write_marker(const std::string& folder, const SpareFolder& state) {
   nlohmann::json json = {{"made_by", "idmint-restore"}, {"port", state.port}};
   if (state.recovered) json["recovered"] = print_timestamp(*state.recovered);
+  if (!state.arguments.empty()) json["arguments"] = state.arguments;
   const std::string text = json.dump() + "\n";
   const std::string path = folder + "/" + kMarker;
   const std::string part = path + ".part";
@@ -311,6 +312,7 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
                                       "ttlMonitorEnabled=false",
                                       "--setParameter",
                                       "diagnosticDataCollectionEnabled=false"};
+    words.insert(words.end(), state.arguments.begin(), state.arguments.end());
     words.insert(words.end(), arguments.begin(), arguments.end());
     WhileItStarts waiting(spare.folder, progress, limits);
     const Result<int> status = run_and_wait(words, std::ref(waiting));
@@ -403,6 +405,8 @@ Result<SpareFolder> look_at(const std::string& given) {
     if (!recovered) return std::unexpected(Error{Code::kDataLoss, recovered.error().message});
     state.recovered = *recovered;
   }
+  for (const auto& each : json.value("arguments", nlohmann::json::array()))
+    if (each.is_string()) state.arguments.push_back(each);
   return state;
 }
 
@@ -476,10 +480,29 @@ Result<std::string> version_of(const std::string& program, const SpareLimits& li
   return std::string(rest.substr(0, rest.find_first_not_of("0123456789.")));
 }
 
-Result<Spare> start_spare(const std::string& folder, const std::string& program,
+namespace {
+
+// A data folder has to be opened as it was made.
+Result<void> take_arguments(const std::string& folder, const Mongod& mongod, SpareFolder& state) {
+  if (mongod.arguments.empty() || mongod.arguments == state.arguments) return {};
+  if (state.ours && state.port != 0) {
+    std::string words;
+    for (const std::string& each : state.arguments) words += " " + shell_word(each);
+    return fail(Code::kFailedPrecondition,
+                shell_word(folder) + " was begun with " +
+                    (words.empty() ? "no further arguments" : "the arguments" + words) +
+                    " of mongod: leave --mongod-argument out, or give another folder");
+  }
+  state.arguments = mongod.arguments;
+  return {};
+}
+
+}  // namespace
+
+Result<Spare> start_spare(const std::string& folder, const Mongod& mongod,
                           const TakeProgress& progress, const SpareLimits& limits) {
-  const Result<SpareFolder> state = look_at(folder);
-  if (!state) return std::unexpected(state.error());
+  Result<SpareFolder> state = look_at(folder);
+  if (!state) return std::unexpected(std::move(state.error()));
   if (!state->fresh && !state->ours)
     return std::unexpected(
         Error{Code::kAlreadyExists,
@@ -489,7 +512,9 @@ Result<Spare> start_spare(const std::string& folder, const std::string& program,
     if (Result<void> made = make_own_folder(without_slashes(folder)); !made)
       return std::unexpected(std::move(made.error()));
   }
-  return start_on(folder, program, {}, *state, progress, limits);
+  if (Result<void> taken = take_arguments(folder, mongod, *state); !taken)
+    return std::unexpected(std::move(taken.error()));
+  return start_on(folder, mongod.program, {}, *state, progress, limits);
 }
 
 Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,
@@ -546,7 +571,7 @@ std::string how_to_stop(const Spare& spare) {
   return shell_word(spare.program) + " --shutdown --dbpath " + shell_word(spare.folder);
 }
 
-Result<RecoveredCopy> start_copy(const std::string& folder, const std::string& program,
+Result<RecoveredCopy> start_copy(const std::string& folder, const Mongod& mongod,
                                  const TakeProgress& progress, const SpareLimits& limits) {
   Result<SpareFolder> state = look_at(folder);
   if (!state) return std::unexpected(state.error());
@@ -555,18 +580,20 @@ Result<RecoveredCopy> start_copy(const std::string& folder, const std::string& p
     return std::unexpected(Error{Code::kNotFound, shell_word(folder) +
                                                       " is no data folder of a mongod: give the "
                                                       "copy of a member's whole --dbpath"});
+  if (Result<void> taken = take_arguments(folder, mongod, *state); !taken)
+    return std::unexpected(std::move(taken.error()));
   if (!state->recovered) {
     if (state->ours && state->port != 0) {
       // A killed run may have left the recovering server.
       const Spare left{
-          .folder = fs::canonical(folder, ignored), .program = program, .port = state->port};
+          .folder = fs::canonical(folder, ignored), .program = mongod.program, .port = state->port};
       if (is_running(left.folder, left.port)) {
         if (Result<void> ended = stop_spare(left, progress, limits); !ended)
           return std::unexpected(std::move(ended.error()));
       }
     }
     const Result<Spare> recovering =
-        start_on(folder, program,
+        start_on(folder, mongod.program,
                  {"--setParameter", "recoverFromOplogAsStandalone=true", "--setParameter",
                   "takeUnstableCheckpointOnShutdown=true"},
                  *state, progress, limits);
@@ -580,7 +607,7 @@ Result<RecoveredCopy> start_copy(const std::string& folder, const std::string& p
     if (Result<void> marked = write_marker(recovering->folder, *state); !marked)
       return std::unexpected(std::move(marked.error()));
   }
-  Result<Spare> spare = start_on(folder, program, {}, *state, progress, limits);
+  Result<Spare> spare = start_on(folder, mongod.program, {}, *state, progress, limits);
   if (!spare) return std::unexpected(spare.error());
   return RecoveredCopy{.spare = std::move(*spare), .last = state->recovered.value_or(Timestamp{})};
 }

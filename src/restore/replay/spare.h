@@ -43,7 +43,15 @@ struct SpareFolder {
   bool ours = false;   // a restore created it, or has begun to use it
   // The last entry of a copied data folder, if the copy was recovered.
   std::optional<Timestamp> recovered{};
-  int port = 0;  // of its server
+  int port = 0;                          // of its server
+  std::vector<std::string> arguments{};  // of its mongod, beside ours: --directoryperdb
+};
+
+// The mongod of a spare.
+struct Mongod {
+  std::string program;
+  // Further arguments, which the folder keeps for each later start. Empty: those that it has.
+  std::vector<std::string> arguments{};
 };
 // kFailedPrecondition: the folder is a symbolic link, or a mongod runs on it and it is not ours.
 [[nodiscard]] Result<SpareFolder> look_at(const std::string& folder);
@@ -67,11 +75,11 @@ struct SpareFolder {
 // monitor is off, so nothing is deleted. Other users have no access to the folder. `progress` can
 // stop the wait for the server to start, or for one that a killed run began to start. Errors:
 // - kAlreadyExists: the folder has other contents.
-// - kFailedPrecondition: the folder is another user's, or mongod does not start; the message has
-//   the logged reason.
+// - kFailedPrecondition: the folder is another user's or was begun with other arguments, or mongod
+//   does not start; the message has the logged reason.
 // - kResourceExhausted: the disk is full.
 // - kUnavailable: the server does not come up.
-[[nodiscard]] Result<Spare> start_spare(const std::string& folder, const std::string& program,
+[[nodiscard]] Result<Spare> start_spare(const std::string& folder, const Mongod& mongod,
                                         const TakeProgress& progress = {},
                                         const SpareLimits& limits = {});
 // Ends the server and waits until it has written everything. Accepts a server that has ended. An
@@ -95,8 +103,7 @@ struct RecoveredCopy {
   Spare spare;
   Timestamp last;
 };
-[[nodiscard]] Result<RecoveredCopy> start_copy(const std::string& folder,
-                                               const std::string& program,
+[[nodiscard]] Result<RecoveredCopy> start_copy(const std::string& folder, const Mongod& mongod,
                                                const TakeProgress& progress = {},
                                                const SpareLimits& limits = {});
 

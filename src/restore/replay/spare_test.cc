@@ -47,12 +47,12 @@ TEST(SpareFolder, IsClosedToOthers) {
   const std::string there = folder.path("c");
   EXPECT_EQ(::mkdir(there.c_str(), 0777), 0);
   for (const std::string& path : {fresh, there}) {
-    const Result<Spare> spare = start_spare(path, kProgram);
+    const Result<Spare> spare = start_spare(path, {kProgram});
     ASSERT_TRUE(spare.has_value()) << spare.error().message;
     EXPECT_EQ(mode_of(path), 0700U) << path;
     EXPECT_EQ(mode_of(path + "/idmint-restore.json"), 0600U);
     EXPECT_EQ(::chmod(path.c_str(), 0777), 0);
-    ASSERT_TRUE(start_spare(path, kProgram).has_value());
+    ASSERT_TRUE(start_spare(path, {kProgram}).has_value());
     EXPECT_EQ(mode_of(path), 0700U) << path;
   }
   ::umask(before);
@@ -67,7 +67,7 @@ TEST(SpareFolder, IsNoSymbolicLinkAndHasNone) {
     fs::create_symlink(folder.path(target), path);
     for (const std::string& given : {path, path + "/"}) {
       EXPECT_EQ(look_at(given).error().code, Code::kFailedPrecondition) << given;
-      const Result<Spare> spare = start_spare(given, kProgram);
+      const Result<Spare> spare = start_spare(given, {kProgram});
       ASSERT_FALSE(spare.has_value()) << given;
       EXPECT_THAT(spare.error().message, HasSubstr("is a symbolic link")) << given;
     }
@@ -80,11 +80,11 @@ TEST(SpareFolder, IsNoSymbolicLinkAndHasNone) {
   std::ofstream(victim) << "precious";
   fs::create_directory(path);
   fs::create_symlink(victim, path + "/idmint-restore.json.part");
-  ASSERT_TRUE(start_spare(path, kProgram).has_value());
+  ASSERT_TRUE(start_spare(path, {kProgram}).has_value());
   EXPECT_EQ(content(victim), "precious");
   EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path + "/idmint-restore.json")));
   fs::create_symlink(victim, path + "/mongod.log");
-  const Result<Spare> spare = start_spare(path, kProgram);
+  const Result<Spare> spare = start_spare(path, {kProgram});
   ASSERT_FALSE(spare.has_value());
   EXPECT_THAT(spare.error().message, HasSubstr("mongod.log is a symbolic link"));
 }
@@ -95,10 +95,26 @@ TEST(SpareFolder, OfAnotherUserIsRefused) {
   const std::string path = folder.path("spare");
   ASSERT_EQ(::mkdir(path.c_str(), 0777), 0);
   ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
-  const Result<Spare> spare = start_spare(path, kProgram);
+  const Result<Spare> spare = start_spare(path, {kProgram});
   ASSERT_FALSE(spare.has_value());
   EXPECT_EQ(spare.error().code, Code::kFailedPrecondition);
   EXPECT_THAT(spare.error().message, HasSubstr("belongs to another user"));
+}
+
+// A data folder has to be opened as it was made.
+TEST(SpareFolder, KeepsTheArgumentsOfItsMongod) {
+  const fakes::TempFolder folder;
+  const std::string path = folder.path("spare");
+  const Mongod first{.program = kProgram, .arguments = {"--directoryperdb"}};
+  ASSERT_TRUE(start_spare(path, first).has_value());
+  EXPECT_EQ(look_at(path)->arguments, first.arguments);
+  ASSERT_TRUE(start_spare(path, {kProgram}).has_value());
+  EXPECT_EQ(look_at(path)->arguments, first.arguments);
+  const Result<Spare> other =
+      start_spare(path, {.program = kProgram, .arguments = {"--journalCommitInterval=5"}});
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(other.error().message, HasSubstr("--directoryperdb"));
 }
 
 TEST(OutputFiles, FollowNoSymbolicLink) {
@@ -136,7 +152,7 @@ TEST(SpareWait, ForOneThatDoesNotComeUpEndsWithWhatItLoggedLast) {
   const std::string mongod =
       program(folder, "echo '" + logged("I", "Recovering") + "' >" +
                           folder.path("spare/mongod.log") + "\nexec sleep 1000\n");
-  const Result<Spare> spare = start_spare(folder.path("spare"), mongod, {}, kSoon);
+  const Result<Spare> spare = start_spare(folder.path("spare"), {mongod}, {}, kSoon);
   ASSERT_FALSE(spare);
   EXPECT_EQ(spare.error().code, Code::kUnavailable);
   EXPECT_THAT(spare.error().message,
@@ -147,7 +163,7 @@ TEST(SpareWait, EndsWithTheOneWhoWaits) {
   const fakes::TempFolder folder;
   const std::string mongod = program(folder, "exec sleep 1000\n");
   const Result<Spare> spare =
-      start_spare(folder.path("spare"), mongod, [](std::uint64_t) -> Result<void> {
+      start_spare(folder.path("spare"), {mongod}, [](std::uint64_t) -> Result<void> {
         return std::unexpected(Error{Code::kUnavailable, "enough"});
       });
   ASSERT_FALSE(spare);
@@ -159,7 +175,7 @@ TEST(SpareWait, AFullDiskIsNamed) {
   const std::string mongod =
       program(folder, "echo '" + logged("E", "WiredTiger error: 28: No space left on device") +
                           "' >" + folder.path("spare/mongod.log") + "\nexit 14\n");
-  const Result<Spare> spare = start_spare(folder.path("spare"), mongod);
+  const Result<Spare> spare = start_spare(folder.path("spare"), {mongod});
   ASSERT_FALSE(spare);
   EXPECT_EQ(spare.error().code, Code::kResourceExhausted);
   EXPECT_THAT(spare.error().message, HasSubstr("No space left on device: make room there"));
