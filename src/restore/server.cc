@@ -95,7 +95,7 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
     return std::unexpected(std::move(clear.error()));
   Server blank;
   blank.uri_ = uri;
-  blank.shown_ = redacted(uri);
+  blank.shown_ = redacted(options.shown.empty() ? uri : options.shown);
   blank.patience_ = options.patience;
   const std::chrono::milliseconds question =
       std::min<std::chrono::milliseconds>(kQuestion, options.watch.silence / 2);

@@ -37,6 +37,7 @@ struct ConnectOptions {
   // The longest that one command may take on a server that answers pings. An index build takes
   // hours.
   std::chrono::milliseconds patience = std::chrono::hours{24};
+  std::string shown{};  // what messages have in the place of the URI; empty: the URI
 };
 
 // For connections that write batches, and for those that read.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "restore/collections.h"
 #include "restore/promote/promote.h"
 #include "tests/restore/production.h"
 #include "tests/restore/random_work.h"
@@ -26,13 +27,18 @@ namespace {
 using Marks = std::set<std::string>;
 using Documents = std::map<int, Marks>;
 
+// The value of a field with a unique index.
+std::string unique_mark(std::int64_t value) { return "u=" + std::to_string(value); }
+
 Documents documents_of(Server& server, const std::string& collection) {
   Documents all;
   Result<void> read =
       for_each_document(server, "shop", collection, [&](Document document) -> Result<void> {
         Marks marks;
         document.each_field([&](const char* key, bson_iter_t*) {
-          if (std::string_view(key) != "_id") marks.insert(key);
+          const std::string_view name = key;
+          if (name == "u") marks.insert(unique_mark(document.number("u")));
+          if (name != "_id" && name != "u") marks.insert(key);
         });
         all[static_cast<int>(document.number("_id"))] = std::move(marks);
         return {};
@@ -91,6 +97,7 @@ class History {
       }
       write_some();
       pick(0, 2) == 0 ? finish() : undo();
+      if (pick(0, 3) == 0) give_up_halfway();
     }
     write_some();
     promote_it(true);
@@ -106,11 +113,15 @@ class History {
   void begin() {
     for (Production* const each : {&production_, &spare_}) empty_server(each->server());
     for (int id = 0; id < 8; ++id) {
-      const std::string document = R"({"_id":)" + std::to_string(id) + R"(,"base":1})";
+      const std::string document =
+          R"({"_id":)" + std::to_string(id) + R"(,"base":1,"u":)" + std::to_string(id) + "}";
       production_.insert("shop.orders", document);
       spare_.insert("shop.orders", document);
-      truth_[id] = {"base"};
+      truth_[id] = {"base", unique_mark(id)};
     }
+    for (Production* const each : {&production_, &spare_})
+      each->run("shop", R"({"createIndexes":"orders","indexes":[
+          {"key":{"u":1},"name":"u","unique":true,"sparse":true}]})");
     production_.run("shop",
                     R"({"update":"orders","updates":[{"q":{"_id":0},"u":{"$set":{"n":1}}}]})");
     spare_.run("shop", R"({"update":"orders","updates":[{"q":{"_id":0},"u":{"$set":{"n":1}}}]})");
@@ -151,7 +162,10 @@ class History {
   void write_one() {
     const int id = pick(0, 11);
     const std::string mark = next_mark();
-    switch (pick(0, 3)) {
+    switch (pick(0, 4)) {
+      case 4:
+        set_unique(id, pick(0, 15));
+        break;
       case 0:
         insert_one(pick(0, 1) == 0 ? id : 100 + writes_, mark);
         break;
@@ -168,6 +182,18 @@ class History {
         written_[id].insert(term_);
       }
     }
+  }
+  // The server refuses a value that another document has.
+  void set_unique(int id, int value) {
+    const Bson update =
+        Bson("update", "orders", "updates",
+             array(Bson("q", Bson("_id", id), "u", Bson("$set", Bson("u", value)))));
+    const Result<Bson> done = production_.server().command("shop", update.get());
+    if (!done || done->view().number("nModified") != 1) return;
+    tell("update " + std::to_string(id) + " " + unique_mark(value));
+    std::erase_if(truth_[id], [](const std::string& each) { return each.starts_with("u="); });
+    truth_[id].insert(unique_mark(value));
+    written_[id].insert(term_);
   }
   void insert_one(int id, const std::string& mark) {
     const Bson insert =
@@ -207,6 +233,7 @@ class History {
   void promote_it(bool merge) {
     tell(merge ? "promote --merge-later" : "promote");
     std::optional<std::set<int>> listed;
+    std::set<int> refused;
     std::optional<Result<PromoteReport>> report;
     for (int stops = pick(0, 2);; --stops) {
       Result<PromotePlan> plan = plan_promotion(options(merge), {});
@@ -214,9 +241,13 @@ class History {
       ASSERT_TRUE(plan->refused.empty()) << plan->refused.front().why;
       if (!plan->resumed) {
         listed.emplace();
+        refused.clear();
         for (const auto& [element, document] : plan->later.collections["shop.orders"].documents)
-          if (document.loss != Loss::kNone)
-            listed->insert(static_cast<int>(only_id_of(element).view().number("_id")));
+          if (document.loss != Loss::kNone) {
+            const int id = static_cast<int>(only_id_of(element).view().number("_id"));
+            listed->insert(id);
+            if (document.loss == Loss::kRefused) refused.insert(id);
+          }
       }
       Watch watch(stops > 0 ? static_cast<std::size_t>(pick(1, 20)) : SIZE_MAX,
                   merge ? meanwhile() : nullptr);
@@ -227,6 +258,7 @@ class History {
     }
     ++term_;
     merged_always_ = merged_always_ && merge;
+    last_merged_ = merge;
     ASSERT_TRUE(listed);
     const Documents now = documents_of(production_.server(), "orders");
     if (!merge) {
@@ -247,8 +279,20 @@ class History {
     }
     // No more than need be: what the mistake touched, or what was written in two collections.
     for (const int id : *listed)
-      EXPECT_TRUE(mistaken_.contains(id) || dropped_ || written_[id].size() > 1 || !merged_always_)
+      EXPECT_TRUE(mistaken_.contains(id) || dropped_ || written_[id].size() > 1 ||
+                  !merged_always_ || refused.contains(id))
           << id << " was not to be lost";
+  }
+
+  // A promotion that is killed, and undone in the place of being gone on with.
+  void give_up_halfway() {
+    tell("promote, halfway");
+    Result<PromotePlan> plan = plan_promotion(options(true), {});
+    ASSERT_TRUE(plan) << plan.error().message;
+    Watch watch(static_cast<std::size_t>(pick(1, 18)), nullptr);
+    const Result<PromoteReport> report = promote(*plan, watch);
+    if (!report) tell(report.error().message);
+    undo();
   }
 
   void undo() {
@@ -269,9 +313,23 @@ class History {
   }
   void finish() {
     tell("finish");
-    Watch watch(SIZE_MAX, nullptr);
-    const Result<PromoteReport> finished = finish_promotion(options(true), watch);
-    ASSERT_TRUE(finished) << finished.error().message;
+    std::optional<Result<PromoteReport>> finished;
+    for (int stops = pick(0, 1);; --stops) {
+      Watch watch(stops > 0 ? static_cast<std::size_t>(pick(1, 3)) : SIZE_MAX, nullptr);
+      finished.emplace(finish_promotion(options(true), watch));
+      if (*finished) break;
+      ASSERT_EQ(finished->error().code, Code::kUnavailable) << finished->error().message;
+    }
+    for (const KeptCollection& kept : (*finished)->kept) tell("kept " + kept.ns);
+    if (!last_merged_ || pick(0, 1) == 0) return;
+    // They were to be kept until then.
+    const Result<std::vector<CollectionFacts>> all = list_collections(production_.server());
+    ASSERT_TRUE(all);
+    for (const CollectionFacts& each : *all) {
+      if (!each.name.starts_with("orders.promoted-")) continue;
+      tell("drop " + each.name);
+      production_.run("shop", R"({"drop":")" + each.name + R"("})");
+    }
   }
 
   std::mt19937 random_;
@@ -285,6 +343,7 @@ class History {
   int term_ = 0;
   bool dropped_ = false;
   bool merged_always_ = true;
+  bool last_merged_ = false;
   int writes_ = 0;
   std::string told_{};
 };

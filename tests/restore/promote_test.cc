@@ -7,8 +7,11 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <map>
+#include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,7 +22,11 @@
 #include "idmint/store.h"
 #include "idmint/worker_pool.h"
 #include "restore/collections.h"
+#include "restore/oplog/fields.h"
+#include "restore/oplog/source.h"
+#include "restore/promote/collection_at.h"
 #include "restore/replay/state.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/restore/production.h"
 #include "tests/servers/mongo.h"
 
@@ -173,6 +180,70 @@ class Promote : public testing::Test {
     Result<PromoteReport> report = undo_promotion(options(), observer);
     points_ = observer.points();
     return report;
+  }
+
+  // A mistake that changed one order, and how it is promoted.
+  PromoteOptions after_a_mistake_in(int id) {
+    production_.run("shop", R"({"update":"orders","updates":[{"q":{"_id":)" + std::to_string(id) +
+                                R"(},"u":{"$set":{"total":7}}}]})");
+    PromoteOptions merging = options();
+    merging.mistake_to = production_.now();
+    merging.merge_later = true;
+    return merging;
+  }
+  // The _ids of orders, sorted as text.
+  std::string ids_with(const std::string& filter) {
+    const Bson found = production_.run("shop", R"({"find":"orders","filter":)" + filter + "}");
+    std::set<std::string> ids;
+    found.view().each_found([&](const Document& each) {
+      const Bson id = only_id_of(id_element_of(each));
+      const std::string json = to_relaxed_json(id.view());  // { "_id" : VALUE }
+      std::string text = json.substr(10, json.size() - 12);
+      std::erase(text, '"');
+      ids.insert(std::move(text));
+    });
+    std::string line;
+    for (const std::string& each : ids) line += (line.empty() ? "" : " ") + each;
+    return line;
+  }
+  static std::string id_element_of(Document document) {
+    const std::span<const std::uint8_t> element = find_field(document, "_id")->element();
+    return {reinterpret_cast<const char*>(element.data()), element.size()};
+  }
+  static Loss loss_of(const PromotePlan& plan, const std::string& id) {
+    const Result<Bson> document = from_json(id);
+    const auto& documents = plan.later.collections.at("shop.orders").documents;
+    const auto found = documents.find(id_key(document->view()));
+    EXPECT_NE(found, documents.end()) << id;
+    return found == documents.end() ? Loss::kNotMerged : found->second.loss;
+  }
+  // The entries of a collection from the limit on.
+  std::vector<Timestamp> entries_of(std::string_view ns) {
+    std::vector<Timestamp> found;
+    Result<std::unique_ptr<OplogSource>> oplog =
+        open_oplog(servers::mongo_set().url(""), {.from = limit_});
+    EXPECT_TRUE(oplog);
+    for (;;) {
+      const Result<std::optional<Entry>> next = (*oplog)->next();
+      EXPECT_TRUE(next);
+      if (!next || !*next) return found;
+      if ((*next)->operation.ns == ns) found.push_back((*next)->at.ts);
+    }
+  }
+  // Dumps production's oplog from a timestamp to now.
+  void write_oplog(const std::string& path, Timestamp from) {
+    Result<std::unique_ptr<OplogSource>> oplog =
+        open_oplog(servers::mongo_set().url(""), {.from = from});
+    ASSERT_TRUE(oplog);
+    std::ofstream file(path, std::ios::binary);
+    for (;;) {
+      const Result<std::optional<Entry>> next = (*oplog)->next();
+      ASSERT_TRUE(next);
+      if (!*next) return;
+      const std::span<const std::uint8_t> bytes = (*next)->document.bytes();
+      file.write(reinterpret_cast<const char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()));
+    }
   }
 
   // Of the collections of these names in shop.
@@ -420,6 +491,266 @@ TEST_F(Promote, MergesWhatWasWrittenBeforeAnUndo) {
   EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 79U);
 }
 
+// Two documents that exchange a unique value, and one whose value another one takes over.
+TEST_F(Promote, MergesUniqueValuesThatMoved) {
+  restore_here();
+  PromoteOptions merging = after_a_mistake_in(1);
+  const auto set_key = [&](int id, const std::string& key) {
+    production_.run("shop", R"({"update":"orders","updates":[{"q":{"_id":)" + std::to_string(id) +
+                                R"(},"u":{"$set":{"key":")" + key + R"("}}}]})");
+  };
+  set_key(10, "aside");
+  set_key(11, "k10");
+  set_key(10, "k11");
+  production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":12},"limit":1}]})");
+  production_.insert("shop.orders", R"({"_id":112,"total":1,"key":"k12"})");
+  PromoteOptions copy = merging;
+  const Result<PromotePlan> planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->lost(), 1U) << "that of the mistake";
+  const Result<PromoteReport> report = go(merging);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->merged.refused, IsEmpty());
+  EXPECT_EQ(ids_with(R"({"key":{"$in":["k10","k11","k12"]}})"), "10 11 112");
+}
+
+// The restored collection refuses a document: the plan says so, and --finish keeps what has it.
+TEST_F(Promote, ListsWhatAUniqueIndexWillRefuse) {
+  restore_here();
+  production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":1},"limit":1}]})");
+  PromoteOptions merging = options();
+  merging.mistake_to = production_.now();
+  merging.merge_later = true;
+  production_.insert(
+      "shop.orders",
+      R"({"_id":"late","total":1,"key":"k1"},{"_id":"good","total":1,"key":"good"})");
+  PromoteOptions copy = merging;
+  const Result<PromotePlan> planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->lost(), 2U) << "the deleted one, and the one that has its key";
+  EXPECT_EQ(loss_of(*planned, R"({"_id":"late"})"), Loss::kRefused);
+  EXPECT_EQ(loss_of(*planned, R"({"_id":"good"})"), Loss::kNone);
+  const Result<PromoteReport> report = go(merging);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->merged.refused, ElementsAre(HasSubstr("late")));
+  EXPECT_EQ(ids_with(R"({"_id":{"$in":[1,"late","good"]}})"), "1 good");
+
+  StopsAt all;
+  const Result<PromoteReport> finished = finish_promotion(options(), all);
+  ASSERT_TRUE(finished) << finished.error().message;
+  ASSERT_EQ(finished->kept.size(), 1U);
+  // A promotion after it takes the document from there, where it fits by then.
+  production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":1},"limit":1}]})");
+  EXPECT_EQ(*count_documents(production_.server(), finished->kept[0].ns), 51U);
+  EXPECT_TRUE(takes_writes(finished->kept[0].ns.substr(5)));
+  ASSERT_TRUE(go(merging));
+  EXPECT_EQ(ids_with(R"({"_id":{"$in":[1,"late","good"]}})"), "good late");
+}
+
+// What programs wrote between two entries of the mistake.
+TEST_F(Promote, TellsEntriesUnlikeTheMistakesFromThem) {
+  restore_here();
+  const auto wrong = [&](int id) {
+    production_.run("shop", R"({"update":"orders","updates":[{"q":{"_id":)" + std::to_string(id) +
+                                R"(},"u":{"$set":{"total":7,"items":[{"n":)" + std::to_string(id) +
+                                R"(}]}}}]})");
+  };
+  wrong(1);
+  production_.insert("shop.orders", R"({"_id":"new","total":1,"key":"new"})");
+  production_.run("shop", R"({"update":"orders","updates":[
+      {"q":{"_id":20},"u":{"$set":{"name":"x"}}},{"q":{"_id":2},"u":{"$set":{"name":"x"}}}]})");
+  wrong(2);
+  PromoteOptions merging = options();
+  merging.mistake_to = production_.now();
+  merging.merge_later = true;
+  merging.alike = true;
+  PromoteOptions copy = merging;
+  Result<PromotePlan> planned = plan(std::move(copy));
+  ASSERT_FALSE(planned) << "the limit is an entry that changes nothing";
+  EXPECT_THAT(planned.error().message, HasSubstr("changes nothing"));
+  const std::vector<Timestamp> entries = entries_of("shop.orders");
+  merging.alike = false;
+  merging.limit = limit_ = entries.front();
+  merging.mistake_to = entries.back();
+  copy = merging;
+  planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->lost(), 4U);
+  EXPECT_EQ(planned->lost_unlike(), 2U);
+  merging.alike = true;
+  copy = merging;
+  planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->lost(), 2U);
+  EXPECT_THAT(planned->notes, Contains(HasSubstr("updates of items, total in shop.orders")));
+  const Result<PromoteReport> report = go(merging);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(ids_with(R"({"$or":[{"name":"x"},{"_id":"new"}]})"), "20 new");
+  EXPECT_EQ(ids_with(R"({"total":7})"), "7");
+}
+
+// Servers take 5 and 5.0 for one _id.
+TEST_F(Promote, TakesEqualNumbersForOneId) {
+  restore_here();
+  PromoteOptions merging = after_a_mistake_in(1);
+  production_.run("shop",
+                  R"({"delete":"orders","deletes":[{"q":{"_id":{"$in":[1,5]}},"limit":0}]})");
+  production_.insert("shop.orders", R"({"_id":5.0,"total":55,"key":"k5"},{"_id":1.0,"total":55})");
+  PromoteOptions copy = merging;
+  const Result<PromotePlan> planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->lost(), 1U);
+  ASSERT_TRUE(go(merging));
+  EXPECT_EQ(ids_with(R"({"total":55})"), "5.0");
+  EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 50U);
+}
+
+// A collection that gets the name by a rename has documents already, as that of $out.
+TEST_F(Promote, FollowsACollectionThatIsRenamedToTheName) {
+  production_.insert("shop.older", R"({"_id":1,"total":1})");
+  restore_here();
+  PromoteOptions merging = after_a_mistake_in(1);
+  production_.run("shop", R"({"aggregate":"orders","cursor":{},
+      "pipeline":[{"$match":{"_id":{"$lt":3}}},{"$set":{"_id":{"$add":["$_id",100]},"key":{"$concat":["n","$key"]}}},
+                  {"$out":"orders"}]})");
+  PromoteOptions copy = merging;
+  Result<PromotePlan> planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(loss_of(*planned, R"({"_id":{"$numberLong":"102"}})"), Loss::kNone);
+  ASSERT_TRUE(go(merging));
+  EXPECT_EQ(ids_with(R"({"_id":{"$gte":100}})"), "100 101 102");
+  StopsAt all;
+  ASSERT_TRUE(finish_promotion(options(), all));
+  production_.run("admin",
+                  R"({"renameCollection":"shop.older","to":"shop.orders","dropTarget":true})");
+  planned = plan(std::move(merging));
+  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_EQ(planned->refused.size(), 1U);
+  EXPECT_THAT(planned->refused[0].why, HasSubstr("shop.older was renamed to it"));
+}
+
+// A dump ends before the writers are blocked: production's own oplog has the rest.
+TEST_F(Promote, ReadsProductionsOplogAfterTheFile) {
+  restore_here();
+  PromoteOptions merging = after_a_mistake_in(1);
+  production_.insert("shop.orders", R"({"_id":"before","total":1,"key":"before"})");
+  const fakes::TempFolder folder;
+  merging.oplog = folder.path("oplog.bson");
+  write_oplog(merging.oplog, limit_);
+  PromoteOptions copy = merging;
+  Result<PromotePlan> planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  production_.insert("shop.orders", R"({"_id":"after","total":1,"key":"after"})");
+  StopsAt all;
+  ASSERT_TRUE(promote(*planned, all));
+  EXPECT_EQ(ids_with(R"({"_id":{"$in":["before","after"]}})"), "after before");
+}
+
+// What is lost between the plan and the block was in no list: --finish keeps it.
+TEST_F(Promote, KeepsWhatWasLostSinceThePlan) {
+  restore_here();
+  PromoteOptions merging = after_a_mistake_in(1);
+  Result<PromotePlan> planned = plan(std::move(merging));
+  ASSERT_TRUE(planned) << planned.error().message;
+  production_.run("shop", R"({"drop":"orders"})");
+  production_.insert("shop.orders", R"({"_id":3,"total":33})");  // the spare has this _id
+  StopsAt all;
+  const Result<PromoteReport> report = promote(*planned, all);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->notes, Contains(HasSubstr("between the plan and the block")));
+  const Result<PromoteReport> finished = finish_promotion(options(), all);
+  ASSERT_TRUE(finished) << finished.error().message;
+  ASSERT_EQ(finished->kept.size(), 1U);
+  EXPECT_EQ(*count_documents(production_.server(), finished->kept[0].ns), 1U);
+}
+
+// A finish that was stopped has dropped what an undo needs.
+TEST_F(Promote, IsNotUndoneOnceItsFinishHasBegun) {
+  restore_here();
+  production_.run("shop", R"({"drop":"orders"})");
+  ASSERT_TRUE(go());
+  production_.insert("shop.orders", R"({"_id":"new","total":1,"key":"new"})");
+  StopsAt forget(2);  // the collection is dropped, the record is not
+  const Result<PromoteReport> stopped = finish_promotion(options(), forget);
+  ASSERT_FALSE(stopped);
+  EXPECT_THAT(stopped.error().message, HasSubstr("forget"));
+  const Result<PromoteReport> undone = undo();
+  ASSERT_FALSE(undone);
+  EXPECT_EQ(undone.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(undone.error().message, HasSubstr("--finish"));
+  EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 51U);
+  StopsAt all;
+  EXPECT_TRUE(finish_promotion(options(), all));
+  EXPECT_FALSE(*PromoteRecord::look(production_.server()));
+}
+
+// A program has dropped the promoted collection and made another: that one is kept.
+TEST_F(Promote, AnUndoKeepsWhatAProgramMadeInThePlaceOfThePromotedOne) {
+  for (const bool renamed : {false, true}) {
+    SCOPED_TRACE(renamed);
+    SetUp();
+    restore_here();
+    const PromoteOptions merging = after_a_mistake_in(1);
+    ASSERT_TRUE(go());
+    if (renamed) {
+      production_.run("admin", R"({"renameCollection":"shop.orders","to":"shop.moved"})");
+    } else {
+      production_.run("shop", R"({"drop":"orders"})");
+    }
+    production_.insert("shop.orders", R"({"_id":"made","total":1,"key":"made"})");
+    const Result<PromoteReport> undone = undo();
+    ASSERT_TRUE(undone) << undone.error().message;
+    ASSERT_EQ(undone->kept.size(), 1U);
+    EXPECT_EQ(*count_documents(production_.server(), undone->kept[0].ns), 1U);
+    EXPECT_NE(undone->kept[0].written, 0U);
+    EXPECT_EQ(renamed, find_collection(production_.server(), "shop.moved")->has_value());
+    EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 50U);
+    EXPECT_TRUE(takes_writes("orders"));
+    ASSERT_TRUE(go(merging));
+    EXPECT_EQ(ids_with(R"({"_id":"made"})"), "made");
+    ASSERT_TRUE(undo());
+  }
+}
+
+// Killed between the creation of the empty collection and the record of its UUID.
+TEST_F(Promote, AnUndoDropsAPlaceholderOfWhichItsRecordHasNoUuid) {
+  restore_here();
+  production_.run("shop", R"({"drop":"orders"})");
+  ASSERT_FALSE(go(2));
+  ASSERT_EQ(points_.back(), "block shop.orders");
+  const Result<std::optional<PromoteState>> state = PromoteRecord::look(production_.server());
+  ASSERT_TRUE(state);
+  ASSERT_TRUE(*state);
+  production_.run(
+      "idmint_restore",
+      R"({"update":"promote","updates":[{"q":{},"u":{"$set":{"items.0.missing":true}}}]})");
+  const Bson create = Bson("create", "orders", "validator", refusing_validator((*state)->id));
+  ASSERT_TRUE(production_.server().command("shop", create.get()));
+  const Result<PromoteReport> undone = undo();
+  ASSERT_TRUE(undone) << undone.error().message;
+  EXPECT_FALSE(*find_collection(production_.server(), "shop.orders"));
+}
+
+// A refusal after the block has a status of its own and names the way out, whatever its kind.
+TEST_F(Promote, ARefusalAfterTheBlockNamesTheWayOut) {
+  restore_here();
+  production_.run("shop",
+                  R"({"update":"orders","updates":[{"q":{"_id":1},"u":{"$set":{"total":7}}}]})");
+  for (const int code : {91, 13}) {  // ShutdownInProgress, Unauthorized
+    ASSERT_FALSE(go(4)) << "stopped after the block";
+    production_.run("admin", R"({"configureFailPoint":"failCommand","mode":"alwaysOn",
+        "data":{"failCommands":["collMod"],"errorCode":)" +
+                                 std::to_string(code) + "}}");
+    const Result<PromoteReport> failed = code == 91 ? go() : undo();
+    production_.run("admin", R"({"configureFailPoint":"failCommand","mode":"off"})");
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code, code == 91 ? Code::kUnavailable : Code::kUnknown);
+    EXPECT_THAT(failed.error().message, HasSubstr("--undo"));
+    ASSERT_TRUE(undo());
+    EXPECT_TRUE(takes_writes("orders"));
+  }
+}
+
 // A validator stops no deletes, so they go on until the collections have their names.
 TEST_F(Promote, MergesDeletesUntilTheSwap) {
   restore_here();
@@ -474,6 +805,9 @@ TEST_F(Promote, MakesADroppedCollectionAndItsCountersAgain) {
   const Result<PromoteReport> report = go();
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_THAT(report->in_place, ElementsAre("shop.counters"));
+  ASSERT_TRUE(report->fence);
+  ASSERT_EQ(report->fence->documents.size(), 1U);
+  EXPECT_EQ(report->fence->documents[0].outcome, FenceOutcome::kMade) << "what the report calls it";
   EXPECT_EQ(sequence(), ids.back()) << "the last value that was handed out";
   EXPECT_TRUE(takes_writes("orders"));
   EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.orders"}),
@@ -537,6 +871,60 @@ TEST_F(Promote, PutsADroppedStoreBack) {
     ASSERT_TRUE(undo());
     EXPECT_GT(next(), given);
   }
+}
+
+// Its sequences and counters are as they were, and what it has claimed is gone.
+TEST_F(Promote, UnitesWhatWasDeletedOfAStore) {
+  const std::string url = servers::mongo_set().url("shop");
+  {
+    const auto store = Store::open(url);
+    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(
+        create_sequence(**store, {.name = "codes", .strategy = Strategy::kRandom, .last = 1000}));
+    const auto sequence = Sequence::open(**store, "codes");
+    ASSERT_TRUE(sequence) << sequence.error().message;
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE((*sequence)->next());
+  }
+  restore_here();
+  const std::string claims = "idmint.claims.codes";
+  const std::uint64_t before = *count_documents(production_.server(), "shop." + claims);
+  ASSERT_GE(before, 20U);
+  production_.run("shop", R"({"delete":")" + claims + R"(","deletes":[{"q":{},"limit":0}]})");
+  const Result<PromoteReport> report = go();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(*count_documents(production_.server(), "shop." + claims), before);
+}
+
+// What a program makes anew in another way gives the ids of the former one again.
+TEST_F(Promote, RefusesASequenceThatWasMadeAnewInAnotherWay) {
+  const std::string url = servers::mongo_set().url("shop");
+  const auto make = [&] {
+    const auto store = Store::open(url);
+    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(
+        create_sequence(**store, {.name = "codes", .strategy = Strategy::kPermuted, .last = 1000}));
+  };
+  make();
+  restore_here();
+  production_.run("shop", R"({"dropDatabase":1})");
+  make();  // with another key
+  const Result<PromotePlan> planned = plan(options());
+  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_EQ(planned->refused.size(), 1U);
+  EXPECT_EQ(planned->refused[0].ns, "shop/codes");
+}
+
+// A counter that was made and deleted since the limit is made again, over the validator that
+// blocks.
+TEST_F(Promote, MakesACounterOfWhichOnlyTheOplogKnows) {
+  restore_here();
+  for (int i = 0; i < 5; ++i)
+    production_.run("shop", R"({"findAndModify":"counters","query":{"_id":"late"},"upsert":true,
+        "update":{"$inc":{"seq":{"$numberLong":"1"}}}})");
+  production_.run("shop", R"({"delete":"counters","deletes":[{"q":{"_id":"late"},"limit":1}]})");
+  const Result<PromoteReport> report = go();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(*count_documents(production_.server(), "shop.counters"), 2U);
 }
 
 // An index of version 1 takes no collation. What else a server may refuse: a fail point.
@@ -663,6 +1051,20 @@ TEST_F(Promote, RaisesACounterThatTheMistakeSetBack) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(sequence(), 105);
   EXPECT_THAT(namespaces(), UnorderedElementsAre("shop.orders", "shop.stock", "shop.counters"));
+}
+
+TEST_F(Promote, RefusesAMistakeOrACounterThatIsNotThere) {
+  restore_here();
+  PromoteOptions later = after_a_mistake_in(1);
+  later.mistake_to->seconds += 500;
+  const Result<PromotePlan> planned = plan(std::move(later));
+  ASSERT_FALSE(planned);
+  EXPECT_THAT(planned.error().message, HasSubstr("after the newest entry"));
+  PromoteOptions within = options();
+  within.counters = {{.ns = "shop.counters.d", .field = "next"}};
+  const Result<PromotePlan> other = plan(std::move(within));
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message, HasSubstr("a field within another"));
 }
 
 TEST_F(Promote, RefusesWhatItCannotDoBeforeAnythingIsWritten) {

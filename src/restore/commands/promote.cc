@@ -39,6 +39,7 @@ struct PromoteArguments {
   std::vector<std::string> include;
   std::vector<std::string> exclude;
   std::vector<std::string> counters;
+  bool alike = false;
   bool merge_later = false;
   bool leave_gap = false;
   bool undo = false;
@@ -66,8 +67,10 @@ void add_promote(CLI::App& command) {
                   "The report of run (that beside the folder of the spare)")
       ->type_name("FILE");
   command
-      .add_option("--oplog", given.oplog,
-                  "Oplog dump from the limit to now (default: production's oplog)")
+      .add_option(
+          "--oplog", given.oplog,
+          "Oplog dump that begins at the limit, where production's oplog does not reach back "
+          "to that")
       ->type_name("PATH");
   CLI::Option* const mistake_to =
       command
@@ -77,6 +80,11 @@ void add_promote(CLI::App& command) {
   command
       .add_flag("--merge-later", given.merge_later,
                 "Keep later writes to documents that the mistake did not touch")
+      ->needs(mistake_to);
+  command
+      .add_flag("--mistake-alike", given.alike,
+                "Of the entries up to --mistake-to, only those that change the same fields as the "
+                "first or the last one are of the mistake")
       ->needs(mistake_to);
   command
       .add_option("--counter", given.counters,
@@ -98,6 +106,7 @@ Result<PromoteOptions> promote_options() {
                          .to = given.to,
                          .oplog = given.oplog,
                          .restore_report = given.restore_report,
+                         .alike = given.alike,
                          .merge_later = given.merge_later,
                          .leave_gap = given.leave_gap};
   for (const auto& [text, moment] : {std::pair(&given.limit, &options.limit),
@@ -199,7 +208,16 @@ void print_promote_plan(Output& out, const PromotePlan& plan) {
   } else {
     out.write("\n");
     out.write_line("Lost: " + print_count(plan.lost(), "document") +
-                   " that production wrote since the limit. Writers are blocked until it is done.");
+                   " that production wrote since the limit" +
+                   (plan.options.merge_later || plan.later.documents == 0
+                        ? ""
+                        : ", and what it writes until the writers are blocked") +
+                   ". Writers are blocked until it is done.");
+    if (const std::uint64_t unlike = plan.lost_unlike(); unlike != 0)
+      out.write_line(
+          "To " + print_count(unlike, "document") +
+          " of these, only entries that change other fields than the mistake's first and last "
+          "one wrote in its time: --mistake-alike keeps these.");
   }
 }
 
@@ -240,6 +258,7 @@ Json json_of(const PromotePlan& plan) {
           {"items", std::move(items)},
           {"left", json_of(plan.left)},
           {"refused", json_of(plan.refused)},
+          {"lost_unlike", plan.lost_unlike()},
           {"later", std::move(later)},
           {"notes", plan.notes}};
 }
@@ -304,7 +323,7 @@ void print_promoted(Output& out, const PromoteReport& report) {
                  std::string(report.resumed ? ", going on with a run before this one." : "."));
   print_fact(out, "documents", print_count(report.documents, "document") + " copied by this run");
   if (report.merged.documents != 0)
-    print_fact(out, "merged", print_count(report.merged.documents, "later write"));
+    print_fact(out, "merged", print_count(report.merged.documents, "document"));
   for (const std::string& each : report.merged.refused) print_fact(out, "not merged", each);
   print_fence_facts(out, report);
   for (const KeptCollection& each : report.kept) print_fact(out, "kept", each.ns);
@@ -359,6 +378,7 @@ std::string promote_command() {
   for (const std::string& each : given.counters) add("--counter", each);
   if (given.leave_gap) command += " --leave-gap";
   add("--mistake-to", given.mistake_to);
+  if (given.alike) command += " --mistake-alike";
   if (given.merge_later) command += " --merge-later";
   return command;
 }
@@ -398,10 +418,11 @@ Result<void> confirm_typed(Output& out, bool json, std::string_view word, std::s
 }
 
 std::string what_it_has(const KeptCollection& kept) {
-  if (kept.written == 0) return "no program wrote to it; drop it by hand";
-  return (kept.written ? print_count(*kept.written, "document") + " that programs wrote to it"
+  if (kept.written == 0) return "all that it has is elsewhere too; drop it by hand";
+  return (kept.written ? print_count(*kept.written, "document") + " of it"
                        : std::string("what programs wrote to it")) +
-         " may be nowhere else: promote --merge-later takes them over; do not drop it before";
+         " may be nowhere else: promote --merge-later takes them over; do not drop it before that "
+         "is finished";
 }
 
 void print_end(Context& context, const PromoteReport& report, std::string_view done) {

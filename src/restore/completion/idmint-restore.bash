@@ -32,7 +32,7 @@ _idmint_restore() {
             verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --restore-report --forget --not-sharded" ;;
             fence) words+=" --target --oplog --live --limit --restore-report --leave-gap --reopen --counter --used-in --exclude --allow-production --report --yes" ;;
             seed) words+=" --spare --set --member --mongod --argument --dry-run --yes" ;;
-            promote) words+=" --from --to --ns --exclude --limit --restore-report --oplog --mistake-to --merge-later --counter --leave-gap --undo --finish --dry-run --yes" ;;
+            promote) words+=" --from --to --ns --exclude --limit --restore-report --oplog --mistake-to --merge-later --mistake-alike --counter --leave-gap --undo --finish --dry-run --yes" ;;
           esac
         elif [[ $command == completion ]]; then
           words="bash zsh fish"

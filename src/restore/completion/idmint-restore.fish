@@ -84,6 +84,7 @@ complete -c idmint-restore -n '__fish_seen_subcommand_from promote' -l limit -x 
 complete -c idmint-restore -n '__fish_seen_subcommand_from promote' -l oplog -r -F -d 'Oplog dump from the limit to now'
 complete -c idmint-restore -n '__fish_seen_subcommand_from promote' -l mistake-to -x -d 'Last entry of the mistake'
 complete -c idmint-restore -n '__fish_seen_subcommand_from promote' -l merge-later -d 'Keep later writes that the mistake did not touch'
+complete -c idmint-restore -n '__fish_seen_subcommand_from promote' -l mistake-alike -d 'Only entries like its first and last are of the mistake'
 complete -c idmint-restore -n '__fish_seen_subcommand_from promote' -l counter -x -d 'A field that programs count in'
 complete -c idmint-restore -n '__fish_seen_subcommand_from promote' -l leave-gap -d 'Gapless numbers may be missing'
 complete -c idmint-restore -n '__fish_seen_subcommand_from promote' -l undo -d 'Give the promotion up'

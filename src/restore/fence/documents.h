@@ -74,4 +74,7 @@ class DocumentFence {
 // - kUnavailable: the server is gone, or others keep writing to the field.
 [[nodiscard]] Result<void> raise_field(Server& server, const CountedField& field, std::int64_t to);
 
+// The _id of {_id: ID}, as bytes: a text as it is, anything else as relaxed JSON.
+[[nodiscard]] std::string id_for_people(const std::string& id);
+
 }  // namespace idmint::restore

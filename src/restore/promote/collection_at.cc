@@ -47,8 +47,13 @@ Result<Bson> change(Server& production, const std::string& database, Bson comman
   Result<Bson> reply = production.command(database.c_str(), command.get());
   if (!reply) return reply;
   const Document answer = reply->view();
-  if (answer.has("writeConcernError") || answer.has("writeErrors"))
-    return fail(Code::kUnavailable,
+  const bool refused = answer.has("writeErrors");
+  bool passing = !refused;
+  answer.each("writeErrors", [&](const Document& error) {
+    passing = passing || meaning_of(error.number("code")).passing;
+  });
+  if (refused || answer.has("writeConcernError"))
+    return fail(passing ? Code::kUnavailable : Code::kFailedPrecondition,
                 doing + " on " + production.shown_uri() + ": " + to_relaxed_json(answer));
   return reply;
 }
@@ -64,12 +69,22 @@ Result<std::optional<CollectionFacts>> find_collection(Server& server, const std
   return found;
 }
 
-std::string bytes_of_id(Document document) {
-  const Bson id;
-  if (const std::optional<Field> field = find_field(document, "_id"))
-    append_field(id.get(), *field);
-  const std::span<const std::uint8_t> bytes = id.view().bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+std::string id_key(const Field& id) {
+  Bson key;
+  const std::optional<std::int64_t> whole = id.integer();
+  if (whole && (id.type != BSON_TYPE_DOUBLE || id.real() == static_cast<double>(*whole))) {
+    key.add("_id", *whole);
+  } else {
+    append_field_as(key.get(), "_id", id);
+  }
+  const std::span<const std::uint8_t> bytes = key.view().bytes();
+  constexpr std::size_t head = sizeof(std::uint32_t);  // the length; a 0 is the end
+  return {reinterpret_cast<const char*>(bytes.data()) + head, bytes.size() - head - 1};
+}
+
+std::string id_key(Document document) {
+  const std::optional<Field> id = find_field(document, "_id");
+  return id ? id_key(*id) : std::string();
 }
 
 Result<std::map<std::string, Bson>> documents_of(Server& server, const std::string& ns,
@@ -88,11 +103,19 @@ Result<std::map<std::string, Bson>> documents_of(Server& server, const std::stri
       mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));
   std::map<std::string, Bson> found;
   Result<void> read = each(cursor, "find in " + ns, [&](Document document) -> Result<void> {
-    found.insert_or_assign(bytes_of_id(document), Bson::copy_of(document));
+    found.insert_or_assign(id_key(document), Bson::copy_of(document));
     return {};
   });
   if (!read) return std::unexpected(std::move(read.error()));
   return found;
+}
+
+Result<std::string> insert_as_it_is(Server& server, const std::string& ns, const Bson& document) {
+  Operations operations;
+  operations.append("i", ns, document.view(), {});
+  const Answer answer = apply_one_by_one(server, operations);
+  if (answer.unavailable) return std::unexpected(lost(server, answer));
+  return answer.ok ? std::string() : answer.message;
 }
 
 Bson validation_in(Document options) {

@@ -10,6 +10,7 @@
 #include "idmint/result.h"
 #include "mongo/bson.h"
 #include "restore/collections.h"
+#include "restore/oplog/fields.h"
 #include "restore/promote/record.h"
 #include "restore/server.h"
 
@@ -20,19 +21,26 @@ inline constexpr int kCommandLimit = 60'000;
 
 // Runs a command that changes something, with write concern majority and journal, within
 // kCommandLimit. kUnavailable: it may have been done; it is safe to send it again.
+// kFailedPrecondition: the server refuses a write in it.
 [[nodiscard]] Result<Bson> change(Server& production, const std::string& database, Bson command);
 
 // Without its indexes. nullopt: no collection has this name.
 [[nodiscard]] Result<std::optional<CollectionFacts>> find_collection(Server& server,
                                                                      const std::string& ns);
 
-// The bytes of {_id: ID} of a document.
-[[nodiscard]] std::string bytes_of_id(Document document);
-// Those of the documents with these _ids that the collection has, by bytes_of_id(). `ids` are
-// {_id: ID}.
+// The bytes of an element _id. A whole number of any type but decimal is one of 64 bits, as servers
+// take 5 and 5.0 for one _id.
+[[nodiscard]] std::string id_key(const Field& id);
+[[nodiscard]] std::string id_key(Document document);
+// The documents with these _ids that the collection has, by id_key(). `ids` are {_id: ID}.
 [[nodiscard]] Result<std::map<std::string, Bson>> documents_of(Server& server,
                                                                const std::string& ns,
                                                                std::span<const Bson> ids);
+
+// Inserts a document with a zero timestamp, which the command insert would set to the present time.
+// Empty: done; otherwise why it is refused.
+[[nodiscard]] Result<std::string> insert_as_it_is(Server& server, const std::string& ns,
+                                                  const Bson& document);
 
 // `validator`, `validationLevel` and `validationAction` of the options, if set.
 [[nodiscard]] Bson validation_in(Document options);

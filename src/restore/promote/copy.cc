@@ -215,6 +215,53 @@ Result<void> await_members(Server& production, const TakeProgress& progress) {
   }
 }
 
+namespace {
+
+Result<void> try_views(Server& production, const PromoteState& state,
+                       std::vector<PlannedRefusal>& refused) {
+  for (const PromoteItem& item : state.items) {
+    if (!item.view) continue;
+    const std::string trial = state.copy_name(item);
+    Bson command = Bson("create", trial.substr(trial.find('.') + 1));
+    command.add_all(item.final_options.view().view());
+    const Result<Bson> made = change(production, item.database(), std::move(command));
+    if (Result<void> dropped = drop_collection(production, trial); !dropped) return dropped;
+    if (made) continue;
+    if (made.error().code == Code::kUnavailable) return std::unexpected(made.error());
+    refused.push_back({item.ns, "production refuses the view: " + made.error().message});
+  }
+  return {};
+}
+
+// An index of a collection that is raised in place, and that production has in another way.
+Result<void> try_indexes_in_place(Server& spare, Server& production, const PromoteState& state,
+                                  std::vector<PlannedRefusal>& refused) {
+  const Result<std::vector<CollectionFacts>> restored = list_collections(spare);
+  if (!restored) return std::unexpected(restored.error());
+  const Result<std::vector<CollectionFacts>> there = list_collections(production);
+  if (!there) return std::unexpected(there.error());
+  for (const PromoteItem& item : state.items) {
+    if (!item.in_place) continue;
+    const auto source = std::ranges::find(*restored, item.ns, &CollectionFacts::ns);
+    const auto target = std::ranges::find(*there, item.ns, &CollectionFacts::ns);
+    if (source == restored->end() || target == there->end()) continue;
+    for (const Bson& index : source->indexes) {
+      const std::string name = text_of(index.view(), "name");
+      const auto same = std::ranges::find_if(
+          target->indexes, [&](const Bson& each) { return text_of(each.view(), "name") == name; });
+      if (name == "_id_" || same == target->indexes.end() ||
+          index_spec(same->view()).view() == index_spec(index.view()).view())
+        continue;
+      refused.push_back({item.ns, "production has another index of the name " + name +
+                                      ", and counters are raised in place: drop it there, or leave "
+                                      "the collection out with --exclude"});
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<PlannedRefusal>> try_copies(Server& spare, Server& production,
                                                const PromoteState& state) {
   Result<std::vector<CollectionFacts>> facts = restored_facts(spare, state);
@@ -226,8 +273,7 @@ Result<std::vector<PlannedRefusal>> try_copies(Server& spare, Server& production
     each.name += std::string(kCopySuffix) + state.id;
     if (Result<void> dropped = drop_collection(production, each.ns()); !dropped)
       return std::unexpected(std::move(dropped.error()));
-    Result<Bson> made = change(production, each.database, create_command(each));
-    Result<void> tried = made ? Result<void>{} : std::unexpected(std::move(made.error()));
+    Result<void> tried = create_collection(production, each);
     for (const WhichIndexes which : {WhichIndexes::kAllButTtl, WhichIndexes::kTtl})
       if (tried) tried = index_one(production, each.database, each.name, each, which, 0);
     if (Result<void> dropped = drop_collection(production, each.ns()); !dropped)
@@ -236,6 +282,9 @@ Result<std::vector<PlannedRefusal>> try_copies(Server& spare, Server& production
     if (tried.error().code == Code::kUnavailable) return std::unexpected(std::move(tried.error()));
     refused.push_back({ns, "production refuses what the spare has: " + tried.error().message});
   }
+  Result<void> rest = try_views(production, state, refused);
+  if (rest) rest = try_indexes_in_place(spare, production, state, refused);
+  if (!rest) return std::unexpected(std::move(rest.error()));
   return refused;
 }
 

@@ -6,17 +6,21 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/errors.h"
 #include "restore/cursor.h"
+#include "restore/fence/documents.h"
 #include "restore/fence/handed_out.h"
 #include "restore/fence/server_state.h"
 #include "restore/oplog/fields.h"
 #include "restore/oplog/source.h"
 #include "restore/promote/collection_at.h"
+#include "restore/promote/later.h"
 #include "restore/replay/index_catalog.h"
 #include "restore/replay/state.h"
+#include "restore/replay/zero_timestamps.h"
 
 namespace idmint::restore {
 namespace {
@@ -59,13 +63,32 @@ class Updates {
   std::size_t count_ = 0;
 };
 
+Result<void> insert_one_missing(Server& production, const std::string& ns, const Bson& document) {
+  const Bson id = only_id_of(id_key(document.view()));
+  const Result<std::map<std::string, Bson>> there = documents_of(production, ns, std::span(&id, 1));
+  if (!there) return std::unexpected(there.error());
+  if (!there->empty()) return {};
+  const Result<std::string> why = insert_as_it_is(production, ns, document);
+  if (!why) return std::unexpected(why.error());
+  return why->empty() ? Result<void>{}
+                      : fail(Code::kFailedPrecondition, "insert into " + ns + ": " + *why);
+}
+
 // Inserts documents whose _id is missing, and keeps existing ones.
 Result<void> insert_missing(Server& production, const std::string& database,
                             const std::string& collection, const std::vector<Bson>& documents) {
   if (documents.empty()) return {};
   BsonArray list;
   std::size_t index = 0;
-  for (const Bson& each : documents) list.items.add(std::to_string(index++).c_str(), each);
+  for (const Bson& each : documents) {
+    if (has_zero_timestamp(each.view())) {
+      Result<void> put = insert_one_missing(production, database + "." + collection, each);
+      if (!put) return put;
+      continue;
+    }
+    list.items.add(std::to_string(index++).c_str(), each);
+  }
+  if (index == 0) return {};
   const Bson command =
       Bson("insert", collection, "documents", list, "ordered", false, "bypassDocumentValidation",
            true, "maxTimeMS", kCommandLimit, "writeConcern",
@@ -76,9 +99,11 @@ Result<void> insert_missing(Server& production, const std::string& database,
   reply->view().each("writeErrors", [&](const Document& error) {
     if (error.number("code") != kDuplicateKey) why = text_of(error, "errmsg");
   });
+  const bool refused = !why.empty();  // and will be again
   if (reply->view().has("writeConcernError")) why = to_relaxed_json(reply->view());
   if (why.empty()) return {};
-  return fail(Code::kUnavailable, "insert into " + database + "." + collection + ": " + why);
+  return fail(refused ? Code::kFailedPrecondition : Code::kUnavailable,
+              "insert into " + database + "." + collection + ": " + why);
 }
 
 using Changed = std::function<Bson(Document)>;
@@ -384,6 +409,78 @@ Result<void> open_counters(Server& production, const PromoteState& state) {
   return {};
 }
 
+namespace {
+
+// The values of counters, to tell which ones were raised.
+struct Values {
+  HandedOutStores stores{};
+  std::map<std::string, std::int64_t> documents{};  // by NS/ID/FIELD
+};
+
+std::string key_of(const std::string& ns, std::string_view id, const std::string& field) {
+  return ns + "/" + std::string(id) + "/" + field;
+}
+
+Result<Values> values_now(Server& production, const WatchedFields& fields) {
+  Result<ServerState> state = read_server_state(production);
+  if (!state) return std::unexpected(std::move(state.error()));
+  Values values{.stores = std::move(state->stores)};
+  for (const auto& [ns, names] : fields) {
+    const std::string database = ns.substr(0, ns.find('.'));
+    Result<void> read = for_each_document(
+        production, database, ns.substr(database.size() + 1),
+        [&](Document document) -> Result<void> {
+          const Bson id = only_id_of(id_key(document));
+          const std::span<const std::uint8_t> bytes = id.view().bytes();
+          const std::string text =
+              id_for_people({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+          for (const std::string& field : names)
+            if (const std::optional<CountedNumber> number = counted_number(document, field))
+              values.documents[key_of(ns, text, field)] = number->value;
+          return {};
+        });
+    if (!read) return std::unexpected(std::move(read.error()));
+  }
+  return values;
+}
+
+bool is_raised(const FencedSource& source, const HandedOutStore& before,
+               const HandedOutStore& after) {
+  for (const auto& [counter, record] : after.counters) {
+    const auto its = before.counters.find(counter);
+    if ((counter == source.name || counter.starts_with(source.name + "/")) &&
+        its != before.counters.end() && its->second.next < record.next)
+      return true;
+  }
+  const auto bound = after.bounds.find(std::string(kIdmintWorkers) + "." + source.name);
+  if (bound == after.bounds.end()) return false;
+  const auto its = before.bounds.find(bound->first);
+  return its != before.bounds.end() && its->second < bound->second;
+}
+
+// The fence finds as it was what was brought from the spare just before.
+void tell_what_was_brought(const Values& before, const Values& after, FenceReport& report) {
+  for (FencedSource& each : report.sources) {
+    const auto was = before.stores.find(each.database);
+    const auto is = after.stores.find(each.database);
+    if (each.outcome == FenceOutcome::kAsItWas && was != before.stores.end() &&
+        is != after.stores.end() && is_raised(each, was->second, is->second))
+      each.outcome = FenceOutcome::kRaised;
+  }
+  for (FencedDocument& each : report.documents) {
+    if (each.outcome != FenceOutcome::kAsItWas) continue;
+    const std::string key = key_of(each.ns, each.id, each.field);
+    const auto is = after.documents.find(key);
+    if (is == after.documents.end()) continue;
+    const auto was = before.documents.find(key);
+    if (was != before.documents.end() && was->second >= is->second) continue;
+    each.outcome = was == before.documents.end() ? FenceOutcome::kMade : FenceOutcome::kRaised;
+    each.to = is->second;
+  }
+}
+
+}  // namespace
+
 Result<FenceReport> raise_counters(Server* spare, Server& production, const PromoteState& state,
                                    const PromoteOptions& options, const TakeProgress& progress) {
   const Result<std::vector<CounterField>> counters = counters_of(state);
@@ -394,6 +491,10 @@ Result<FenceReport> raise_counters(Server* spare, Server& production, const Prom
     const Result<WatchedFields> restored = fields_in_place(*spare, state, *counters);
     if (!restored) return std::unexpected(restored.error());
     unite_fields(*fields, *restored);
+  }
+  const Result<Values> before = values_now(production, *fields);
+  if (!before) return std::unexpected(before.error());
+  if (spare != nullptr) {
     Result<void> brought = bring_stores(*spare, production, state);
     if (brought) brought = bring_documents(*spare, production, state, *fields);
     if (!brought) return std::unexpected(std::move(brought.error()));
@@ -404,7 +505,11 @@ Result<FenceReport> raise_counters(Server* spare, Server& production, const Prom
     if (Result<void> raised = raise_documents(production, *handed_out, *fields); !raised)
       return std::unexpected(std::move(raised.error()));
   }
-  return draw(options, state, *counters, FenceMode::kCarryOut, progress);
+  const Result<Values> after = values_now(production, *fields);
+  if (!after) return std::unexpected(after.error());
+  Result<FenceReport> drawn = draw(options, state, *counters, FenceMode::kCarryOut, progress);
+  if (drawn) tell_what_was_brought(*before, *after, *drawn);
+  return drawn;
 }
 
 Result<FenceReport> preview_fence(const PromoteOptions& options, const PromoteState& state,

@@ -17,8 +17,13 @@
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
+#include "restore/oplog/live.h"
+#include "restore/oplog/member.h"
 #include "restore/oplog/source.h"
 #include "restore/oplog/transactions.h"
+#include "restore/promote/collection_at.h"
+#include "restore/promote/mistake.h"
+#include "restore/promote/production.h"
 
 namespace idmint::restore {
 namespace {
@@ -29,6 +34,11 @@ constexpr std::size_t kMostTerms = 60;  // each is a bit of 64
 
 std::string hex_of(std::string_view uuid) { return uuid.empty() ? std::string() : hex(uuid); }
 
+std::string key_of(const Operation& write) {
+  const Bson id = only_id_of(id_element(write));
+  return id_key(id.view());
+}
+
 // Whether a promotion gives collections this name, beside their own.
 bool is_of_promotion(std::string_view ns) {
   return ns.contains(kOldSuffix) || ns.contains(kCopySuffix) || ns.contains(kPromotedSuffix);
@@ -36,14 +46,18 @@ bool is_of_promotion(std::string_view ns) {
 
 class LaterReader {
  public:
-  explicit LaterReader(const LaterSearch& search) : search_(search) {}
+  // `made`: UUIDs of collections that got a wanted name later, and that name.
+  LaterReader(const LaterSearch& search, const MistakeForm& form,
+              std::map<std::string, std::string> made)
+      : search_(search), form_(form), made_(std::move(made)) {}
 
   Result<void> take(const Entry& entry) {
     const bool mistaken = !search_.mistake_to || entry.at.ts <= *search_.mistake_to;
     return for_each_operation(
         entry, [&](const Operation& operation, std::uint32_t) -> Result<void> {
-          return operation.op == Op::kCommand ? take_command(operation, entry.at.ts)
-                                              : take_write(operation, entry.at.ts, mistaken);
+          return operation.op == Op::kCommand
+                     ? take_command(operation, entry.at.ts)
+                     : take_write(operation, entry.at.ts, how(operation, mistaken));
         });
   }
 
@@ -53,7 +67,7 @@ class LaterReader {
       const auto collection = found_.collections.find(write.ns);
       if (collection == found_.collections.end()) return {};
       auto& documents = collection->second.documents;
-      const auto document = documents.find(id_element(write));
+      const auto document = documents.find(key_of(write));
       if (document != documents.end()) document->second.terms |= 1;
       return {};
     });
@@ -63,35 +77,67 @@ class LaterReader {
   void begin_straddling() { straddling_ = true; }
 
   [[nodiscard]] LaterWrites& found() { return found_; }
+  // What `made` must have and has not.
+  [[nodiscard]] const std::map<std::string, std::string>& missed() const { return missed_; }
 
  private:
-  Result<void> take_write(const Operation& write, Timestamp ts, bool mistaken) {
+  enum class How : std::uint8_t { kLater, kMistaken, kUnlike };
+  [[nodiscard]] How how(const Operation& write, bool in_time) const {
+    if (!in_time) return How::kLater;
+    return !search_.mistake_to || form_.is_like(write) ? How::kMistaken : How::kUnlike;
+  }
+
+  Result<void> take_write(const Operation& write, Timestamp ts, How how) {
     if (write.op != Op::kInsert && write.op != Op::kUpdate && write.op != Op::kDelete) return {};
     if (write.ns == kPromoteNamespace) {
       take_record(write, ts);
       return {};
     }
+    const std::string uuid = hex_of(write.ui);
+    if (write.op == Op::kDelete) take_loss_of_store(write.ns);
+    if (const auto later = made_.find(uuid); later != made_.end() && later->second != write.ns) {
+      early_[uuid].push_back({.key = key_of(write), .op = write.op, .ts = ts, .how = how});
+      if (Result<void> counted = count_documents(); !counted) return counted;
+    }
     if (!search_.wanted(write.ns)) return {};
     LaterCollection& collection = at(write.ns);
-    const std::string uuid = hex_of(write.ui);
     if (!collection.at_limit) collection.at_limit = uuid;
     const Result<std::uint64_t> term = term_of(collection, uuid, ts);
     if (!term) return std::unexpected(term.error());
-    LaterDocument& document = collection.documents[std::string(id_element(write))];
-    if (document.writes == 0 && ++found_.documents > kMostLaterDocuments)
-      return fail(Code::kResourceExhausted,
-                  "more than " + print_count(static_cast<double>(kMostLaterDocuments)) +
-                      " documents were written since the limit: name the collections that are to "
-                      "be set back with --ns");
+    return note(collection, key_of(write), write.op, *term, ts, how);
+  }
+
+  Result<void> count_documents() {
+    if (++found_.documents <= kMostLaterDocuments) return {};
+    return fail(Code::kResourceExhausted,
+                "more than " + print_count(static_cast<double>(kMostLaterDocuments)) +
+                    " documents were written since the limit: name the collections that are to "
+                    "be set back with --ns");
+  }
+
+  Result<void> note(LaterCollection& collection, const std::string& key, Op op, std::uint64_t term,
+                    Timestamp ts, How how) {
+    LaterDocument& document = collection.documents[key];
+    if (document.writes == 0) {
+      if (Result<void> counted = count_documents(); !counted) return counted;
+    }
     ++document.writes;
-    document.last = write.op;
-    document.terms |= *term;
-    document.deleted =
-        write.op == Op::kDelete ? document.deleted | *term : document.deleted & ~*term;
-    if (!mistaken) return {};
+    document.last = op;
+    document.terms |= term;
+    document.deleted = op == Op::kDelete ? document.deleted | term : document.deleted & ~term;
+    if (how == How::kUnlike && document.mistaken == 0) document.is_unlike = true;
+    if (how == How::kMistaken) document.is_unlike = false;
+    if (how == How::kLater || (how == How::kUnlike && search_.alike)) return {};
     if (document.mistaken == 0) document.first_mistaken = ts;
-    document.mistaken |= *term;
+    document.mistaken |= term;
     return {};
+  }
+
+  // idmint deletes nothing of its stores, so that whoever did has taken something away.
+  void take_loss_of_store(std::string_view ns) {
+    const std::size_t dot = ns.find('.');
+    if (dot != std::string_view::npos && ns.substr(dot + 1).starts_with("idmint."))
+      found_.robbed.emplace(ns.substr(0, dot));
   }
 
   // The bit of the term in which the collection with this UUID has the name.
@@ -105,7 +151,7 @@ class LaterReader {
       const auto first = std::ranges::find_if(terms, is_held);
       if (first != terms.end()) return std::uint64_t{2} << (first - terms.begin());
     }
-    if (terms.empty() || !is_held(terms.back())) {
+    if (terms.empty() || std::exchange(collection.is_cut, false) || !is_held(terms.back())) {
       if (terms.size() == kMostTerms)
         return fail(Code::kResourceExhausted,
                     "one name went from collection to collection " + std::to_string(kMostTerms) +
@@ -135,28 +181,62 @@ class LaterReader {
     if (what == "commitTransaction" || what == "abortTransaction" || what == "dropDatabase")
       return {};  // the drops of its collections come first
     const std::string ns = namespace_of(command);
+    const std::string uuid = hex_of(command.ui);
     const std::string to = what == "renameCollection" ? new_namespace_of(command) : std::string();
-    if (what == "drop") found_.drops[hex_of(command.ui)] = ts;
+    if (what == "drop") {
+      found_.drops[uuid] = ts;
+      take_loss_of_store(ns);
+    }
+    if (what == "create") created_.insert(uuid);
     if (!ns.empty() && search_.wanted(ns)) {
       LaterCollection& collection = at(ns);
       ++collection.commands;
-      if (!collection.at_limit)
-        collection.at_limit = what == "create" ? std::string() : hex_of(command.ui);
+      if (!collection.at_limit) collection.at_limit = what == "create" ? std::string() : uuid;
+      if (what == "drop" || what == "create" || !to.empty()) collection.is_cut = true;
+      // It may come back, with what is written to it under the other name.
+      if (!to.empty() && to != ns && !is_of_promotion(to) && !made_.contains(uuid))
+        missed_[uuid] = ns;
       // Renamed away: the name belongs to another collection from now on.
       if (what == "drop" || what == "emptycapped" || (!to.empty() && !is_of_promotion(to)))
         collection.dropped = true;
-      if (what == "emptycapped" && collection.at_limit == hex_of(command.ui))
-        collection.at_limit = std::string();
+      if (what == "emptycapped" && collection.at_limit == uuid) collection.at_limit = std::string();
     }
-    if (!to.empty() && search_.wanted(to)) {
-      LaterCollection& collection = at(to);
-      ++collection.commands;
-      const std::optional<Field> target = find_field(command.o, "dropTarget");
-      const std::string replaced = target ? hex_of(target->binary()) : std::string();
-      if (!replaced.empty()) found_.drops[replaced] = ts;
-      if (!collection.at_limit) collection.at_limit = replaced;
-      if (!is_of_promotion(ns)) collection.dropped = true;
+    if (to.empty() || !search_.wanted(to)) return {};
+    LaterCollection& collection = at(to);
+    ++collection.commands;
+    collection.is_cut = true;
+    const std::optional<Field> target = find_field(command.o, "dropTarget");
+    const std::string replaced = target ? hex_of(target->binary()) : std::string();
+    if (!replaced.empty()) found_.drops[replaced] = ts;
+    if (!collection.at_limit) collection.at_limit = replaced;
+    if (is_of_promotion(ns)) return {};
+    collection.dropped = true;
+    return take_renamed(collection, ns, to, uuid, ts);
+  }
+
+  // A collection gets the name that has documents already, as $out renames one.
+  Result<void> take_renamed(LaterCollection& collection, const std::string& from,
+                            const std::string& to, const std::string& uuid, Timestamp ts) {
+    const auto made = made_.find(uuid);
+    if (made == made_.end()) {
+      if (created_.contains(uuid)) {
+        missed_[uuid] = to;
+      } else if (!missed_.contains(uuid) && uuid != collection.at_limit) {
+        collection.renamed_from = from;
+      }
+      return {};
     }
+    if (made->second != to) {  // it goes from name to name
+      collection.renamed_from = from;
+      return {};
+    }
+    const Result<std::uint64_t> term = term_of(collection, uuid, ts);
+    if (!term) return std::unexpected(term.error());
+    for (const Early& each : early_[uuid]) {
+      Result<void> noted = note(collection, each.key, each.op, *term, each.ts, each.how);
+      if (!noted) return noted;
+    }
+    early_.erase(uuid);
     return {};
   }
 
@@ -165,7 +245,20 @@ class LaterReader {
     return there != found_.collections.end() ? there->second : found_.collections[std::string(ns)];
   }
 
+  // A write to a collection that has not got the name yet.
+  struct Early {
+    std::string key;
+    Op op = Op::kUnknown;
+    Timestamp ts{};
+    How how = How::kLater;
+  };
+
   const LaterSearch& search_;
+  const MistakeForm& form_;
+  const std::map<std::string, std::string> made_;
+  std::map<std::string, std::string> missed_;
+  std::map<std::string, std::vector<Early>> early_;  // by UUID
+  std::set<std::string> created_;                    // UUIDs, since the limit
   bool straddling_ = false;
   LaterWrites found_;
 };
@@ -177,8 +270,10 @@ std::string transaction_of(const Entry& entry) {
          std::to_string(entry.txn_number.value_or(0));
 }
 
+using TakeEntry = std::function<Result<void>(const Entry&)>;
+
 Result<void> read_entries(const std::string& where, OplogSpan span, const TakeProgress& progress,
-                          const std::function<Result<void>(const Entry&)>& take) {
+                          const TakeEntry& take) {
   Result<std::unique_ptr<OplogSource>> opened = open_oplog(where, span);
   if (!opened) return std::unexpected(std::move(opened.error()));
   OplogSource& oplog = **opened;
@@ -191,6 +286,59 @@ Result<void> read_entries(const std::string& where, OplogSpan span, const TakePr
     if (entries % kEntriesAtOnce != 0 || !progress) continue;
     if (Result<void> told = progress(entries); !told) return told;
   }
+}
+
+// Waits until a majority has all that the primary has now. Returns its newest entry.
+Result<Timestamp> await_majority(const std::string& production) {
+  Result<Member> primary = connect_to_oplog(production);
+  if (!primary) return std::unexpected(std::move(primary.error()));
+  const Result<OpTime> newest = primary->newest();
+  if (!newest) return std::unexpected(newest.error());
+  const Result<Bson> entry = primary->entry_of_majority(newest->ts);
+  if (!entry) return std::unexpected(entry.error());
+  return newest->ts;
+}
+
+// The entries from a timestamp to the end: those of the file, and then production's.
+Result<void> read_to_end(const LaterSearch& search, Timestamp from, const TakeProgress& progress,
+                         const TakeEntry& take) {
+  const std::string production = for_promotion(search.production);
+  Timestamp last{};
+  const TakeEntry noting = [&](const Entry& entry) {
+    last = entry.at.ts;
+    return take(entry);
+  };
+  if (!search.oplog.empty()) {
+    Result<void> read = read_entries(search.oplog, {.from = from}, progress, noting);
+    if (!read) return read;
+    if (last != Timestamp{}) from = last;
+  }
+  const Result<Timestamp> newest = await_majority(production);
+  if (!newest) return std::unexpected(newest.error());
+  const Timestamp of_file = last;
+  bool is_joined = of_file == Timestamp{};
+  Result<void> read =
+      read_entries(production, {.from = from}, progress, [&](const Entry& entry) -> Result<void> {
+        if (is_joined) return noting(entry);
+        is_joined = entry.at.ts == of_file;
+        if (is_joined) return {};
+        return fail(Code::kOutOfRange, "production's oplog begins at " +
+                                           print_timestamp(entry.at.ts) + ", after the end of " +
+                                           search.oplog + " at " + print_timestamp(of_file) +
+                                           ": give --oplog a copy that is as new as that");
+      });
+  if (read && last < *newest)
+    return fail(Code::kUnavailable, "the oplog of production ended before " +
+                                        print_timestamp(*newest) +
+                                        ", which its primary had: the same command goes on");
+  return read;
+}
+
+// The entries of a span before the end of the file or of production's oplog.
+Result<void> read_span(const LaterSearch& search, OplogSpan span, const TakeProgress& progress,
+                       const TakeEntry& take) {
+  return read_entries(search.oplog.empty() ? for_promotion(search.production) : search.oplog, span,
+                      progress, take);
 }
 
 }  // namespace
@@ -209,6 +357,8 @@ std::string_view in_words(Loss loss) {
       return "a version in another collection is later";
     case Loss::kGone:
       return "its collection is dropped";
+    case Loss::kRefused:
+      return "the restored collection refuses it";
   }
   return {};
 }
@@ -225,13 +375,6 @@ std::uint64_t LaterCollection::terms_of(std::size_t holder) const {
   return bits;
 }
 
-std::uint64_t LaterCollection::written_to(std::string_view uuid) const {
-  const auto holder = std::ranges::find(holders, uuid, &Holder::uuid);
-  const std::uint64_t bits = terms_of(static_cast<std::size_t>(holder - holders.begin()));
-  return static_cast<std::uint64_t>(std::ranges::count_if(
-      documents, [bits](const auto& each) { return (each.second.terms & bits) != 0; }));
-}
-
 namespace {
 
 // The parts of transactions that began before the limit and may commit after it. Each part names
@@ -243,7 +386,7 @@ Result<void> read_straddling(const LaterSearch& search, Timestamp earliest,
   reader.begin_straddling();
   const OplogSpan before{.from = {.seconds = earliest.seconds > day ? earliest.seconds - day : 1},
                          .to = search.limit};
-  return read_entries(search.oplog, before, progress, [&](const Entry& entry) -> Result<void> {
+  return read_span(search, before, progress, [&](const Entry& entry) -> Result<void> {
     if (entry.at.ts == search.limit || !entry.in_transaction() ||
         !straddling.contains(transaction_of(entry)))
       return {};
@@ -260,12 +403,12 @@ Result<void> read_before(const LaterSearch& search, LaterReader& reader,
     earliest = std::min(earliest, each.state.limit);
   if (earliest == search.limit) return {};
   std::optional<Timestamp> first;
-  Result<void> read = read_entries(search.oplog, {.from = earliest, .to = search.limit}, progress,
-                                   [&](const Entry& entry) -> Result<void> {
-                                     if (!first) first = entry.at.ts;
-                                     if (entry.at.ts == search.limit) return {};
-                                     return reader.take_before(entry);
-                                   });
+  Result<void> read = read_span(search, {.from = earliest, .to = search.limit}, progress,
+                                [&](const Entry& entry) -> Result<void> {
+                                  if (!first) first = entry.at.ts;
+                                  if (entry.at.ts == search.limit) return {};
+                                  return reader.take_before(entry);
+                                });
   if (!read) return read;
   if (first == earliest) return {};
   for (auto& [ns, collection] : reader.found().collections)  // unknown: any may have been
@@ -275,13 +418,45 @@ Result<void> read_before(const LaterSearch& search, LaterReader& reader,
 
 }  // namespace
 
-Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& progress) {
-  LaterReader reader(search);
+namespace {
+
+Result<MistakeForm> form_of(const LaterSearch& search) {
+  MistakeForm form;
+  if (!search.mistake_to) return form;
+  for (const Timestamp end : {search.limit, *search.mistake_to}) {
+    bool changes = false;
+    Result<void> read =
+        read_span(search, {.from = end, .to = end}, {}, [&](const Entry& entry) -> Result<void> {
+          return for_each_operation(entry,
+                                    [&](const Operation& operation, std::uint32_t) -> Result<void> {
+                                      changes = changes || operation.op != Op::kNoop;
+                                      form.add(operation);
+                                      return {};
+                                    });
+        });
+    if (!read) return std::unexpected(std::move(read.error()));
+    if (!changes && search.alike)
+      return fail(Code::kInvalidArgument,
+                  "the entry " + print_timestamp(end) +
+                      " changes nothing, so that it tells nothing of the mistake: with "
+                      "--mistake-alike give --limit and --mistake-to as find prints them");
+  }
+  return form;
+}
+
+// nullopt: collections that got their names by a rename are to be followed from their creation on;
+// `made` has them.
+Result<std::optional<LaterWrites>> read_later(const LaterSearch& search,
+                                              std::map<std::string, std::string>& made,
+                                              const TakeProgress& progress) {
+  const Result<MistakeForm> form = form_of(search);
+  if (!form) return std::unexpected(form.error());
+  LaterReader reader(search, *form, made);
   std::set<std::string, std::less<>> straddling;
   Timestamp earliest = search.limit;
   Timestamp first{};
-  Result<void> read = read_entries(
-      search.oplog, {.from = search.limit}, progress, [&](const Entry& entry) -> Result<void> {
+  Result<void> read =
+      read_to_end(search, search.limit, progress, [&](const Entry& entry) -> Result<void> {
         if (first == Timestamp{}) first = entry.at.ts;
         reader.found().last = entry.at.ts;
         if (entry.in_transaction() && entry.previous && entry.previous->ts != Timestamp{} &&
@@ -297,24 +472,40 @@ Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& pr
                 "the oplog has no entry " + print_timestamp(search.limit) + ", which is the limit" +
                     (first > search.limit ? ", and begins at " + print_timestamp(first) : "") +
                     ": give --oplog FILE, a copy that reaches from there to now");
+  if (!reader.missed().empty()) {
+    made.insert(reader.missed().begin(), reader.missed().end());
+    return std::optional<LaterWrites>();
+  }
   if (!straddling.empty()) read = read_straddling(search, earliest, straddling, reader, progress);
   if (read) read = read_before(search, reader, progress);
   if (!read) return std::unexpected(std::move(read.error()));
-  return std::move(reader.found());
+  reader.found().mistake = form->in_words();
+  return std::optional(std::move(reader.found()));
+}
+
+}  // namespace
+
+Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& progress) {
+  std::map<std::string, std::string> made;
+  for (;;) {
+    Result<std::optional<LaterWrites>> found = read_later(search, made, progress);
+    if (!found) return std::unexpected(std::move(found.error()));
+    if (std::optional<LaterWrites>& later = *found) return *std::move(later);
+  }
 }
 
 Result<void> each_delete_since(
-    const std::string& oplog, Timestamp after,
+    const std::string& production, Timestamp after,
     const std::function<Result<void>(std::string_view id, const std::string& uuid)>& take) {
   Timestamp first{};
-  Result<void> read =
-      read_entries(oplog, {.from = after}, {}, [&](const Entry& entry) -> Result<void> {
+  Result<void> read = read_entries(
+      for_promotion(production), {.from = after}, {}, [&](const Entry& entry) -> Result<void> {
         if (first == Timestamp{}) first = entry.at.ts;
         if (entry.at.ts <= after) return {};
         return for_each_operation(entry,
                                   [&](const Operation& write, std::uint32_t) -> Result<void> {
                                     if (write.op != Op::kDelete) return {};
-                                    return take(id_element(write), hex_of(write.ui));
+                                    return take(key_of(write), hex_of(write.ui));
                                   });
       });
   if (!read) return read;

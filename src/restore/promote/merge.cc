@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/errors.h"
@@ -20,17 +21,10 @@ namespace {
 
 constexpr const char* kLaterCollection = "later";
 constexpr std::size_t kIdsAtOnce = 500;
+constexpr std::size_t kBytesAtOnce = std::size_t{8} << 20;
+constexpr std::size_t kMostUnmerged = 1000;  // that a record lists
 
-// Documents of one collection that are treated alike.
-struct NotedBatch {
-  std::string ns{};
-  std::string from{};       // the collection that has their versions; empty: the spare's are kept
-  std::string uuid{};       // of `from`
-  bool gone = false;        // deleted there
-  std::vector<Bson> ids{};  // {_id: ID}
-};
-
-Result<void> put_batch(Server& production, std::size_t number, const NotedBatch& batch) {
+Result<void> put_batch(Server& production, std::size_t number, const MergeBatch& batch) {
   BsonArray ids;
   std::size_t index = 0;
   for (const Bson& each : batch.ids) ids.items.add(std::to_string(index++).c_str(), each);
@@ -44,8 +38,8 @@ Result<void> put_batch(Server& production, std::size_t number, const NotedBatch&
   return {};
 }
 
-NotedBatch batch_in(Document document) {
-  NotedBatch batch{.ns = text_of(document, "ns"),
+MergeBatch batch_in(Document document) {
+  MergeBatch batch{.ns = text_of(document, "ns"),
                    .from = text_of(document, "from"),
                    .uuid = text_of(document, "uuid"),
                    .gone = document.boolean("gone").value_or(false)};
@@ -53,65 +47,88 @@ NotedBatch batch_in(Document document) {
   return batch;
 }
 
-// A command would set a zero timestamp to the present time. Empty: done; otherwise why not.
-Result<std::string> put_as_it_is(Server& production, const std::string& copy,
-                                 const Bson& document) {
-  Operations operations;
-  operations.append("i", copy, document.view(), {});
-  const Answer answer = apply_one_by_one(production, operations);
-  if (answer.unavailable) return std::unexpected(lost(production, answer));
-  return answer.ok ? std::string() : answer.message;
-}
-
-// Runs one command, because documents may be large. Empty: done; otherwise why the copy refuses it.
-Result<std::string> put_document(Server& production, const std::string& copy, const Bson& id,
-                                 const Bson* document) {
+// Inserts in batches. Returns for each document an empty text, or why it is refused.
+Result<std::vector<std::string>> insert_all(Server& into, const std::string& copy,
+                                            const std::vector<const Bson*>& documents) {
   const std::string database = copy.substr(0, copy.find('.'));
-  const std::string collection = copy.substr(database.size() + 1);
-  const bool as_it_is = document != nullptr && has_zero_timestamp(document->view());
-  Bson command = document != nullptr && !as_it_is
-                     ? Bson("update", collection, "updates",
-                            array(Bson("q", id, "u", *document, "upsert", true)),
-                            "bypassDocumentValidation", true)
-                     : Bson("delete", collection, "deletes", array(Bson("q", id, "limit", 1)));
-  command.add("maxTimeMS", kCommandLimit);
-  const Result<Bson> reply = production.command(database.c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
-  std::string why;
-  reply->view().each("writeErrors", [&](const Document& error) { why = text_of(error, "errmsg"); });
-  return as_it_is && why.empty() ? put_as_it_is(production, copy, *document) : why;
+  std::vector<std::string> whys(documents.size());
+  BsonArray list;
+  std::size_t bytes = 0;
+  std::vector<std::size_t> listed;
+  const auto send = [&]() -> Result<void> {
+    if (listed.empty()) return {};
+    Bson command = Bson("insert", copy.substr(database.size() + 1), "documents", list, "ordered",
+                        false, "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit);
+    append_concern(command.get(), into, true);
+    const Result<Bson> reply = into.command(database.c_str(), command.get());
+    if (!reply) return std::unexpected(reply.error());
+    if (reply->view().has("writeConcernError"))
+      return fail(Code::kUnavailable,
+                  "insert into " + copy + ": " + to_relaxed_json(reply->view()));
+    std::string passing;  // such as that the primary stepped down
+    reply->view().each("writeErrors", [&](const Document& error) {
+      const auto index = static_cast<std::size_t>(error.number("index"));
+      if (index < listed.size()) whys[listed[index]] = text_of(error, "errmsg");
+      if (meaning_of(error.number("code")).passing) passing = text_of(error, "errmsg");
+    });
+    if (!passing.empty()) return fail(Code::kUnavailable, "insert into " + copy + ": " + passing);
+    list = {};
+    bytes = 0;
+    listed.clear();
+    return {};
+  };
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const Document document = documents[i]->view();
+    if (has_zero_timestamp(document)) {
+      if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
+      Result<std::string> why = insert_as_it_is(into, copy, *documents[i]);
+      if (!why) return std::unexpected(std::move(why.error()));
+      whys[i] = *std::move(why);
+      continue;
+    }
+    const std::size_t size = document.bytes().size();
+    if (bytes + size > kBytesAtOnce) {
+      if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
+    }
+    list.items.add(std::to_string(listed.size()).c_str(), *documents[i]);
+    bytes += size;
+    listed.push_back(i);
+  }
+  if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
+  return whys;
 }
 
-Result<void> merge_batch(Server& production, const std::string& copy, const NotedBatch& batch,
-                         MergeCounts& counts) {
+// Returns how many there were.
+Result<std::uint64_t> delete_all(Server& into, const std::string& copy,
+                                 const std::vector<Bson>& ids) {
+  const std::string database = copy.substr(0, copy.find('.'));
+  std::uint64_t count = 0;
+  for (std::size_t begin = 0; begin < ids.size(); begin += kIdsAtOnce) {
+    BsonArray statements;
+    for (std::size_t i = begin; i < std::min(begin + kIdsAtOnce, ids.size()); ++i)
+      statements.items.add(std::to_string(i - begin).c_str(), Bson("q", ids[i], "limit", 1));
+    const Result<Bson> reply = change(into, database,
+                                      Bson("delete", copy.substr(database.size() + 1), "deletes",
+                                           statements, "maxTimeMS", kCommandLimit));
+    if (!reply) return std::unexpected(reply.error());
+    count += static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("n"), 0));
+  }
+  return count;
+}
+
+Result<void> check_from(Server& production, const MergeBatch& batch) {
   const Result<std::optional<CollectionFacts>> there = find_collection(production, batch.from);
   if (!there) return std::unexpected(there.error());
-  if (const std::optional<CollectionFacts>& found = *there; !found || found->uuid != batch.uuid)
-    return fail(Code::kFailedPrecondition,
-                batch.from + ", which has later writes, was dropped or renamed on " +
-                    production.shown_uri() +
-                    " meanwhile: --undo lets the writers in; then promote again");
-  const Result<std::map<std::string, Bson>> now = documents_of(production, batch.from, batch.ids);
-  if (!now) return std::unexpected(now.error());
-  for (const Bson& id : batch.ids) {
-    const auto document = now->find(bytes_of_id(id.view()));
-    // A transaction that was given up has inserted nothing.
-    if (document == now->end() && !batch.gone) continue;
-    const Result<std::string> why =
-        put_document(production, copy, id, document == now->end() ? nullptr : &document->second);
-    if (!why) return std::unexpected(why.error());
-    if (why->empty()) {
-      ++counts.documents;
-    } else {
-      counts.refused.push_back(batch.ns + ", " + to_relaxed_json(id.view()) + ": " + *why);
-    }
-  }
-  return {};
+  const std::optional<CollectionFacts>& found = *there;
+  if (found && found->uuid == batch.uuid) return {};
+  return fail(Code::kFailedPrecondition,
+              batch.from + ", which has later writes, was dropped or renamed on " +
+                  production.shown_uri() +
+                  " meanwhile: --undo lets the writers in; then promote again");
 }
 
 // Reads the notes, in order.
-Result<void> each_batch(Server& production,
-                        const std::function<Result<void>(const NotedBatch&)>& take) {
+Result<void> each_batch(Server& production, const std::function<Result<void>(MergeBatch)>& take) {
   const Collection later(
       mongoc_client_get_collection(production.client(), kRecordDatabase, kLaterCollection));
   const Bson all;
@@ -122,7 +139,102 @@ Result<void> each_batch(Server& production,
               [&](Document document) { return take(batch_in(document)); });
 }
 
+// Puts the spare's documents back where the later versions are refused.
+Result<void> put_back(Server& into, const std::string& copy, Server& spare,
+                      const std::vector<MergeBatch>& batches, std::vector<MergeRefusal>& refused) {
+  for (std::size_t begin = 0; begin < refused.size(); begin += kIdsAtOnce) {
+    const std::span some =
+        std::span(refused).subspan(begin, std::min(kIdsAtOnce, refused.size() - begin));
+    std::vector<Bson> ids;
+    for (const MergeRefusal& each : some) ids.push_back(each.id.copy());
+    const Result<std::map<std::string, Bson>> restored =
+        documents_of(spare, batches.front().ns, ids);
+    if (!restored) return std::unexpected(restored.error());
+    std::vector<const Bson*> documents;
+    std::vector<MergeRefusal*> of;
+    for (MergeRefusal& each : some) {
+      const auto document = restored->find(id_key(each.id.view()));
+      if (document == restored->end()) continue;
+      documents.push_back(&document->second);
+      of.push_back(&each);
+    }
+    const Result<std::vector<std::string>> whys = insert_all(into, copy, documents);
+    if (!whys) return std::unexpected(whys.error());
+    for (std::size_t i = 0; i < whys->size(); ++i)
+      if (!(*whys)[i].empty()) of[i]->why += "; and the restored document: " + (*whys)[i];
+  }
+  return {};
+}
+
 }  // namespace
+
+std::vector<MergeBatch> batches_of(const std::string& ns, const LaterCollection& collection) {
+  std::vector<MergeBatch> full;
+  std::map<std::pair<std::uint8_t, bool>, MergeBatch> open;
+  for (const auto& [element, document] : collection.documents) {
+    MergeBatch& batch = open[{document.from, document.gone}];
+    if (batch.ns.empty()) {
+      batch.ns = ns;
+      batch.gone = document.gone;
+      if (document.from != kFromSpare) {
+        const Holder& holder = collection.holders[document.from];
+        batch.from = holder.now;
+        batch.uuid = holder.uuid;
+      }
+    }
+    batch.ids.push_back(only_id_of(element));
+    if (batch.ids.size() == kIdsAtOnce) full.push_back(std::exchange(batch, {}));
+  }
+  for (auto& [how, batch] : open)
+    if (!batch.ids.empty()) full.push_back(std::move(batch));
+  return full;
+}
+
+Result<Merged> merge_into(Server& into, const std::string& copy,
+                          const std::vector<MergeBatch>& batches, Server& spare, Server& production,
+                          const TakeProgress& progress) {
+  Merged merged;
+  std::uint64_t done = 0;
+  for (const MergeBatch& batch : batches) {
+    if (batch.from.empty()) continue;
+    if (Result<void> good = check_from(production, batch); !good)
+      return std::unexpected(std::move(good.error()));
+    const Result<std::uint64_t> deleted = delete_all(into, copy, batch.ids);
+    if (!deleted) return std::unexpected(deleted.error());
+  }
+  for (const MergeBatch& batch : batches) {
+    if (batch.from.empty()) continue;
+    const Result<std::map<std::string, Bson>> now = documents_of(production, batch.from, batch.ids);
+    if (!now) return std::unexpected(now.error());
+    std::vector<const Bson*> documents;
+    std::vector<const Bson*> ids;
+    for (const Bson& id : batch.ids) {
+      const auto document = now->find(id_key(id.view()));
+      // A transaction that was given up has inserted nothing.
+      if (document == now->end()) {
+        if (batch.gone) ++merged.documents;
+        continue;
+      }
+      documents.push_back(&document->second);
+      ids.push_back(&id);
+    }
+    Result<std::vector<std::string>> whys = insert_all(into, copy, documents);
+    if (!whys) return std::unexpected(std::move(whys.error()));
+    for (std::size_t i = 0; i < whys->size(); ++i) {
+      if ((*whys)[i].empty()) {
+        ++merged.documents;
+      } else {
+        merged.refused.push_back({ids[i]->copy(), std::move((*whys)[i])});
+      }
+    }
+    done += batch.ids.size();
+    if (Result<void> told = progress ? progress(done) : Result<void>{}; !told)
+      return std::unexpected(std::move(told.error()));
+  }
+  if (Result<void> back = put_back(into, copy, spare, batches, merged.refused); !back)
+    return std::unexpected(std::move(back.error()));
+  return merged;
+}
 
 Result<void> note_later(Server& production, const PromoteState& state, const LaterWrites& later) {
   const std::string ns = std::string(kRecordDatabase) + "." + kLaterCollection;
@@ -131,49 +243,41 @@ Result<void> note_later(Server& production, const PromoteState& state, const Lat
   for (const PromoteItem& item : state.items) {
     const auto found = later.collections.find(item.ns);
     if (!item.is_replaced() || found == later.collections.end()) continue;
-    std::map<std::pair<std::uint8_t, bool>, NotedBatch> batches;
-    for (const auto& [element, document] : found->second.documents) {
-      NotedBatch& batch = batches[{document.from, document.gone}];
-      if (batch.ns.empty()) {
-        batch.ns = item.ns;
-        batch.gone = document.gone;
-        if (document.from != kFromSpare) {
-          const Holder& holder = found->second.holders[document.from];
-          batch.from = holder.now;
-          batch.uuid = holder.uuid;
-        }
-      }
-      batch.ids.push_back(only_id_of(element));
-      if (batch.ids.size() < kIdsAtOnce) continue;
+    for (const MergeBatch& batch : batches_of(item.ns, found->second))
       if (Result<void> done = put_batch(production, number++, batch); !done) return done;
-      batch.ids.clear();
-    }
-    for (const auto& [how, batch] : batches) {
-      if (batch.ids.empty()) continue;
-      if (Result<void> done = put_batch(production, number++, batch); !done) return done;
-    }
   }
   return {};
 }
 
-Result<MergeCounts> merge_later(Server& production, const PromoteState& state,
+Result<MergeCounts> merge_later(Server& spare, Server& production, PromoteState& state,
                                 const TakeProgress& progress) {
-  MergeCounts counts;
-  std::uint64_t done = 0;
-  Result<void> read = each_batch(production, [&](const NotedBatch& batch) -> Result<void> {
-    const auto item = std::ranges::find(state.items, batch.ns, &PromoteItem::ns);
-    if (item == state.items.end() || batch.from.empty()) return {};
-    Result<void> merged = merge_batch(production, state.copy_name(*item), batch, counts);
-    done += batch.ids.size();
-    return merged && progress ? progress(done) : merged;
+  std::map<std::string, std::vector<MergeBatch>> batches;  // by namespace
+  Result<void> read = each_batch(production, [&](MergeBatch batch) -> Result<void> {
+    batches[batch.ns].push_back(std::move(batch));
+    return {};
   });
   if (!read) return std::unexpected(std::move(read.error()));
+  MergeCounts counts;
+  for (PromoteItem& item : state.items) {
+    const auto found = batches.find(item.ns);
+    if (found == batches.end()) continue;
+    const Result<Merged> merged =
+        merge_into(production, state.copy_name(item), found->second, spare, production, progress);
+    if (!merged) return std::unexpected(merged.error());
+    counts.documents += merged->documents;
+    item.unmerged.clear();
+    item.unmerged_count = merged->refused.size();
+    for (const MergeRefusal& each : merged->refused) {
+      counts.refused.push_back(item.ns + ", " + to_relaxed_json(each.id.view()) + ": " + each.why);
+      if (item.unmerged.size() < kMostUnmerged) item.unmerged.push_back(id_key(each.id.view()));
+    }
+  }
   return counts;
 }
 
-Result<std::uint64_t> merge_deletes(Server& production, const PromoteState& state,
+Result<MergedDeletes> merge_deletes(Server& production, const PromoteState& state,
                                     const std::string& oplog) {
-  std::map<std::string, std::set<std::string, std::less<>>> deleted;  // by namespace: elements _id
+  std::map<std::string, std::set<std::string, std::less<>>> deleted;  // keys of _ids, by namespace
   Result<void> read = each_delete_since(
       oplog, state.noted, [&](std::string_view id, const std::string& uuid) -> Result<void> {
         const auto item = std::ranges::find(state.items, uuid, &PromoteItem::old_uuid);
@@ -181,25 +285,22 @@ Result<std::uint64_t> merge_deletes(Server& production, const PromoteState& stat
         return {};
       });
   if (!read) return std::unexpected(std::move(read.error()));
-  read = each_batch(production, [&](const NotedBatch& batch) -> Result<void> {
+  MergedDeletes counts;
+  read = each_batch(production, [&](const MergeBatch& batch) -> Result<void> {
     const auto of = deleted.find(batch.ns);
     if (of == deleted.end() || !batch.from.empty()) return {};
-    for (const Bson& id : batch.ids)
-      if (const std::optional<Field> field = find_field(id.view(), "_id"))
-        of->second.erase(std::string(reinterpret_cast<const char*>(field->element().data()),
-                                     field->element().size()));
+    for (const Bson& id : batch.ids) counts.left += of->second.erase(id_key(id.view()));
     return {};
   });
   if (!read) return std::unexpected(std::move(read.error()));
-  std::uint64_t count = 0;
-  for (const auto& [ns, ids] : deleted) {
-    for (const std::string& element : ids) {
-      const Result<std::string> why = put_document(production, ns, only_id_of(element), nullptr);
-      if (!why) return std::unexpected(why.error());
-      if (why->empty()) ++count;
-    }
+  for (const auto& [ns, keys] : deleted) {
+    std::vector<Bson> ids;
+    for (const std::string& key : keys) ids.push_back(only_id_of(key));
+    const Result<std::uint64_t> done = delete_all(production, ns, ids);
+    if (!done) return std::unexpected(done.error());
+    counts.done += *done;
   }
-  return count;
+  return counts;
 }
 
 }  // namespace idmint::restore

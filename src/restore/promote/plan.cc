@@ -5,15 +5,22 @@
 #include <chrono>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/errors.h"
 #include "base/figures.h"
+#include "base/shell.h"
 #include "base/url.h"
 #include "restore/collections.h"
 #include "restore/cursor.h"
+#include "restore/fence/handed_out.h"
+#include "restore/fence/server_state.h"
+#include "restore/oplog/fields.h"
 #include "restore/promote/collection_at.h"
 #include "restore/promote/counters.h"
+#include "restore/promote/production.h"
+#include "restore/promote/trial.h"
 #include "restore/promote/versions.h"
 #include "restore/replay/preflight.h"
 #include "restore/replay/record.h"
@@ -50,7 +57,7 @@ bool is_kept_name(std::string_view ns) {
 
 bool is_idmint_own(std::string_view ns) { return collection_part(ns).starts_with(kOwnPrefix); }
 
-// The documents of a collection that are not counters, by the bytes of _id.
+// The documents of a collection that are not counters, by id_key().
 struct BesideCounters {
   std::map<std::string, std::string> documents{};
   bool too_many = false;
@@ -68,14 +75,9 @@ Result<BesideCounters> beside_counters(Server& server, const std::string& ns,
         }
         for (const std::string& field : fields)
           if (counted_number(document, field)) return {};
-        bson_iter_t at;
-        if (!document.find("_id", &at)) return {};
-        const Bson id;
-        bson_append_iter(id.get(), "_id", -1, &at);
-        const auto text = [](Document any) {
-          return std::string(reinterpret_cast<const char*>(any.bytes().data()), any.bytes().size());
-        };
-        beside.documents[text(id.view())] = text(document);
+        const std::span<const std::uint8_t> bytes = document.bytes();
+        beside.documents[id_key(document)].assign(reinterpret_cast<const char*>(bytes.data()),
+                                                  bytes.size());
         return {};
       });
   if (!read) return std::unexpected(std::move(read.error()));
@@ -93,6 +95,39 @@ Result<std::string> why_not_in_place(Server& spare, Server& production, const st
     return std::string();
   return "it has counters among other documents, which differ from the spare's: a rename would set "
          "the counters back. Bring the others over by hand, or leave it out with --exclude";
+}
+
+// Documents without their numbers at the top, which counters are, by _id.
+Result<std::map<std::string, std::string>> without_numbers(Server& server, const std::string& ns) {
+  std::map<std::string, std::string> documents;
+  const std::string database = ns.substr(0, ns.find('.'));
+  Result<void> read = for_each_document(
+      server, database, ns.substr(database.size() + 1), [&](Document document) -> Result<void> {
+        if (documents.size() > kMostInPlace) return {};
+        Bson rest;
+        Fields fields(document);
+        for (Field field; fields.next(field);)
+          if (!field.is("_id") && !field.integer() && field.type != BSON_TYPE_DOUBLE &&
+              field.type != BSON_TYPE_DECIMAL128)
+            append_field(rest.get(), field);
+        const std::span<const std::uint8_t> bytes = rest.view().bytes();
+        documents[id_key(document)].assign(reinterpret_cast<const char*>(bytes.data()),
+                                           bytes.size());
+        return {};
+      });
+  if (!read) return std::unexpected(std::move(read.error()));
+  return documents;
+}
+
+Result<bool> differs_beside_numbers(Server& spare, Server& production, const std::string& ns) {
+  const Result<std::map<std::string, std::string>> restored = without_numbers(spare, ns);
+  if (!restored) return std::unexpected(restored.error());
+  const Result<std::map<std::string, std::string>> now = without_numbers(production, ns);
+  if (!now) return std::unexpected(now.error());
+  return std::ranges::any_of(*restored, [&](const auto& each) {
+    const auto its = now->find(each.first);
+    return its != now->end() && its->second != each.second;
+  });
 }
 
 // The collections from which idmint counters were adopted.
@@ -147,6 +182,10 @@ class Planner {
       if (!adopted) return std::unexpected(std::move(adopted.error()));
       adopted_.merge(*adopted);
     }
+    for (const CounterField& each : plan_.options.counters)
+      if (!restored_.contains(each.ns) && !there_.contains(each.ns))
+        return refuse("--counter " + each.ns + "." + each.field + ": there is no collection " +
+                      each.ns + "; a field within another cannot be named");
     if (Result<void> read = read_later(progress); !read) return read;
     for (const auto& [ns, facts] : restored_) {
       if (Result<void> planned = plan_one(ns, facts); !planned) return planned;
@@ -156,7 +195,10 @@ class Planner {
     if (Result<void> noted = note_stores(); !noted) return noted;
     note_rest();
     take_free_id();
-    return check_room();
+    if (Result<void> room = check_room(); !room) return room;
+    return plan_.options.merge_later
+               ? try_merge(plan_.state.items, plan_.later, spare_, production_, progress)
+               : Result<void>{};
   }
 
  private:
@@ -166,13 +208,22 @@ class Planner {
 
   Result<void> read_later(const TakeProgress& progress) {
     const LaterSearch search{
-        .oplog = plan_.options.oplog.empty() ? plan_.options.to : plan_.options.oplog,
+        .production = plan_.options.to,
+        .oplog = plan_.options.oplog,
         .limit = plan_.state.limit,
         .mistake_to = plan_.options.mistake_to,
+        .alike = plan_.options.alike,
         .wanted = [this](std::string_view ns) { return is_wanted(ns) && !is_idmint_own(ns); }};
     Result<LaterWrites> later = find_later(search, progress);
     if (!later) return std::unexpected(std::move(later.error()));
     plan_.later = *std::move(later);
+    if (plan_.options.mistake_to > plan_.later.last)
+      return refuse("--mistake-to " + print_timestamp(*plan_.options.mistake_to) +
+                    " is after the newest entry " + print_timestamp(plan_.later.last) +
+                    ": give the last entry of the mistake, as find prints it");
+    if (plan_.options.alike)
+      plan_.notes.push_back("of the mistake are only " +
+                            (plan_.later.mistake.empty() ? "its commands" : plan_.later.mistake));
     return choose_versions(plan_.later, search, plan_.options.merge_later, spare_, production_);
   }
 
@@ -216,6 +267,13 @@ class Planner {
   }
 
   Result<void> plan_collection(const std::string& ns, const CollectionFacts& facts, bool is_there) {
+    if (const auto later = plan_.later.collections.find(ns);
+        later != plan_.later.collections.end() && !later->second.renamed_from.empty()) {
+      refuse_it(ns, later->second.renamed_from +
+                        " was renamed to it after the limit, with documents that are in no list of "
+                        "what is lost: leave it out with --exclude");
+      return {};
+    }
     PlannedItem planned{.item = {.ns = ns}};
     planned.item.final_options = validation_in(facts.options.view());
     Result<std::vector<std::string>> fields = counter_fields(spare_, ns, plan_.options.counters);
@@ -234,6 +292,15 @@ class Planner {
         refuse_it(ns, *why);
         return {};
       }
+    }
+    if (planned.item.in_place && is_there) {
+      const Result<bool> differs = differs_beside_numbers(spare_, production_, ns);
+      if (!differs) return std::unexpected(differs.error());
+      if (*differs)
+        plan_.notes.push_back(ns +
+                              ": documents of it differ from the spare's in more than numbers, "
+                              "and stay as production has them, for it is not replaced: bring "
+                              "them over by hand");
     }
     if (!planned.item.in_place && plan_.state.old_name(planned.item).size() > kLongestNamespace) {
       refuse_it(ns, "its name is too long to get a suffix: leave it out with --exclude");
@@ -261,16 +328,21 @@ class Planner {
   // set back or taken away.
   Result<void> note_stores() {
     std::set<std::string> databases;
-    for (const PlannedItem& each : plan_.items) {
-      const std::string counters = each.item.database() + ".idmint.counters";
-      if (there_.contains(counters) || restored_.contains(counters))
+    const auto has_store = [](const Facts& facts, const std::string& database) {
+      const std::string own = database + "." + std::string(kOwnPrefix);
+      const auto first = facts.lower_bound(own);
+      return first != facts.end() && first->first.starts_with(own);
+    };
+    for (const PlannedItem& each : plan_.items)
+      if (has_store(there_, each.item.database()) || has_store(restored_, each.item.database()))
         databases.insert(each.item.database());
-    }
     const Result<std::set<std::string>> back = stores_set_back(spare_, production_);
     if (!back) return std::unexpected(back.error());
     std::set<std::string> set_back = *back;
     for (const auto& [ns, facts] : restored_)
       if (is_idmint_own(ns) && !there_.contains(ns)) set_back.insert(facts.database);
+    for (const std::string& database : plan_.later.robbed)
+      if (has_store(restored_, database)) set_back.insert(database);
     for (const std::string& database : set_back)
       if (is_wanted(database + ".idmint.counters")) databases.insert(database);
     plan_.state.databases.assign(databases.begin(), databases.end());
@@ -336,6 +408,31 @@ class Planner {
   std::uint64_t bytes_ = 0;
 };
 
+// A sequence that was dropped and made anew in another way gives what the former one has given.
+Result<void> refuse_other_definitions(PromotePlan& plan, Server& spare, Server& production) {
+  const Result<ServerState> restored = read_server_state(spare);
+  if (!restored) return std::unexpected(restored.error());
+  const Result<ServerState> now = read_server_state(production);
+  if (!now) return std::unexpected(now.error());
+  for (const std::string& database : plan.state.databases) {
+    const auto before = restored->stores.find(database);
+    const auto there = now->stores.find(database);
+    if (before == restored->stores.end() || there == now->stores.end()) continue;
+    for (const auto& [name, definition] : before->second.definitions) {
+      const auto its = there->second.definitions.find(name);
+      if (its == there->second.definitions.end() || is_same_source(definition, its->second))
+        continue;
+      plan.refused.push_back(
+          {database + "/" + name,
+           "production defines it otherwise than the spare, as where it was dropped and made anew: "
+           "ids of both would come twice. Retire it there and give programs a sequence of another "
+           "name, or leave the store out with --exclude " +
+               shell_word(database + ".idmint.*")});
+    }
+  }
+  return {};
+}
+
 // Refuses now what the fence would refuse after writers are blocked.
 Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& production,
                               const TakeProgress& progress) {
@@ -350,6 +447,8 @@ Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& producti
                                   ", and are not given again: add --leave-gap to accept that"});
     }
   }
+  Result<void> alike = refuse_other_definitions(plan, spare, production);
+  if (!alike) return alike;
   Result<FenceReport> preview = preview_fence(plan.options, plan.state, progress);
   if (!preview) return std::unexpected(std::move(preview.error()));
   const Result<std::set<std::string>> made = sources_to_make(spare, production, plan.state);
@@ -377,9 +476,10 @@ Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& producti
 
 std::string fingerprint_of(const PromoteOptions& options, Timestamp limit) {
   return print_timestamp(limit) + " " + options.filter.text() +
-         (options.merge_later
-              ? " merged after " + print_timestamp(options.mistake_to.value_or(Timestamp{}))
-              : "");
+         (options.merge_later ? (options.alike ? " merged but for the likes of what came up to "
+                                               : " merged after ") +
+                                    print_timestamp(options.mistake_to.value_or(Timestamp{}))
+                              : "");
 }
 
 Result<void> check_servers(const Server& spare, const Server& production) {
@@ -402,6 +502,14 @@ std::uint64_t PromotePlan::lost() const {
   return lost;
 }
 
+std::uint64_t PromotePlan::lost_unlike() const {
+  std::uint64_t count = 0;
+  for (const auto& [ns, each] : later.collections)
+    for (const auto& [id, document] : each.documents)
+      if (document.loss == Loss::kMistake && document.is_unlike) ++count;
+  return count;
+}
+
 Result<void> check_rights(Server& production) {
   const Bson command = Bson("connectionStatus", 1, "showPrivileges", true);
   const Result<Bson> status = production.command("admin", command.get());
@@ -415,21 +523,6 @@ Result<void> check_rights(Server& production) {
           "db.getSiblingDB('admin').createRole({role: 'idmintRestore', privileges: [{resource: "
           "{anyResource: true}, actions: ['anyAction']}], roles: []}) and "
           "db.getSiblingDB('admin').grantRolesToUser('USER', ['idmintRestore'])");
-}
-
-std::string with_answer_limit(std::string_view uri) {
-  bool given = false;
-  each_option(uri, [&](std::string_view name, std::string_view) {
-    given = given || std::ranges::equal(name, std::string_view("sockettimeoutms"), {},
-                                        [](char c) { return static_cast<char>(c | 0x20); });
-  });
-  std::string limited(uri);
-  if (given) return limited;
-  const std::size_t scheme = limited.find("://");
-  const std::size_t hosts = scheme == std::string::npos ? 0 : scheme + 3;
-  if (limited.find('/', hosts) == std::string::npos) limited += '/';
-  limited += limited.find('?', hosts) == std::string::npos ? '?' : '&';
-  return limited + "socketTimeoutMS=" + std::to_string(2 * kCommandLimit);
 }
 
 std::string promotion_id(Instant now) {
@@ -471,9 +564,9 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
     return refuse(
         "--merge-later needs --mistake-to, the last entry of the mistake: find prints it "
         "behind \"to\"");
-  Result<Server> spare = Server::connect(with_answer_limit(options.from));
+  Result<Server> spare = connect_for_promotion(options.from);
   if (!spare) return std::unexpected(std::move(spare.error()));
-  Result<Server> production = Server::connect(with_answer_limit(options.to));
+  Result<Server> production = connect_for_promotion(options.to);
   if (!production) return std::unexpected(std::move(production.error()));
   if (Result<void> good = check_servers(*spare, *production); !good)
     return std::unexpected(std::move(good.error()));
@@ -510,6 +603,7 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
                 .from = redacted(plan.options.from),
                 .limit = *limit,
                 .mistake_to = plan.options.mistake_to,
+                .alike = plan.options.alike,
                 .merge_later = plan.options.merge_later,
                 .leave_gap = plan.options.leave_gap};
   for (const CounterField& each : plan.options.counters)

@@ -28,6 +28,7 @@ struct PromoteOptions {
   std::string restore_report{};           // the report of run; empty: where run writes it
   std::optional<Timestamp> mistake_to{};  // the last entry of the mistake
   NamespaceFilter filter{};
+  bool alike = false;                    // LaterSearch::alike. REQUIRES: mistake_to
   bool merge_later = false;              // REQUIRES: mistake_to
   bool leave_gap = false;                // a gapless sequence may lack numbers afterwards
   std::vector<CounterField> counters{};  // of programs, beside the classic recipes
@@ -60,6 +61,8 @@ struct PromotePlan {
 
   // The number of documents that production wrote since the mistake and that would be lost.
   [[nodiscard]] std::uint64_t lost() const;
+  // Those of them that only entries unlike the mistake's wrote to, in its time.
+  [[nodiscard]] std::uint64_t lost_unlike() const;
   // Whether there is nothing to do.
   [[nodiscard]] bool is_empty() const {
     return !resumed && items.empty() && state.databases.empty();
@@ -78,9 +81,6 @@ struct PromotePlan {
 // kPermissionDenied: the user may not rename two collections under one lock, which requires any
 // action on any resource. The message has the commands that grant it.
 [[nodiscard]] Result<void> check_rights(Server& production);
-
-// The URI with a socket timeout added unless it has one.
-[[nodiscard]] std::string with_answer_limit(std::string_view uri);
 
 // The id of a promotion that begins now: "20261122-175426".
 [[nodiscard]] std::string promotion_id(Instant now);

@@ -9,12 +9,11 @@
 #include "restore/promote/copy.h"
 #include "restore/promote/counters.h"
 #include "restore/promote/merge.h"
+#include "restore/promote/production.h"
 #include "restore/promote/versions.h"
 
 namespace idmint::restore {
 namespace {
-
-Result<Server> answering(const std::string& uri) { return Server::connect(with_answer_limit(uri)); }
 
 // Records the UUIDs of the copies. After the swap the collections under the names have them.
 Result<void> note_copies(PromoteRecord& record) {
@@ -36,26 +35,36 @@ Result<void> note_copies(PromoteRecord& record) {
 // Whether writers may be blocked by now.
 bool has_blocked(const PromoteState& state) {
   return state.step != PromoteStep::kBlock ||
-         std::ranges::any_of(state.items,
-                             [](const PromoteItem& item) { return !item.old_uuid.empty(); });
+         std::ranges::any_of(state.items, [](const PromoteItem& item) {
+           return item.missing || !item.old_uuid.empty();
+         });
 }
 
-// The error of a promotion: from the block on, a refusal is not as if nothing had been done.
+// The error of a promotion or of an undo that has begun to block: a refusal is not as if nothing
+// had been done, and writers wait.
 Error error_of(Error error, const PromoteState& state) {
-  if (!has_blocked(state) || error.code == Code::kUnavailable || error.code == Code::kDataLoss)
-    return error;
-  error.code = Code::kUnknown;
+  if (error.code != Code::kUnavailable && error.code != Code::kDataLoss)
+    error.code = Code::kUnknown;
   if (!error.message.contains("--undo"))
-    error.message += "; writers are blocked at the step " + std::string(name(state.step)) +
-                     ": --undo lets them in";
+    error.message += state.undoing ? "; writers may be blocked: --undo again goes on"
+                                   : "; writers are blocked at the step " +
+                                         std::string(name(state.step)) + ": --undo lets them in";
   return error;
 }
 
 class Promotion {
  public:
-  Promotion(PromoteRecord& record, Server& spare, const PromoteOptions& options,
+  Promotion(PromoteRecord& record, Server& spare, const PromotePlan& plan,
             PromoteObserver& observer, PromoteReport& report)
-      : record_(record), spare_(spare), options_(options), observer_(observer), report_(report) {}
+      : record_(record),
+        spare_(spare),
+        plan_(plan),
+        options_(plan.options),
+        observer_(observer),
+        report_(report) {}
+
+  // From then on, writers may be blocked, or counters closed.
+  [[nodiscard]] bool has_begun() const { return has_begun_; }
 
   Result<void> run() {
     struct Row {
@@ -68,6 +77,7 @@ class Promotion {
         Row{PromoteStep::kMerge, &Promotion::merge}, Row{PromoteStep::kSwap, &Promotion::swap},
         Row{PromoteStep::kOpen, &Promotion::open},
     };
+    has_begun_ = has_blocked(state());
     for (const Row& row : rows) {
       if (state().step != row.step) continue;
       if (Result<void> done = (this->*row.work)(); !done) return done;
@@ -101,6 +111,7 @@ class Promotion {
     if (!has_blocked(state())) {
       if (Result<void> tried = try_first(); !tried) return tried;
     }
+    has_begun_ = true;
     for (PromoteItem& item : state().items) {
       if (item.view) continue;
       if (Result<void> told = about_to("block", item.ns); !told) return told;
@@ -117,9 +128,11 @@ class Promotion {
     if (!drawn) return std::unexpected(std::move(drawn.error()));
     report_.fence = *std::move(drawn);
     if (!state().merge_later) return {};
-    const LaterSearch search{.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
+    const LaterSearch search{.production = options_.to,
+                             .oplog = options_.oplog,
                              .limit = state().limit,
                              .mistake_to = state().mistake_to,
+                             .alike = state().alike,
                              .wanted = [this](std::string_view ns) {
                                const auto item =
                                    std::ranges::find(state().items, ns, &PromoteItem::ns);
@@ -129,10 +142,30 @@ class Promotion {
     if (!later) return std::unexpected(std::move(later.error()));
     if (Result<void> chosen = choose_versions(*later, search, true, spare_, production()); !chosen)
       return chosen;
+    note_unlisted(*later);
     if (Result<void> told = about_to("note", "later writes"); !told) return told;
     if (Result<void> noted = note_later(production(), state(), *later); !noted) return noted;
     state().noted = later->last;
     return record_.write();
+  }
+
+  // What is lost and was in no plan: programs went on until they were blocked.
+  void note_unlisted(const LaterWrites& later) {
+    for (PromoteItem& item : state().items) {
+      item.unlisted = 0;
+      const auto now = later.collections.find(item.ns);
+      if (!item.is_replaced() || now == later.collections.end()) continue;
+      const auto planned = plan_.later.collections.find(item.ns);
+      for (const auto& [id, document] : now->second.documents) {
+        if (document.loss == Loss::kNone) continue;
+        if (planned != plan_.later.collections.end()) {
+          const auto listed = planned->second.documents.find(id);
+          if (listed != planned->second.documents.end() && listed->second.loss != Loss::kNone)
+            continue;
+        }
+        ++item.unlisted;
+      }
+    }
   }
 
   Result<void> load() {
@@ -168,7 +201,7 @@ class Promotion {
     if (state().merge_later) {
       if (Result<void> told = about_to("merge", "later writes"); !told) return told;
       Result<MergeCounts> merged =
-          merge_later(production(), state(), observer_.of("documents merged"));
+          merge_later(spare_, production(), state(), observer_.of("documents merged"));
       if (!merged) return std::unexpected(std::move(merged.error()));
       report_.merged = *std::move(merged);
     }
@@ -186,9 +219,13 @@ class Promotion {
     }
     if (!state().merge_later) return {};
     if (Result<void> told = about_to("merge", "deletes"); !told) return told;
-    const Result<std::uint64_t> deleted = merge_deletes(production(), state(), options_.to);
+    const Result<MergedDeletes> deleted = merge_deletes(production(), state(), options_.to);
     if (deleted) {
-      report_.merged.documents += *deleted;
+      report_.merged.documents += deleted->done;
+      if (deleted->left != 0)
+        report_.notes.push_back(print_count(deleted->left, "document") +
+                                " that programs deleted meanwhile stay: the restored versions of "
+                                "these were taken");
     } else if (deleted.error().code == Code::kOutOfRange) {
       report_.notes.push_back(
           "what programs deleted while the collections were loaded may be back: " +
@@ -221,9 +258,11 @@ class Promotion {
 
   PromoteRecord& record_;
   Server& spare_;
+  const PromotePlan& plan_;
   const PromoteOptions& options_;
   PromoteObserver& observer_;
   PromoteReport& report_;
+  bool has_begun_ = false;
 };
 
 class Undo {
@@ -234,25 +273,51 @@ class Undo {
 
   Result<void> run() {
     if (!state().undoing) {
+      if (Result<void> may = has_all(); !may) return may;
       state().undoing = true;
       if (Result<void> told = observer_.about_to("undo"); !told) return told;
       if (Result<void> written = record_.write(); !written) return written;
     }
+    has_begun_ = true;
     Result<void> done = block();
     if (done) done = raise();
     if (done) done = put_back();
     if (done) done = open();
-    if (done) done = count_written();
     if (!done) return done;
+    count_written();
     if (Result<void> told = observer_.about_to("forget"); !told) return told;
     return record_.forget();
   }
+  // From then on, writers may be blocked.
+  [[nodiscard]] bool has_begun() const { return has_begun_; }
 
  private:
   PromoteState& state() { return record_.state(); }
   Server& production() { return record_.production(); }
   Result<void> about_to(std::string_view what, std::string_view subject) {
     return observer_.about_to(std::string(what).append(" ").append(subject));
+  }
+
+  // Whether the collections that are to come back are there.
+  Result<void> has_all() {
+    if (state().finishing)
+      return fail(Code::kFailedPrecondition,
+                  "the promotion is being finished, and old collections may be dropped: go on with "
+                  "--finish");
+    for (const PromoteItem& item : state().items) {
+      if (!item.is_replaced() || item.old_uuid.empty()) continue;
+      bool there = false;
+      for (const std::string& ns : {item.ns, state().old_name(item)}) {
+        const Result<std::optional<CollectionFacts>> found = find_collection(production(), ns);
+        if (!found) return std::unexpected(found.error());
+        there = there || (*found && (*found)->uuid == item.old_uuid);
+      }
+      if (!there)
+        return fail(Code::kFailedPrecondition,
+                    "nothing was undone: the collection that was " + item.ns +
+                        " is dropped or renamed; --finish ends the promotion");
+    }
+    return {};
   }
 
   // Blocks the collection that has the name now, unless it is blocked. Skips items that the block
@@ -292,16 +357,28 @@ class Undo {
   // By UUID, because the names may have changed.
   Result<void> put_back() {
     for (const PromoteItem& item : state().items) {
-      if (!item.is_replaced() || item.old_uuid.empty()) continue;
+      if (!item.is_replaced()) continue;
+      if (item.old_uuid.empty()) {  // a run that was killed may have tried a copy
+        Result<void> dropped = drop_collection(production(), state().copy_name(item));
+        if (!dropped) return dropped;
+        continue;
+      }
       if (Result<void> told = about_to("put back", item.ns); !told) return told;
       const std::string old = state().old_name(item);
       const Result<std::optional<CollectionFacts>> swapped = find_collection(production(), old);
       if (!swapped) return std::unexpected(swapped.error());
       const std::optional<CollectionFacts>& found = *swapped;
       if (found && found->uuid == item.old_uuid) {
-        const std::array renames = {
-            Rename{.uuid = item.new_uuid, .from = item.ns, .to = state().promoted_name(item)},
-            Rename{.uuid = item.old_uuid, .from = old, .to = item.ns}};
+        // Not by its UUID in the record: a program may have dropped or renamed the promoted one,
+        // and have made another.
+        const Result<std::optional<CollectionFacts>> has_name =
+            find_collection(production(), item.ns);
+        if (!has_name) return std::unexpected(has_name.error());
+        std::vector<Rename> renames;
+        if (const std::optional<CollectionFacts>& other = *has_name)
+          renames.push_back(
+              {.uuid = other->uuid, .from = item.ns, .to = state().promoted_name(item)});
+        renames.push_back({.uuid = item.old_uuid, .from = old, .to = item.ns});
         if (Result<void> renamed = rename_at_once(production(), renames); !renamed) return renamed;
       }
       if (Result<void> dropped = drop_collection(production(), state().copy_name(item)); !dropped)
@@ -325,11 +402,11 @@ class Undo {
       if (item.view && item.missing) {
         if (Result<void> dropped = drop_collection(production(), item.ns); !dropped) return dropped;
       }
-      if (item.old_uuid.empty()) continue;
+      if (item.old_uuid.empty() && !item.missing) continue;
       if (Result<void> told = about_to("open", item.ns); !told) return told;
       // Drops a collection that the block created, unless it has counters now.
       if (item.missing && !item.in_place) {
-        if (Result<void> dropped = drop_collection(production(), item.ns); !dropped) return dropped;
+        if (Result<void> dropped = drop_placeholder(item); !dropped) return dropped;
         continue;
       }
       const Bson& options = item.missing ? item.final_options : item.old_options;
@@ -343,45 +420,72 @@ class Undo {
     return open_counters(production(), state());
   }
 
-  // What programs wrote to the promoted collections is nowhere else.
-  Result<void> count_written() {
-    if (report_.kept.empty()) return {};
-    const Result<LaterWrites> later = find_later(
-        {.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
-         .limit = state().limit,
-         .mistake_to = state().mistake_to,
-         .wanted =
-             [this](std::string_view ns) {
-               return std::ranges::find(state().items, ns, &PromoteItem::ns) != state().items.end();
-             }},
-        observer_.of("entries of the oplog"));
-    if (!later && later.error().code != Code::kOutOfRange) return std::unexpected(later.error());
-    if (!later) return {};
+  // The record may not have its UUID yet: a run was killed when it had just made it.
+  Result<void> drop_placeholder(const PromoteItem& item) {
+    const Result<std::optional<CollectionFacts>> there = find_collection(production(), item.ns);
+    if (!there) return std::unexpected(there.error());
+    const std::optional<CollectionFacts>& found = *there;
+    const bool is_ours =
+        found && (item.old_uuid.empty() ? refuses_writers(found->options.view(), state().id)
+                                        : found->uuid == item.old_uuid);
+    return is_ours ? drop_collection(production(), item.ns) : Result<void>{};
+  }
+
+  // Which of what programs wrote to the promoted collections is nowhere else. Where that cannot be
+  // found out, it stays unknown: writers are let in already.
+  void count_written() {
+    if (report_.kept.empty()) return;
+    const LaterSearch search{.production = options_.to,
+                             .oplog = options_.oplog,
+                             .limit = state().limit,
+                             .mistake_to = state().mistake_to,
+                             .alike = state().alike,
+                             .wanted = [this](std::string_view ns) {
+                               return std::ranges::find(state().items, ns, &PromoteItem::ns) !=
+                                      state().items.end();
+                             }};
+    Result<LaterWrites> later = find_later(search, observer_.of("entries of the oplog"));
+    if (!later) {
+      report_.notes.push_back("which documents are in the kept collections alone is unknown: " +
+                              later.error().message);
+      return;
+    }
     for (KeptCollection& kept : report_.kept) {
-      kept.written = 0;
       for (const PromoteItem& item : state().items) {
-        const auto found = later->collections.find(item.ns);
-        if (state().promoted_name(item) != kept.ns || found == later->collections.end()) continue;
-        kept.written = found->second.written_to(item.new_uuid);
+        if (state().promoted_name(item) != kept.ns) continue;
+        const Result<std::optional<CollectionFacts>> there = find_collection(production(), kept.ns);
+        if (!there || !*there) continue;
+        const Result<std::uint64_t> count =
+            count_only_copies(*later, search, item.ns, (*there)->uuid, production());
+        if (count) kept.written = *count;
       }
     }
-    return {};
   }
 
   PromoteRecord& record_;
   const PromoteOptions& options_;
   PromoteObserver& observer_;
   PromoteReport& report_;
+  bool has_begun_ = false;
 };
 
 void tell_items(const PromoteState& state, PromoteReport& report) {
   report.step = state.step;
   report.id = state.id;
-  report.put_back = state.put_back;
+  if (!state.undoing) report.put_back = state.put_back;
   for (const PromoteItem& item : state.items) {
     (item.in_place ? report.in_place : report.promoted).push_back(item.ns);
     if (item.is_replaced() && state.step >= PromoteStep::kOpen && !state.undoing)
       report.kept.push_back({.ns = state.old_name(item)});
+    if (item.unlisted != 0)
+      report.notes.push_back(item.ns + ": " + print_count(item.unlisted, "document") +
+                             " that programs wrote between the plan and the block " +
+                             (item.unlisted == 1 ? "is" : "are") +
+                             " lost as well; --finish keeps " + state.old_name(item) +
+                             ", which has what was there");
+    if (item.unmerged_count != 0)
+      report.notes.push_back(item.ns + ": " + print_count(item.unmerged_count, "document") +
+                             " could not be merged; --finish keeps " + state.old_name(item));
   }
 }
 
@@ -400,9 +504,9 @@ Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer) {
                                                ": " + plan.refused.front().why);
   PromoteReport report{.resumed = plan.resumed};
   if (plan.is_empty()) return report;
-  Result<Server> spare = answering(plan.options.from);
+  Result<Server> spare = connect_for_promotion(plan.options.from);
   if (!spare) return std::unexpected(std::move(spare.error()));
-  Result<Server> production = answering(plan.options.to);
+  Result<Server> production = connect_for_promotion(plan.options.to);
   if (!production) return std::unexpected(std::move(production.error()));
   Result<PromoteRecord> record = record_for(plan, *production, observer);
   if (!record) return std::unexpected(std::move(record.error()));
@@ -410,15 +514,20 @@ Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer) {
     return fail(Code::kFailedPrecondition,
                 "the promotion on " + production->shown_uri() +
                     " is being undone: go on with --undo, then promote again");
-  Promotion promotion(*record, *spare, plan.options, observer, report);
+  if (record->state().finishing)
+    return fail(Code::kFailedPrecondition, "the promotion on " + production->shown_uri() +
+                                               " is being finished: go on with --finish");
+  Promotion promotion(*record, *spare, plan, observer, report);
   if (Result<void> done = promotion.run(); !done)
-    return std::unexpected(error_of(std::move(done.error()), record->state()));
+    return std::unexpected(promotion.has_begun()
+                               ? error_of(std::move(done.error()), record->state())
+                               : std::move(done.error()));
   tell_items(record->state(), report);
   return report;
 }
 
 Result<PromoteReport> undo_promotion(const PromoteOptions& options, PromoteObserver& observer) {
-  Result<Server> production = answering(options.to);
+  Result<Server> production = connect_for_promotion(options.to);
   if (!production) return std::unexpected(std::move(production.error()));
   if (Result<void> may = check_rights(*production); !may)
     return std::unexpected(std::move(may.error()));
@@ -426,13 +535,15 @@ Result<PromoteReport> undo_promotion(const PromoteOptions& options, PromoteObser
   if (!record) return std::unexpected(std::move(record.error()));
   PromoteReport report{.resumed = record->state().undoing};
   Undo undo(*record, options, observer, report);
-  if (Result<void> done = undo.run(); !done) return std::unexpected(std::move(done.error()));
+  if (Result<void> done = undo.run(); !done)
+    return std::unexpected(undo.has_begun() ? error_of(std::move(done.error()), record->state())
+                                            : std::move(done.error()));
   tell_items(record->state(), report);
   return report;
 }
 
 Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObserver& observer) {
-  Result<Server> production = answering(options.to);
+  Result<Server> production = connect_for_promotion(options.to);
   if (!production) return std::unexpected(std::move(production.error()));
   Result<PromoteRecord> record = PromoteRecord::take_over(*production);
   if (!record) return std::unexpected(std::move(record.error()));
@@ -443,9 +554,22 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
                               : "the promotion is at the step " + std::string(name(state.step)) +
                                     ": go on with it first");
   PromoteReport report;
+  if (!state.finishing) {
+    if (Result<void> told = observer.about_to("finish"); !told)
+      return std::unexpected(std::move(told.error()));
+    record->state().finishing = true;  // from now on there is no way back
+    if (Result<void> written = record->write(); !written)
+      return std::unexpected(std::move(written.error()));
+  }
   for (const PromoteItem& item : state.items) {
     if (!item.is_replaced()) continue;
     const std::string old = state.old_name(item);
+    if (item.keeps_old()) {
+      if (Result<void> opened = let_writers_in(*production, old, item.old_options.view()); !opened)
+        return std::unexpected(std::move(opened.error()));
+      report.kept.push_back({.ns = old, .written = item.unmerged_count + item.unlisted});
+      continue;
+    }
     if (Result<void> told = observer.about_to("drop " + old); !told)
       return std::unexpected(std::move(told.error()));
     if (Result<void> dropped = drop_collection(*production, old); !dropped)
@@ -455,8 +579,10 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
     return std::unexpected(std::move(told.error()));
   if (Result<void> forgotten = record->forget(); !forgotten)
     return std::unexpected(std::move(forgotten.error()));
+  std::vector<KeptCollection> kept = std::move(report.kept);
   tell_items(state, report);
-  report.kept.clear();
+  report.kept = std::move(kept);
+  report.notes.clear();
   return report;
 }
 

@@ -44,8 +44,8 @@ struct MergeCounts {
 
 struct KeptCollection {
   std::string ns{};
-  // After an undo: the documents that programs wrote to it, which may be nowhere else. nullopt:
-  // unknown, because the oplog has rolled over.
+  // After an undo or a finish: the documents that may be nowhere else. nullopt: unknown, because
+  // the oplog has rolled over.
   std::optional<std::uint64_t> written{};
 };
 
@@ -60,7 +60,7 @@ struct PromoteReport {
   std::vector<std::string> promoted{};  // namespaces
   std::vector<std::string> in_place{};  // likewise, with raised counters
   std::vector<KeptCollection> kept{};   // old collections, until --finish; after an undo the
-                                       // promoted ones, for somebody to examine
+                                        // promoted ones, for somebody to examine
   std::vector<std::string> notes{};
 };
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "restore/promote/collection_at.h"
+#include "restore/promote/later.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/record.h"
 
@@ -25,7 +27,14 @@ std::string new_owner() {
 
 Bson bson_of(const PromoteItem& item) {
   Bson document = Bson("ns", item.ns, "in_place", item.in_place, "view", item.view, "missing",
-                       item.missing, "old_uuid", item.old_uuid, "new_uuid", item.new_uuid);
+                       item.missing, "old_uuid", item.old_uuid, "new_uuid", item.new_uuid,
+                       "unmerged_count", static_cast<std::int64_t>(item.unmerged_count), "unlisted",
+                       static_cast<std::int64_t>(item.unlisted));
+  BsonArray unmerged;
+  std::size_t index = 0;
+  for (const std::string& each : item.unmerged)
+    unmerged.items.add(std::to_string(index++).c_str(), only_id_of(each));
+  document.add("unmerged", unmerged);
   if (item.old_options) document.add("old_options", item.old_options);
   if (item.final_options) document.add("final_options", item.final_options);
   return document;
@@ -40,12 +49,13 @@ BsonArray texts_of(const std::vector<std::string>& texts) {
 }
 
 Bson bson_of(const PromoteState& state, const std::string& owner) {
-  Bson document = Bson(
-      "_id", "promote", "owner", owner, "id", state.id, "fingerprint", state.fingerprint, "from",
-      state.from, "limit", BsonTimestamp{state.limit.seconds, state.limit.ordinal}, "noted",
-      BsonTimestamp{state.noted.seconds, state.noted.ordinal}, "merge_later", state.merge_later,
-      "leave_gap", state.leave_gap, "step", kPromoteSteps.at(static_cast<std::size_t>(state.step)),
-      "undoing", state.undoing, "was_opened", state.was_opened);
+  Bson document =
+      Bson("_id", "promote", "owner", owner, "id", state.id, "fingerprint", state.fingerprint,
+           "from", state.from, "limit", BsonTimestamp{state.limit.seconds, state.limit.ordinal},
+           "noted", BsonTimestamp{state.noted.seconds, state.noted.ordinal}, "alike", state.alike,
+           "merge_later", state.merge_later, "leave_gap", state.leave_gap, "step",
+           kPromoteSteps.at(static_cast<std::size_t>(state.step)), "undoing", state.undoing,
+           "finishing", state.finishing, "was_opened", state.was_opened);
   if (state.mistake_to)
     document.add("mistake_to", BsonTimestamp{state.mistake_to->seconds, state.mistake_to->ordinal});
   document.add("databases", texts_of(state.databases))
@@ -65,6 +75,10 @@ std::optional<Timestamp> timestamp_in(Document document, const char* field) {
   Timestamp found{};
   bson_iter_timestamp(&at, &found.seconds, &found.ordinal);
   return found;
+}
+
+std::uint64_t count_in(Document document, const char* field) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(document.number(field), 0));
 }
 
 Bson document_in(Document document, const char* field) {
@@ -99,10 +113,12 @@ std::optional<PromoteState> promote_state_of(Document document) {
                      .from = text_of(document, "from"),
                      .limit = limit.value_or(Timestamp{}),
                      .mistake_to = timestamp_in(document, "mistake_to"),
+                     .alike = document.boolean("alike").value_or(false),
                      .merge_later = document.boolean("merge_later").value_or(false),
                      .leave_gap = document.boolean("leave_gap").value_or(false),
                      .noted = timestamp_in(document, "noted").value_or(Timestamp{}),
                      .undoing = document.boolean("undoing").value_or(false),
+                     .finishing = document.boolean("finishing").value_or(false),
                      .was_opened = document.boolean("was_opened").value_or(false)};
   if (step == kPromoteSteps.end() || !limit || state.id.empty() || !document.is_array("items"))
     return std::nullopt;
@@ -119,7 +135,11 @@ std::optional<PromoteState> promote_state_of(Document document) {
                            .old_uuid = text_of(each, "old_uuid"),
                            .old_options = document_in(each, "old_options"),
                            .final_options = document_in(each, "final_options"),
-                           .new_uuid = text_of(each, "new_uuid")});
+                           .new_uuid = text_of(each, "new_uuid"),
+                           .unmerged_count = count_in(each, "unmerged_count"),
+                           .unlisted = count_in(each, "unlisted")});
+    each.each("unmerged",
+              [&](const Document& id) { state.items.back().unmerged.push_back(id_key(id)); });
   });
   return state;
 }

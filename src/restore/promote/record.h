@@ -43,7 +43,13 @@ struct PromoteItem {
   Bson old_options = Bson::none();    // before the block; none: not blocked yet
   Bson final_options = Bson::none();  // validation (or view) on the spare
   std::string new_uuid{};             // of the copy; empty: not loaded yet
+  // Later documents that the copy refused, by id_key(); a thousand at most, of unmerged_count.
+  std::vector<std::string> unmerged{};
+  std::uint64_t unmerged_count = 0;
+  std::uint64_t unlisted = 0;  // documents that are lost since the plan was shown
 
+  // Whether the old collection has documents that are nowhere else, and that no plan listed.
+  [[nodiscard]] bool keeps_old() const { return unmerged_count + unlisted != 0; }
   // Whether it is copied and renamed.
   [[nodiscard]] bool is_replaced() const { return !in_place && !view; }
   [[nodiscard]] std::string database() const { return ns.substr(0, ns.find('.')); }
@@ -56,12 +62,14 @@ struct PromoteState {
   std::string from{};         // the spare, without a password
   Timestamp limit{};
   std::optional<Timestamp> mistake_to{};
+  bool alike = false;  // LaterSearch::alike
   bool merge_later = false;
   bool leave_gap = false;
   Timestamp noted{};  // the last entry whose writes are noted to be merged; 0: none yet
   std::vector<std::string> counters{};  // of programs, DATABASE.COLLECTION.FIELD
   PromoteStep step = PromoteStep::kBlock;
   bool undoing = false;
+  bool finishing = false;
   bool was_opened = false;               // programs may have written to the promoted collections
   std::vector<std::string> databases{};  // with stores of idmint
   std::vector<std::string> put_back{};  // sequences and pools that production lacked: DATABASE/NAME

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +49,8 @@ class Chooser {
       : later_(later), search_(search), collection_(collection) {}
 
   // NOLINTNEXTLINE(misc-no-recursion): each is of an earlier promotion
-  [[nodiscard]] Version choose(const LaterDocument& document, const Choice& choice) const {
+  [[nodiscard]] Version choose(std::string_view key, const LaterDocument& document,
+                               const Choice& choice) const {
     Version best;
     if (choice.limit < search_.limit) best.terms = 0;
     if (!choice.merge) return best;
@@ -56,10 +58,26 @@ class Chooser {
       const Holder& holder = collection_.holders[index];
       if (!is_there(holder, choice) || is_mistaken(holder, document)) continue;
       if (holder.kind == Holder::Kind::kMade && document.on_spare) continue;
-      const Version version = version_in(index, document, choice.visible);
+      const Version version = version_in(index, key, document, choice.visible);
       if ((version.terms & ~kBeforeLimit) != 0 && is_later(version, best)) best = version;
     }
     return best;
+  }
+
+  // Whether this collection may have writes that no other one has that is there.
+  [[nodiscard]] bool may_be_only_copy(std::size_t index, std::string_view key,
+                                      LaterDocument document) const {
+    const std::uint64_t all = ~std::uint64_t{0};
+    document.on_spare = false;  // unknown: a promotion then merged most
+    LaterDocument least = document;
+    least.on_spare = true;
+    const std::uint64_t mine = version_in(index, key, document, all).terms & ~kBeforeLimit;
+    if (mine == 0) return false;
+    for (std::size_t other = 0; other < collection_.holders.size(); ++other)
+      if (other != index && !collection_.holders[other].now.empty() &&
+          (mine & ~version_in(other, key, least, all).terms) == 0)
+        return false;
+    return true;
   }
 
   // Why the version lacks a write. kNone: it lacks none.
@@ -101,7 +119,8 @@ class Chooser {
   }
 
   [[nodiscard]] bool has_our_window(const PromoteState& state) const {
-    return state.limit == search_.limit && state.mistake_to == search_.mistake_to;
+    return state.limit == search_.limit && state.mistake_to == search_.mistake_to &&
+           state.alike == search_.alike;
   }
 
   // Whether what the mistake wrote to the document is in this collection.
@@ -114,9 +133,10 @@ class Chooser {
            (state.merge_later && document.first_mistaken > state.mistake_to);
   }
 
+  // The version that a collection has: with what its promotion merged, if it came from one.
   // NOLINTNEXTLINE(misc-no-recursion): each is of an earlier promotion
-  [[nodiscard]] Version version_in(std::size_t index, const LaterDocument& document,
-                                   std::uint64_t visible) const {
+  [[nodiscard]] Version version_in(std::size_t index, std::string_view key,
+                                   const LaterDocument& document, std::uint64_t visible) const {
     const Holder& holder = collection_.holders[index];
     const std::uint64_t mine = collection_.terms_of(index);
     Version version{.from = static_cast<std::uint8_t>(index),
@@ -125,25 +145,48 @@ class Chooser {
     if (holder.kind != Holder::Kind::kPromoted) return version;
     const PastPromotion& promotion = later_.promotions[holder.promotion];
     // Where it had another window, it is not known what it merged.
-    version.terms |=
-        choose(document, {.limit = promotion.state.limit,
-                          .mistake_to = promotion.state.mistake_to,
-                          .merge = promotion.state.merge_later && has_our_window(promotion.state),
-                          .visible = terms_before(promotion.at),
-                          .at = promotion.at})
-            .terms;
+    const bool merged = promotion.state.merge_later && has_our_window(promotion.state) &&
+                        !holder.refused.contains(key) && holder.lists_refused;
+    if (std::exchange(document_, &document) != &document)
+      merged_.assign(later_.promotions.size(), std::nullopt);
+    if (!merged_[holder.promotion]) {
+      const std::uint64_t terms = choose(key, document,
+                                         {.limit = promotion.state.limit,
+                                          .mistake_to = promotion.state.mistake_to,
+                                          .merge = merged,
+                                          .visible = terms_before(promotion.at),
+                                          .at = promotion.at})
+                                      .terms;
+      merged_[holder.promotion] = terms;
+    }
+    version.terms |= merged_[holder.promotion].value_or(0);
     return version;
   }
 
   const LaterWrites& later_;
   const LaterSearch& search_;
   const LaterCollection& collection_;
+  // Of the present document: the terms that each promotion merged. Otherwise each would be asked
+  // again by every later one.
+  mutable const LaterDocument* document_ = nullptr;
+  mutable std::vector<std::optional<std::uint64_t>> merged_{};
 };
+
+using Names = std::map<std::string, std::string>;  // of collections, by UUID
+
+Result<Names> names_on(Server& production) {
+  const Result<std::vector<CollectionFacts>> all = list_namespaces(production);
+  if (!all) return std::unexpected(all.error());
+  Names names;
+  for (const CollectionFacts& each : *all)
+    if (!each.uuid.empty()) names[each.uuid] = each.ns();
+  return names;
+}
 
 // Adds the collections of promotions that no program wrote to, and sets the kind and the present
 // name of each holder.
-void describe(const std::string& ns, const LaterWrites& later,
-              const std::map<std::string, std::string>& names, LaterCollection& collection) {
+void describe(const std::string& ns, const LaterWrites& later, const Names& names,
+              LaterCollection& collection) {
   std::vector<Holder>& holders = collection.holders;
   for (Holder& holder : holders)
     holder.kind =
@@ -155,6 +198,8 @@ void describe(const std::string& ns, const LaterWrites& later,
       if (holder == holders.end()) holder = holders.insert(holder, {.uuid = item.new_uuid});
       holder->kind = Holder::Kind::kPromoted;
       holder->promotion = i;
+      holder->refused.insert(item.unmerged.begin(), item.unmerged.end());
+      holder->lists_refused = item.unmerged.size() == item.unmerged_count;
     }
   }
   for (Holder& holder : holders) {
@@ -175,8 +220,20 @@ Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection
   const auto look = [&]() -> Result<void> {
     const Result<std::map<std::string, Bson>> found = documents_of(spare, ns, ids);
     if (!found) return std::unexpected(found.error());
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      documents[i]->on_spare = found->contains(bytes_of_id(ids[i].view()));
+    std::size_t seen = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      documents[i]->on_spare = found->contains(id_key(ids[i].view()));
+      if (documents[i]->on_spare) ++seen;
+    }
+    // Some have an _id that is equal and looks different, such as another letter case by a
+    // collation: the server says which.
+    for (std::size_t i = 0; i < ids.size() && seen != found->size(); ++i) {
+      if (documents[i]->on_spare) continue;
+      const Result<std::map<std::string, Bson>> one =
+          documents_of(spare, ns, std::span(ids).subspan(i, 1));
+      if (!one) return std::unexpected(one.error());
+      documents[i]->on_spare = !one->empty();
+    }
     ids.clear();
     documents.clear();
     return {};
@@ -195,24 +252,39 @@ Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection
 
 Result<void> choose_versions(LaterWrites& later, const LaterSearch& search, bool merge,
                              Server& spare, Server& production) {
-  Result<std::vector<CollectionFacts>> all = list_namespaces(production);
-  if (!all) return std::unexpected(std::move(all.error()));
-  std::map<std::string, std::string> names;
-  for (const CollectionFacts& each : *all)
-    if (!each.uuid.empty()) names[each.uuid] = each.ns();
+  const Result<Names> names = names_on(production);
+  if (!names) return std::unexpected(names.error());
   for (auto& [ns, collection] : later.collections) {
-    describe(ns, later, names, collection);
+    describe(ns, later, *names, collection);
     if (Result<void> looked = look_on_spare(ns, spare, collection); !looked) return looked;
     const Chooser chooser(later, search, collection);
     for (auto& [id, document] : collection.documents) {
       const Version version = chooser.choose(
-          document, {.limit = search.limit, .mistake_to = search.mistake_to, .merge = merge});
+          id, document, {.limit = search.limit, .mistake_to = search.mistake_to, .merge = merge});
       document.from = version.from;
       document.gone = (document.deleted & std::bit_floor(version.terms)) != 0;
       document.loss = chooser.loss_of(document, version, merge);
     }
   }
   return {};
+}
+
+Result<std::uint64_t> count_only_copies(LaterWrites& later, const LaterSearch& search,
+                                        const std::string& ns, std::string_view uuid,
+                                        Server& production) {
+  const auto found = later.collections.find(ns);
+  if (found == later.collections.end()) return 0;
+  LaterCollection& collection = found->second;
+  const Result<Names> names = names_on(production);
+  if (!names) return std::unexpected(names.error());
+  describe(ns, later, *names, collection);
+  const auto holder = std::ranges::find(collection.holders, uuid, &Holder::uuid);
+  if (holder == collection.holders.end()) return std::uint64_t{0};
+  const auto index = static_cast<std::size_t>(holder - collection.holders.begin());
+  const Chooser chooser(later, search, collection);
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      collection.documents,
+      [&](const auto& each) { return chooser.may_be_only_copy(index, each.first, each.second); }));
 }
 
 }  // namespace idmint::restore

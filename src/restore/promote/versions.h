@@ -16,4 +16,10 @@ namespace idmint::restore {
 [[nodiscard]] Result<void> choose_versions(LaterWrites& later, const LaterSearch& search,
                                            bool merge, Server& spare, Server& production);
 
+// The documents with writes that of all collections on production only the one with this UUID has.
+// Where that is unknown, counts a document.
+[[nodiscard]] Result<std::uint64_t> count_only_copies(LaterWrites& later, const LaterSearch& search,
+                                                      const std::string& ns, std::string_view uuid,
+                                                      Server& production);
+
 }  // namespace idmint::restore

@@ -272,19 +272,7 @@ Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
   if (again) {
     if (Result<void> dropped = drop(server, facts); !dropped) return dropped;
   }
-  const Bson command = create_command(facts);
-  Answer answer;
-  if (facts.kind == CollectionKind::kCollection) {
-    // The command would refuse what older servers allowed, and what only a set may have.
-    Operations operations;
-    operations.append("c", facts.database + ".$cmd", command.view(), {});
-    answer = apply_ops(server, operations, {}, false);
-  } else {
-    answer = ask(server, facts.database, command.get());
-  }
-  if (answer.ok) return {};
-  if (answer.unavailable) return std::unexpected(lost(server, answer));
-  return fail(answer.why, facts.ns() + ": create on " + server.shown_uri() + ": " + answer.message);
+  return create_collection(server, facts);
 }
 
 // Detects losses: a server that was killed may lose acknowledged writes, and another run may write
@@ -338,6 +326,22 @@ Bson create_command(const CollectionFacts& facts) {
     bson_append_document_end(command.get(), &id_index);
   }
   return command;
+}
+
+Result<void> create_collection(Server& server, const CollectionFacts& facts) {
+  const Bson command = create_command(facts);
+  Answer answer;
+  if (facts.kind == CollectionKind::kCollection) {
+    // The command would refuse what older servers allowed, and what only a set may have.
+    Operations operations;
+    operations.append("c", facts.database + ".$cmd", command.view(), {});
+    answer = apply_ops(server, operations, {}, false);
+  } else {
+    answer = ask(server, facts.database, command.get());
+  }
+  if (answer.ok) return {};
+  if (answer.unavailable) return std::unexpected(lost(server, answer));
+  return fail(answer.why, facts.ns() + ": create on " + server.shown_uri() + ": " + answer.message);
 }
 
 Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& record,

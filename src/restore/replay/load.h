@@ -28,6 +28,8 @@ struct LoadCounts {
 
 // The command create, with the collection's options that it accepts.
 [[nodiscard]] Bson create_command(const CollectionFacts& facts);
+// Creates a collection without its indexes, with options that only older servers took.
+[[nodiscard]] Result<void> create_collection(Server& server, const CollectionFacts& facts);
 
 // Creates each collection with its options and _id_ but no other index, loads its documents with
 // several concurrent writers (those of a capped collection in order), and finally creates the
