@@ -465,6 +465,73 @@ TEST_F(Written, ADryRunToASpareTriesTheIndexes) {
   EXPECT_FALSE(fs::exists(spare.path()));
 }
 
+// An entry that builds an index which an older server allowed.
+constexpr const char* kOldIndex =
+    R"({"createIndexes":"orders","v":0,"key":{"old":1},"name":"old_1"})";
+
+TEST_F(Written, AnIndexOfTheOplogThatTheServerRefusesIsFoundBeforeTheLoad) {
+  base(document({int32("_id", 1)}), {}, R"({"capped":true,"size":4096})");
+  const Timestamp ttl = oplog_.next();
+  oplog_.command("shop", R"({"createIndexes":"orders","v":2,"key":{"t":1},"name":"ttl",)"
+                         R"("expireAfterSeconds":60})");
+  oplog_.create("shop.new");
+  oplog_.command("shop", R"({"commitIndexBuild":"new","indexBuildUUID":)"
+                         R"({"$binary":{"base64":"MDAwMDAwMDAwMDAwMDAwMA==","subType":"04"}},)"
+                         R"("indexes":[{"v":2,"key":{"a":1},"name":"good"},)"
+                         R"({"v":2,"key":{"t":1},"name":"good_ttl","expireAfterSeconds":60},)"
+                         R"({"v":0,"key":{"b":1},"name":"built"}]})");
+  oplog_.command("shop", R"({"renameCollection":"shop.orders","to":"shop.capped"})");
+  oplog_.command("shop", R"({"createIndexes":"capped","v":2,"key":{"t":1},"name":"again",)"
+                         R"("expireAfterSeconds":60})");
+  const auto limit = print_timestamp(oplog_.next());
+  oplog_.command("shop", R"({"createIndexes":"new","v":0,"key":{"c":1},"name":"after"})");
+  std::vector<std::string> limited = words();
+  limited[5] = "--limit";
+  limited.insert(limited.begin() + 6, limit);
+  const Ended refused = program(limited);
+  EXPECT_EQ(refused.status, 5) << refused.err;
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("  ttl of shop.orders, built at " + print_timestamp(ttl) + ": "),
+                    HasSubstr("  built of shop.new, built at "),
+                    HasSubstr("  again of shop.capped, built at "), Not(HasSubstr("good")),
+                    Not(HasSubstr("after of"))));
+  EXPECT_THAT(ask("shop", R"({"listCollections":1})"), Not(HasSubstr("orders")));
+  const SpareFolder spare;
+  const Ended dry = program(with(
+      {"run", "--base", path("base"), "--oplog", path("oplog.bson"), "--limit", limit, "--dry-run"},
+      spare.words()));
+  EXPECT_EQ(dry.status, 5) << dry.err;
+  EXPECT_THAT(dry.err, HasSubstr("  ttl of shop.orders, built at " + print_timestamp(ttl)));
+}
+
+TEST_F(Written, ChangesOfAnIndexThatIsLeftOutArePassedOver) {
+  base(document({int32("_id", 1)}),
+       {R"({"v":0,"key":{"a":1},"name":"a_1"})", R"({"v":0,"key":{"b":1},"name":"b_1"})",
+        R"({"v":0,"key":{"d":1},"name":"d_1"})"});
+  oplog_.command("shop", kOldIndex);
+  oplog_.command("shop", R"({"collMod":"orders","index":{"name":"a_1","hidden":true}})");
+  oplog_.command("shop", R"({"collMod":"orders","index":{"name":"old_1","expireAfterSeconds":7}})");
+  oplog_.command("shop", R"({"dropIndexes":"orders","index":"b_1"})");
+  // From now on it is there.
+  oplog_.command("shop", R"({"dropIndexes":"orders","index":"d_1"})");
+  oplog_.command("shop", R"({"createIndexes":"orders","v":2,"key":{"d":1},"name":"d_1"})");
+  oplog_.command("shop", R"({"collMod":"orders","index":{"name":"d_1","hidden":true}})");
+  oplog_.command("shop", R"({"renameCollection":"shop.orders","to":"shop.done"})");
+  oplog_.command("shop", R"({"collMod":"done","index":{"name":"old_1","hidden":true}})");
+  const Ended ended = restored({"--index-errors", "report"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("left out is the index a_1 of shop.done: "),
+                               HasSubstr("left out is the index old_1 of shop.done, built at "),
+                               Not(HasSubstr("index b_1")), Not(HasSubstr("index d_1"))));
+  EXPECT_THAT(ask("shop", R"({"listIndexes":"done"})"),
+              AllOf(HasSubstr(R"("name" : "d_1", "hidden" : true)"), Not(HasSubstr("old_1"))));
+  const Ended verified =
+      program({"verify", "--target", target_uri(), "--restore-report", report()});
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, AllOf(HasSubstr("left out      the index a_1 of shop.done: "),
+                                  HasSubstr("left out      the index old_1 of shop.done, built")));
+}
+
 TEST_F(Written, EachIndexThatTheServerRefusesIsNamed) {
   // By older servers; the last one cannot be built, and only that is found after the load.
   base(document({int32("_id", 1), int32("u", 1)}) + document({int32("_id", 2), int32("u", 1)}),

@@ -127,8 +127,8 @@ void add_run(CLI::App& command) {
       ->check(CLI::Range(1, 64).description(""));
   command
       .add_option("--index-errors", run_options.index_errors,
-                  "Indexes of the base that the server refuses: fail, before the load, or report, "
-                  "and leave them out (fail)")
+                  "Indexes that the server refuses: fail, before the load, or report, and leave "
+                  "them out (fail)")
       ->type_name("HOW")
       ->check(CLI::IsMember({"fail", "report"}).description(""));
   command.add_flag("--allow-replica-set", run_options.allow_replica_set,
@@ -434,9 +434,7 @@ Result<void> run_all(Context& context) {
       json["notes"] = plan->notes();
       context.out.write(json.dump() + "\n");
     } else {
-      for (const RefusedIndex& each : *refused)
-        print_fact(context.out, "left out",
-                   "the index " + each.name + " of " + each.ns + ": " + each.why);
+      for (const RefusedIndex& each : *refused) print_fact(context.out, "left out", in_words(each));
       context.out.write("Nothing was written: this is a dry run.\n");
     }
     return {};

@@ -24,6 +24,7 @@
 #include "restore/namespaces.h"
 #include "restore/replay/expectation.h"
 #include "restore/replay/first_differences.h"
+#include "restore/replay/left_out.h"
 #include "restore/replay/record.h"
 #include "restore/replay/report.h"
 #include "restore/replay/spare.h"
@@ -187,7 +188,7 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
     if (*missed != 0)
       report.differences.push_back(
           {"the oplog", "updates that found no document", std::to_string(*missed), "0"});
-    Result<std::vector<std::string>> left_out = refused_in_words(*record);
+    Result<std::vector<std::string>> left_out = left_out_in_words(*record);
     if (!left_out) return std::unexpected(std::move(left_out.error()));
     report.left_out = std::move(*left_out);
     std::erase_if(report.counts, [&](const auto& each) { return !filter.includes(each.first); });

@@ -10,6 +10,7 @@
 #include "restore/collections.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
+#include "restore/oplog/operation_text.h"
 #include "restore/oplog/reader.h"
 
 namespace idmint::restore {
@@ -34,6 +35,11 @@ std::string to_include(const std::string& ns) {
          shell_word(ns.substr(0, at) + std::string(written) + "*");
 }
 
+std::string_view raw_bytes(Document document) {
+  const auto bytes = document.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // False for a name with a zero byte: commands would cut it there and affect another collection.
 bool is_namespace(std::string_view ns) {
   const std::size_t dot = ns.find('.');
@@ -41,6 +47,15 @@ bool is_namespace(std::string_view ns) {
 }
 
 }  // namespace
+
+std::shared_ptr<const Bson> options_of(const OptionsByName& all, std::string_view ns) {
+  if (const auto at = all.find(ns); at != all.end()) return at->second;
+  const std::size_t dot = ns.find('.') + 1;
+  const std::string plain =
+      std::string(ns.substr(0, dot)) + std::string(without_buckets(ns.substr(dot)));
+  const auto at = all.find(plain);
+  return at == all.end() ? nullptr : at->second;
+}
 
 // The targets of skipped entries.
 struct OplogCheck::Skipped {
@@ -59,6 +74,7 @@ OplogCheck::OplogCheck(std::string path, OplogCheckOptions options, Transactions
       skipped_(std::make_unique<Skipped>()) {
   facts_.collections = options_.collections;
   facts_.uuids = options_.uuids;
+  facts_.collection_options = options_.collection_options;
   temporary_.insert(options_.temporary.begin(), options_.temporary.end());
 }
 OplogCheck::~OplogCheck() = default;
@@ -280,11 +296,13 @@ void OplogCheck::drop(const std::string& ns) {
   missing_.erase(ns);
   if (facts_.collections) facts_.collections->erase(ns);
   facts_.uuids.erase(ns);
+  facts_.collection_options.erase(ns);
 }
 
 void OplogCheck::rename(const std::string& from, const std::string& to) {
   Tally moved = tally(from);
   auto uuid = facts_.uuids.extract(from);
+  auto options = facts_.collection_options.extract(from);
   drop(from);
   drop(to);
   facts_.tallies[to] = std::move(moved);
@@ -292,7 +310,34 @@ void OplogCheck::rename(const std::string& from, const std::string& to) {
     uuid.key() = to;
     facts_.uuids.insert(std::move(uuid));
   }
+  if (!options.empty()) {
+    options.key() = to;
+    facts_.collection_options.insert(std::move(options));
+  }
   if (facts_.collections) facts_.collections->insert(to);
+}
+
+// The server may refuse an index that an older one built, so it is tried before the load.
+void OplogCheck::follow_indexes(const Operation& operation, const std::string& ns) {
+  if (options_.slice) return;
+  const std::shared_ptr<const Bson> options = options_of(facts_.collection_options, ns);
+  const std::string_view name = std::string_view(ns).substr(ns.find('.') + 1);
+  for (const Document each : specs_of_build(operation)) {
+    Bson spec;
+    Fields fields(each);
+    Field field;
+    while (fields.next(field)) {
+      if (field.key != "createIndexes" && field.key != "ns") append_field(spec.get(), field);
+    }
+    std::string text = is_temporary_name(name) ? std::string() : ns;
+    if (options) text += raw_bytes(options->view());
+    text += raw_bytes(spec.view());
+    if (!built_.insert(std::move(text)).second) continue;
+    facts_.built.push_back({.at = facts_.last,
+                            .ns = ns,
+                            .options = options,
+                            .spec = std::make_shared<const Bson>(std::move(spec))});
+  }
 }
 
 Result<void> OplogCheck::count_command(const Operation& operation) {
@@ -344,6 +389,8 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
       facts_.tallies[ns] = Tally{};
       if (facts_.collections) facts_.collections->insert(ns);
       if (!operation.ui.empty()) facts_.uuids[ns] = std::string(operation.ui);
+      if (Bson options = options_of_create(operation); !options.view().empty())
+        facts_.collection_options[ns] = std::make_shared<const Bson>(std::move(options));
     } else if (command == "drop") {
       drop(ns);
     } else if (!is_there(ns) && command != "abortIndexBuild") {
@@ -351,6 +398,8 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
     } else if (command == "emptycapped") {
       facts_.tallies[ns] = Tally{};
       forget(ns);
+    } else {
+      follow_indexes(operation, ns);
     }
   }
   return {};

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "idmint/result.h"
+#include "mongo/bson.h"
 #include "restore/namespaces.h"
 #include "restore/observer.h"
 #include "restore/oplog/entry.h"
@@ -18,6 +21,11 @@
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
+
+// The options of collections, as for create, by namespace. Without those that have none.
+using OptionsByName = std::map<std::string, std::shared_ptr<const Bson>, std::less<>>;
+// The options of `ns`. For system.buckets.X also those that a base lists for X. Null: none.
+[[nodiscard]] std::shared_ptr<const Bson> options_of(const OptionsByName& all, std::string_view ns);
 
 struct OplogCheckOptions {
   // The oplog is the slice of a base; otherwise the oplog after the base. A slice may have renames
@@ -46,6 +54,15 @@ struct OplogCheckOptions {
   std::map<std::string, std::string, std::less<>> uuids{};
   // Those that are temporary ($out and others).
   std::vector<std::string> temporary{};
+  OptionsByName collection_options{};
+};
+
+// An index that an entry builds.
+struct BuiltIndex {
+  Timestamp at{};
+  std::string ns;
+  std::shared_ptr<const Bson> options;  // of the collection; null: none
+  std::shared_ptr<const Bson> spec;
 };
 
 // The effect of the replay on a collection that exists at its end.
@@ -107,6 +124,10 @@ struct OplogFacts {
   // Those at the end; nullopt: the initial ones are unknown.
   std::optional<std::set<std::string, std::less<>>> collections;
   std::map<std::string, std::string, std::less<>> uuids;  // theirs, if known
+  OptionsByName collection_options;
+  // The indexes that the operations build, each specification once per collection, and once for all
+  // temporary collections with the same options. None for a slice.
+  std::vector<BuiltIndex> built;
 };
 
 // Takes all entries in the order of the file, with their offsets. Errors of add() begin with `path`
@@ -137,6 +158,7 @@ class OplogCheck {
   [[nodiscard]] std::unexpected<Error> refuse(Code code, const std::string& why) const;
   void follow_builds(const Operation& operation);
   void follow_builds_before(const Operation& operation);
+  void follow_indexes(const Operation& operation, const std::string& ns);
   void rename(const std::string& from, const std::string& to);
   void drop(const std::string& ns);
   Tally& tally(std::string_view ns);
@@ -156,6 +178,7 @@ class OplogCheck {
   bool after_found_ = false;
   bool limit_reached_ = false;
   std::set<std::string, std::less<>> temporary_;
+  std::set<std::string> built_;   // what is in facts_.built, each as one text
   std::set<std::string> builds_;  // index builds that have begun
   struct Build {
     std::string build;

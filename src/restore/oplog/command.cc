@@ -1,5 +1,7 @@
 #include "restore/oplog/command.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "restore/oplog/fields.h"
 #include "restore/server.h"
@@ -35,6 +37,27 @@ std::vector<std::string> names_of_build(const Operation& command) {
 std::string build_of(const Operation& command) {
   bson_iter_t at;
   return command.o.find("indexBuildUUID", &at) ? std::string(as_binary(at)) : std::string();
+}
+
+std::vector<Document> specs_of_build(const Operation& command) {
+  if (command.command() == "createIndexes") return {command.o};
+  std::vector<Document> specs;
+  if (command.command() == "commitIndexBuild")
+    command.o.each("indexes", [&](const Document& spec) { specs.push_back(spec); });
+  return specs;
+}
+
+Bson options_of_create(const Operation& create) {
+  constexpr std::array<std::string_view, 5> not_options = {"create", "idIndex", "temp",
+                                                           "recordIdsReplicated", "uuid"};
+  Bson options;
+  Fields fields(create.o);
+  Field field;
+  while (fields.next(field)) {
+    if (std::ranges::find(not_options, field.key) == not_options.end())
+      append_field(options.get(), field);
+  }
+  return options;
 }
 
 bool is_temporary(const Operation& create) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mongo/bson.h"
 #include "restore/oplog/entry.h"
 
 namespace idmint::restore {
@@ -61,8 +62,14 @@ inline constexpr std::array kOplogCommands = {
 // of the build.
 [[nodiscard]] std::vector<std::string> names_of_build(const Operation& command);
 [[nodiscard]] std::string build_of(const Operation& command);
-// Whether it creates a temporary collection, which the server drops at its next start. $out, $merge
-// and mapReduce write to one first.
+// The specifications of the indexes that are complete after createIndexes or commitIndexBuild. They
+// point into the command. None for other commands.
+[[nodiscard]] std::vector<Document> specs_of_build(const Operation& command);
+// The options of the collection that a command create makes. Without `temp`, as a server drops
+// temporary collections when it starts.
+[[nodiscard]] Bson options_of_create(const Operation& create);
+// Whether it creates a temporary collection, which the server drops at its next start. $out and
+// mapReduce write to one first.
 [[nodiscard]] bool is_temporary(const Operation& create);
 
 // The entry's name in messages: "u on db.c, _id 7, at 1795230181:16".

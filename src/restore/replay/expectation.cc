@@ -12,7 +12,6 @@ namespace {
 constexpr std::string_view kLoaded = "base:";  // prefix of a namespace
 constexpr const char* kTallies = "base";
 constexpr const char* kInBase = "loaded";
-constexpr const char* kRefused = "refused indexes";
 
 std::uint64_t number_of(Document document, const char* key) {
   bson_iter_t at;
@@ -69,27 +68,6 @@ Result<std::uint64_t> documents_in_base(Record& record) {
   const Result<std::optional<Bson>> kept = record.get(kInBase);
   if (!kept) return std::unexpected(kept.error());
   return *kept ? number_of((*kept)->view(), "documents") : 0;
-}
-
-Result<void> keep_refused(Record& record, const std::vector<RefusedIndex>& refused) {
-  if (refused.empty()) return {};
-  BsonArray list;
-  std::uint32_t index = 0;
-  for (const RefusedIndex& each : refused) {
-    const std::string words = "the index " + each.name + " of " + each.ns + ": " + each.why;
-    list.items.add(std::to_string(index++).c_str(), std::string_view(words));
-  }
-  const Bson fields = Bson("list", list);
-  return record.put(kRefused, fields.get());
-}
-
-Result<std::vector<std::string>> refused_in_words(Record& record) {
-  const Result<std::optional<Bson>> kept = record.get(kRefused);
-  if (!kept) return std::unexpected(kept.error());
-  std::vector<std::string> all;
-  if (*kept)
-    (*kept)->view().each_text("list", [&](std::string_view text) { all.emplace_back(text); });
-  return all;
 }
 
 Result<void> keep_tallies(Record& record, const OplogFacts& facts) {

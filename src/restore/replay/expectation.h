@@ -5,11 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "idmint/result.h"
 #include "restore/oplog/check.h"
-#include "restore/replay/index_catalog.h"
 #include "restore/replay/record.h"
 
 namespace idmint::restore {
@@ -26,10 +24,6 @@ using Loaded = std::map<std::string, std::uint64_t>;
 // Keeps the sum of what was loaded, and returns it. The numbers above change after the slice.
 [[nodiscard]] Result<void> keep_in_base(Record& record);
 [[nodiscard]] Result<std::uint64_t> documents_in_base(Record& record);
-
-// Keeps the indexes of the base that the server refused, and says which.
-[[nodiscard]] Result<void> keep_refused(Record& record, const std::vector<RefusedIndex>& refused);
-[[nodiscard]] Result<std::vector<std::string>> refused_in_words(Record& record);
 
 // Keeps the oplog's effect on these numbers. A record that has it keeps the old one: the initial
 // numbers of a data copy cannot be determined again.

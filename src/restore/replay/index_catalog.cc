@@ -8,7 +8,6 @@
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
 #include "restore/replay/apply_ops.h"
-#include "restore/replay/record.h"
 #include "restore/replay/state.h"
 
 namespace idmint::restore {
@@ -58,16 +57,37 @@ std::size_t IndexCatalog::size() const {
   return size;
 }
 
-std::vector<IndexCatalog::Indexes*> IndexCatalog::of(std::string_view ns) {
+std::vector<const IndexCatalog::Indexes*> IndexCatalog::of(std::string_view ns) const {
   const std::size_t dot = ns.find('.');
   const std::string database(ns.substr(0, dot + 1));
   const std::string plain(without_buckets(ns.substr(dot + 1)));
-  std::vector<Indexes*> found;
+  std::vector<const Indexes*> found;
   const std::string buckets = database + "system.buckets." + plain;
   for (const std::string& each : {database + plain, buckets}) {
     if (const auto at = indexes_.find(each); at != indexes_.end()) found.push_back(&at->second);
   }
   return found;
+}
+
+std::vector<IndexCatalog::Indexes*> IndexCatalog::of(std::string_view ns) {
+  std::vector<Indexes*> found;
+  for (const Indexes* const each : std::as_const(*this).of(ns))
+    found.push_back(const_cast<Indexes*>(each));
+  return found;
+}
+
+bool IndexCatalog::has_index_of(const Operation& command) const {
+  bson_iter_t index;
+  if (!command.o.find("index", &index)) return false;
+  const bool change = command.command() == "collMod";
+  const std::string name =
+      change ? text_of(as_document(index), "name") : std::string(as_text(index));
+  const Document key = change ? document_of(as_document(index), "keyPattern") : as_document(index);
+  return std::ranges::any_of(of(namespace_of(command)), [&](const Indexes* each) {
+    return std::ranges::any_of(*each, [&](const auto& row) {
+      return row.first == name || (key && key == document_of(row.second.view(), "key"));
+    });
+  });
 }
 
 void IndexCatalog::drop(std::string_view ns) {
@@ -189,10 +209,13 @@ Result<void> create_indexes(Server& server, std::string_view ns,
                                                        ": " + reply.error().message});
 }
 
-namespace {
+std::string in_words(const RefusedIndex& refused) {
+  return "the index " + refused.name + " of " + refused.ns +
+         (refused.built == Timestamp{} ? "" : ", built at " + print_timestamp(refused.built)) +
+         ": " + refused.why;
+}
 
-// Creates the indexes one by one, and adds those that the server refuses, under the name `of`.
-Result<void> create_one_by_one(Server& server, std::string_view ns, std::string_view of,
+Result<void> create_one_by_one(Server& server, std::string_view ns,
                                const std::vector<Document>& specs,
                                std::vector<RefusedIndex>& refused) {
   for (const Document spec : specs) {
@@ -202,36 +225,12 @@ Result<void> create_one_by_one(Server& server, std::string_view ns, std::string_
     std::string& why = created.error().message;
     if (const std::size_t at = why.find("createIndexes on "); at != std::string::npos)
       why = why.substr(at);
-    refused.push_back({std::string(of), text_of(spec, "name"), std::move(why)});
+    refused.push_back({.ns = std::string(ns),
+                       .name = text_of(spec, "name"),
+                       .why = std::move(why),
+                       .spec = Bson::copy_of(spec)});
   }
   return {};
-}
-
-std::vector<Document> specs_of(const IndexCatalog::Indexes& indexes) {
-  std::vector<Document> specs;
-  for (const auto& [name, spec] : indexes) specs.push_back(spec.view());
-  return specs;
-}
-
-}  // namespace
-
-Result<std::vector<RefusedIndex>> refused_indexes(Server& server, const IndexCatalog& catalog) {
-  const std::string ns = std::string(kRecordDatabase) + ".indexes";
-  const Bson drop = Bson("drop", "indexes");
-  std::vector<RefusedIndex> refused;
-  for (const auto& [of, indexes] : catalog.all()) {
-    const std::vector<Document> specs = specs_of(indexes);
-    if (specs.empty()) continue;
-    if (const Result<void> all = create_indexes(server, ns, specs); !all) {
-      if (all.error().code == Code::kUnavailable) return std::unexpected(all.error());
-      Result<void> each = create_one_by_one(server, ns, of, specs, refused);
-      if (!each) return std::unexpected(std::move(each.error()));
-    }
-    const Answer dropped = ask(server, kRecordDatabase, drop.get());
-    if (!dropped.ok && dropped.code != kNamespaceNotFound)
-      return std::unexpected(Error{dropped.why, ns + ": drop: " + dropped.message});
-  }
-  return refused;
 }
 
 Result<void> drop_unfinished_indexes(Server& server) {
@@ -267,10 +266,11 @@ Result<void> build_indexes(Server& server, const IndexCatalog& catalog,
                            const TakeProgress& progress, std::vector<RefusedIndex>* refused) {
   std::uint64_t done = 0;
   for (const auto& [ns, indexes] : catalog.all()) {
-    const std::vector<Document> specs = specs_of(indexes);
+    std::vector<Document> specs;
+    for (const auto& [name, spec] : indexes) specs.push_back(spec.view());
     Result<void> created = create_indexes(server, ns, specs);
     if (!created && refused != nullptr && created.error().code != Code::kUnavailable)
-      created = create_one_by_one(server, ns, ns, specs, *refused);
+      created = create_one_by_one(server, ns, specs, *refused);
     if (!created) return created;
     if (!progress) continue;
     if (Result<void> told = progress(++done); !told) return told;

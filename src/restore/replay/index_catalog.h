@@ -31,6 +31,9 @@ class IndexCatalog {
   // Ignores other commands. kFailedPrecondition: collMod has an unknown index option.
   [[nodiscard]] Result<void> apply(const Operation& command);
 
+  // Whether collMod or dropIndexes names one of these indexes, or its key.
+  [[nodiscard]] bool has_index_of(const Operation& command) const;
+
   // The indexes of one collection, by name.
   using Indexes = std::map<std::string, Bson, std::less<>>;
   [[nodiscard]] const std::map<std::string, Indexes, std::less<>>& all() const { return indexes_; }
@@ -39,6 +42,7 @@ class IndexCatalog {
  private:
   // The indexes of `ns`. X and system.buckets.X are the same collection.
   [[nodiscard]] std::vector<Indexes*> of(std::string_view ns);
+  [[nodiscard]] std::vector<const Indexes*> of(std::string_view ns) const;
 
   std::map<std::string, Indexes, std::less<>> indexes_;
 };
@@ -54,11 +58,16 @@ struct RefusedIndex {
   std::string ns;
   std::string name;
   std::string why;
+  Bson spec = Bson::none();
+  Timestamp built{};  // the entry of the oplog that builds it; 0:0: the base has it
 };
-// The indexes of the catalog whose specifications the server refuses: servers allowed more once.
-// Each is created on an empty collection of the record's database, which is dropped again.
-[[nodiscard]] Result<std::vector<RefusedIndex>> refused_indexes(Server& server,
-                                                                const IndexCatalog& catalog);
+// "the index a_1 of shop.orders, built at 1795230181:16: WHY".
+[[nodiscard]] std::string in_words(const RefusedIndex& refused);
+// Creates the indexes one by one, and appends those that the server refuses to `refused`.
+// kUnavailable: the server is gone.
+[[nodiscard]] Result<void> create_one_by_one(Server& server, std::string_view ns,
+                                             const std::vector<Document>& specs,
+                                             std::vector<RefusedIndex>& refused);
 // Drops the indexes whose build was unfinished when the server's data folder was copied.
 [[nodiscard]] Result<void> drop_unfinished_indexes(Server& server);
 // Builds all indexes of the catalog. `progress` gets the number of finished collections. `refused`

@@ -252,25 +252,9 @@ class Writers {
   std::vector<std::thread> threads_;
 };
 
-// Drops with the command drop, or with applyOps for collections like system.js, which drop refuses.
-Result<void> drop(Server& server, const CollectionFacts& facts) {
-  const Bson command = std::move(Bson().add("drop", std::string_view(facts.name)));
-  Answer answer;
-  if (facts.name.starts_with("system.")) {
-    Operations operations;
-    operations.append("c", facts.database + ".$cmd", command.view(), {});
-    answer = apply_ops(server, operations, {}, false);
-  } else {
-    answer = ask(server, facts.database, command.get());
-  }
-  if (answer.ok || answer.code == kNamespaceNotFound) return {};
-  if (answer.unavailable) return std::unexpected(lost(server, answer));
-  return fail(answer.why, "drop on " + server.shown_uri() + ": " + answer.message);
-}
-
 Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
   if (again) {
-    if (Result<void> dropped = drop(server, facts); !dropped) return dropped;
+    if (Result<void> dropped = drop_collection(server, facts); !dropped) return dropped;
   }
   return create_collection(server, facts);
 }
@@ -326,6 +310,22 @@ Bson create_command(const CollectionFacts& facts) {
     bson_append_document_end(command.get(), &id_index);
   }
   return command;
+}
+
+// With the command drop, or with applyOps for collections like system.js, which drop refuses.
+Result<void> drop_collection(Server& server, const CollectionFacts& facts) {
+  const Bson command = std::move(Bson().add("drop", std::string_view(facts.name)));
+  Answer answer;
+  if (facts.name.starts_with("system.")) {
+    Operations operations;
+    operations.append("c", facts.database + ".$cmd", command.view(), {});
+    answer = apply_ops(server, operations, {}, false);
+  } else {
+    answer = ask(server, facts.database, command.get());
+  }
+  if (answer.ok || answer.code == kNamespaceNotFound) return {};
+  if (answer.unavailable) return std::unexpected(lost(server, answer));
+  return fail(answer.why, "drop on " + server.shown_uri() + ": " + answer.message);
 }
 
 Result<void> create_collection(Server& server, const CollectionFacts& facts) {

@@ -28,8 +28,10 @@ struct LoadCounts {
 
 // The command create, with the collection's options that it accepts.
 [[nodiscard]] Bson create_command(const CollectionFacts& facts);
-// Creates a collection without its indexes, with options that only older servers took.
+// Creates the collection or view, with what older servers allowed and what only a set may have.
 [[nodiscard]] Result<void> create_collection(Server& server, const CollectionFacts& facts);
+// Drops it, if there is one.
+[[nodiscard]] Result<void> drop_collection(Server& server, const CollectionFacts& facts);
 
 // Creates each collection with its options and _id_ but no other index, loads its documents with
 // several concurrent writers (those of a capped collection in order), and finally creates the

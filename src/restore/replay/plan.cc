@@ -82,7 +82,8 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
                     .filter = plan.options.filter,
                     .collections = plan.collections,
                     .uuids = plan.uuids,
-                    .temporary = plan.temporary},
+                    .temporary = plan.temporary,
+                    .collection_options = plan.collection_options},
                    transactions);
   std::uint64_t offset = 0;
   Result<void> read = plan.base->oplog([&](const Entry& entry) -> Result<void> {
@@ -114,6 +115,8 @@ Result<void> open_base_of(RestorePlan& plan) {
     const std::string ns = each.database + "." + each.name;
     collections.insert(ns);
     if (!each.uuid.empty()) plan.uuids[ns] = unhex(each.uuid);
+    if (!each.options.view().empty())
+      plan.collection_options[ns] = std::make_shared<const Bson>(each.options.copy());
     bson_iter_t at;
     if (each.options.view().find("temp", &at) && bson_iter_as_bool(&at) &&
         plan.options.filter.includes(ns))
@@ -134,7 +137,8 @@ Result<void> read_oplog_of(RestorePlan& plan, Transactions& transactions, Observ
                    .skip_forced = plan.options.force_skip,
                    .collections = plan.sliced ? plan.slice.collections : plan.collections,
                    .uuids = plan.sliced ? plan.slice.uuids : plan.uuids,
-                   .temporary = plan.sliced ? plan.slice.temporary : plan.temporary},
+                   .temporary = plan.sliced ? plan.slice.temporary : plan.temporary,
+                   .collection_options = plan.options_after_slice()},
                   transactions, observer.of(RestoreStep::kCheckOplog));
   if (!facts) return std::unexpected(std::move(facts.error()));
   plan.oplog = std::move(*facts);

@@ -33,7 +33,7 @@ struct RestoreOptions {
   bool force_skip = false;             // even if later entries need them
   bool not_sharded = false;            // base and oplog are known to be of no sharded cluster
   NamespaceFilter filter{};
-  // Leaves out the indexes of the base that the server refuses, and reports them.
+  // Leaves out the indexes that the server refuses, and reports them.
   bool report_index_errors = false;
 
   // The destination: the URI of an empty server, or the folder of a spare to start.
@@ -64,7 +64,12 @@ struct RestorePlan {
   std::optional<std::set<std::string, std::less<>>> collections{};
   std::map<std::string, std::string, std::less<>> uuids{};  // theirs, if known
   std::vector<std::string> temporary{};                     // the temporary ones ($out and others)
-  Bson fingerprint = Bson::none();                          // identifies the restore in the record
+  OptionsByName collection_options{};
+  Bson fingerprint = Bson::none();  // identifies the restore in the record
+
+  [[nodiscard]] const OptionsByName& options_after_slice() const {
+    return sliced ? slice.collection_options : collection_options;
+  }
 
   // What a person should know about the inputs, each a sentence.
   [[nodiscard]] std::vector<std::string> notes() const;

@@ -14,6 +14,7 @@
 #include "restore/oplog/reader.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/chain.h"
+#include "restore/replay/left_out.h"
 #include "restore/replay/state.h"
 #include "restore/replay/worker.h"
 #include "restore/replay/zero_timestamps.h"
@@ -150,6 +151,7 @@ class Replay::Engine {
         transactions_(transactions),
         catalog_(catalog),
         options_(std::move(options)),
+        left_out_(record),
         over_(record.stage() > (options_.slice ? RunStage::kSlice : RunStage::kOplog)) {}
 
   Result<void> begin();
@@ -199,6 +201,8 @@ class Replay::Engine {
   Transactions& transactions_;
   IndexCatalog* catalog_;
   const ReplayOptions options_;
+  LeftOut left_out_;
+  bool of_left_out_ = false;  // the current command changes or drops an index that is left out
   const bool over_;  // in an earlier run: entries are read for transactions and indexes only
   std::unordered_map<std::string, Lane, TextHash, std::equal_to<>> lanes_;
   Worker::Shared shared_;
@@ -307,6 +311,7 @@ Result<void> Replay::Engine::begin() {
                                                 options_.slice, shared_));
   }
   for (const std::unique_ptr<Worker>& worker : workers_) worker->start();
+  if (Result<void> known = left_out_.read(); !known) return known;
   return find_collections();
 }
 
@@ -473,6 +478,9 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
       return refused(operation, kept.error().message);
     if (const std::string to = new_namespace_of(operation); !to.empty() && !lane(to).included)
       catalog_->drop(to);
+  } else {
+    of_left_out_ = left_out_.concerns(operation);
+    left_out_.follow(operation, at_);
   }
   if (over_ || position < commands_.position || (position == commands_.position && !doing_))
     return {};
@@ -530,15 +538,7 @@ Result<std::optional<OnServer>> Replay::Engine::look(const std::string& ns) {
 
 Result<void> Replay::Engine::create(const Operation& operation, const std::string& ns) {
   if (lane(ns).views && lane(ns).exists) return {};
-  constexpr std::array<std::string_view, 5> not_options = {"create", "idIndex", "temp",
-                                                           "recordIdsReplicated", "uuid"};
-  const Bson wanted;
-  Fields fields(operation.o);
-  Field field;
-  while (fields.next(field)) {
-    if (std::ranges::find(not_options, field.key) == not_options.end())
-      append_field(wanted.get(), field);
-  }
+  const Bson wanted = options_of_create(operation);
   const Result<std::optional<OnServer>> looked = look(ns);
   if (!looked) return std::unexpected(looked.error());
   const std::optional<OnServer>& there = *looked;
@@ -630,18 +630,15 @@ Result<void> Replay::Engine::build_index(const Operation& operation, const std::
     return refused(operation,
                    "there is no such collection: an entry is missing, or somebody else "
                    "changes the target");
-  std::vector<Document> specs;
-  bson_iter_t at;
-  if (operation.command() == "createIndexes") {
-    specs.push_back(operation.o);
-  } else if (operation.o.find("indexes", &at) && as_document(at)) {
-    bson_iter_t each = as_document(at).begin();
-    while (bson_iter_next(&each)) {
-      if (as_document(each)) specs.push_back(as_document(each));
-    }
-  }
+  const std::vector<Document> specs = specs_of_build(operation);
   const Result<void> built = create_indexes(server_, ns, specs);
   if (built || built.error().code == Code::kUnavailable) return built;
+  if (options_.report_index_errors) {
+    std::vector<RefusedIndex> all;
+    if (Result<void> each = create_one_by_one(server_, ns, specs, all); !each) return each;
+    for (RefusedIndex& each : all) each.built = at_;
+    return left_out_.add(std::move(all));
+  }
   return refused(operation, built.error().message,
                  built.error().code == Code::kAlreadyExists ? Code::kAlreadyExists
                                                             : Code::kFailedPrecondition);
@@ -663,7 +660,7 @@ Result<void> Replay::Engine::abort_build(const Operation& operation, const std::
 }
 
 Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std::string& ns) {
-  if (catalog_ != nullptr) return {};
+  if (catalog_ != nullptr || of_left_out_) return {};
   const std::optional<Field> index = find_field(operation.o, "index");
   if (!index) return refused(operation, "it names no index");
   const Bson command = Bson("dropIndexes", collection_of(ns));
@@ -684,7 +681,7 @@ Result<void> Replay::Engine::change(const Operation& operation, const std::strin
   int changes = 0;
   while (fields.next(field)) {
     if (field.key == "collMod" || field.key == "noPadding" || field.key == "usePowerOf2Sizes" ||
-        (field.key == "index" && catalog_ != nullptr))
+        (field.key == "index" && (catalog_ != nullptr || of_left_out_)))
       continue;
     append_field(command.get(), field);
     ++changes;
@@ -723,6 +720,10 @@ Result<ReplayCounts> Replay::Engine::finish() {
   if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, none.get());
       !durable)
     return std::unexpected(std::move(durable.error()));
+  if (catalog_ == nullptr) {
+    if (Result<void> kept = left_out_.keep_end(); !kept)
+      return std::unexpected(std::move(kept.error()));
+  }
   add(commands_.counts);
   for (const std::unique_ptr<Worker>& worker : workers_) add(worker->chain().counts);
   const std::lock_guard hold(shared_.lock);

@@ -31,6 +31,8 @@ struct ReplayOptions {
   std::optional<Timestamp> limit{};
   NamespaceFilter filter{};
   std::set<Timestamp> skip{};
+  // Leaves out the indexes that the server refuses, beside those that the record has; see LeftOut.
+  bool report_index_errors = false;
   unsigned workers = 4;  // each has a connection; a continued run keeps its first number
 };
 

@@ -16,6 +16,8 @@
 #include "restore/output_file.h"
 #include "restore/replay/expectation.h"
 #include "restore/replay/index_catalog.h"
+#include "restore/replay/index_trial.h"
+#include "restore/replay/left_out.h"
 #include "restore/replay/load.h"
 #include "restore/replay/preflight.h"
 #include "restore/replay/record.h"
@@ -79,9 +81,10 @@ void leave_out_unbuilt(const RestorePlan& plan, IndexCatalog& catalog) {
   }
 }
 
-// The indexes that the base has after its slice.
+// The indexes that the base has after its slice. Empty for a data copy.
 Result<IndexCatalog> indexes_of_base(const RestorePlan& plan) {
   IndexCatalog catalog;
+  if (!plan.base) return catalog;
   add_indexes_of_base(plan, catalog);
   if (plan.sliced) {
     Result<void> read = plan.base->oplog([&](const Entry& entry) -> Result<void> {
@@ -94,13 +97,29 @@ Result<IndexCatalog> indexes_of_base(const RestorePlan& plan) {
   return catalog;
 }
 
-// Finds out before the load which indexes of the base the server refuses. kFailedPrecondition:
+// All indexes that the restore builds: those in `of_base`, and those that the oplog builds. They
+// point into both.
+std::vector<IndexTrial> trials_of(const RestorePlan& plan, const IndexCatalog& of_base) {
+  std::vector<IndexTrial> trials;
+  for (const auto& [ns, indexes] : of_base.all()) {
+    IndexTrial& trial = trials.emplace_back(
+        IndexTrial{.ns = ns, .options = options_of(plan.options_after_slice(), ns), .specs = {}});
+    for (const auto& [name, spec] : indexes) trial.specs.push_back(spec.view());
+  }
+  for (const BuiltIndex& each : plan.oplog.built)
+    trials.push_back(
+        {.ns = each.ns, .options = each.options, .specs = {each.spec->view()}, .built = each.at});
+  return trials;
+}
+
+// Finds out before anything is restored which indexes the server refuses. kFailedPrecondition:
 // there are some, and they are not to be left out.
 Result<void> check_indexes(const RestorePlan& plan, Server& server) {
-  if (!plan.base || plan.options.report_index_errors) return {};
+  if (plan.options.report_index_errors) return {};
   const Result<IndexCatalog> catalog = indexes_of_base(plan);
   if (!catalog) return std::unexpected(catalog.error());
-  const Result<std::vector<RefusedIndex>> refused = refused_indexes(server, *catalog);
+  const Result<std::vector<RefusedIndex>> refused =
+      refused_indexes(server, trials_of(plan, *catalog));
   if (!refused) return std::unexpected(refused.error());
   if (refused->empty()) return {};
   return std::unexpected(refusal_of(*refused, server.shown_uri()));
@@ -214,24 +233,29 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
     Result<void> built = build_indexes(server, catalog, progress,
                                        plan.options.report_index_errors ? &refused : nullptr);
     if (!built) return built;
-    if (Result<void> kept = keep_refused(record, refused); !kept) return kept;
+    LeftOut left_out(record);
+    if (Result<void> kept = left_out.add(std::move(refused)); !kept) return kept;
     if (Result<void> reached = record.reach(RunStage::kOplog); !reached) return reached;
   }
-  const Result<std::vector<std::string>> left_out = refused_in_words(record);
-  if (!left_out) return std::unexpected(left_out.error());
-  report.indexes -= std::min(report.indexes, left_out->size());
-  for (const std::string& each : *left_out) report.notes.push_back("left out is " + each);
+  LeftOut of_base(record);
+  if (Result<void> known = of_base.read(); !known) return known;
+  report.indexes -= std::min(report.indexes, of_base.of_base());
   if (!plan.options.oplog.empty()) {
-    Result<ReplayCounts> counts = replay_oplog(plan.options.oplog, server, record, transactions,
-                                               {.after = plan.after.value_or(Timestamp{}),
-                                                .limit = plan.options.limit,
-                                                .filter = plan.options.filter,
-                                                .skip = plan.options.skip,
-                                                .workers = plan.options.writers},
-                                               observer.of(RestoreStep::kReplayOplog));
+    Result<ReplayCounts> counts =
+        replay_oplog(plan.options.oplog, server, record, transactions,
+                     {.after = plan.after.value_or(Timestamp{}),
+                      .limit = plan.options.limit,
+                      .filter = plan.options.filter,
+                      .skip = plan.options.skip,
+                      .report_index_errors = plan.options.report_index_errors,
+                      .workers = plan.options.writers},
+                     observer.of(RestoreStep::kReplayOplog));
     if (!counts) return std::unexpected(std::move(counts.error()));
     report.oplog = std::move(*counts);
   }
+  const Result<std::vector<std::string>> left_out = left_out_in_words(record);
+  if (!left_out) return std::unexpected(left_out.error());
+  for (const std::string& each : *left_out) report.notes.push_back("left out is " + each);
   if (record.stage() == RunStage::kOplog) {
     if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
   }
@@ -350,6 +374,8 @@ Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& o
   for (const CollectionFacts& each : *there) {
     collections.insert(each.ns());
     if (!each.uuid.empty()) plan.uuids[each.ns()] = unhex(each.uuid);
+    if (!each.options.view().empty())
+      plan.collection_options[each.ns()] = std::make_shared<const Bson>(each.options.copy());
   }
   return {};
 }
@@ -393,20 +419,29 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
 
 Error refusal_of(const std::vector<RefusedIndex>& refused, const std::string& by) {
   std::string all;
-  for (const RefusedIndex& each : refused)
-    all += "\n  " + each.name + " of " + each.ns + ": " + each.why;
+  bool of_base = false;
+  for (const RefusedIndex& each : refused) {
+    all += "\n  " + each.name + " of " + each.ns +
+           (each.built == Timestamp{} ? "" : ", built at " + print_timestamp(each.built)) + ": " +
+           each.why;
+    of_base = of_base || each.built == Timestamp{};
+  }
   return {Code::kFailedPrecondition,
-          by + " refuses " + print_count(refused.size(), "index", "indexes") +
-              " of the base, and no document was loaded: add --index-errors report to leave " +
-              (refused.size() == 1 ? "it" : "them") + " out, or mend the metadata:" + all};
+          by + " refuses " + print_count(refused.size(), "index", "indexes") + " of the " +
+              (of_base ? "base or the oplog" : "oplog") +
+              ", and nothing was restored: add --index-errors report to leave " +
+              (refused.size() == 1 ? "it" : "them") + " out" +
+              (of_base ? ", or mend the metadata of the base:" : ":") + all};
 }
 
 Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer& observer) {
   std::vector<RefusedIndex> none;
-  if (!plan.base || plan.program.empty()) return none;
+  if (plan.program.empty()) return none;
   const Result<IndexCatalog> catalog = indexes_of_base(plan);
   if (!catalog) return std::unexpected(catalog.error());
-  if (catalog->size() == 0) return none;
+  const std::vector<IndexTrial> trials = trials_of(plan, *catalog);
+  if (std::ranges::all_of(trials, [](const IndexTrial& each) { return each.specs.empty(); }))
+    return none;
   std::error_code failed;
   std::string folder = (fs::temp_directory_path(failed) / "idmint-restore-XXXXXX").string();
   if (failed || ::mkdtemp(folder.data()) == nullptr)
@@ -414,10 +449,10 @@ Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer&
   const TakeProgress progress = observer.of(RestoreStep::kStartServer);
   const Result<Spare> spare =
       start_spare(folder, {plan.program, plan.options.mongod_arguments}, progress);
-  Result<std::vector<RefusedIndex>> refused = none;
+  Result<std::vector<RefusedIndex>> refused;
   if (spare) {
     Result<Server> server = Server::connect(spare->uri());
-    refused = server ? refused_indexes(*server, *catalog)
+    refused = server ? refused_indexes(*server, trials)
                      : Result<std::vector<RefusedIndex>>(std::unexpected(server.error()));
     Result<void> ended = stop_spare(*spare, progress);
     if (refused && !ended) refused = std::unexpected(std::move(ended.error()));

@@ -35,9 +35,9 @@ struct RestoreReport : Restored {
 // - kUnavailable: the server is gone, or the observer stopped the restore.
 [[nodiscard]] Result<RestoreReport> restore(RestorePlan& plan, Observer& observer);
 
-// For a dry run to a spare: the indexes of the base that its mongod refuses. Starts one on a
-// temporary folder, which is removed. Empty for a plan with another target, which restore() asks
-// before it loads. kUnavailable: the mongod does not come up.
+// For a dry run to a spare: the indexes of the base and the oplog that its mongod refuses. Starts
+// one on a temporary folder, which is removed. Empty for a data copy, and for a plan with another
+// target, which restore() asks before it loads. kUnavailable: the mongod does not come up.
 [[nodiscard]] Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan,
                                                             Observer& observer);
 // kFailedPrecondition, with each of them. `by`: who refuses them.

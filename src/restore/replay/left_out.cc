@@ -1,0 +1,135 @@
+#include "restore/replay/left_out.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "restore/oplog/command.h"
+
+namespace idmint::restore {
+namespace {
+
+constexpr const char* kRefusedIndexes = "refused indexes";
+constexpr const char* kLeftOutAtEnd = "left out";
+// The field of a specification with the reason and the entry that builds it.
+constexpr const char* kRefusal = "idmint_refused";
+
+Bson reason_of(const RefusedIndex& refused) {
+  Bson reason = Bson("why", std::string_view(refused.why));
+  if (refused.built != Timestamp{})
+    reason.append("built", mongo::BsonTimestamp{refused.built.seconds, refused.built.ordinal});
+  return reason;
+}
+
+RefusedIndex refused_of(std::string ns, std::string name, Document reason) {
+  RefusedIndex refused{.ns = std::move(ns), .name = std::move(name), .why = text_of(reason, "why")};
+  bson_iter_t at;
+  if (reason.find("built", &at) && BSON_ITER_HOLDS_TIMESTAMP(&at))
+    bson_iter_timestamp(&at, &refused.built.seconds, &refused.built.ordinal);
+  return refused;
+}
+
+Result<std::vector<RefusedIndex>> refused_in(Record& record) {
+  const Result<std::optional<Bson>> kept = record.get(kRefusedIndexes);
+  if (!kept) return std::unexpected(kept.error());
+  std::vector<RefusedIndex> all;
+  if (!*kept) return all;
+  (*kept)->view().each("list", [&](const Document& each) {
+    RefusedIndex& refused = all.emplace_back(
+        refused_of(text_of(each, "ns"), text_of(each, "name"), each.document("reason")));
+    if (const Document spec = each.document("spec")) refused.spec = Bson::copy_of(spec);
+  });
+  return all;
+}
+
+}  // namespace
+
+Result<void> LeftOut::read() {
+  Result<std::vector<RefusedIndex>> kept = refused_in(*record_);
+  if (!kept) return std::unexpected(std::move(kept.error()));
+  all_ = std::move(*kept);
+  for (const RefusedIndex& each : all_) {
+    if (each.built == Timestamp{}) place(each);
+  }
+  return {};
+}
+
+void LeftOut::place(const RefusedIndex& refused) {
+  if (!refused.spec) return;
+  const Bson spec = refused.spec.copy();
+  bson_append_document(spec.get(), kRefusal, -1, reason_of(refused).get());
+  there_.add(refused.ns, spec.view());
+}
+
+Result<void> LeftOut::add(std::vector<RefusedIndex> refused) {
+  for (RefusedIndex& each : refused) {
+    place(each);
+    const bool known = std::ranges::any_of(all_, [&](const RefusedIndex& other) {
+      return other.ns == each.ns && other.name == each.name && other.built == each.built;
+    });
+    if (!known) all_.push_back(std::move(each));
+  }
+  return keep();
+}
+
+Result<void> LeftOut::keep() {
+  if (all_.empty()) return {};
+  BsonArray list;
+  std::uint32_t index = 0;
+  for (const RefusedIndex& each : all_)
+    list.items.add(std::to_string(index++).c_str(),
+                   Bson("ns", std::string_view(each.ns), "name", std::string_view(each.name),
+                        "spec", each.spec, "reason", reason_of(each)));
+  const Bson fields = Bson("list", list);
+  return record_->put(kRefusedIndexes, fields.get());
+}
+
+void LeftOut::follow(const Operation& command, Timestamp at) {
+  if (all_.empty() || command.command() == "startIndexBuild") return;
+  const std::string ns = namespace_of(command);
+  const std::vector<Document> built = specs_of_build(command);
+  if (built.empty()) {
+    // An unknown change by collMod leaves the index left out.
+    [[maybe_unused]] const Result<void> applied = there_.apply(command);
+    return;
+  }
+  for (const Document spec : built) there_.remove(ns, text_of(spec, "name"));
+  for (const RefusedIndex& each : all_) {
+    if (each.built == at && each.ns == ns) place(each);
+  }
+}
+
+Result<void> LeftOut::keep_end() {
+  if (all_.empty()) return {};
+  BsonArray list;
+  std::uint32_t index = 0;
+  for (const auto& [ns, indexes] : there_.all()) {
+    for (const auto& [name, spec] : indexes) {
+      const std::string words = in_words(refused_of(ns, name, spec.view().document(kRefusal)));
+      list.items.add(std::to_string(index++).c_str(), std::string_view(words));
+    }
+  }
+  const Bson fields = Bson("list", list);
+  return record_->put(kLeftOutAtEnd, fields.get());
+}
+
+std::size_t LeftOut::of_base() const {
+  return static_cast<std::size_t>(std::ranges::count(all_, Timestamp{}, &RefusedIndex::built));
+}
+
+Result<std::vector<std::string>> left_out_in_words(Record& record) {
+  std::vector<std::string> words;
+  const Result<std::optional<Bson>> at_end = record.get(kLeftOutAtEnd);
+  if (!at_end) return std::unexpected(at_end.error());
+  if (*at_end) {
+    (*at_end)->view().each_text("list", [&](std::string_view text) { words.emplace_back(text); });
+    return words;
+  }
+  const Result<std::vector<RefusedIndex>> all = refused_in(record);
+  if (!all) return std::unexpected(all.error());
+  for (const RefusedIndex& each : *all) words.push_back(in_words(each));
+  return words;
+}
+
+}  // namespace idmint::restore
