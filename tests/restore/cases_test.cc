@@ -364,6 +364,62 @@ TEST_F(Case, AnIndexWhoseBuildIsUnfinishedIsNotBuilt) {
   EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
 }
 
+TEST_F(Written, ALossAfterAnApplyOpsIsFound) {
+  base(document({int32("_id", 1)}) + document({int32("_id", 2)}));
+  const auto each = [](const std::string& op, int id, const std::string& more) {
+    return R"({"op":")" + op + R"(","ns":"shop.orders","o":{"_id":)" + std::to_string(id) + "}" +
+           more + "}";
+  };
+  const auto update = [&](int id) {
+    return each("u", id, R"(,"o2":{"_id":)" + std::to_string(id) + "}");
+  };
+  // An insert over a document, updates that insert, and a delete of none.
+  oplog_.command("admin", R"({"applyOps":[)" + update(1) + "," + update(2) + "," + update(3) + "," +
+                              each("i", 1, "") + "," + each("d", 9, "") + "]}");
+  oplog_.command("shop", R"({"renameCollection":"shop.orders","to":"shop.done"})");
+  oplog_.create("shop.orders").insert("shop.orders", R"({"_id":1})");
+  oplog_.command("admin", R"({"applyOps":[)" + each("i", 1, "") + "]}");
+  oplog_.command("admin", R"({"applyOps":[{"op":"u","ns":"shop.done","o2":{"_id":4},)"
+                          R"("o":{"_id":4}},{"op":"i","ns":"shop.done","o":{"_id":4}}]})");
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  const std::vector<std::string> verify = {"verify", "--target", target_uri(), "--restore-report",
+                                           report()};
+  const Ended good = program(verify);
+  EXPECT_EQ(good.status, 0) << good.out << good.err;
+  EXPECT_THAT(good.out, AllOf(HasSubstr("2 + 2 - 0"), HasSubstr("0 + 1 - 0")));
+  ask("shop", R"({"delete":"done","deletes":[{"q":{"_id":4},"limit":1}]})");
+  const Ended lost = program(verify);
+  EXPECT_EQ(lost.status, 10) << lost.out;
+  EXPECT_THAT(lost.out, HasSubstr("4 = 2 + 2 - 0"));
+  for (const int id : {4, 5})
+    ask("shop", R"({"insert":"done","documents":[{"_id":)" + std::to_string(id) + "}]}");
+  EXPECT_EQ(program(verify).status, 10);
+}
+
+TEST_F(Written, WhatAnApplyOpsDidInOneStepIsCounted) {
+  const std::string twice = document({int32("_id", 1), timestamp("t", 0, 0), timestamp("t", 7, 1)});
+  base(twice);
+  const auto apply = [&](const std::string& op, std::uint32_t id, const std::string& more = {}) {
+    const std::string o = document({int32("_id", id), timestamp("t", 0, 0), timestamp("t", 7, 1)});
+    const std::string inside =
+        document({text("op", op), text("ns", "shop.orders"), inner("o", o), more});
+    std::string list = inner("applyOps", document({inner("0", inside)}));
+    list[0] = 0x04;
+    entry("c", "admin.$cmd", document({list}));
+  };
+  apply("i", 1);
+  apply("i", 2);
+  apply("u", 3, inner("o2", document({int32("_id", 3)})));
+  apply("u", 3, inner("o2", document({int32("_id", 3)})));
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  const Ended verified =
+      program({"verify", "--target", target_uri(), "--restore-report", report()});
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("1 + 2 - 0"));
+}
+
 TEST_F(Case, ADatabaseWhoseNameDiffersInCaseAlone) { expect_restored("db_case_slice"); }
 
 TEST_F(Case, APlusInTheNameOfAFileOfAnOlderTool) { expect_restored("old_name_plus"); }

@@ -18,6 +18,7 @@
 #include "restore/oplog/check.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/reader.h"
+#include "restore/replay/outcomes.h"
 #include "restore/replay/state.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/restore/oplog_builder.h"
@@ -350,6 +351,31 @@ TEST_F(ReplayTest, TheEntryThatIsRefusedIsNamed) {
   EXPECT_THAT(error.message, AllOf(HasSubstr("i on d.c, _id 7, at 100:9"), HasSubstr("E11000")));
   // None of that batch.
   EXPECT_THAT(documents("d.c"), SizeIs(5));
+}
+
+TEST_F(ReplayTest, WhatAnApplyOpsDidIsKnownToAContinuedRun) {
+  OplogBuilder oplog = five_documents();
+  const auto apply = [&](const std::string& ns, const std::string& ids) {
+    std::string list;
+    for (const char id : ids)
+      list += std::string(list.empty() ? "" : ",") + R"({"op":"u","ns":")" + ns +
+              R"(","o2":{"_id":)" + id + R"(},"o":{"$v":2,"diff":{"u":{"x":1}}}})";
+    oplog.command("admin", R"({"applyOps":[)" + list + "]}");
+  };
+  apply("d.c", "5678");
+  const Timestamp limit = oplog.next();
+  apply("d.c", "9");
+  oplog.command("d", R"({"renameCollection":"d.c","to":"d.e"})").create("d.c");
+  apply("d.c", "12");
+  apply("d.e", "789");
+  ASSERT_TRUE(run(oplog, {.limit = limit}));
+  ASSERT_TRUE(run(oplog));
+  Result<std::optional<Record>> record = Record::find(target_);
+  ASSERT_TRUE(record && *record);
+  const Result<Outcomes> outcomes = kept_outcomes(**record);
+  ASSERT_TRUE(outcomes);
+  EXPECT_EQ(outcomes->at("d.e").upserted, 4);
+  EXPECT_EQ(outcomes->at("d.c").upserted, 2);
 }
 
 TEST_F(ReplayTest, WhatValidatorsRefuseIsApplied) {

@@ -153,17 +153,6 @@ State narrowed(State state, const NamespaceFilter& filter) {
   return state;
 }
 
-// ", or up to 2 fewer, by an applyOps"; empty: the number is exact.
-std::string unsure_text(const Expected& expected) {
-  if (expected.more == 0 && expected.fewer == 0) return {};
-  return ", or up to " +
-         (expected.fewer == 0  ? std::to_string(expected.more) + " more"
-          : expected.more == 0 ? std::to_string(expected.fewer) + " fewer"
-                               : std::to_string(expected.more) + " more or " +
-                                     std::to_string(expected.fewer) + " fewer") +
-         ", by an applyOps";
-}
-
 Result<Report> compare(Server& server, const NamespaceFilter& filter) {
   Report report{.server = server.shown_uri()};
   Result<std::optional<FoundRecord>> read = find_record(server, verify_options.restore_report);
@@ -211,13 +200,13 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
 
   for (const auto& [ns, expected] : report.counts) {
     const auto there = report.is.find(ns);
-    const std::string should = std::to_string(expected.documents()) + " = " +
-                               std::to_string(expected.base) + " + " +
-                               std::to_string(expected.inserts) + " - " +
-                               std::to_string(expected.deletes) + unsure_text(expected);
+    const std::string should =
+        std::to_string(expected.documents()) + " = " + std::to_string(expected.base) + " + " +
+        std::to_string(expected.inserts) + " - " + std::to_string(expected.deletes);
     if (there == report.is.end()) {
       report.differences.push_back({ns, "collection", "missing", should + " documents"});
-    } else if (const auto& count = there->second.count; count && !expected.allows(*count)) {
+    } else if (const auto& count = there->second.count;
+               count && std::cmp_not_equal(*count, expected.documents())) {
       report.differences.push_back({ns, "count by the oplog", std::to_string(*count), should});
     }
   }
@@ -264,7 +253,7 @@ std::string arithmetic(const Report& report, const std::string& ns) {
   const auto expected = report.counts.find(ns);
   if (expected == report.counts.end()) return {};
   return number(expected->second.base) + " + " + number(expected->second.inserts) + " - " +
-         number(expected->second.deletes) + unsure_text(expected->second);
+         number(expected->second.deletes);
 }
 
 bool differs(const Report& report, const std::string& ns) {

@@ -272,13 +272,10 @@ Result<void> OplogCheck::count_write(const Operation& operation) {
   Tally& of = tally(operation.ns);
   if (operation.op == Op::kInsert) {
     ++of.inserts;
-    if (operation.by_hand) ++of.fewer;
   } else if (operation.op == Op::kUpdate) {
     ++of.updates;
-    if (operation.upsert) ++of.more;
   } else {
     ++of.deletes;
-    if (operation.by_hand) ++of.more;
   }
   return {};
 }

@@ -65,7 +65,8 @@ struct BuiltIndex {
   std::shared_ptr<const Bson> spec;
 };
 
-// The effect of the replay on a collection that exists at its end.
+// The effect of the replay on a collection that exists at its end, where each operation does what
+// it says; see outcomes.h.
 struct Tally {
   // The base's collection from which its documents came; it has another name if it was renamed.
   // Empty: the oplog created or emptied it.
@@ -73,10 +74,6 @@ struct Tally {
   std::uint64_t inserts = 0;
   std::uint64_t updates = 0;
   std::uint64_t deletes = 0;
-  // The documents that there may be more, or fewer, than these numbers say: an applyOps that
-  // somebody has run may have updated what was missing, or inserted what was there.
-  std::uint64_t more = 0;
-  std::uint64_t fewer = 0;
 };
 
 // A time without entries. A primary writes at least one every 20 s.

@@ -565,6 +565,23 @@ TEST_F(TransactionsInOplog, CountWhereTheyCommit) {
   EXPECT_EQ(inserts(check(oplog, {.after = Timestamp{100, 5}})), 1);
 }
 
+TEST_F(TransactionsInOplog, OnlyUpdatesOfAnApplyOpsUpsert) {
+  OplogBuilder oplog;
+  oplog.command("admin", R"({"applyOps":[{"op":"i","ns":"d.c","o":{"_id":1}},
+      {"op":"u","ns":"d.c","o":{"_id":2},"o2":{"_id":2}},
+      {"op":"d","ns":"d.c","b":true,"o":{"_id":1}},{"op":"c","ns":"d.$cmd","o":{"drop":"c"}}]})");
+  const std::string& bytes = oplog.bytes();
+  const Result<Entry> entry = parse_entry(
+      Document::of({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}));
+  ASSERT_TRUE(entry);
+  std::vector<bool> upserts;
+  ASSERT_TRUE(for_each_operation(*entry, [&](const Operation& each, std::uint32_t) -> Result<void> {
+    upserts.push_back(each.upsert);
+    return {};
+  }));
+  EXPECT_THAT(upserts, ElementsAre(false, true, false, false));
+}
+
 TEST_F(TransactionsInOplog, OpenAtTheLimitAreTold) {
   OplogBuilder oplog;
   oplog.noop().transaction(1, 1, {}, prepare(one(1)));

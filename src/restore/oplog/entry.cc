@@ -82,8 +82,9 @@ bool read_operation_field(const Field& field, Operation& operation) {
   return true;
 }
 
-// Checks the fields that a replay relies on.
-Result<void> complete(const Operation& operation) {
+// Checks the fields that a replay relies on. The field b of a delete is not about upserts.
+Result<void> complete(Operation& operation) {
+  operation.upsert = operation.upsert && operation.op == Op::kUpdate;
   if (operation.op_name.empty()) return no_entry("it has no op");
   if (operation.op == Op::kUnknown || operation.op == Op::kNoop) return {};
   const std::size_t dot = operation.ns.find('.');

@@ -45,7 +45,8 @@ Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth,
     Result<Operation> parsed = parse_operation(inner);
     if (!parsed) return std::unexpected(std::move(parsed.error()));
     parsed->by_hand = by_hand;
-    parsed->upsert = parsed->upsert || (by_hand && upserts(operation.o));
+    parsed->upsert =
+        parsed->upsert || (by_hand && parsed->op == Op::kUpdate && upserts(operation.o));
     if (Result<void> taken = unwrap(*parsed, index, depth + 1, by_hand, take); !taken) return taken;
   }
   return {};

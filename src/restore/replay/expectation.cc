@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "restore/replay/outcomes.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
@@ -79,10 +80,9 @@ Result<void> keep_tallies(Record& record, const OplogFacts& facts) {
   bson_append_array_begin(fields.get(), "tallies", -1, &array);
   std::uint32_t index = 0;
   for (const auto& [ns, tally] : facts.tallies) {
-    const Bson row = Bson(
-        "ns", ns, "base", tally.base, "inserts", static_cast<std::int64_t>(tally.inserts),
-        "deletes", static_cast<std::int64_t>(tally.deletes), "more",
-        static_cast<std::int64_t>(tally.more), "fewer", static_cast<std::int64_t>(tally.fewer));
+    const Bson row =
+        Bson("ns", ns, "base", tally.base, "inserts", static_cast<std::int64_t>(tally.inserts),
+             "deletes", static_cast<std::int64_t>(tally.deletes));
     bson_append_document(&array, std::to_string(index++).c_str(), -1, row.get());
   }
   bson_append_array_end(fields.get(), &array);
@@ -117,6 +117,8 @@ Result<std::map<std::string, Expected>> expected_documents(Record& record) {
   std::map<std::string, Expected> expected;
   for (const auto& [ns, documents] : *base) expected[ns] = {.base = documents};
   if (!kept) return expected;
+  const Result<Outcomes> outcomes = kept_outcomes(record);
+  if (!outcomes) return std::unexpected(outcomes.error());
   const Document tallies = kept->view();
   for_each_in(tallies, "gone",
               [&](const bson_iter_t& at) { expected.erase(std::string(as_text(at))); });
@@ -126,11 +128,12 @@ Result<std::map<std::string, Expected>> expected_documents(Record& record) {
     const std::string ns = text_of(row, "ns");
     if (ns.ends_with(".system.views")) return;  // these are views
     const auto from = base->find(text_of(row, "base"));
+    const auto outcome = outcomes->find(ns);
+    const Outcome was = outcome == outcomes->end() ? Outcome{} : outcome->second;
     expected[ns] = {.base = from == base->end() ? 0 : from->second,
-                    .inserts = number_of(row, "inserts"),
-                    .deletes = number_of(row, "deletes"),
-                    .more = number_of(row, "more"),
-                    .fewer = number_of(row, "fewer")};
+                    .inserts = number_of(row, "inserts") +
+                               static_cast<std::uint64_t>(was.upserted - was.replaced),
+                    .deletes = number_of(row, "deletes") - static_cast<std::uint64_t>(was.absent)};
   });
   return expected;
 }

@@ -29,22 +29,16 @@ using Loaded = std::map<std::string, std::uint64_t>;
 // numbers of a data copy cannot be determined again.
 [[nodiscard]] Result<void> keep_tallies(Record& record, const OplogFacts& facts);
 
-// The expected number of documents: base + inserts - deletes.
+// The expected number of documents: base + inserts - deletes. An update that inserted is an insert;
+// an insert over a document, and a delete that found none, are not counted.
 struct Expected {
   std::uint64_t base = 0;
   std::uint64_t inserts = 0;
   std::uint64_t deletes = 0;
-  std::uint64_t more = 0;  // see Tally
-  std::uint64_t fewer = 0;
 
   // Negative if entries are missing.
   [[nodiscard]] std::int64_t documents() const {
     return static_cast<std::int64_t>(base + inserts - deletes);
-  }
-  [[nodiscard]] bool allows(std::uint64_t count) const {
-    const auto there = static_cast<std::int64_t>(count);
-    return there >= documents() - static_cast<std::int64_t>(fewer) &&
-           there <= documents() + static_cast<std::int64_t>(more);
   }
 };
 // The updates after the slice that found no document.

@@ -27,6 +27,7 @@ struct Lane {
   bool included = false;
   bool views = false;   // this is system.views; its documents are views
   bool exists = false;  // on the server, now
+  std::string life;     // see Outcomes
   unsigned worker = 0;
 };
 
@@ -175,7 +176,7 @@ class Replay::Engine {
   Result<void> command(const Operation& operation, const Position& position);
   Result<void> barrier();
   Result<void> mark(const Position& position, const Counts& counts, const Operation* write,
-                    const bson_t* doing);
+                    const bson_t* doing, const Outcomes& outcomes = {});
 
   Result<void> create(const Operation& operation, const std::string& ns);
   Result<void> drop(const Operation& operation, const std::string& ns);
@@ -195,6 +196,8 @@ class Replay::Engine {
                                  Code code = Code::kFailedPrecondition) const;
   Result<void> answered(const Answer& answer, const Operation& operation) const;
   Lane& lane(std::string_view ns);
+  void follow_lives(const Operation& operation, const std::string& ns, const Position& position);
+  [[nodiscard]] Outcomes outcomes() const;
 
   Server& server_;
   Record& record_;
@@ -209,6 +212,7 @@ class Replay::Engine {
   Chain commands_{std::string(), 0};
   bool doing_ = false;    // the command at commands_.position may have been run
   std::string renamed_;   // the UUID of the collection, if that command is a rename
+  bool present_ = false;  // the document, if that is a write in one step: it was there
   bool resumed_ = false;  // the current command is that one
   std::vector<std::unique_ptr<Worker>> workers_;
   Timestamp at_{};     // of the current entry
@@ -236,6 +240,7 @@ Lane& Replay::Engine::lane(std::string_view ns) {
   if (const auto at = lanes_.find(ns); at != lanes_.end()) return at->second;
   Lane lane;
   lane.included = options_.filter.includes(ns);
+  lane.life = ns;
   lane.views = ns.ends_with(".system.views") && ns.find('.') == ns.size() - 13;
   lane.worker = worker_of(ns, static_cast<unsigned>(std::max<std::size_t>(workers_.size(), 1)));
   return lanes_.emplace(std::string(ns), lane).first->second;
@@ -265,8 +270,9 @@ Result<Chain> Replay::Engine::open_chain(const std::string& name,
     chain.counts = counts_of(document.view());
     if (name == "commands") {
       doing_ = document.view().find("doing", &at);
-      if (doing_ && as_document(at) && as_document(at).find("source", &at))
-        renamed_ = as_binary(at);
+      const Document facts = doing_ ? as_document(at) : Document{};
+      if (facts.find("source", &at)) renamed_ = as_binary(at);
+      present_ = facts.boolean("present").value_or(false);
     }
     return chain;
   }
@@ -302,6 +308,7 @@ Result<void> Replay::Engine::begin() {
   Result<Chain> commands = open_chain("commands", *recorded);
   if (!commands) return std::unexpected(std::move(commands.error()));
   commands_ = *std::move(commands);
+  if (!options_.slice) shared_.outcomes = outcomes_in(*recorded);
   for (std::int64_t i = 0; i < workers; ++i) {
     Result<Chain> chain = open_chain(std::to_string(i), *recorded);
     if (!chain) return std::unexpected(std::move(chain.error()));
@@ -358,7 +365,7 @@ Result<void> Replay::Engine::write(const Operation& operation, const Position& p
   }
   if (operation.op != Op::kDelete && needs_one_step(operation.o))
     return write_in_one_step(operation, position);
-  return workers_[lane.worker]->add(operation, position);
+  return workers_[lane.worker]->add(operation, position, lane.life);
 }
 
 // Deletes the document and inserts it, as no atomic applyOps writes it. The markers before and
@@ -370,17 +377,15 @@ Result<void> Replay::Engine::write_in_one_step(const Operation& operation,
   const std::string ns(operation.ns);
   const Bson id = only_id(operation.op == Op::kUpdate ? operation.o2 : operation.o);
   if (!again) {
-    const Bson doing = Bson("doing", Bson());
-    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
-      return marked;
-  }
-  bool present = operation.op == Op::kUpdate && !operation.upsert;  // unknown if done again
-  if (!again) {
     const Bson find = Bson("find", collection_of(ns), "filter", id, "limit", 1);
     const Result<std::vector<Bson>> found = first_batch(server_, database_of(ns), find.get());
     if (!found) return std::unexpected(found.error());
-    present = !found->empty();
+    present_ = !found->empty();
+    const Bson doing = Bson("doing", Bson("present", present_));
+    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
+      return marked;
   }
+  const bool present = present_;
   const bool missed = !present && operation.op == Op::kUpdate && !operation.upsert;
   if (!missed) {
     Operations operations;
@@ -394,7 +399,15 @@ Result<void> Replay::Engine::write_in_one_step(const Operation& operation,
              : !present                    ? &Counts::inserts
              : operation.op == Op::kInsert ? &Counts::replaced
                                            : &Counts::updates);
-  return mark(position, counts, nullptr, nullptr);
+  Outcomes outcomes;
+  const bool otherwise = present == (operation.op == Op::kInsert);
+  if (!options_.slice && otherwise && (operation.by_hand || operation.upsert)) {
+    const std::string& life = lane(ns).life;
+    const std::lock_guard hold(shared_.lock);
+    Outcome& outcome = outcomes[life] = shared_.outcomes[life];
+    ++(present ? outcome.replaced : outcome.upserted);
+  }
+  return mark(position, counts, nullptr, nullptr, outcomes);
 }
 
 Result<void> Replay::Engine::barrier() {
@@ -412,12 +425,14 @@ Result<void> Replay::Engine::barrier() {
 // before a command is durable: what the server could lose later, it loses together with the
 // command.
 Result<void> Replay::Engine::mark(const Position& position, const Counts& counts,
-                                  const Operation* write, const bson_t* doing) {
+                                  const Operation* write, const bson_t* doing,
+                                  const Outcomes& outcomes) {
   Operations operations;
   if (write != nullptr)
     operations.append(write->op_name, write->ns, write->o, write->o2, write->upsert);
   for (const std::unique_ptr<Worker>& worker : workers_) worker->chain().append_check(operations);
   commands_.append_next(operations, position, counts, doing);
+  for (const auto& [life, outcome] : outcomes) append_outcome(operations, life, outcome);
   const Answer answer = apply_ops(server_, operations, {}, doing != nullptr || write != nullptr);
   if (answer.unavailable) return std::unexpected(lost(server_, answer));
   if (!answer.ok) {
@@ -437,6 +452,8 @@ Result<void> Replay::Engine::mark(const Position& position, const Counts& counts
   commands_.advance();
   commands_.position = position;
   commands_.counts = counts;
+  const std::lock_guard hold(shared_.lock);
+  for (const auto& [life, outcome] : outcomes) shared_.outcomes[life] = outcome;
   return {};
 }
 
@@ -481,6 +498,7 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   } else {
     of_left_out_ = left_out_.concerns(operation);
     left_out_.follow(operation, at_);
+    follow_lives(operation, ns, position);
   }
   if (over_ || position < commands_.position || (position == commands_.position && !doing_))
     return {};
@@ -509,6 +527,35 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   Counts counts = commands_.counts;
   ++counts.commands;
   return mark(position, counts, nullptr, nullptr);
+}
+
+// As OplogCheck begins a new tally.
+void Replay::Engine::follow_lives(const Operation& operation, const std::string& ns,
+                                  const Position& position) {
+  const std::string_view command = operation.command();
+  const auto begin = [&](const std::string& name, Lane& of) {
+    of.life = name + "@" + print_timestamp(position.ts) + ":" + std::to_string(position.index);
+  };
+  if (command == "renameCollection") {
+    const std::string to = new_namespace_of(operation);
+    lane(to).life = lane(ns).life;
+    begin(ns, lane(ns));
+  } else if (command == "dropDatabase") {
+    for (auto& [name, each] : lanes_) {
+      if (name.starts_with(ns)) begin(name, each);
+    }
+  } else if (command == "create" || command == "drop" || command == "emptycapped") {
+    begin(ns, lane(ns));
+  }
+}
+
+Outcomes Replay::Engine::outcomes() const {
+  Outcomes by_namespace;
+  for (const auto& [ns, lane] : lanes_) {
+    if (const auto at = shared_.outcomes.find(lane.life); at != shared_.outcomes.end())
+      by_namespace[ns] = at->second;
+  }
+  return by_namespace;
 }
 
 std::unexpected<Error> Replay::Engine::refused(const Operation& operation, const std::string& why,
@@ -720,13 +767,14 @@ Result<ReplayCounts> Replay::Engine::finish() {
   if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, none.get());
       !durable)
     return std::unexpected(std::move(durable.error()));
+  const std::lock_guard hold(shared_.lock);
   if (catalog_ == nullptr) {
-    if (Result<void> kept = left_out_.keep_end(); !kept)
-      return std::unexpected(std::move(kept.error()));
+    Result<void> kept = left_out_.keep_end();
+    if (kept) kept = keep_outcomes(record_, outcomes());
+    if (!kept) return std::unexpected(std::move(kept.error()));
   }
   add(commands_.counts);
   for (const std::unique_ptr<Worker>& worker : workers_) add(worker->chain().counts);
-  const std::lock_guard hold(shared_.lock);
   all.first_missed = shared_.missed;
   all.notes = notes_;
   return all;

@@ -49,6 +49,8 @@ struct Worker::Batch {
     Position position;
     Op op;  // kNoop: the second step of the item before
     std::int64_t Counts::* count = Counts::of(op);
+    std::string life{};                         // of the collection; empty: it does what it says
+    std::int64_t Outcome::* outcome = nullptr;  // what it does instead
   };
 
   Operations operations;
@@ -76,7 +78,8 @@ void Worker::start() {
   thread_ = std::thread([this] { work(); });
 }
 
-Result<void> Worker::add(const Operation& operation, const Position& position) {
+Result<void> Worker::add(const Operation& operation, const Position& position,
+                         const std::string& life) {
   if (position <= chain_begin_) return {};
   if (!batch_) batch_ = std::make_unique<Batch>();
   const std::size_t size = operation.o.bytes().size() + operation.o2.bytes().size();
@@ -89,8 +92,10 @@ Result<void> Worker::add(const Operation& operation, const Position& position) {
   batch_->operations.append(operation.op_name, operation.ns,
                             steps ? steps->first.view() : operation.o, operation.o2,
                             operation.upsert);
-  batch_->unsure = batch_->unsure || slice_ || operation.by_hand || operation.upsert;
-  batch_->items.push_back({position, operation.op});
+  const bool unsure = operation.by_hand || operation.upsert;
+  batch_->unsure = batch_->unsure || slice_ || unsure;
+  Batch::Item& item = batch_->items.emplace_back(Batch::Item{position, operation.op});
+  if (unsure && !slice_) item.life = life;
   if (steps) {
     const Bson id = only_id(operation.op == Op::kUpdate ? operation.o2 : operation.o);
     batch_->operations.append("u", operation.ns, steps->diff.view(), id.view());
@@ -172,10 +177,13 @@ Result<void> Worker::foresee(Batch& batch) {
     const std::string id = id_of(operation.op == Op::kUpdate ? operation.o2 : operation.o);
     if (item.op == Op::kInsert) {
       item.count = there.insert(id).second ? &Counts::inserts : &Counts::replaced;
+      if (item.count == &Counts::replaced) item.outcome = &Outcome::replaced;
     } else if (item.op == Op::kUpdate && operation.upsert) {
       item.count = there.insert(id).second ? &Counts::inserts : &Counts::updates;
+      if (item.count == &Counts::inserts) item.outcome = &Outcome::upserted;
     } else if (item.op == Op::kDelete) {
       item.count = there.erase(id) != 0 ? &Counts::deletes : nullptr;
+      if (item.count == nullptr) item.outcome = &Outcome::absent;
     }
   }
   return {};
@@ -184,13 +192,23 @@ Result<void> Worker::foresee(Batch& batch) {
 // Applies the items from `begin` to `end`, with the marker. `missed`: the item at `end` found no
 // document and is done too.
 Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed,
-                        Counts& counts) {
+                        Sums& sums) {
   Operations part;
   const bool all = begin == 0 && end == batch.items.size();
   const Operations* operations = &batch.operations;
-  counts = chain_.counts;
-  for (std::size_t i = begin; i < end; ++i) counts.add(batch.items[i].count);
-  if (missed) ++counts.missed;
+  sums = {.counts = chain_.counts, .outcomes = {}};
+  for (std::size_t i = begin; i < end; ++i) {
+    const Batch::Item& item = batch.items[i];
+    sums.counts.add(item.count);
+    if (item.life.empty() || item.outcome == nullptr) continue;
+    auto at = sums.outcomes.find(item.life);
+    if (at == sums.outcomes.end()) {
+      const std::lock_guard hold(shared_.lock);
+      at = sums.outcomes.emplace(item.life, shared_.outcomes[item.life]).first;
+    }
+    ++(at->second.*item.outcome);
+  }
+  if (missed) ++sums.counts.missed;
   const Position& position = batch.items[missed ? end : end - 1].position;
   if (!all) {
     bson_iter_t at = batch.operations.view().begin();
@@ -200,18 +218,26 @@ Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, 
     operations = &part;
   }
   Operations marker;
-  chain_.append_next(marker, position, counts, nullptr);
+  chain_.append_next(marker, position, sums.counts, nullptr);
+  for (const auto& [life, outcome] : sums.outcomes) append_outcome(marker, life, outcome);
   return apply_ops(server_, *operations, marker, false);
+}
+
+// Once a batch has been applied.
+void Worker::advance(const Position& position, const Sums& sums) {
+  chain_.advance();
+  chain_.counts = sums.counts;
+  chain_.position = position;
+  const std::lock_guard hold(shared_.lock);
+  for (const auto& [life, outcome] : sums.outcomes) shared_.outcomes[life] = outcome;
 }
 
 Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t end) {
   while (begin < end) {
-    Counts counts;
-    Answer answer = try_once(batch, begin, end, false, counts);
+    Sums sums;
+    Answer answer = try_once(batch, begin, end, false, sums);
     if (answer.ok) {
-      chain_.advance();
-      chain_.counts = counts;
-      chain_.position = batch.items[end - 1].position;
+      advance(batch.items[end - 1].position, sums);
       return {};
     }
     if (answer.unavailable) return std::unexpected(lost(server_, answer));
@@ -230,12 +256,10 @@ Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t en
         batch.items[failed].op != Op::kUpdate)
       return refused(batch, failed, answer);
     // Apply all items before it; the marker says that it is done too.
-    answer = try_once(batch, begin, failed, true, counts);
+    answer = try_once(batch, begin, failed, true, sums);
     if (answer.unavailable) return std::unexpected(lost(server_, answer));
     if (!answer.ok) return refused(batch, failed, answer);
-    chain_.advance();
-    chain_.counts = counts;
-    chain_.position = batch.items[failed].position;
+    advance(batch.items[failed].position, sums);
     if (!slice_) {
       const std::lock_guard hold(shared_.lock);
       if (shared_.missed.size() < kMostNamed) shared_.missed.push_back(words(batch, failed));

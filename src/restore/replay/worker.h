@@ -13,6 +13,7 @@
 #include "idmint/result.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/chain.h"
+#include "restore/replay/outcomes.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
@@ -27,6 +28,7 @@ class Worker {
     std::condition_variable changed;
     std::optional<Error> failed;      // the first error; all workers stop
     std::vector<std::string> missed;  // the first updates that found no document, in words
+    Outcomes outcomes;                // of the oplog after the base
   };
 
   Worker(Server server, Chain chain, bool slice, Shared& shared);
@@ -40,8 +42,9 @@ class Worker {
   // To be called only while no batch waits or is being applied.
   [[nodiscard]] const Chain& chain() const { return chain_; }
 
-  // Copies the operation into the current batch.
-  [[nodiscard]] Result<void> add(const Operation& operation, const Position& position);
+  // Copies the operation into the current batch. `life`: of its collection; see Outcomes.
+  [[nodiscard]] Result<void> add(const Operation& operation, const Position& position,
+                                 const std::string& life);
   // Passes the current batch to the thread; waits until it has room.
   [[nodiscard]] Result<void> send();
   // Waits until all batches are applied.
@@ -49,11 +52,16 @@ class Worker {
 
  private:
   struct Batch;
+  // The numbers that a batch leaves behind.
+  struct Sums {
+    Counts counts;
+    Outcomes outcomes;  // those that it changes
+  };
 
   void work();
   Result<void> foresee(Batch& batch);
-  Answer try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed,
-                  Counts& counts);
+  Answer try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed, Sums& sums);
+  void advance(const Position& position, const Sums& sums);
   Result<void> apply(const Batch& batch, std::size_t begin, std::size_t end);
   static std::string words(const Batch& batch, std::size_t failed);
   static std::unexpected<Error> refused(const Batch& batch, std::size_t failed,

@@ -1,0 +1,35 @@
+// What the operations of an applyOps did where the oplog does not say: somebody has run it, outside
+// a transaction, so an insert may have replaced a document, an update may have inserted one, and a
+// delete may have found none. Kept in the record by collection, so that verify compares exactly.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "idmint/result.h"
+#include "restore/replay/apply_ops.h"
+#include "restore/replay/record.h"
+
+namespace idmint::restore {
+
+struct Outcome {
+  std::int64_t replaced = 0;  // inserts over a document that was there
+  std::int64_t upserted = 0;  // updates that inserted
+  std::int64_t absent = 0;    // deletes that found nothing
+};
+
+// By the life of a collection: a name that it keeps when it is renamed, and that no other has which
+// is made under the same name later.
+using Outcomes = std::map<std::string, Outcome>;
+
+// Appends the operation that keeps the outcome of this life in the record.
+void append_outcome(Operations& operations, const std::string& life, const Outcome& outcome);
+// Those that such operations have kept.
+[[nodiscard]] Outcomes outcomes_in(const std::map<std::string, Bson>& recorded);
+
+// Keeps them by namespace, as of the end of the replay, and reads them again.
+[[nodiscard]] Result<void> keep_outcomes(Record& record, const Outcomes& by_namespace);
+[[nodiscard]] Result<Outcomes> kept_outcomes(Record& record);
+
+}  // namespace idmint::restore
