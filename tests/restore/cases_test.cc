@@ -249,6 +249,14 @@ TEST_F(Written, DocumentsOfAnOplogAreTheSameBytes) {
   EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
 }
 
+TEST_F(Written, ADocumentThatIsTwiceInABaseKeepsItsZeroTimestamp) {
+  const std::string last = document({int32("_id", 1), int32("n", 2), timestamp("t", 0, 0)});
+  base(document({int32("_id", 1), int32("n", 1), timestamp("t", 0, 0)}) + last);
+  const Ended ended = restored();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(there(), last);
+}
+
 TEST_F(Written, AnEntryOutsideTheWindowMayHaveOldBinaryData) {
   base(document({int32("_id", 1)}));
   entry("i", "shop.orders", document({int32("_id", 2)}));

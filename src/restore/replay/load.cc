@@ -221,6 +221,15 @@ class Writers {
     return batch.sizes.size() - known;
   }
 
+  // Deletes a document with the same _id first, as over it the insert would be an upsert, in which
+  // the server sets zero timestamps. A capped collection has none, and its order must stay.
+  static void append_insert(Operations& operations, const std::string& ns, Document document,
+                            bool capped) {
+    const Bson id = only_id(document);
+    if (!capped && !id.view().empty()) operations.append("d", ns, id.view(), {});
+    operations.append("i", ns, document, {});
+  }
+
   // Inserts the documents as they are: not as one atomic step, as then the server would set zero
   // timestamps. Replaces a document with the same _id.
   Result<std::uint64_t> apply_inserts(Server& server, const LoadBatch& batch) {
@@ -229,7 +238,7 @@ class Writers {
     for (std::size_t i = 0; i < batch.sizes.size();) {
       Operations operations;
       while (i < batch.sizes.size() && (operations.size() == 0 || operations.bytes() < most_bytes))
-        operations.append("i", ns, batch.at(i++), {});
+        append_insert(operations, ns, batch.at(i++), batch.in_order);
       const Answer answer = apply_one_by_one(server, operations);
       if (answer.unavailable) return std::unexpected(lost(server, answer));
       if (!answer.ok) return fail(answer.why, "insert into " + ns + ": " + answer.message);
