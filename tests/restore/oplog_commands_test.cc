@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "restore/oplog/live.h"
@@ -410,6 +411,25 @@ TEST_F(OplogCommands, AnOplogIsReadWhileThereIsNoPrimary) {
   output(kRestore + " find --oplog " + of);
   output(kRestore + " show --oplog " + of + " --since " + print_timestamp(last));
   output(kRestore + " ready --base base --uri " + of);
+}
+
+TEST_F(OplogCommands, ShowGoesOnPastEachEntryOfALiveOplogThatIsNone) {
+  servers::MongoSet set({.members = 1});
+  Production production(set.url(""));
+  Timestamp at = production.now();
+  for (int i = 0; i < 2; ++i) {
+    ++at.ordinal;
+    production.run("admin", R"({"applyOps":[{"op":"i","ns":"local.oplog.rs","o":{"_id":)" +
+                                std::to_string(i) + R"(,"ts":)" + OplogBuilder::json(at) +
+                                R"(,"v":2,"op":""}}],"allowAtomic":false})");
+  }
+  while (production.now().seconds == at.seconds) std::this_thread::yield();
+  production.run("shop", R"({"insert":"orders","documents":[{"_id":"last"}]})");
+  await_majority(set.url(""), production.now());
+  const Ended shown = run(kRestore + " show --oplog " + quoted(set.url("")));
+  EXPECT_EQ(shown.status, 10) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr(R"("_id" : "last")"));
+  EXPECT_EQ(e2e::lines_of(shown.err).size(), 2U) << shown.err;
 }
 
 // --since may be a time at which nothing was written.

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,16 @@ std::string_view text_at(std::span<const std::uint8_t> value, std::size_t at, st
   return {reinterpret_cast<const char*>(value.data()) + at, size};
 }
 
+// The data of binary data of subtype 2. The specification puts their length in front, which older
+// drivers left out.
+std::string_view old_binary_data(std::string_view bytes) {
+  std::uint32_t length = 0;
+  if (bytes.size() < sizeof length) return bytes;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const bool fits = BSON_UINT32_FROM_LE(length) == bytes.size() - sizeof length;
+  return fits ? bytes.substr(sizeof length) : bytes;
+}
+
 // Copies all fields, with texts and keys converted to valid UTF-8, and what libbson cannot print as
 // the document that extended JSON has for it.
 // NOLINTNEXTLINE(misc-no-recursion): it is valid, which is to be no deeper than servers allow
@@ -69,7 +80,8 @@ void append_escaped(bson_t* to, Document from) {
         break;
       case BSON_TYPE_BINARY:
         if (field.value[4] == BSON_SUBTYPE_BINARY_DEPRECATED) {
-          append(Bson("$binary", Bson("base64", to_base64(field.binary()), "subType", "02")));
+          append(Bson("$binary",
+                      Bson("base64", to_base64(old_binary_data(field.binary())), "subType", "02")));
         } else {
           append_field_as(to, key, field);
         }
@@ -132,7 +144,6 @@ Result<void> run_show(Context& context) {
   Progress progress((*oplog)->unit(), (*oplog)->total());
   std::int64_t shown = 0;
   std::int64_t left_out = 0;
-  std::string failed;
   const auto leave_out = [&](const std::string& why) {
     report_notice("not printed: " + why, context.json);
     ++left_out;
@@ -144,12 +155,8 @@ Result<void> run_show(Context& context) {
       break;
     }
     if (!next) {
-      // Goes on behind an entry that is none. Where no document can be read there is no way on, and
-      // the error comes again.
-      const bool again = next.error().message == failed;
-      if (next.error().code != Code::kDataLoss || again) return std::unexpected(next.error());
-      failed = next.error().message;
-      leave_out(failed);
+      if (!(*oplog)->goes_on()) return std::unexpected(next.error());
+      leave_out(next.error().message);
       continue;
     }
     const std::optional<Entry>& entry = *next;

@@ -43,6 +43,7 @@ Result<std::optional<Entry>> OplogReader::next() {
                                      : "; the last good entry is " + print_timestamp(last_));
   };
   const Result<std::optional<Document>> read = reader_.next();
+  goes_on_ = read.has_value();
   if (!read) {
     Error error = read.error();
     if (error.code == Code::kDataLoss) error.message = with_last(std::move(error.message));

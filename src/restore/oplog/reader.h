@@ -27,6 +27,9 @@ class OplogReader {
   // no entry; the message has the offset and the last good timestamp.
   [[nodiscard]] Result<std::optional<Entry>> next();
 
+  // After an error of next(): whether only this document is no entry, and next() goes on behind it.
+  [[nodiscard]] bool goes_on() const { return goes_on_; }
+
   // Of the last entry from next().
   [[nodiscard]] std::uint64_t offset() const { return reader_.offset(); }
   [[nodiscard]] const std::string& path() const { return reader_.path(); }
@@ -42,6 +45,7 @@ class OplogReader {
 
   DocumentReader reader_;
   Timestamp last_{};
+  bool goes_on_ = false;
 };
 
 }  // namespace idmint::restore

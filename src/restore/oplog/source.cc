@@ -24,6 +24,7 @@ class Dump final : public OplogSource {
       return next;
     }
   }
+  bool goes_on() const override { return reader_.goes_on(); }
   const std::string& name() const override { return reader_.path(); }
   std::optional<std::uint64_t> offset() const override { return reader_.offset(); }
   std::string_view unit() const override { return "MB"; }
@@ -47,6 +48,7 @@ class Live final : public OplogSource {
 
   Result<std::optional<Entry>> next() override {
     const Result<std::optional<Document>> next = oplog_.next();
+    goes_on_ = next.has_value();
     if (!next) return std::unexpected(next.error());
     const std::optional<Document>& document = *next;
     if (!document) return std::nullopt;
@@ -57,6 +59,7 @@ class Live final : public OplogSource {
     at_ = entry->at.ts;
     return *std::move(entry);
   }
+  bool goes_on() const override { return goes_on_; }
   const std::string& name() const override { return name_; }
   std::string notice() const override { return notice_; }
   std::optional<std::uint64_t> offset() const override { return std::nullopt; }
@@ -74,6 +77,7 @@ class Live final : public OplogSource {
   const std::unique_ptr<Member> member_;  // gives the member a stable address when this moves
   const OplogSpan span_;
   Timestamp at_;
+  bool goes_on_ = false;
   LiveOplog oplog_;
 };
 

@@ -25,6 +25,8 @@ class OplogSource {
 
   // Valid until the next call. nullopt: the end. Errors: those of OplogReader and LiveOplog.
   [[nodiscard]] virtual Result<std::optional<Entry>> next() = 0;
+  // After an error of next(): whether only this document is no entry, and next() goes on behind it.
+  [[nodiscard]] virtual bool goes_on() const = 0;
   // The file, or the URI without its password.
   [[nodiscard]] virtual const std::string& name() const = 0;
   // The offset of the last entry in its file; nullopt: not a file.
