@@ -1,8 +1,6 @@
 #include "restore/replay/restore.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -26,8 +24,6 @@
 #include "restore/server.h"
 
 namespace idmint::restore {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -442,24 +438,16 @@ Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer&
   const std::vector<IndexTrial> trials = trials_of(plan, *catalog);
   if (std::ranges::all_of(trials, [](const IndexTrial& each) { return each.specs.empty(); }))
     return none;
-  std::error_code failed;
-  std::string folder = (fs::temp_directory_path(failed) / "idmint-restore-XXXXXX").string();
-  if (failed || ::mkdtemp(folder.data()) == nullptr)
-    return fail(Code::kUnavailable, "no temporary folder for a mongod: set TMPDIR");
   const TakeProgress progress = observer.of(RestoreStep::kStartServer);
   const Result<Spare> spare =
-      start_spare(folder, {plan.program, plan.options.mongod_arguments}, progress);
-  Result<std::vector<RefusedIndex>> refused;
-  if (spare) {
-    Result<Server> server = Server::connect(spare->uri());
-    refused = server ? refused_indexes(*server, trials)
-                     : Result<std::vector<RefusedIndex>>(std::unexpected(server.error()));
-    Result<void> ended = stop_spare(*spare, progress);
-    if (refused && !ended) refused = std::unexpected(std::move(ended.error()));
-  } else {
-    refused = std::unexpected(spare.error());
-  }
-  fs::remove_all(folder, failed);
+      start_temporary_spare({plan.program, plan.options.mongod_arguments}, progress);
+  if (!spare) return std::unexpected(spare.error());
+  Result<Server> server = connect_for(observer, spare->uri());
+  Result<std::vector<RefusedIndex>> refused =
+      server ? refused_indexes(*server, trials)
+             : Result<std::vector<RefusedIndex>>(std::unexpected(server.error()));
+  if (Result<void> removed = remove_spare(spare->folder); refused && !removed)
+    refused = std::unexpected(std::move(removed.error()));
   return refused;
 }
 

@@ -37,7 +37,8 @@ struct RestoreReport : Restored {
 
 // For a dry run to a spare: the indexes of the base and the oplog that its mongod refuses. Starts
 // one on a temporary folder, which is removed. Empty for a data copy, and for a plan with another
-// target, which restore() asks before it loads. kUnavailable: the mongod does not come up.
+// target, which restore() asks before it loads. Errors: those of start_temporary_spare()
+// and remove_spare().
 [[nodiscard]] Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan,
                                                             Observer& observer);
 // kFailedPrecondition, with each of them. `by`: who refuses them.

@@ -552,6 +552,46 @@ Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,
   return {};
 }
 
+Result<void> remove_spare(const std::string& folder) {
+  const pid_t pid = owner_of(folder);
+  if (is_mongod_on(pid, folder)) {
+    ::kill(pid, SIGKILL);
+    wait_as_for_killed([&] { return !is_locked(folder) && !runs(pid); });
+  }
+  if (is_locked(folder))
+    return fail(Code::kUnavailable, "the mongod on " + shell_word(folder) +
+                                        (pid > 0 ? ", process " + std::to_string(pid) + "," : "") +
+                                        " does not end: end it, and remove the folder");
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  return {};
+}
+
+Result<Spare> start_temporary_spare(const Mongod& mongod, const TakeProgress& progress,
+                                    const SpareLimits& limits) {
+  std::error_code failed;
+  const fs::path place = fs::temp_directory_path(failed);
+  std::string folder = (place / "idmint-restore-XXXXXX").string();
+  if (failed) return fail(Code::kNotFound, "there is no temporary folder: set TMPDIR");
+  if (::mkdtemp(folder.data()) == nullptr) {
+    Error error = cannot("make a folder for a mongod in", place, errno).error();
+    error.message += "; set TMPDIR to another place";
+    return std::unexpected(std::move(error));
+  }
+  Result<Spare> spare = start_spare(folder, mongod, progress, limits);
+  if (spare) return spare;
+  if (spare.error().code == Code::kResourceExhausted)
+    spare.error().message = "there is no room in " + shell_word(place.string()) +
+                            " to start a mongod on " + shell_word(folder) +
+                            ": make room there, or set TMPDIR to a folder with more";
+  // What it says of a log would be gone with the folder.
+  if (spare.error().message.contains(kLog))
+    spare.error().message += "; that was a temporary folder, which is removed";
+  if (Result<void> removed = remove_spare(folder); !removed)
+    spare.error().message += "; and " + removed.error().message;
+  return spare;
+}
+
 std::string why_not_started(const std::string& folder, std::uintmax_t from) {
   return reason_of(read_log(folder, static_cast<std::streamoff>(from)), folder);
 }

@@ -86,6 +86,15 @@ struct Mongod {
 // error of `progress` shortens the wait. kUnavailable: it does not end.
 [[nodiscard]] Result<void> stop_spare(const Spare& spare, const TakeProgress& progress = {},
                                       const SpareLimits& limits = {});
+// Starts a mongod on a new folder within the system's temporary folder, for remove_spare(). Errors
+// are those of start_spare(), and leave nothing behind. kResourceExhausted: there is no room; the
+// message names the folder and TMPDIR.
+[[nodiscard]] Result<Spare> start_temporary_spare(const Mongod& mongod,
+                                                  const TakeProgress& progress = {},
+                                                  const SpareLimits& limits = {});
+// Kills the mongod on the folder, waits until it is gone, and removes the folder with all data.
+// kUnavailable: the process is not gone; the folder is left.
+[[nodiscard]] Result<void> remove_spare(const std::string& folder);
 // The reason, from its log, why a spare does not run. nullopt: it runs. kResourceExhausted: its
 // disk is full. kUnavailable: any other reason.
 [[nodiscard]] std::optional<Error> why_it_ended(const Spare& spare);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -235,6 +236,54 @@ TEST(SpareWait, ForOneThatDoesNotEndSaysWhatItLoggedLast) {
                 testing::AllOf(HasSubstr("Still at it"),
                                HasSubstr("kill -9 " + std::to_string(holder.pid()))));
   }
+}
+
+TEST(SpareRemoved, IsKilledFirst) {
+  const fakes::TempFolder folder;
+  const std::string spare = folder.path("spare");
+  fs::create_directory(spare);
+  fs::create_symlink("/bin/sleep", folder.path("mongod"));
+  const Holder holder(spare, "trap '' TERM", "exec " + folder.path("mongod") + " 1000");
+  EXPECT_TRUE(remove_spare(spare));
+  EXPECT_FALSE(runs(holder.pid()));
+  EXPECT_FALSE(fs::exists(spare));
+}
+
+TEST(SpareRemoved, IsLeftIfItsProcessIs) {
+  const fakes::TempFolder folder;
+  const std::string spare = folder.path("spare");
+  fs::create_directory(spare);
+  // Its command line is not that of a mongod on the folder.
+  const Holder holder(spare, ":", "exec sleep 1000");
+  while (words_of(holder.pid()) != std::vector<std::string>{"sleep", "1000"})
+    std::this_thread::yield();
+  const Result<void> removed = remove_spare(spare);
+  ASSERT_FALSE(removed);
+  EXPECT_THAT(removed.error().message, HasSubstr("process " + std::to_string(holder.pid())));
+  EXPECT_TRUE(fs::exists(spare + "/mongod.lock"));
+}
+
+TEST(SpareTemporary, NamesTMPDIRWhereThereIsNoRoom) {
+  const fakes::TempFolder folder;
+  const std::string mongod =
+      program(folder, "while [ \"$1\" != --logpath ]; do shift; done\necho '" +
+                          logged("E", "WiredTiger error: 28: No space left on device") +
+                          "' >\"$2\"\nexit 14\n");
+  fs::create_directory(folder.path("tmp"));
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before != nullptr ? before : "";
+  ::setenv("TMPDIR", folder.path("tmp").c_str(), 1);
+  const Result<Spare> spare = start_temporary_spare({mongod});
+  if (before != nullptr) {
+    ::setenv("TMPDIR", kept.c_str(), 1);
+  } else {
+    ::unsetenv("TMPDIR");
+  }
+  ASSERT_FALSE(spare);
+  EXPECT_EQ(spare.error().code, Code::kResourceExhausted);
+  EXPECT_THAT(spare.error().message,
+              testing::AllOf(HasSubstr(folder.path("tmp")), HasSubstr("set TMPDIR")));
+  EXPECT_TRUE(fs::is_empty(folder.path("tmp")));
 }
 
 // As where nobody asks for it, in a container: kill() finds it for ever.
