@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "restore/oplog/command.h"
+
 namespace idmint::restore {
 namespace {
 
@@ -30,6 +32,42 @@ Outcome outcome_of(Document row) {
 }
 
 }  // namespace
+
+const std::string& Lives::of(std::string_view ns) {
+  if (const auto at = lives_.find(ns); at != lives_.end()) return at->second;
+  return lives_.emplace(ns, ns).first->second;
+}
+
+void Lives::follow(const Operation& command, const Position& position) {
+  const std::string ns = namespace_of(command);
+  const std::string_view what = command.command();
+  const std::string now = "@" + print_timestamp(position.ts) + ":" + std::to_string(position.index);
+  // A name that nothing has asked for has no outcome, and needs no new life.
+  const auto renew = [&](const std::string& name) {
+    if (const auto at = lives_.find(name); at != lives_.end()) at->second = name + now;
+  };
+  if (what == "renameCollection") {
+    const std::string to = new_namespace_of(command);
+    const auto from = lives_.find(ns);
+    if (from == lives_.end()) return renew(to);
+    lives_[to] = from->second;
+    from->second = ns + now;
+  } else if (what == "dropDatabase") {
+    for (auto& [name, life] : lives_) {
+      if (name.starts_with(ns)) life = name + now;
+    }
+  } else if (what == "create" || what == "drop" || what == "emptycapped") {
+    renew(ns);
+  }
+}
+
+Outcomes Lives::by_namespace(const Outcomes& by_life) const {
+  Outcomes all;
+  for (const auto& [ns, life] : lives_) {
+    if (const auto at = by_life.find(life); at != by_life.end()) all[ns] = at->second;
+  }
+  return all;
+}
 
 void append_outcome(Operations& operations, const std::string& life, const Outcome& outcome) {
   const Bson row = row_of("_id", std::string(kOutcomeOf) + life, outcome);

@@ -4,11 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "idmint/result.h"
+#include "restore/oplog/entry.h"
 #include "restore/replay/apply_ops.h"
+#include "restore/replay/chain.h"
 #include "restore/replay/record.h"
 
 namespace idmint::restore {
@@ -19,9 +23,22 @@ struct Outcome {
   std::int64_t absent = 0;    // deletes that found nothing
 };
 
-// By the life of a collection: a name that it keeps when it is renamed, and that no other has which
-// is made under the same name later.
+// By the life of a collection, or by namespace.
 using Outcomes = std::map<std::string, Outcome>;
+
+// A name for each collection that it keeps when it is renamed, and that no other has which is made
+// under the same name later. The same for each run that reads the same entries.
+class Lives {
+ public:
+  [[nodiscard]] const std::string& of(std::string_view ns);
+  // Follows a command, as OplogCheck begins a new tally.
+  void follow(const Operation& command, const Position& position);
+  // The outcomes of the collections that are there now.
+  [[nodiscard]] Outcomes by_namespace(const Outcomes& by_life) const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> lives_;
+};
 
 // Appends the operation that keeps the outcome of this life in the record.
 void append_outcome(Operations& operations, const std::string& life, const Outcome& outcome);

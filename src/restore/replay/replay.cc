@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <functional>
 #include <mutex>
 #include <unordered_map>
@@ -14,7 +13,9 @@
 #include "restore/oplog/reader.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/chain.h"
+#include "restore/replay/equal_fields.h"
 #include "restore/replay/left_out.h"
+#include "restore/replay/one_step.h"
 #include "restore/replay/state.h"
 #include "restore/replay/worker.h"
 #include "restore/replay/zero_timestamps.h"
@@ -27,7 +28,6 @@ struct Lane {
   bool included = false;
   bool views = false;   // this is system.views; its documents are views
   bool exists = false;  // on the server, now
-  std::string life;     // see Outcomes
   unsigned worker = 0;
 };
 
@@ -43,38 +43,6 @@ unsigned worker_of(std::string_view ns, unsigned workers) {
   std::uint32_t hash = 2166136261U;  // FNV-1a
   for (const char each : ns) hash = (hash ^ static_cast<unsigned char>(each)) * 16777619U;
   return hash % workers;
-}
-
-bool equal_values(const bson_iter_t& a, const bson_iter_t& b);
-
-// Ignores the order of fields and the type of numbers, which drivers choose.
-bool equal_fields(Document a, Document b) {
-  const auto count = [](Document document) {
-    std::size_t fields = 0;
-    bson_iter_t at = document.begin();
-    while (bson_iter_next(&at)) ++fields;
-    return fields;
-  };
-  if (count(a) != count(b)) return false;
-  bson_iter_t at = a.begin();
-  while (bson_iter_next(&at)) {
-    bson_iter_t other;
-    if (!b.find(bson_iter_key(&at), &other) || !equal_values(at, other)) return false;
-  }
-  return true;
-}
-
-bool equal_values(const bson_iter_t& a, const bson_iter_t& b) {
-  const std::optional<std::int64_t> number = as_integer(a);
-  if (number) return number == as_integer(b);
-  if (bson_iter_type(&a) != bson_iter_type(&b)) return false;
-  if (as_document(a)) return equal_fields(as_document(a), as_document(b));
-  const std::size_t key = std::strlen(bson_iter_key(&a)) + 2;
-  const auto bytes = [&](const bson_iter_t& at) {
-    return std::string_view(reinterpret_cast<const char*>(at.raw + at.off), at.next_off - at.off)
-        .substr(key);
-  };
-  return bytes(a) == bytes(b);
 }
 
 bool has(Document document, const char* field) {
@@ -172,7 +140,7 @@ class Replay::Engine {
   Result<void> take(const Operation& operation, const Position& position);
   Result<void> write(const Operation& operation, const Position& position);
   Result<void> write_view(const Operation& operation, const Position& position);
-  Result<void> write_in_one_step(const Operation& operation, const Position& position);
+  Result<void> write_alone(const Operation& operation, const Position& position);
   Result<void> command(const Operation& operation, const Position& position);
   Result<void> barrier();
   Result<void> mark(const Position& position, const Counts& counts, const Operation* write,
@@ -196,8 +164,6 @@ class Replay::Engine {
                                  Code code = Code::kFailedPrecondition) const;
   Result<void> answered(const Answer& answer, const Operation& operation) const;
   Lane& lane(std::string_view ns);
-  void follow_lives(const Operation& operation, const std::string& ns, const Position& position);
-  [[nodiscard]] Outcomes outcomes() const;
 
   Server& server_;
   Record& record_;
@@ -205,6 +171,7 @@ class Replay::Engine {
   IndexCatalog* catalog_;
   const ReplayOptions options_;
   LeftOut left_out_;
+  Lives lives_;
   bool of_left_out_ = false;  // the current command changes or drops an index that is left out
   const bool over_;  // in an earlier run: entries are read for transactions and indexes only
   std::unordered_map<std::string, Lane, TextHash, std::equal_to<>> lanes_;
@@ -240,7 +207,6 @@ Lane& Replay::Engine::lane(std::string_view ns) {
   if (const auto at = lanes_.find(ns); at != lanes_.end()) return at->second;
   Lane lane;
   lane.included = options_.filter.includes(ns);
-  lane.life = ns;
   lane.views = ns.ends_with(".system.views") && ns.find('.') == ns.size() - 13;
   lane.worker = worker_of(ns, static_cast<unsigned>(std::max<std::size_t>(workers_.size(), 1)));
   return lanes_.emplace(std::string(ns), lane).first->second;
@@ -354,7 +320,10 @@ Result<void> Replay::Engine::take(const Operation& operation, const Position& po
 
 Result<void> Replay::Engine::write(const Operation& operation, const Position& position) {
   const Lane& lane = this->lane(operation.ns);
-  if (!lane.included || position < commands_.position) return {};
+  if (!lane.included) return {};
+  const bool unsure = operation.by_hand || operation.upsert;
+  const std::string life = unsure ? lives_.of(operation.ns) : std::string();
+  if (position < commands_.position) return {};
   if (lane.views) return write_view(operation, position);
   if (position == commands_.position && !doing_) return {};
   if (!lane.exists) {
@@ -364,48 +333,35 @@ Result<void> Replay::Engine::write(const Operation& operation, const Position& p
                    "changes the target");
   }
   if (operation.op != Op::kDelete && needs_one_step(operation.o))
-    return write_in_one_step(operation, position);
-  return workers_[lane.worker]->add(operation, position, lane.life);
+    return write_alone(operation, position);
+  return workers_[lane.worker]->add(operation, position, life);
 }
 
-// Deletes the document and inserts it, as no atomic applyOps writes it. The markers before and
-// after are those of a command, so a run that was killed in between does it again.
-Result<void> Replay::Engine::write_in_one_step(const Operation& operation,
-                                               const Position& position) {
+// The markers before and after are those of a command, so a run that was killed in between does it
+// again.
+Result<void> Replay::Engine::write_alone(const Operation& operation, const Position& position) {
   if (Result<void> clear = barrier(); !clear) return clear;
-  const bool again = std::exchange(doing_, false);
-  const std::string ns(operation.ns);
-  const Bson id = only_id(operation.op == Op::kUpdate ? operation.o2 : operation.o);
-  if (!again) {
-    const Bson find = Bson("find", collection_of(ns), "filter", id, "limit", 1);
-    const Result<std::vector<Bson>> found = first_batch(server_, database_of(ns), find.get());
-    if (!found) return std::unexpected(found.error());
-    present_ = !found->empty();
+  if (!std::exchange(doing_, false)) {
+    const Result<bool> present = has_document(server_, operation);
+    if (!present) return std::unexpected(present.error());
+    present_ = *present;
     const Bson doing = Bson("doing", Bson("present", present_));
     if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
       return marked;
   }
-  const bool present = present_;
-  const bool missed = !present && operation.op == Op::kUpdate && !operation.upsert;
-  if (!missed) {
-    Operations operations;
-    operations.append("d", ns, id.view(), {});
-    operations.append("i", ns, operation.o, {});
-    if (Result<void> written = answered(apply_one_by_one(server_, operations), operation); !written)
-      return written;
+  std::int64_t Counts::* const count = count_in_one_step(operation, present_);
+  if (count != &Counts::missed) {
+    Result<void> written = answered(write_in_one_step(server_, operation), operation);
+    if (!written) return written;
   }
   Counts counts = commands_.counts;
-  counts.add(missed                        ? &Counts::missed
-             : !present                    ? &Counts::inserts
-             : operation.op == Op::kInsert ? &Counts::replaced
-                                           : &Counts::updates);
+  counts.add(count);
   Outcomes outcomes;
-  const bool otherwise = present == (operation.op == Op::kInsert);
-  if (!options_.slice && otherwise && (operation.by_hand || operation.upsert)) {
-    const std::string& life = lane(ns).life;
+  std::int64_t Outcome::* const outcome = outcome_in_one_step(operation, present_);
+  if (!options_.slice && outcome != nullptr) {
+    const std::string& life = lives_.of(operation.ns);
     const std::lock_guard hold(shared_.lock);
-    Outcome& outcome = outcomes[life] = shared_.outcomes[life];
-    ++(present ? outcome.replaced : outcome.upserted);
+    ++((outcomes[life] = shared_.outcomes[life]).*outcome);
   }
   return mark(position, counts, nullptr, nullptr, outcomes);
 }
@@ -498,7 +454,7 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   } else {
     of_left_out_ = left_out_.concerns(operation);
     left_out_.follow(operation, at_);
-    follow_lives(operation, ns, position);
+    lives_.follow(operation, position);
   }
   if (over_ || position < commands_.position || (position == commands_.position && !doing_))
     return {};
@@ -527,35 +483,6 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   Counts counts = commands_.counts;
   ++counts.commands;
   return mark(position, counts, nullptr, nullptr);
-}
-
-// As OplogCheck begins a new tally.
-void Replay::Engine::follow_lives(const Operation& operation, const std::string& ns,
-                                  const Position& position) {
-  const std::string_view command = operation.command();
-  const auto begin = [&](const std::string& name, Lane& of) {
-    of.life = name + "@" + print_timestamp(position.ts) + ":" + std::to_string(position.index);
-  };
-  if (command == "renameCollection") {
-    const std::string to = new_namespace_of(operation);
-    lane(to).life = lane(ns).life;
-    begin(ns, lane(ns));
-  } else if (command == "dropDatabase") {
-    for (auto& [name, each] : lanes_) {
-      if (name.starts_with(ns)) begin(name, each);
-    }
-  } else if (command == "create" || command == "drop" || command == "emptycapped") {
-    begin(ns, lane(ns));
-  }
-}
-
-Outcomes Replay::Engine::outcomes() const {
-  Outcomes by_namespace;
-  for (const auto& [ns, lane] : lanes_) {
-    if (const auto at = shared_.outcomes.find(lane.life); at != shared_.outcomes.end())
-      by_namespace[ns] = at->second;
-  }
-  return by_namespace;
 }
 
 std::unexpected<Error> Replay::Engine::refused(const Operation& operation, const std::string& why,
@@ -770,7 +697,7 @@ Result<ReplayCounts> Replay::Engine::finish() {
   const std::lock_guard hold(shared_.lock);
   if (catalog_ == nullptr) {
     Result<void> kept = left_out_.keep_end();
-    if (kept) kept = keep_outcomes(record_, outcomes());
+    if (kept) kept = keep_outcomes(record_, lives_.by_namespace(shared_.outcomes));
     if (!kept) return std::unexpected(std::move(kept.error()));
   }
   add(commands_.counts);

@@ -42,7 +42,7 @@ class Worker {
   // To be called only while no batch waits or is being applied.
   [[nodiscard]] const Chain& chain() const { return chain_; }
 
-  // Copies the operation into the current batch. `life`: of its collection; see Outcomes.
+  // Copies the operation into the current batch. `life`: of its collection; see Lives.
   [[nodiscard]] Result<void> add(const Operation& operation, const Position& position,
                                  const std::string& life);
   // Passes the current batch to the thread; waits until it has room.
