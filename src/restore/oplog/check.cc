@@ -31,7 +31,7 @@ std::string to_include(const std::string& ns) {
   constexpr std::string_view written = ".tmp.agg_out.";
   const std::size_t at = ns.find(written);
   if (at == std::string::npos) return ", as with --include " + shell_word(ns);
-  return "; it is what $out and $merge write to first: add --include " +
+  return "; $out writes to it first: add --include " +
          shell_word(ns.substr(0, at) + std::string(written) + "*");
 }
 
