@@ -12,7 +12,7 @@
 namespace idmint::restore {
 namespace {
 
-// Ignores _id, which is kept.
+// False for the field _id: a server keeps a zero timestamp there.
 bool is_zero(const Field& field) {
   return field.type == BSON_TYPE_TIMESTAMP && field.load64() == 0 && field.key != "_id";
 }

@@ -13,7 +13,8 @@ namespace idmint::stores::mongodb {
 [[nodiscard]] IDMINT_EXPORT std::string collection_of(std::string_view prefix,
                                                       std::string_view name);
 
-// Of an adopted document: by the name of the adopted field, the next value that idmint may give.
+// A field of an adopted document, itself a document. It has the next value that idmint may give,
+// under the name of the adopted field.
 inline constexpr const char* kFloors = "next_by_idmint";
 
 }  // namespace idmint::stores::mongodb
