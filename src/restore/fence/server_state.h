@@ -36,8 +36,8 @@ struct ServerState {
 [[nodiscard]] Result<std::map<std::string, Bson>> find_documents(Server& server,
                                                                  const std::string& ns,
                                                                  std::span<const std::string> ids);
-// The least values that idmint may give of a document that it has adopted, as fields for $max. Empty:
-// there are none.
+// The least values that idmint may give of a document that it has adopted, as fields for $max.
+// Empty: there are none.
 [[nodiscard]] Bson floors_of(Document adopted);
 // Calls `take` with each document of a collection, at most `most` of them.
 [[nodiscard]] Result<void> each_document(Server& server, const std::string& ns, std::int64_t most,

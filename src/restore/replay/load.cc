@@ -285,8 +285,7 @@ Result<void> check_count(Server& server, const CollectionFacts& facts, std::uint
                                     "none does, the same command loads it again"});
 }
 
-}  // namespace
-
+// The command create, with the collection's options that it accepts.
 Bson create_command(const CollectionFacts& facts) {
   Bson command;
   bson_append_utf8(command.get(), "create", -1, facts.name.c_str(),
@@ -320,6 +319,8 @@ Bson create_command(const CollectionFacts& facts) {
   }
   return command;
 }
+
+}  // namespace
 
 // With the command drop, or with applyOps for collections like system.js, which drop refuses.
 Result<void> drop_collection(Server& server, const CollectionFacts& facts) {

@@ -26,8 +26,6 @@ struct LoadCounts {
   std::uint64_t twice = 0;
 };
 
-// The command create, with the collection's options that it accepts.
-[[nodiscard]] Bson create_command(const CollectionFacts& facts);
 // Creates the collection or view, with what older servers allowed and what only a set may have.
 [[nodiscard]] Result<void> create_collection(Server& server, const CollectionFacts& facts);
 // Drops it, if there is one.
