@@ -18,6 +18,7 @@
 #include "restore/oplog/check.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/reader.h"
+#include "restore/replay/left_out.h"
 #include "restore/replay/outcomes.h"
 #include "restore/replay/state.h"
 #include "tests/fakes/temp_folder.h"
@@ -376,6 +377,26 @@ TEST_F(ReplayTest, WhatAnApplyOpsDidIsKnownToAContinuedRun) {
   ASSERT_TRUE(outcomes);
   EXPECT_EQ(outcomes->at("d.e").upserted, 4);
   EXPECT_EQ(outcomes->at("d.c").upserted, 2);
+}
+
+TEST_F(ReplayTest, AnIndexThatIsLeftOutIsKnownToAContinuedRun) {
+  OplogBuilder oplog = five_documents();
+  for (const char* const name : {"a", "b"})
+    oplog.command("d", R"({"createIndexes":"c","v":0,"key":{")" + std::string(name) +
+                           R"(":1},"name":")" + name + R"("})");
+  oplog.command("d", R"({"renameCollection":"d.c","to":"d.e"})");
+  const Timestamp limit = oplog.next();
+  oplog.command("d", R"({"collMod":"e","index":{"name":"a","hidden":true}})");
+  oplog.command("d", R"({"dropIndexes":"e","index":"b"})");
+  ASSERT_TRUE(run(oplog, {.limit = limit, .report_index_errors = true}));
+  const Result<ReplayCounts> counts = run(oplog, {.report_index_errors = true});
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_THAT(counts->notes, SizeIs(0));
+  Result<std::optional<Record>> record = Record::find(target_);
+  ASSERT_TRUE(record && *record);
+  const Result<std::vector<std::string>> words = left_out_in_words(**record);
+  ASSERT_TRUE(words);
+  EXPECT_THAT(*words, ElementsAre(HasSubstr("the index a of d.e, built at 100:7: ")));
 }
 
 TEST_F(ReplayTest, WhatValidatorsRefuseIsApplied) {
