@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kLaterCollection = "later";
 constexpr std::size_t kIdsAtOnce = 500;
-constexpr std::size_t kBytesAtOnce = std::size_t{8} << 20;
+constexpr std::size_t kBytesOfInsert = std::size_t{8} << 20;
 constexpr std::size_t kMostUnmerged = 1000;  // that a record lists
 
 Result<void> put_batch(Server& production, std::size_t number, const MergeBatch& batch) {
@@ -87,7 +87,7 @@ Result<std::vector<std::string>> insert_all(Server& into, const std::string& cop
       continue;
     }
     const std::size_t size = document.bytes().size();
-    if (bytes + size > kBytesAtOnce) {
+    if (bytes + size > kBytesOfInsert) {
       if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
     }
     list.items.add(std::to_string(listed.size()).c_str(), *documents[i]);
