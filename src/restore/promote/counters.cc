@@ -80,9 +80,10 @@ Result<void> insert_missing(Server& production, const std::string& database,
   if (documents.empty()) return {};
   BsonArray list;
   std::size_t index = 0;
+  const std::string ns = std::string(database).append(".").append(collection);
   for (const Bson& each : documents) {
     if (has_zero_timestamp(each.view())) {
-      Result<void> put = insert_one_missing(production, database + "." + collection, each);
+      Result<void> put = insert_one_missing(production, ns, each);
       if (!put) return put;
       continue;
     }
@@ -103,7 +104,7 @@ Result<void> insert_missing(Server& production, const std::string& database,
   if (reply->view().has("writeConcernError")) why = to_relaxed_json(reply->view());
   if (why.empty()) return {};
   return fail(refused ? Code::kFailedPrecondition : Code::kUnavailable,
-              "insert into " + database + "." + collection + ": " + why);
+              "insert into " + ns + ": " + why);
 }
 
 using Changed = std::function<Bson(Document)>;
@@ -576,7 +577,7 @@ Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
     const auto there = now->stores.find(database);
     for (const std::string& name :
          lacking(before->second, there == now->stores.end() ? nullptr : &there->second))
-      found.insert(database + "/" + name);
+      found.insert(std::string(database).append("/").append(name));
   }
   return found;
 }

@@ -49,9 +49,10 @@ std::string MistakeForm::in_words() const {
   };
   for (const std::string& ns : inserts_) add("inserts into " + ns);
   for (const auto& [ns, fields] : updates_) {
-    std::string names;
-    for (const std::string& each : fields) names.append(names.empty() ? "" : ", ").append(each);
-    add("updates of " + names + " in " + ns);
+    std::string names = "updates of ";
+    for (const std::string& each : fields)
+      names.append(&each == &*fields.begin() ? "" : ", ").append(each);
+    add(names.append(" in ").append(ns));
   }
   for (const std::string& ns : deletes_) add("deletes from " + ns);
   return text;

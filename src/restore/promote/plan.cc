@@ -423,7 +423,7 @@ Result<void> refuse_other_definitions(PromotePlan& plan, Server& spare, Server& 
       if (its == there->second.definitions.end() || is_same_source(definition, its->second))
         continue;
       plan.refused.push_back(
-          {database + "/" + name,
+          {std::string(database).append("/").append(name),
            "production defines it otherwise than the spare, as where it was dropped and made anew: "
            "ids of both would come twice. Retire it there and give programs a sequence of another "
            "name, or leave the store out with --exclude " +

@@ -19,7 +19,7 @@ namespace idmint::restore {
 namespace {
 
 constexpr std::uint64_t kBeforeLimit = 1;
-constexpr std::size_t kIdsAtOnce = 500;
+constexpr std::size_t kIdsPerLook = 500;
 
 // A version of a document, and the terms whose writes are in it.
 struct Version {
@@ -242,7 +242,7 @@ Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection
     if ((document.terms & made) == 0) continue;
     ids.push_back(only_id_of(element));
     documents.push_back(&document);
-    if (ids.size() < kIdsAtOnce) continue;
+    if (ids.size() < kIdsPerLook) continue;
     if (Result<void> looked = look(); !looked) return looked;
   }
   return ids.empty() ? Result<void>{} : look();

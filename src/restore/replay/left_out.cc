@@ -31,11 +31,12 @@ RefusedIndex refused_of(std::string ns, std::string name, Document reason) {
 }
 
 Result<std::vector<RefusedIndex>> refused_in(Record& record) {
-  const Result<std::optional<Bson>> kept = record.get(kRefusedIndexes);
-  if (!kept) return std::unexpected(kept.error());
+  const Result<std::optional<Bson>> found = record.get(kRefusedIndexes);
+  if (!found) return std::unexpected(found.error());
   std::vector<RefusedIndex> all;
-  if (!*kept) return all;
-  (*kept)->view().each("list", [&](const Document& each) {
+  const std::optional<Bson>& kept = *found;
+  if (!kept) return all;
+  kept->view().each("list", [&](const Document& each) {
     RefusedIndex& refused = all.emplace_back(
         refused_of(text_of(each, "ns"), text_of(each, "name"), each.document("reason")));
     if (const Document spec = each.document("spec")) refused.spec = Bson::copy_of(spec);
@@ -120,10 +121,10 @@ std::size_t LeftOut::of_base() const {
 
 Result<std::vector<std::string>> left_out_in_words(Record& record) {
   std::vector<std::string> words;
-  const Result<std::optional<Bson>> at_end = record.get(kLeftOutAtEnd);
-  if (!at_end) return std::unexpected(at_end.error());
-  if (*at_end) {
-    (*at_end)->view().each_text("list", [&](std::string_view text) { words.emplace_back(text); });
+  const Result<std::optional<Bson>> found = record.get(kLeftOutAtEnd);
+  if (!found) return std::unexpected(found.error());
+  if (const std::optional<Bson>& at_end = *found) {
+    at_end->view().each_text("list", [&](std::string_view text) { words.emplace_back(text); });
     return words;
   }
   const Result<std::vector<RefusedIndex>> all = refused_in(record);

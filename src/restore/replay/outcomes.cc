@@ -92,12 +92,12 @@ Result<void> keep_outcomes(Record& record, const Outcomes& by_namespace) {
 }
 
 Result<Outcomes> kept_outcomes(Record& record) {
-  const Result<std::optional<Bson>> kept = record.get(kAllOutcomes);
-  if (!kept) return std::unexpected(kept.error());
+  const Result<std::optional<Bson>> found = record.get(kAllOutcomes);
+  if (!found) return std::unexpected(found.error());
   Outcomes all;
-  if (*kept)
-    (*kept)->view().each("list",
-                         [&](const Document& row) { all[text_of(row, "ns")] = outcome_of(row); });
+  if (const std::optional<Bson>& kept = *found)
+    kept->view().each("list",
+                      [&](const Document& row) { all[text_of(row, "ns")] = outcome_of(row); });
   return all;
 }
 
