@@ -26,6 +26,12 @@ struct OpTime {
   friend bool operator==(const OpTime&, const OpTime&) = default;
 };
 
+// A part of an oplog. Both ends are inclusive.
+struct OplogSpan {
+  Timestamp from{};
+  Timestamp to{.seconds = UINT32_MAX, .ordinal = UINT32_MAX};
+};
+
 // Accepts "SECONDS:ORDINAL" only. kInvalidArgument: anything else, a missing ordinal, or 0:0.
 [[nodiscard]] Result<Timestamp> parse_timestamp(std::string_view text);
 // Accepts the same, or a time as of parse_time(), which means the first timestamp of its second.

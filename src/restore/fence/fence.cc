@@ -232,9 +232,10 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
   }
   const WatchedFields watched = watched_fields(options, evidence);
   if (!options.oplog.empty()) {
-    const Result<std::string> file = find_oplog_file(options.oplog);
-    if (!file) return std::unexpected(file.error());
-    if (Result<void> whole = check_oplog_dump(*file); !whole) return whole;
+    const Result<std::vector<std::string>> files = find_oplog_files(options.oplog);
+    if (!files) return std::unexpected(files.error());
+    for (const std::string& file : *files)
+      if (Result<void> whole = check_oplog_dump(file); !whole) return whole;
   }
   for (const std::string& where : {options.live, options.oplog}) {
     if (where.empty()) continue;

@@ -508,27 +508,20 @@ Result<OplogFacts> OplogCheck::finish() {
 
 Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions& options,
                                Transactions& transactions, const TakeProgress& progress) {
-  Result<OplogReader> oplog = OplogReader::open(path);
+  OplogSpan span{.from = options.after.value_or(Timestamp{})};
+  if (options.limit) span.to = *options.limit;
+  Result<OplogReader> oplog = OplogReader::open(path, {.span = span, .compare = true});
   if (!oplog) return std::unexpected(std::move(oplog.error()));
-  const Result<std::optional<FileSum>> known = sum_of_oplog_dump(oplog->path());
-  if (!known) return std::unexpected(known.error());
-  const std::optional<FileSum>& sum = *known;
-  if (sum) oplog->hash_first(sum->bytes);
   OplogCheck check(oplog->path(), options, transactions);
   for (std::uint32_t count = 0;; ++count) {
     const Result<std::optional<Entry>> read = oplog->next();
     if (!read) return std::unexpected(read.error());
     const std::optional<Entry>& entry = *read;
     if (!entry) {
-      if (sum) {
-        const FileSum is{.bytes = std::min(oplog->size(), sum->bytes), .sha256 = oplog->sha256()};
-        if (Result<void> same = check_sum(oplog->path(), is, *sum); !same)
-          return std::unexpected(std::move(same.error()));
-      }
       Result<OplogFacts> facts = check.finish();
-      if (facts && sum) {
-        facts->has_checksums = true;
-        facts->unchecked = oplog->size() - sum->bytes;
+      if (facts) {
+        facts->has_checksums = oplog->has_checksums();
+        facts->unchecked = oplog->unchecked();
       }
       return facts;
     }

@@ -14,12 +14,6 @@
 
 namespace idmint::restore {
 
-// Both ends are inclusive.
-struct OplogSpan {
-  Timestamp from{};
-  Timestamp to{.seconds = UINT32_MAX, .ordinal = UINT32_MAX};
-};
-
 struct OplogWindow {
   Timestamp first{};
   Timestamp last{};

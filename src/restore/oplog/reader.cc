@@ -1,5 +1,8 @@
 #include "restore/oplog/reader.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -7,10 +10,55 @@
 
 namespace idmint::restore {
 
-Result<std::string> find_oplog_file(const std::string& path) {
-  namespace fs = std::filesystem;
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSliceEnd = ".bson";
+
+// The slices in the folder, in order. Empty: it has none.
+std::vector<std::string> slices_in(const fs::path& folder) {
+  std::error_code failed;
+  std::vector<std::string> found;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+    if (first_of_slice(at->path().filename().string())) found.push_back(at->path().string());
+  std::ranges::sort(found);
+  return found;
+}
+
+Timestamp begin_of(const std::string& path) {
+  return first_of_slice(fs::path(path).filename().string()).value_or(Timestamp{});
+}
+
+// Leaves the slices that have a part of the span.
+void narrow(std::vector<std::string>& slices, const OplogSpan& span) {
+  std::erase_if(slices, [&](const std::string& each) { return begin_of(each) > span.to; });
+  while (slices.size() > 1 && begin_of(slices[1]) <= span.from) slices.erase(slices.begin());
+}
+
+}  // namespace
+
+std::string slice_name(Timestamp first) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "%010u-%010u", first.seconds, first.ordinal);
+  return std::string(name.data()).append(kSliceEnd);
+}
+
+std::optional<Timestamp> first_of_slice(std::string_view file_name) {
+  if (!file_name.ends_with(kSliceEnd)) return std::nullopt;
+  std::string text(file_name.substr(0, file_name.size() - kSliceEnd.size()));
+  std::ranges::replace(text, '-', ':');
+  const Result<Timestamp> first = parse_timestamp(text);
+  return first && slice_name(*first) == file_name ? std::optional(*first) : std::nullopt;
+}
+
+Result<std::vector<std::string>> find_oplog_files(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return path;
+  if (!fs::is_directory(path, error)) return std::vector{path};
+  for (const fs::path& folder : {fs::path(path), fs::path(path) / "oplog"}) {
+    std::vector<std::string> slices = slices_in(folder);
+    if (!slices.empty()) return slices;
+  }
   std::vector<std::string> found;
   for (const char* const name :
        {"oplog.bson", "oplog.bson.gz", "oplog.rs.bson", "oplog.rs.bson.gz", "local/oplog.rs.bson",
@@ -25,15 +73,72 @@ Result<std::string> find_oplog_file(const std::string& path) {
   if (found.size() > 1)
     return std::unexpected(Error{Code::kFailedPrecondition, "two oplogs in " + path + ": name " +
                                                                 found[0] + " or " + found[1]});
-  return found.front();
+  return found;
 }
 
-Result<OplogReader> OplogReader::open(const std::string& path) {
-  const Result<std::string> file = find_oplog_file(path);
-  if (!file) return std::unexpected(file.error());
-  Result<DocumentReader> reader = DocumentReader::open(*file);
+Result<OplogReader> OplogReader::open(const std::string& path, const OplogReadOptions& options) {
+  Result<std::vector<std::string>> files = find_oplog_files(path);
+  if (!files) return std::unexpected(std::move(files.error()));
+  const bool is_sliced =
+      *files != std::vector{path} && first_of_slice(fs::path(files->front()).filename().string());
+  if (is_sliced) narrow(*files, options.span);
+  if (files->empty())
+    return std::unexpected(Error{Code::kOutOfRange, "no slice in " + path + " begins before " +
+                                                        print_timestamp(options.span.to)});
+  std::uint64_t size = 0;
+  std::error_code failed;
+  for (const std::string& each : *files)
+    if (const std::uintmax_t bytes = fs::file_size(each, failed); !failed) size += bytes;
+  std::ranges::reverse(*files);
+  Result<DocumentReader> reader = DocumentReader::open(files->back());
   if (!reader) return std::unexpected(std::move(reader.error()));
-  return OplogReader(std::move(*reader));
+  files->pop_back();
+  OplogReader oplog(std::move(*reader), *std::move(files), options);
+  oplog.size_ = size;
+  oplog.is_sliced_ = is_sliced;
+  if (Result<void> begun = oplog.begin_file(); !begun)
+    return std::unexpected(std::move(begun.error()));
+  return oplog;
+}
+
+Result<void> OplogReader::begin_file() {
+  sum_ = options_.sum;
+  if (options_.compare) {
+    Result<std::optional<FileSum>> known = sum_of_oplog_dump(reader_.path());
+    if (!known) return std::unexpected(std::move(known.error()));
+    sum_ = *std::move(known);
+  }
+  if (sum_) reader_.hash_first(sum_->bytes);
+  return {};
+}
+
+Result<void> OplogReader::end_file() {
+  has_checksums_ = has_checksums_ && sum_.has_value();
+  if (!sum_) return {};
+  const FileSum is{.bytes = std::min(reader_.size(), sum_->bytes), .sha256 = reader_.sha256()};
+  if (Result<void> same = check_sum(reader_.path(), is, *sum_); !same) return same;
+  unchecked_ += reader_.size() - sum_->bytes;
+  return {};
+}
+
+Result<bool> OplogReader::next_file() {
+  if (Result<void> ended = end_file(); !ended) return std::unexpected(std::move(ended.error()));
+  sum_.reset();
+  if (rest_.empty()) return false;
+  before_ += reader_.size();
+  Result<DocumentReader> next = DocumentReader::open(rest_.back());
+  if (!next) return std::unexpected(std::move(next.error()));
+  rest_.pop_back();
+  reader_ = std::move(*next);
+  overlaps_ = true;
+  if (Result<void> begun = begin_file(); !begun) return std::unexpected(std::move(begun.error()));
+  return true;
+}
+
+bool OplogReader::may_end_here() const {
+  return is_sliced_ && rest_.empty() &&
+         (options_.lenient || last_ >= options_.span.to || options_.span.to == OplogSpan{}.to) &&
+         (!sum_ || reader_.offset() >= sum_->bytes);
 }
 
 Result<std::optional<Entry>> OplogReader::next() {
@@ -46,16 +151,29 @@ Result<std::optional<Entry>> OplogReader::next() {
   goes_on_ = read.has_value();
   if (!read) {
     Error error = read.error();
+    if (error.code == Code::kDataLoss && may_end_here()) return std::nullopt;
     if (error.code == Code::kDataLoss) error.message = with_last(std::move(error.message));
     return std::unexpected(std::move(error));
   }
   const std::optional<Document>& document = *read;
-  if (!document) return std::nullopt;
+  if (!document) {
+    const Result<bool> more = next_file();
+    if (!more) return std::unexpected(more.error());
+    return *more ? next() : std::optional<Entry>();
+  }
   Result<Entry> entry = parse_entry(*document);
   if (!entry)
     return std::unexpected(
         Error{entry.error().code, with_last(reader_.path() + ", byte " + std::to_string(offset()) +
                                             ": " + entry.error().message)});
+  if (std::exchange(overlaps_, false) && last_ != Timestamp{}) {
+    if (entry->at.ts == last_) return next();
+    if (!options_.lenient)
+      return std::unexpected(Error{
+          Code::kOutOfRange, "entries are missing between " + print_timestamp(last_) + " and " +
+                                 print_timestamp(entry->at.ts) + ", where " + reader_.path() +
+                                 " begins: only what is before, or after, can be restored"});
+  }
   last_ = entry->at.ts;
   return *std::move(entry);
 }

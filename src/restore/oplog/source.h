@@ -47,9 +47,9 @@ class OplogSource {
 // last entry before it.
 [[nodiscard]] Result<OplogSpan> parse_span(std::string_view since, std::string_view until);
 
-// Opens a file, a folder (find_oplog_file()), or the servers of a URI. Entries that a server writes
-// from now on are left out. If a live oplog begins after span.from, reads from its beginning, and
-// notice() says so. Does not check the order of a file.
+// Opens a file, a folder (find_oplog_files()), or the servers of a URI. Entries that a server
+// writes from now on are left out. If a live oplog begins after span.from, reads from its
+// beginning, and notice() says so. Does not check the order of a file.
 [[nodiscard]] Result<std::unique_ptr<OplogSource>> open_oplog(const std::string& where,
                                                               OplogSpan span = {},
                                                               const ConnectOptions& options = {});

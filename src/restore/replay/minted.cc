@@ -248,7 +248,7 @@ void take_operation(const Operation& operation, bool after_limit, Stores& stores
 // Reads the whole oplog: skipped entries may be before the limit.
 Result<Timestamp> read_oplog(const std::string& path, Timestamp limit, Stores& stores,
                              const Watch& watch) {
-  Result<OplogReader> oplog = OplogReader::open(path);
+  Result<OplogReader> oplog = OplogReader::open(path, {.lenient = true});
   if (!oplog) return std::unexpected(std::move(oplog.error()));
   Timestamp last{};
   for (;;) {

@@ -725,7 +725,9 @@ Result<ReplayCounts> Replay::finish() { return engine_->finish(); }
 Result<ReplayCounts> replay_oplog(const std::string& path, Server& server, Record& record,
                                   Transactions& transactions, const ReplayOptions& options,
                                   const TakeProgress& progress) {
-  Result<OplogReader> oplog = OplogReader::open(path);
+  OplogSpan span{.from = options.after};
+  if (options.limit) span.to = *options.limit;
+  Result<OplogReader> oplog = OplogReader::open(path, {.span = span});
   if (!oplog) return std::unexpected(std::move(oplog.error()));
   Result<std::unique_ptr<Replay>> replay =
       Replay::begin(server, record, transactions, nullptr, options);
