@@ -154,5 +154,37 @@ TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
   EXPECT_EQ(ended.status, 0) << ended.err;
 }
 
+// docs/keep.md
+TEST_F(Runbook, KeepsBackupsThatLeadBackAsWell) {
+  const std::vector<Block> blocks = blocks_of(e2e::content(IDMINT_KEEP));
+  ASSERT_EQ(blocks.size(), 3U);
+  Production production(set_.url("admin"));
+  work_before_base(production);
+  const e2e::Ended kept = follow(blocks[0]);
+  ASSERT_EQ(kept.status, 0) << kept.out << kept.err;
+  work_of_every_kind(production);
+  const State before = state_of(production.server());
+  production.run("shop", R"({"dropDatabase":1})");
+  production.now();
+  const e2e::Ended again = follow("idmint-restore keep --uri \"$PRODUCTION\" --to kept --once");
+  ASSERT_EQ(again.status, 0) << again.err;
+  const e2e::Ended found = follow("idmint-restore find --oplog kept");
+  const std::size_t suspect = found.out.find("database was dropped: shop");
+  ASSERT_NE(suspect, std::string::npos) << found.out << found.err;
+  limit_ = value_behind("limit", found.out.substr(suspect));
+  const e2e::Ended restored = follow(blocks[1]);
+  ASSERT_EQ(restored.status, 0) << restored.out << restored.err;
+  const e2e::Ended saved = follow("idmint-restore verify --spare spare --save is.json >/dev/null");
+  ASSERT_EQ(saved.status, 0) << saved.err;
+  const Result<State> is = read_state_file(folder_ / "is.json");
+  ASSERT_TRUE(is) << is.error().message;
+  EXPECT_EQ(in_lines(differences(*is, before)), "");
+  const e2e::Ended metrics = follow(blocks[2]);
+  EXPECT_EQ(metrics.status, 0) << metrics.err;
+  EXPECT_THAT(metrics.out, HasSubstr("\nidmint_restore_kept_holes 0\n"));
+  const e2e::Ended ended = follow("kill \"$(head -n 1 spare/mongod.lock)\"");
+  EXPECT_EQ(ended.status, 0) << ended.err;
+}
+
 }  // namespace
 }  // namespace idmint::restore

@@ -9,6 +9,7 @@ extern const Command kCompletion;
 extern const Command kDump;
 extern const Command kFence;
 extern const Command kFind;
+extern const Command kKeep;
 extern const Command kOplogCopy;
 extern const Command kPromote;
 extern const Command kReady;

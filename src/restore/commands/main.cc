@@ -25,8 +25,8 @@ namespace {
 
 // In the order of use.
 constexpr std::array kCommands = {
-    &kDump,   &kReady, &kOplogCopy, &kFind, &kShow,       &kRun,
-    &kVerify, &kFence, &kPromote,   &kSeed, &kCompletion, &kVersion,
+    &kKeep,   &kReady, &kDump,    &kOplogCopy, &kFind,       &kShow,    &kRun,
+    &kVerify, &kFence, &kPromote, &kSeed,      &kCompletion, &kVersion,
 };
 
 constexpr std::array kInstead = {Instead{"backup", "dump"},    Instead{"copy", "oplog"},

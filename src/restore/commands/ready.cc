@@ -9,10 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/quantity.h"
+#include "base/shell.h"
+#include "idmint/clock.h"
 #include "restore/backup/base.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/kept_report.h"
 #include "restore/commands/options.h"
+#include "restore/keep/kept.h"
 #include "restore/oplog/live.h"
 #include "restore/oplog/room.h"
 
@@ -21,6 +26,9 @@ namespace {
 
 struct ReadyOptions {
   std::string uri;
+  std::string from;
+  std::string behind = "5min";
+  bool prometheus = false;
   std::string base;
   std::string base_at;
   std::string warn_below;
@@ -29,13 +37,23 @@ struct ReadyOptions {
 
 void add_ready(CLI::App& command) {
   command.add_option("--uri", ready_options.uri, "The replica set that the base is of")
-      ->type_name("URI")
-      ->required();
+      ->type_name("URI");
+  CLI::Option* const from =
+      command.add_option("--from", ready_options.from, "A folder of keep")->type_name("DIR");
+  command
+      .add_option("--behind", ready_options.behind,
+                  "With --from: fail also if its newest entry is older than this (5min)")
+      ->type_name("T")
+      ->needs(from);
+  command
+      .add_flag("--prometheus", ready_options.prometheus,
+                "With --from: print metrics, as Prometheus reads them")
+      ->needs(from);
   command
       .add_option("--base", ready_options.base,
-                  "Base backup: a folder or an archive, with its slice of the oplog")
+                  "Instead: a base backup, a folder or an archive, with its slice of the oplog")
       ->type_name("BASE")
-      ->required();
+      ->excludes(from);
   command
       .add_option("--base-at", ready_options.base_at,
                   "For a base without oplog.bson: when it was made, SECONDS:ORDINAL")
@@ -109,6 +127,62 @@ Result<void> reaches_back(Member& member, const OplogWindow& window, const BaseE
   return {};
 }
 
+// Of a folder of keep.
+Result<void> run_ready_kept(Context& context, double warn_below) {
+  const Result<std::chrono::nanoseconds> behind = parse_duration(ready_options.behind);
+  if (!behind) return std::unexpected(behind.error());
+  Result<Kept> kept = read_kept(ready_options.from);
+  if (!kept) return std::unexpected(std::move(kept.error()));
+  KeptReport report{.kept = *std::move(kept)};
+  const std::vector<KeptSlice>& slices = report.kept.slices;
+  const Timestamp newest = slices.empty() ? Timestamp{} : slices.back().last;
+  const auto now = std::chrono::floor<std::chrono::seconds>(system_clock().now());
+  report.behind = std::max(0.0, static_cast<double>(now.time_since_epoch().count()) -
+                                    static_cast<double>(newest.seconds));
+  std::optional<Error> rolled_over;
+  if (!ready_options.uri.empty()) {
+    Result<Member> member = connect_to_oplog(ready_options.uri, to_read(ready_options.not_sharded));
+    if (!member) return std::unexpected(std::move(member.error()));
+    const Result<OplogWindow> window = oplog_window(*member);
+    if (!window) return std::unexpected(window.error());
+    if (newest < window->first) {
+      rolled_over =
+          Error{Code::kOutOfRange,
+                "the oplog of " + member->host() + " begins at " + print_seconds(window->first) +
+                    ", after the newest entry of " + shell_word(ready_options.from) +
+                    ": keep makes a new base as soon as it runs"};
+    } else {
+      const Result<OplogRoom> room = oplog_room(*member, *window);
+      if (!room) return std::unexpected(room.error());
+      report.left = seconds_left(*room, *window, newest);
+    }
+  }
+  if (ready_options.prometheus) {
+    context.out.write(metrics_of(report));
+  } else if (context.json) {
+    context.out.write(
+        json_of(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+        "\n");
+  } else {
+    print_kept(context.out, report);
+  }
+  if (rolled_over) return std::unexpected(*std::move(rolled_over));
+  if (!report.is_ready())
+    return fail(Code::kOutOfRange, "the newest entry of " + shell_word(ready_options.from) +
+                                       " cannot be restored: " + report.kept.in_words() +
+                                       "; keep makes a new base at once: does it run?");
+  const double allowed = std::chrono::duration<double>(*behind).count();
+  if (report.behind > allowed)
+    return fail(Code::kResourceExhausted, shell_word(ready_options.from) + " is " +
+                                              print_duration(report.behind) +
+                                              " behind: does keep run?");
+  if (report.left && *report.left < warn_below)
+    return fail(Code::kResourceExhausted,
+                "in " + print_duration(*report.left) +
+                    " the oplog will have rolled over what comes next: does keep run?");
+  return {};
+}
+
 Result<void> run_ready(Context& context) {
   double warn_below = 0;  // seconds
   if (!ready_options.warn_below.empty()) {
@@ -116,6 +190,9 @@ Result<void> run_ready(Context& context) {
     if (!parsed) return std::unexpected(parsed.error());
     warn_below = std::chrono::duration<double>(*parsed).count();
   }
+  if (!ready_options.from.empty()) return run_ready_kept(context, warn_below);
+  if (ready_options.uri.empty() || ready_options.base.empty())
+    return refuse("give --from DIR, a folder of keep, or --uri URI and --base BASE");
   const Result<BaseEnd> base = base_end();
   if (!base) return std::unexpected(base.error());
   Result<Member> member = connect_to_oplog(ready_options.uri, to_read(ready_options.not_sharded));
@@ -168,12 +245,15 @@ Result<void> run_ready(Context& context) {
 }  // namespace
 
 const Command kReady = {
-    "ready", "Say whether the oplog still reaches back to a base", add_ready, run_ready,
+    "ready", "Say what can be restored from a backup", add_ready, run_ready,
     R"(Exit status for monitoring: 0, the oplog reaches back to the base; 6, it no
 longer does; 8, it does, but for less time than --warn-below; 5, the base is of
-another replica set.
+another replica set. With --from: 0, every entry up to the newest one can be
+restored; 6, it cannot; 8, that entry is older than --behind.
 
 Examples:
+  $ idmint-restore ready --from /backup/rs0
+  $ idmint-restore ready --from /backup/rs0 --prometheus > /var/lib/node_exporter/restore.prom
   $ idmint-restore ready --uri mongodb://db1,db2,db3/?replicaSet=rs0 --base /backup/monday --warn-below 12h
 )"};
 

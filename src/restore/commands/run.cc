@@ -24,6 +24,7 @@
 #include "restore/commands/commands.h"
 #include "restore/commands/minted_report.h"
 #include "restore/commands/options.h"
+#include "restore/keep/kept.h"
 #include "restore/replay/restore.h"
 #include "terminal/confirm.h"
 #include "terminal/exit_status.h"
@@ -36,6 +37,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct RunOptions {
+  std::string from;
+  std::string at;
   std::string base;
   std::string data_copy;
   std::string oplog;
@@ -62,27 +65,43 @@ struct RunOptions {
 } run_options;
 
 void add_run(CLI::App& command) {
+  CLI::Option* const from =
+      command.add_option("--from", run_options.from, "A folder of keep, which has bases and oplog")
+          ->type_name("DIR");
   CLI::Option* const base =
-      command.add_option("--base", run_options.base, "Base backup: a folder or an archive")
-          ->type_name("BASE");
+      command
+          .add_option("--base", run_options.base, "Instead: a base backup, a folder or an archive")
+          ->type_name("BASE")
+          ->excludes(from);
   CLI::Option* const copy =
       command
           .add_option("--data-copy", run_options.data_copy,
                       "Instead: a copy of a member's data folder, which becomes the spare")
           ->type_name("DIR");
   base->excludes(copy);
+  copy->excludes(from);
   command
       .add_option("--oplog", run_options.oplog,
                   "A dump of the oplog, or the folder that has it; without it, the base alone")
-      ->type_name("OPLOG");
+      ->type_name("OPLOG")
+      ->excludes(from);
   CLI::Option* const limit =
       command
           .add_option("--limit", run_options.limit,
                       "First entry that is not applied, SECONDS:ORDINAL, as find prints it")
           ->type_name("S:O");
-  command.add_option("--before", run_options.before, "Instead: what was written before this time")
+  CLI::Option* const before =
+      command
+          .add_option("--before", run_options.before, "Instead: what was written before this time")
+          ->type_name("TIME")
+          ->excludes(limit);
+  command
+      .add_option("--at", run_options.at,
+                  "The same with --from; a time without a zone is UTC: '2026-11-23 02:15'")
       ->type_name("TIME")
-      ->excludes(limit);
+      ->needs(from)
+      ->excludes(limit)
+      ->excludes(before);
   command.add_flag("--all", run_options.all, "Instead: all of the oplog");
   CLI::Option* const target =
       command.add_option("--target", run_options.target, "Empty server to restore to")
@@ -147,10 +166,10 @@ void add_run(CLI::App& command) {
 
 // nullopt: no limit.
 Result<std::optional<Timestamp>> limit_given() {
+  const std::string& before = run_options.at.empty() ? run_options.before : run_options.at;
   const int given = static_cast<int>(!run_options.limit.empty()) +
-                    static_cast<int>(!run_options.before.empty()) +
-                    static_cast<int>(run_options.all);
-  if (run_options.oplog.empty()) {
+                    static_cast<int>(!before.empty()) + static_cast<int>(run_options.all);
+  if (run_options.oplog.empty() && run_options.from.empty()) {
     if (given != 0)
       return fail(Code::kInvalidArgument,
                   "--limit, --before and --all are of an oplog: give it with --oplog OPLOG");
@@ -163,13 +182,15 @@ Result<std::optional<Timestamp>> limit_given() {
                 "idmint-restore find looks for it; or --before TIME; or --all, to apply all of it");
   if (run_options.all) return std::nullopt;
   if (!run_options.limit.empty()) return parse_timestamp(run_options.limit);
-  const Result<Instant> time = parse_time(run_options.before);
+  Result<Instant> time = parse_time(before);
+  if (const Result<Instant> utc = parse_time(before + "Z"); !time && !run_options.at.empty() && utc)
+    time = *utc;
   if (!time) return std::unexpected(time.error());
   const auto since = time->time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
   if (seconds != since || seconds.count() <= 0 || seconds.count() > UINT32_MAX)
     return fail(Code::kInvalidArgument,
-                "--before " + shell_word(run_options.before) +
+                (run_options.at.empty() ? "--before " : "--at ") + shell_word(before) +
                     " must be a whole second since 1970, as entries have no more: within a "
                     "second give --limit SECONDS:ORDINAL");
   return Timestamp{.seconds = static_cast<std::uint32_t>(seconds.count())};
@@ -364,12 +385,13 @@ class OnTerminal final : public Observer {
 // The options of the command line.
 Result<RestoreOptions> options_given() {
   const RunOptions& given = run_options;
-  if (given.base.empty() == given.data_copy.empty())
-    return fail(Code::kInvalidArgument, "give --base DIR|ARCHIVE, or --data-copy DIR");
+  if (given.from.empty() && given.base.empty() == given.data_copy.empty())
+    return fail(Code::kInvalidArgument,
+                "give --from DIR, a folder of keep, or --base DIR|ARCHIVE, or --data-copy DIR");
   if (!given.data_copy.empty() && given.oplog.empty())
     return fail(Code::kInvalidArgument,
                 "--data-copy needs --oplog OPLOG: a copy alone needs no restore");
-  if (!given.base.empty() && given.target.empty() == given.spare.empty())
+  if (given.data_copy.empty() && given.target.empty() == given.spare.empty())
     return fail(Code::kInvalidArgument,
                 "give --spare DIR, to start a mongod there, or --target URI of an empty server");
   RestoreOptions options{.base = given.base,
@@ -405,9 +427,38 @@ Result<RestoreOptions> options_given() {
   return options;
 }
 
+// Chooses the base and the slices of a kept folder. The lock keeps them there.
+Result<FileLock> choose_kept(RestoreOptions& options) {
+  const std::string& folder = run_options.from;
+  const Result<Kept> kept = read_kept(folder);
+  if (!kept) return std::unexpected(kept.error());
+  const std::optional<Reach> reach =
+      options.limit ? kept->reach_to(*options.limit) : kept->reach_to_end();
+  if (!reach)
+    return fail(Code::kOutOfRange,
+                (options.limit ? "the moment before " + print_timestamp(*options.limit) + " (" +
+                                     print_seconds(*options.limit) + ")"
+                               : std::string("the newest entry")) +
+                    " cannot be restored from " + shell_word(folder) + ": " + kept->in_words());
+  const KeptBase& base = kept->bases[reach->base];
+  options.base = base.path;
+  options.oplog = kept->oplog_folder();
+  if (options.limit) return hold_base(base);
+  Result<FileLock> alone = lock_to_keep(folder);
+  if (!alone && alone.error().code == Code::kFailedPrecondition)
+    alone.error().message += ", or give --at TIME, as the oplog grows";
+  return alone;
+}
+
 Result<void> run_all(Context& context) {
   Result<RestoreOptions> options = options_given();
   if (!options) return std::unexpected(std::move(options.error()));
+  std::optional<FileLock> lock;
+  if (!run_options.from.empty()) {
+    Result<FileLock> chosen = choose_kept(*options);
+    if (!chosen) return std::unexpected(std::move(chosen.error()));
+    lock.emplace(*std::move(chosen));
+  }
   OnTerminal watch(context.json);
   Result<RestorePlan> plan = plan_restore(*std::move(options), watch);
   watch.end();
@@ -492,6 +543,9 @@ fence and promote is --report FILE; by default it is DIR.report.json beside the
 folder DIR of the spare or the data copy, and for a --target
 restore-HOST-PORT.report.json in the current folder.
 
+--from chooses the newest base before the moment, and the slices of the oplog
+after it. keep may go on meanwhile, but with --all.
+
 Users and roles, and the databases admin, config and local, are not restored.
 
 Examples:
@@ -499,6 +553,7 @@ Examples:
       --spare /var/lib/spare --dry-run
   $ idmint-restore run --base dump --oplog oplog --all --spare /var/lib/spare
   $ idmint-restore run --base dump --spare /var/lib/spare
+  $ idmint-restore run --from /backup/rs0 --at '2026-11-23 02:15' --spare /var/lib/spare
 )"};
 
 }  // namespace idmint::restore

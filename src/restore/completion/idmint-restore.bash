@@ -5,7 +5,7 @@ _idmint_restore() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local command=${COMP_WORDS[1]} words=""
   if [[ $COMP_CWORD -eq 1 ]]; then
-    words="dump ready oplog find show run verify fence promote seed completion version --help --version"
+    words="keep dump ready oplog find show run verify fence promote seed completion version --help --version"
   else
     case $previous in
       --uri | --target | --against | --live | --from | --to)
@@ -24,11 +24,12 @@ _idmint_restore() {
           words="--help --json"
           case $command in
             dump) words+=" --uri --out --exclude --archive --gzip --not-sharded" ;;
-            ready) words+=" --uri --base --base-at --warn-below --not-sharded" ;;
+            keep) words+=" --uri --to --every --keep --slice --exclude --gzip --once --not-sharded" ;;
+            ready) words+=" --uri --from --behind --prometheus --base --base-at --warn-below --not-sharded" ;;
             oplog) words+=" --uri --since --base --out --follow --not-sharded" ;;
             find) words+=" --oplog --since --until --ns --op --id --field --list --top --svg --html --not-sharded" ;;
             show) words+=" --oplog --since --until --not-sharded" ;;
-            run) words+=" --base --data-copy --oplog --limit --before --all --target --spare --mongod --mongod-argument --base-at --include --exclude --skip --force-skip --writers --index-errors --allow-replica-set --stop --report --dry-run --yes --not-sharded" ;;
+            run) words+=" --from --at --base --data-copy --oplog --limit --before --all --target --spare --mongod --mongod-argument --base-at --include --exclude --skip --force-skip --writers --index-errors --allow-replica-set --stop --report --dry-run --yes --not-sharded" ;;
             verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --restore-report --forget --not-sharded" ;;
             fence) words+=" --target --oplog --live --limit --restore-report --leave-gap --reopen --counter --used-in --exclude --allow-production --report --yes" ;;
             seed) words+=" --spare --set --member --mongod --argument --dry-run --yes" ;;

@@ -1,0 +1,142 @@
+// keep: backups of a replica set, made and removed as time passes.
+#include "restore/keep/keep.h"
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/quantity.h"
+#include "restore/commands/commands.h"
+#include "restore/commands/options.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+struct KeepArguments {
+  std::string uri;
+  std::string to;
+  std::string every = "24h";
+  std::string keep = "7d";
+  std::string slice = "10min";
+  std::vector<std::string> exclude;
+  bool gzip = false;
+  bool once = false;
+  bool not_sharded = false;
+} keep_arguments;
+
+void add_keep(CLI::App& command) {
+  KeepArguments& given = keep_arguments;
+  command.add_option("--uri", given.uri, "The replica set, as mongodb:// or mongodb+srv://")
+      ->type_name("URI")
+      ->required();
+  command.add_option("--to", given.to, "The folder to keep the backups in, made if it is missing")
+      ->type_name("DIR")
+      ->required();
+  command.add_option("--every", given.every, "Make a base each time this has passed (24h)")
+      ->type_name("T");
+  command
+      .add_option("--keep", given.keep,
+                  "Every moment of this time can be restored; what is older goes (7d)")
+      ->type_name("T");
+  command
+      .add_option("--slice", given.slice,
+                  "Begin a slice of the oplog each time this has passed (10min)")
+      ->type_name("T");
+  command
+      .add_option(
+          "--exclude", given.exclude,
+          "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text; may be repeated")
+      ->type_name("NS");
+  command.add_flag("--gzip", given.gzip, "Compress the bases");
+  command.add_flag("--once", given.once, "Do what is due now, and end: for a timer");
+  add_not_sharded(command, given.not_sharded);
+}
+
+// A whole number of seconds.
+Result<std::chrono::seconds> seconds_in(const char* option, const std::string& text) {
+  const Result<std::chrono::nanoseconds> parsed = parse_duration(text);
+  if (!parsed) return std::unexpected(parsed.error());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(*parsed);
+  if (seconds >= std::chrono::seconds{1}) return seconds;
+  return refuse(std::string(option) + " " + text + " is less than a second");
+}
+
+class KeepOnTerminal final : public KeepObserver {
+ public:
+  explicit KeepOnTerminal(Context& context) : context_(context) {}
+
+  bool stopped() override {
+    context_.stopped_by = stop_signal();
+    return context_.stopped_by != 0;
+  }
+  void tell(std::string_view what) override {
+    const std::string now =
+        format_exact_time(std::chrono::floor<std::chrono::seconds>(system_clock().now()));
+    if (context_.json) {
+      context_.out.write(
+          nlohmann::ordered_json({{"at", now}, {"told", what}})
+              .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+          "\n");
+    } else {
+      context_.out.write_line(now + "  " + std::string(what));
+    }
+    context_.out.flush();
+  }
+
+ private:
+  Context& context_;
+};
+
+Result<void> run_keep(Context& context) {
+  const KeepArguments& given = keep_arguments;
+  const Result<std::chrono::seconds> every = seconds_in("--every", given.every);
+  if (!every) return std::unexpected(every.error());
+  const Result<std::chrono::seconds> keep = seconds_in("--keep", given.keep);
+  if (!keep) return std::unexpected(keep.error());
+  const Result<std::chrono::seconds> slice = seconds_in("--slice", given.slice);
+  if (!slice) return std::unexpected(slice.error());
+  KeepOnTerminal watch(context);
+  const Result<Kept> kept = keep_backups({.uri = given.uri,
+                                          .folder = given.to,
+                                          .connect = to_read(given.not_sharded),
+                                          .every = *every,
+                                          .slice = *slice,
+                                          .keep = *keep,
+                                          .gzip = given.gzip,
+                                          .excluded = given.exclude,
+                                          .once = given.once},
+                                         watch);
+  if (!kept && was_stopped(kept.error())) context.stopped_by = stop_signal();
+  if (!kept && context.stopped_by == 0) return std::unexpected(kept.error());
+  if (kept) watch.tell(kept->in_words());
+  return {};
+}
+
+}  // namespace
+
+const Command kKeep = {
+    "keep", "Keep backups of a running replica set", add_keep, run_keep,
+    R"(The folder has bases, and the oplog from the first one on in slices, each with
+checksums. A base goes only when another one reaches back as far as --keep says,
+and has proved whole. After a kill, a fail-over or a full disk the same command
+goes on. Where the oplog has rolled over what comes next, it says what can be
+restored, and makes a base at once. It runs until it is stopped; with --once, as
+a timer of systemd starts it, it ends when nothing is due.
+
+ready --from DIR watches over the folder, and run --from DIR --at TIME restores
+from it.
+
+Examples:
+  $ idmint-restore keep --uri mongodb://db1,db2,db3/?replicaSet=rs0 --to /backup/rs0
+  $ idmint-restore keep --uri mongodb://db1,db2,db3/?replicaSet=rs0 --to /backup/rs0 --once
+  $ idmint-restore ready --from /backup/rs0
+  $ idmint-restore run --from /backup/rs0 --at '2026-11-23 02:15' --spare /var/lib/spare
+)"};
+
+}  // namespace idmint::restore

@@ -1,0 +1,397 @@
+#include "restore/keep/keep.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/figures.h"
+#include "base/shell.h"
+#include "restore/backup/base.h"
+#include "restore/backup/dump.h"
+#include "restore/oplog/follow.h"
+#include "restore/oplog/reader.h"
+#include "restore/output_file.h"
+
+namespace idmint::restore {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+constexpr std::uint32_t kRestAfterFailure = 60;  // seconds
+constexpr const char* kRemoving = ".removing-";
+constexpr const char* kPartial = ".partial";
+
+// "20261128-101500"; with a number behind it where the folder has that already.
+std::string path_of_base(const std::string& folder, Timestamp at) {
+  std::string name = print_seconds(at);
+  std::erase_if(name, [](char c) { return c == '-' || c == ':' || c == 'Z'; });
+  std::ranges::replace(name, 'T', '-');
+  std::string path = folder + "/" + name;
+  std::error_code failed;
+  for (int number = 2; fs::exists(path, failed); ++number)
+    path = folder + "/" + name + "-" + std::to_string(number);
+  return path;
+}
+
+// Does one long work at a time in a thread of its own. Its result is a sentence to tell.
+class Work {
+ public:
+  using Do = std::function<Result<std::string>(const std::atomic<bool>& stop)>;
+
+  Work() = default;
+  ~Work() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  [[nodiscard]] bool is_busy() const { return thread_.joinable(); }
+  void start(Do work) {
+    thread_ = std::thread([this, work = std::move(work)] {
+      Result<std::string> done = work(stop_);
+      const std::lock_guard lock(mutex_);
+      done_.emplace(std::move(done));
+      ended_.notify_all();
+    });
+  }
+  // nullopt: nothing has ended since.
+  [[nodiscard]] std::optional<Result<std::string>> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!done_) return std::nullopt;
+    }
+    thread_.join();
+    return std::exchange(done_, std::nullopt);
+  }
+  // Waits for its end, and asks meanwhile whether to stop it.
+  [[nodiscard]] Result<std::string> await(const std::function<bool()>& stopped) {
+    {
+      std::unique_lock lock(mutex_);
+      while (!done_) {
+        ended_.wait_for(lock, std::chrono::milliseconds{100});
+        if (stopped()) stop_ = true;
+      }
+    }
+    return *take();
+  }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::optional<Result<std::string>> done_{};  // under mutex_
+  std::thread thread_;
+};
+
+// For long reads and dumps.
+Result<void> unless(const std::atomic<bool>& stop) {
+  if (!stop) return {};
+  return fail(Code::kUnavailable, "stopped");
+}
+
+Result<std::string> make_base(const KeepOptions& options, const std::string& path,
+                              const std::atomic<bool>& stop) {
+  Result<Server> server = Server::connect(options.uri, options.connect);
+  if (!server) return std::unexpected(std::move(server.error()));
+  const Result<DumpFacts> made = dump(*std::move(server),
+                                      {.path = path,
+                                       .form = BackupForm::kFolder,
+                                       .gzip = options.gzip,
+                                       .excluded = options.excluded},
+                                      [&](std::int64_t, std::int64_t) { return unless(stop); });
+  if (!made) return std::unexpected(made.error());
+  std::string told = "made a base of " + print_seconds(made->last) + ", with " +
+                     print_count(static_cast<std::uint64_t>(made->documents), "document");
+  for (const std::string& note : made->notes) told += "; " + note;
+  return told;
+}
+
+Result<void> remove_all(const std::string& path) {
+  const fs::path from = path;
+  const fs::path to = from.parent_path() / (kRemoving + from.filename().string());
+  std::error_code failed;
+  if (!fs::exists(from, failed)) return {};
+  fs::rename(from, to, failed);
+  if (!failed) fs::remove_all(to, failed);
+  if (!failed) return {};
+  return fail(Code::kUnavailable, "cannot remove " + shell_word(path) + ": " + failed.message());
+}
+
+// Removes the older one, once the newer one proves whole.
+Result<std::string> replace_base(const KeptBase& old, const KeptBase& next,
+                                 const std::atomic<bool>& stop) {
+  const Result<std::unique_ptr<BaseBackup>> base = open_base(next.path);
+  Result<void> whole = base ? (*base)->check([&](std::uint64_t) { return unless(stop); })
+                            : std::unexpected(base.error());
+  if (!whole) {
+    if (whole.error().code != Code::kUnavailable)
+      whole.error().message = "the base of " + print_seconds(next.last) +
+                              " is damaged, and those before it stay: " + whole.error().message;
+    return std::unexpected(std::move(whole.error()));
+  }
+  const Result<FileLock> lock = lock_to_remove(old);
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> removed = remove_all(old.path); !removed)
+    return std::unexpected(std::move(removed.error()));
+  return "removed the base of " + print_seconds(old.last);
+}
+
+class Keeping final : public FollowObserver {
+ public:
+  Keeping(const KeepOptions& options, Kept kept, KeepObserver& observer)
+      : options_(options), kept_(std::move(kept)), observer_(observer) {}
+
+  Result<Kept> run() {
+    Result<void> done = remove_left();
+    if (done) done = follow();
+    if (done && options_.once) done = do_what_is_due();
+    dump_.reset();
+    if (Result<void> read = refresh(); !read && done) done = std::move(read);
+    if (done) return std::move(kept_);
+    done.error().message += "; " + kept_.in_words();
+    return std::unexpected(std::move(done.error()));
+  }
+
+  bool stopped() override { return observer_.stopped(); }
+  void appended(Timestamp, Timestamp, Timestamp) override {}
+  void reconnects(const Error& why) override {
+    observer_.tell(why.message + "; trying again; " + kept_.in_words());
+  }
+  Result<OplogDump*> synced(OplogDump& dump) override {
+    newest_ = dump.synced().value_or(newest_);
+    if (is_full(dump))
+      if (Result<void> rotated = rotate(); !rotated) return std::unexpected(rotated.error());
+    if (!options_.once)
+      if (Result<void> tended = tend(); !tended) return std::unexpected(tended.error());
+    return &*dump_;
+  }
+
+ private:
+  // Follows the oplog until the end or a stop, over what is missing.
+  Result<void> follow() {
+    for (;;) {
+      if (Result<void> opened = open_slice(); !opened) return opened;
+      Result<void> followed = follow_oplog({.uri = options_.uri,
+                                            .connect = options_.connect,
+                                            .follow = !options_.once,
+                                            .begin = begin_},
+                                           *dump_, *this);
+      if (followed || followed.error().code != Code::kOutOfRange || !dump_->last()) return followed;
+      if (Result<void> sealed = dump_->seal(); !sealed) return sealed;
+      dump_.reset();
+      if (Result<void> read = refresh(); !read) return read;
+      observer_.tell("entries are missing: " + followed.error().message + "; " + kept_.in_words() +
+                     "; a new base is made at once");
+      is_broken_ = true;
+    }
+  }
+
+  // Goes on with the newest slice, or begins with the newest entry, at first and where entries are
+  // missing.
+  Result<void> open_slice() {
+    if (dump_) return {};
+    if (Result<void> read = refresh(); !read) return read;
+    std::string path = kept_.slices.empty() ? std::string() : kept_.slices.back().path;
+    begin_.reset();
+    if (path.empty() || is_broken_) {
+      Result<Member> member = connect_to_oplog(options_.uri, options_.connect);
+      if (!member) return std::unexpected(std::move(member.error()));
+      const Result<OplogWindow> window = oplog_window(*member);
+      if (!window) return std::unexpected(window.error());
+      begin_ = OplogBegin{.at = window->last};
+      path = kept_.oplog_folder() + "/" + slice_name(window->last);
+      is_broken_ = false;
+    }
+    Result<OplogDump> opened = OplogDump::open(path);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    dump_.emplace(*std::move(opened));
+    return {};
+  }
+
+  [[nodiscard]] bool is_full(const OplogDump& dump) const {
+    const Timestamp first = dump.first().value_or(Timestamp{});
+    const Timestamp last = dump.synced().value_or(first);
+    std::error_code failed;
+    const std::uintmax_t bytes = fs::file_size(dump.path(), failed);
+    return first != last && (std::int64_t{last.seconds} - first.seconds >= options_.slice.count() ||
+                             (!failed && bytes >= options_.slice_bytes));
+  }
+
+  // Begins the next slice with the last entry of this one.
+  Result<void> rotate() {
+    const Timestamp last = dump_->last().value_or(Timestamp{});
+    const std::vector<std::uint8_t> entry = dump_->last_entry();
+    if (Result<void> sealed = dump_->seal(); !sealed) return sealed;
+    Result<OplogDump> next = OplogDump::open(kept_.oplog_folder() + "/" + slice_name(last));
+    if (!next) return std::unexpected(std::move(next.error()));
+    if (Result<void> added = next->append(last, Document::of(entry)); !added) return added;
+    if (Result<void> synced = next->sync(); !synced) return synced;
+    dump_.reset();
+    dump_.emplace(*std::move(next));
+    return refresh();
+  }
+
+  // The moment from which on no entry is missing.
+  [[nodiscard]] Timestamp unbroken() const {
+    const std::vector<Hole> holes = kept_.holes();
+    if (!holes.empty()) return holes.back().before;
+    return kept_.slices.empty() ? Timestamp{} : kept_.slices.front().first;
+  }
+  // Nothing that comes now can be restored.
+  [[nodiscard]] bool lacks_base() const {
+    return kept_.bases.empty() || kept_.bases.back().last < unbroken();
+  }
+  // The clock of the set says when.
+  [[nodiscard]] bool is_base_due() const {
+    return lacks_base() || std::int64_t{newest_.seconds} - kept_.bases.back().last.seconds >=
+                               options_.every.count();
+  }
+  // Both clocks say so: one that is wrong removes nothing.
+  [[nodiscard]] bool is_one_too_many() const {
+    const std::int64_t now = std::min(
+        std::int64_t{newest_.seconds},
+        std::int64_t{
+            std::chrono::floor<seconds>(options_.clock->now()).time_since_epoch().count()});
+    return kept_.bases.size() > 1 && kept_.bases[1].last.seconds < now - options_.keep.count() &&
+           std::ranges::any_of(kept_.reaches(), [](const Reach& each) { return each.base == 1; });
+  }
+
+  // False: nothing is due.
+  [[nodiscard]] bool start_what_is_due() {
+    checked_.clear();
+    if (newest_.seconds < not_before_) return false;
+    if (!lacks_base() && is_one_too_many()) {
+      checked_ = kept_.bases[1].path;
+      work_.start([old = kept_.bases[0], next = kept_.bases[1]](const std::atomic<bool>& stop) {
+        return replace_base(old, next, stop);
+      });
+      return true;
+    }
+    if (!is_base_due()) return false;
+    work_.start([this, path = path_of_base(kept_.bases_folder(), newest_)](
+                    const std::atomic<bool>& stop) -> Result<std::string> {
+      Result<std::string> made = make_base(options_, path, stop);
+      if (!made) made.error().message = "no base was made: " + made.error().message;
+      return made;
+    });
+    return true;
+  }
+
+  // Tells the result of the work.
+  Result<void> end_work(const Result<std::string>& done) {
+    if (done) observer_.tell(*done);
+    if (!done && done.error().code == Code::kDataLoss && !checked_.empty())
+      damaged_.insert(checked_);
+    if (Result<void> read = refresh(); !read) return read;
+    if (Result<void> removed = remove_slices(); !removed) return removed;
+    return done ? Result<void>{} : std::unexpected(done.error());
+  }
+
+  // While it follows.
+  Result<void> tend() {
+    if (const std::optional<Result<std::string>> done = work_.take()) {
+      Result<void> ended = end_work(*done);
+      if (!ended && !*done) {
+        not_before_ = newest_.seconds + kRestAfterFailure;
+        observer_.tell(ended.error().message + "; it is tried again in a minute; " +
+                       kept_.in_words());
+      } else if (!ended) {
+        return ended;
+      }
+    }
+    if (!work_.is_busy()) static_cast<void>(start_what_is_due());
+    return {};
+  }
+
+  // After it has followed once.
+  Result<void> do_what_is_due() {
+    for (;;) {
+      if (Result<void> read = refresh(); !read) return read;
+      if (!start_what_is_due()) return {};
+      const Result<std::string> done = work_.await([this] { return stopped(); });
+      if (Result<void> ended = end_work(done); !ended) return ended;
+      if (Result<void> followed = follow(); !followed || stopped()) return followed;
+    }
+  }
+
+  Result<void> refresh() {
+    Result<Kept> now = read_kept(options_.folder);
+    if (!now) return std::unexpected(std::move(now.error()));
+    kept_ = *std::move(now);
+    std::erase_if(kept_.bases,
+                  [this](const KeptBase& each) { return damaged_.contains(each.path); });
+    return {};
+  }
+
+  // Removes the slices that no base needs.
+  Result<void> remove_slices() {
+    while (!kept_.bases.empty() && kept_.slices.size() > 1 &&
+           kept_.slices.front().last < kept_.bases.front().last) {
+      const std::string& path = kept_.slices.front().path;
+      if (Result<void> removed = remove_all(path); !removed) return removed;
+      if (Result<void> removed = remove_all(checksums_beside(path)); !removed) return removed;
+      kept_.slices.erase(kept_.slices.begin());
+    }
+    return {};
+  }
+
+  // Removes what a killed run has left behind.
+  Result<void> remove_left() {
+    std::error_code failed;
+    for (const std::string& folder : {kept_.bases_folder(), kept_.oplog_folder()}) {
+      std::vector<fs::path> left;
+      for (fs::directory_iterator at(folder, failed), end; !failed && at != end;
+           at.increment(failed)) {
+        const std::string name = at->path().filename().string();
+        if (name.starts_with(kRemoving) || name.contains(kPartial)) left.push_back(at->path());
+      }
+      for (const fs::path& each : left) fs::remove_all(each, failed);
+    }
+    for (const std::string& each : kept_.begun) {
+      if (Result<void> removed = remove_all(each); !removed) return removed;
+      if (Result<void> removed = remove_all(checksums_beside(each)); !removed) return removed;
+    }
+    return {};
+  }
+
+  const KeepOptions& options_;
+  Kept kept_;
+  KeepObserver& observer_;
+  std::optional<OplogDump> dump_{};
+  std::optional<OplogBegin> begin_{};
+  bool is_broken_ = false;
+  Timestamp newest_{};               // entry on disk
+  std::uint32_t not_before_ = 0;     // of the set's clock: the next work
+  std::string checked_{};            // the base that the work checks
+  std::set<std::string> damaged_{};  // paths of bases
+  Work work_{};                      // destroyed first
+};
+
+}  // namespace
+
+Result<Kept> keep_backups(const KeepOptions& options, KeepObserver& observer) {
+  Result<Server> server = Server::connect(options.uri, options.connect);
+  if (!server) return std::unexpected(std::move(server.error()));
+  if (server->set_name().empty())
+    return fail(Code::kFailedPrecondition,
+                server->shown_uri() + " is no replica set, and has no oplog to keep");
+  Result<Kept> kept = make_kept(options.folder, server->set_name());
+  if (!kept) return std::unexpected(std::move(kept.error()));
+  const Result<FileLock> lock = lock_to_keep(options.folder);
+  if (!lock) return std::unexpected(lock.error());
+  return Keeping(options, *std::move(kept), observer).run();
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,50 @@
+// Keeps backups of a replica set: follows its oplog into slices, makes bases on a schedule, and
+// removes what is no longer needed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/result.h"
+#include "restore/keep/kept.h"
+#include "restore/server.h"
+
+namespace idmint::restore {
+
+struct KeepOptions {
+  std::string uri{};
+  std::string folder{};
+  ConnectOptions connect{};
+  std::chrono::seconds every{std::chrono::hours{24}};  // between two bases
+  std::chrono::seconds slice{std::chrono::minutes{10}};
+  std::uint64_t slice_bytes = std::uint64_t{256} << 20;
+  std::chrono::seconds keep{std::chrono::days{7}};  // each moment of this time can be restored
+  bool gzip = false;                                // the bases
+  std::vector<std::string> excluded{};              // patterns of namespaces
+  bool once = false;                                // do what is due now, and end
+  Clock* clock = &system_clock();
+};
+
+// Watches it. Only one thread calls it at a time.
+class KeepObserver {
+ public:
+  virtual ~KeepObserver() = default;
+  [[nodiscard]] virtual bool stopped() = 0;
+  // What a person should know now: a base was made or removed, entries are missing, a connection is
+  // made again. A sentence.
+  virtual void tell(std::string_view what) = 0;
+};
+
+// Goes on with a folder where an earlier run was stopped or killed; its folder is locked meanwhile.
+// Where the oplog has rolled over what the folder needs next, tells that, and makes a base at once.
+// A base that fails is tried again a minute later. Returns what the folder has at the end. Errors:
+// - kFailedPrecondition: the folder is of another set, or another process keeps it.
+// - kResourceExhausted: the disk is full; the message says what can be restored.
+// - kUnavailable: no member answers; the same command goes on.
+[[nodiscard]] Result<Kept> keep_backups(const KeepOptions& options, KeepObserver& observer);
+
+}  // namespace idmint::restore

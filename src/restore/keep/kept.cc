@@ -1,0 +1,244 @@
+#include "restore/keep/kept.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/shell.h"
+#include "mongo/bson.h"
+#include "restore/checksums.h"
+#include "restore/oplog/reader.h"
+#include "restore/output_file.h"
+
+namespace idmint::restore {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMark = "keep.json";
+constexpr const char* kMadeBy = "idmint-restore keep";
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+    names.push_back(at->path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+std::uint64_t bytes_of(const Checksums& sums) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, sum] : sums.files) bytes += sum.bytes;
+  return bytes;
+}
+
+void add_base(Kept& kept, const std::string& name) {
+  const std::string path = kept.bases_folder() + "/" + name;
+  const Result<std::optional<Checksums>> read =
+      read_checksums(path + "/" + std::string(kChecksumsOfFolder));
+  if (!read) {
+    kept.notes.push_back(read.error().message);
+    return;
+  }
+  if (const std::optional<Checksums>& sums = *read)
+    kept.bases.push_back(
+        {.path = path, .first = sums->first, .last = sums->last, .bytes = bytes_of(*sums)});
+}
+
+// The last entry of a slice that has no whole checksums, as its writer was killed.
+Result<Timestamp> last_of(const std::string& path) {
+  Result<OplogReader> oplog = OplogReader::open(path);
+  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  Timestamp last{};
+  for (;;) {
+    const Result<std::optional<Entry>> next = oplog->next();
+    if (!next && next.error().code != Code::kDataLoss) return std::unexpected(next.error());
+    if (!next) return last;  // cut in the middle of an entry
+    const std::optional<Entry>& entry = *next;
+    if (!entry) return last;
+    last = entry->at.ts;
+  }
+}
+
+void add_slice(Kept& kept, const std::string& name, Timestamp first) {
+  const std::string path = kept.oplog_folder() + "/" + name;
+  std::error_code failed;
+  const std::uintmax_t bytes = fs::file_size(path, failed);
+  if (failed) return;
+  const Result<std::optional<Checksums>> read = read_checksums(checksums_beside(path));
+  Timestamp last{};
+  if (read && *read && bytes_of(**read) == bytes) {
+    last = (*read)->last;
+  } else {
+    const Result<Timestamp> found = last_of(path);
+    if (!found) {
+      kept.notes.push_back(found.error().message);
+      return;
+    }
+    last = *found;
+  }
+  if (last == Timestamp{}) {
+    kept.begun.push_back(path);
+  } else {
+    kept.slices.push_back({.path = path, .first = first, .last = last, .bytes = bytes});
+  }
+}
+
+bool is_kept(const std::string& folder) {
+  std::error_code failed;
+  return fs::is_regular_file(fs::path(folder) / kMark, failed);
+}
+
+Result<void> make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST) return {};
+  return unwritable(path, errno);
+}
+
+}  // namespace
+
+std::vector<Hole> Kept::holes() const {
+  std::vector<Hole> found;
+  for (std::size_t i = 1; i < slices.size(); ++i)
+    if (slices[i].first != slices[i - 1].last)
+      found.push_back({.after = slices[i - 1].last, .before = slices[i].first});
+  return found;
+}
+
+std::vector<Reach> Kept::reaches() const {
+  std::vector<Reach> found;
+  for (std::size_t base = 0; base < bases.size(); ++base) {
+    const Timestamp from = bases[base].last;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      if (slices[i].first > from || slices[i].last < from) continue;
+      Timestamp to = slices[i].last;
+      for (std::size_t next = i + 1; next < slices.size() && slices[next].first == to; ++next)
+        to = slices[next].last;
+      found.push_back({.base = base, .from = from, .to = to});
+      break;
+    }
+  }
+  return found;
+}
+
+std::optional<Reach> Kept::reach_to(Timestamp limit) const {
+  std::optional<Reach> best;
+  for (const Reach& each : reaches())
+    if (each.from < limit && limit <= each.to) best = each;
+  return best;
+}
+
+std::optional<Reach> Kept::reach_to_end() const {
+  const std::vector<Reach> all = reaches();
+  if (all.empty() || all.back().to != slices.back().last) return std::nullopt;
+  return all.back();
+}
+
+std::vector<Span> Kept::spans() const {
+  std::vector<Span> found;
+  for (const Reach& each : reaches()) {
+    if (!found.empty() && each.from <= found.back().to)
+      found.back().to = std::max(found.back().to, each.to);
+    else
+      found.push_back({.from = each.from, .to = each.to});
+  }
+  return found;
+}
+
+std::string Kept::in_words() const {
+  const std::vector<Span> all = spans();
+  if (all.empty()) return "nothing can be restored yet";
+  std::string text = "each moment";
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += (i == 0 ? " from " : ", and from ") + print_seconds(all[i].from) + " to " +
+            print_seconds(all[i].to);
+  return text + " can be restored";
+}
+
+Result<FileLock> FileLock::take(const std::string& path, Kind kind) {
+  FileLock lock(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (lock.fd_ < 0) return unwritable(path, errno);
+  if (::flock(lock.fd_, (kind == Kind::kAlone ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return lock;
+  return fail(Code::kFailedPrecondition, "another process uses " + shell_word(path));
+}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+Result<FileLock> lock_to_keep(const std::string& folder) {
+  Result<FileLock> lock = FileLock::take(folder + "/" + kMark, FileLock::Kind::kAlone);
+  if (!lock && lock.error().code == Code::kFailedPrecondition)
+    lock.error().message = "another idmint-restore keeps " + shell_word(folder) + ": end it first";
+  return lock;
+}
+
+Result<FileLock> hold_base(const KeptBase& base) {
+  return FileLock::take(base.path + "/" + std::string(kChecksumsOfFolder), FileLock::Kind::kShared);
+}
+
+Result<FileLock> lock_to_remove(const KeptBase& base) {
+  Result<FileLock> lock =
+      FileLock::take(base.path + "/" + std::string(kChecksumsOfFolder), FileLock::Kind::kAlone);
+  if (!lock && lock.error().code == Code::kFailedPrecondition)
+    lock.error().message =
+        "the base of " + print_seconds(base.last) + " stays, as a restore uses it";
+  return lock;
+}
+
+Result<Kept> read_kept(const std::string& folder) {
+  std::ifstream file(fs::path(folder) / kMark);
+  if (!file)
+    return fail(Code::kNotFound, shell_word(folder) + " is no folder of idmint-restore keep");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const Result<Bson> mark = from_json(text);
+  Kept kept{.folder = folder};
+  if (mark && text_of(mark->view(), "made_by") == kMadeBy) kept.set = text_of(mark->view(), "set");
+  if (kept.set.empty())
+    return fail(Code::kDataLoss, folder + "/" + kMark + " is damaged: mend it from a copy");
+  for (const std::string& name : names_in(kept.bases_folder()))
+    if (!name.starts_with(".") && !name.contains(".partial")) add_base(kept, name);
+  for (const std::string& name : names_in(kept.oplog_folder()))
+    if (const std::optional<Timestamp> first = first_of_slice(name)) add_slice(kept, name, *first);
+  std::ranges::sort(kept.bases, {}, &KeptBase::last);
+  return kept;
+}
+
+Result<Kept> make_kept(const std::string& folder, const std::string& set) {
+  if (is_kept(folder)) {
+    Result<Kept> kept = read_kept(folder);
+    if (kept && kept->set != set)
+      return fail(Code::kFailedPrecondition, shell_word(folder) + " is of the replica set " +
+                                                 kept->set + ", and this one is " + set +
+                                                 ": give another folder");
+    return kept;
+  }
+  std::error_code failed;
+  fs::create_directories(fs::path(folder).parent_path(), failed);
+  if (Result<void> made = make_folder(folder); !made)
+    return std::unexpected(std::move(made.error()));
+  if (!names_in(folder).empty())
+    return fail(Code::kAlreadyExists, shell_word(folder) + " is not empty: give --to a new folder");
+  Kept kept{.folder = folder, .set = set};
+  for (const std::string& each : {kept.bases_folder(), kept.oplog_folder()})
+    if (Result<void> made = make_folder(each); !made)
+      return std::unexpected(std::move(made.error()));
+  const std::string mark = to_relaxed_json(Bson("made_by", kMadeBy, "set", set).view()) + "\n";
+  if (Result<void> written = replace_file(folder + "/" + kMark, mark); !written)
+    return std::unexpected(std::move(written.error()));
+  return kept;
+}
+
+}  // namespace idmint::restore
