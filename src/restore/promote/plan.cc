@@ -217,9 +217,9 @@ class Planner {
     Result<LaterWrites> later = find_later(search, progress);
     if (!later) return std::unexpected(std::move(later.error()));
     plan_.later = *std::move(later);
-    if (plan_.options.mistake_to > plan_.later.last)
-      return refuse("--mistake-to " + print_timestamp(*plan_.options.mistake_to) +
-                    " is after the newest entry " + print_timestamp(plan_.later.last) +
+    if (const std::optional<Timestamp>& to = plan_.options.mistake_to; to && *to > plan_.later.last)
+      return refuse("--mistake-to " + print_timestamp(*to) + " is after the newest entry " +
+                    print_timestamp(plan_.later.last) +
                     ": give the last entry of the mistake, as find prints it");
     if (plan_.options.alike)
       plan_.notes.push_back("of the mistake are only " +

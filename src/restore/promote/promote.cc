@@ -32,6 +32,14 @@ Result<void> note_copies(PromoteRecord& record) {
   return record.write();
 }
 
+// The UUID of the collection with this name; empty: none has it.
+Result<std::string> uuid_of(Server& server, const std::string& ns) {
+  const Result<std::optional<CollectionFacts>> there = find_collection(server, ns);
+  if (!there) return std::unexpected(there.error());
+  const std::optional<CollectionFacts>& found = *there;
+  return found ? found->uuid : std::string();
+}
+
 // Whether writers may be blocked by now.
 bool has_blocked(const PromoteState& state) {
   return state.step != PromoteStep::kBlock ||
@@ -308,9 +316,9 @@ class Undo {
       if (!item.is_replaced() || item.old_uuid.empty()) continue;
       bool there = false;
       for (const std::string& ns : {item.ns, state().old_name(item)}) {
-        const Result<std::optional<CollectionFacts>> found = find_collection(production(), ns);
-        if (!found) return std::unexpected(found.error());
-        there = there || (*found && (*found)->uuid == item.old_uuid);
+        const Result<std::string> uuid = uuid_of(production(), ns);
+        if (!uuid) return std::unexpected(uuid.error());
+        there = there || *uuid == item.old_uuid;
       }
       if (!there)
         return fail(Code::kFailedPrecondition,
@@ -453,10 +461,10 @@ class Undo {
     for (KeptCollection& kept : report_.kept) {
       for (const PromoteItem& item : state().items) {
         if (state().promoted_name(item) != kept.ns) continue;
-        const Result<std::optional<CollectionFacts>> there = find_collection(production(), kept.ns);
-        if (!there || !*there) continue;
+        const Result<std::string> uuid = uuid_of(production(), kept.ns);
+        if (!uuid) continue;
         const Result<std::uint64_t> count =
-            count_only_copies(*later, search, item.ns, (*there)->uuid, production());
+            count_only_copies(*later, search, item.ns, *uuid, production());
         if (count) kept.written = *count;
       }
     }

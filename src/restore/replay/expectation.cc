@@ -66,9 +66,10 @@ Result<void> keep_in_base(Record& record) {
 }
 
 Result<std::uint64_t> documents_in_base(Record& record) {
-  const Result<std::optional<Bson>> kept = record.get(kInBase);
-  if (!kept) return std::unexpected(kept.error());
-  return *kept ? number_of((*kept)->view(), "documents") : 0;
+  const Result<std::optional<Bson>> found = record.get(kInBase);
+  if (!found) return std::unexpected(found.error());
+  const std::optional<Bson>& kept = *found;
+  return kept ? number_of(kept->view(), "documents") : 0;
 }
 
 Result<void> keep_tallies(Record& record, const OplogFacts& facts) {
