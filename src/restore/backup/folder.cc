@@ -380,16 +380,17 @@ Result<void> BaseFolder::documents(std::optional<std::size_t> only,
 
 Result<void> BaseFolder::oplog(const std::function<Result<void>(const Entry&)>& take) const {
   if (!has_oplog()) return std::unexpected(Error{Code::kNotFound, path_ + " has no oplog.bson"});
-  const Result<std::optional<FileSum>> sum = sum_of(oplog_);
-  if (!sum) return std::unexpected(sum.error());
-  Result<OplogReader> reader = OplogReader::open(oplog_, {.sum = *sum});
+  const Result<std::optional<FileSum>> known = sum_of(oplog_);
+  if (!known) return std::unexpected(known.error());
+  const std::optional<FileSum>& sum = *known;
+  Result<OplogReader> reader = OplogReader::open(oplog_, {.sum = sum});
   if (!reader) return std::unexpected(std::move(reader.error()));
   for (bool any = false;; any = true) {
     const Result<std::optional<Entry>> read = reader->next();
     if (!read) return std::unexpected(read.error());
     const std::optional<Entry>& entry = *read;
-    if (!entry && any && *sum && reader->unchecked() != 0)
-      return check_sum(oplog_, {.bytes = reader->size()}, **sum);
+    if (!entry && any && sum && reader->unchecked() != 0)
+      return check_sum(oplog_, {.bytes = reader->size()}, *sum);
     if (!entry) return any ? Result<void>{} : damaged(oplog_, "it has no entry");
     if (Result<void> taken = take(*entry); !taken) {
       if (taken.error().code != Code::kDataLoss) return taken;

@@ -37,10 +37,11 @@ std::string path_of_base(const std::string& folder, Timestamp at) {
   std::string name = print_seconds(at);
   std::erase_if(name, [](char c) { return c == '-' || c == ':' || c == 'Z'; });
   std::ranges::replace(name, 'T', '-');
-  std::string path = folder + "/" + name;
+  const std::string plain = std::string(folder).append("/").append(name);
+  std::string path = plain;
   std::error_code failed;
   for (int number = 2; fs::exists(path, failed); ++number)
-    path = folder + "/" + name + "-" + std::to_string(number);
+    path = std::string(plain).append("-").append(std::to_string(number));
   return path;
 }
 
@@ -84,7 +85,9 @@ class Work {
         if (stopped()) stop_ = true;
       }
     }
-    return *take();
+    std::optional<Result<std::string>> done = take();
+    if (done) return *std::move(done);
+    return fail(Code::kInternal, "no work was begun");
   }
 
  private:
@@ -175,7 +178,7 @@ class Keeping final : public FollowObserver {
       if (Result<void> rotated = rotate(); !rotated) return std::unexpected(rotated.error());
     if (!options_.once)
       if (Result<void> tended = tend(); !tended) return std::unexpected(tended.error());
-    return &*dump_;
+    return dump_.get();
   }
 
  private:
@@ -216,7 +219,7 @@ class Keeping final : public FollowObserver {
     }
     Result<OplogDump> opened = OplogDump::open(path);
     if (!opened) return std::unexpected(std::move(opened.error()));
-    dump_.emplace(*std::move(opened));
+    dump_ = std::make_unique<OplogDump>(*std::move(opened));
     return {};
   }
 
@@ -238,8 +241,7 @@ class Keeping final : public FollowObserver {
     if (!next) return std::unexpected(std::move(next.error()));
     if (Result<void> added = next->append(last, Document::of(entry)); !added) return added;
     if (Result<void> synced = next->sync(); !synced) return synced;
-    dump_.reset();
-    dump_.emplace(*std::move(next));
+    dump_ = std::make_unique<OplogDump>(*std::move(next));
     return refresh();
   }
 
@@ -369,7 +371,7 @@ class Keeping final : public FollowObserver {
   const KeepOptions& options_;
   Kept kept_;
   KeepObserver& observer_;
-  std::optional<OplogDump> dump_{};
+  std::unique_ptr<OplogDump> dump_{};
   std::optional<OplogBegin> begin_{};
   bool is_broken_ = false;
   Timestamp newest_{};               // entry on disk

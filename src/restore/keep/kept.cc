@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMark = "keep.json";
-constexpr const char* kMadeBy = "idmint-restore keep";
+constexpr const char* kKeepMark = "keep.json";
+constexpr const char* kMadeByKeep = "idmint-restore keep";
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -76,10 +76,12 @@ void add_slice(Kept& kept, const std::string& name, Timestamp first) {
   std::error_code failed;
   const std::uintmax_t bytes = fs::file_size(path, failed);
   if (failed) return;
-  const Result<std::optional<Checksums>> read = read_checksums(checksums_beside(path));
+  // Damaged ones count as none: the slice itself says what it has.
+  const std::optional<Checksums> sums =
+      read_checksums(checksums_beside(path)).value_or(std::nullopt);
   Timestamp last{};
-  if (read && *read && bytes_of(**read) == bytes) {
-    last = (*read)->last;
+  if (sums && bytes_of(*sums) == bytes) {
+    last = sums->last;
   } else {
     const Result<Timestamp> found = last_of(path);
     if (!found) {
@@ -97,7 +99,7 @@ void add_slice(Kept& kept, const std::string& name, Timestamp first) {
 
 bool is_kept(const std::string& folder) {
   std::error_code failed;
-  return fs::is_regular_file(fs::path(folder) / kMark, failed);
+  return fs::is_regular_file(fs::path(folder) / kKeepMark, failed);
 }
 
 Result<void> make_folder(const std::string& path) {
@@ -179,7 +181,7 @@ FileLock::~FileLock() {
 FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
 Result<FileLock> lock_to_keep(const std::string& folder) {
-  Result<FileLock> lock = FileLock::take(folder + "/" + kMark, FileLock::Kind::kAlone);
+  Result<FileLock> lock = FileLock::take(folder + "/" + kKeepMark, FileLock::Kind::kAlone);
   if (!lock && lock.error().code == Code::kFailedPrecondition)
     lock.error().message = "another idmint-restore keeps " + shell_word(folder) + ": end it first";
   return lock;
@@ -199,15 +201,16 @@ Result<FileLock> lock_to_remove(const KeptBase& base) {
 }
 
 Result<Kept> read_kept(const std::string& folder) {
-  std::ifstream file(fs::path(folder) / kMark);
+  std::ifstream file(fs::path(folder) / kKeepMark);
   if (!file)
     return fail(Code::kNotFound, shell_word(folder) + " is no folder of idmint-restore keep");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Result<Bson> mark = from_json(text);
   Kept kept{.folder = folder};
-  if (mark && text_of(mark->view(), "made_by") == kMadeBy) kept.set = text_of(mark->view(), "set");
+  if (mark && text_of(mark->view(), "made_by") == kMadeByKeep)
+    kept.set = text_of(mark->view(), "set");
   if (kept.set.empty())
-    return fail(Code::kDataLoss, folder + "/" + kMark + " is damaged: mend it from a copy");
+    return fail(Code::kDataLoss, folder + "/" + kKeepMark + " is damaged: mend it from a copy");
   for (const std::string& name : names_in(kept.bases_folder()))
     if (!name.starts_with(".") && !name.contains(".partial")) add_base(kept, name);
   for (const std::string& name : names_in(kept.oplog_folder()))
@@ -235,8 +238,8 @@ Result<Kept> make_kept(const std::string& folder, const std::string& set) {
   for (const std::string& each : {kept.bases_folder(), kept.oplog_folder()})
     if (Result<void> made = make_folder(each); !made)
       return std::unexpected(std::move(made.error()));
-  const std::string mark = to_relaxed_json(Bson("made_by", kMadeBy, "set", set).view()) + "\n";
-  if (Result<void> written = replace_file(folder + "/" + kMark, mark); !written)
+  const std::string mark = to_relaxed_json(Bson("made_by", kMadeByKeep, "set", set).view()) + "\n";
+  if (Result<void> written = replace_file(folder + "/" + kKeepMark, mark); !written)
     return std::unexpected(std::move(written.error()));
   return kept;
 }
