@@ -243,7 +243,10 @@ TEST(SpareRemoved, IsKilledFirst) {
   const std::string spare = folder.path("spare");
   fs::create_directory(spare);
   fs::create_symlink("/bin/sleep", folder.path("mongod"));
-  const Holder holder(spare, "trap '' TERM", "exec " + folder.path("mongod") + " 1000");
+  const std::string mongod = folder.path("mongod");
+  const Holder holder(spare, "trap '' TERM", "exec " + mongod + " 1000");
+  while (words_of(holder.pid()) != std::vector<std::string>{mongod, "1000"})
+    std::this_thread::yield();
   EXPECT_TRUE(remove_spare(spare));
   EXPECT_FALSE(runs(holder.pid()));
   EXPECT_FALSE(fs::exists(spare));
