@@ -81,6 +81,7 @@ Result<std::optional<Document>> DocumentReader::next() {
   if (!begins) return std::unexpected(begins.error());
   if (!*begins) {
     if (end_ == begin_) return std::nullopt;
+    is_cut_ = true;
     return damaged("the file ends within the length of a document");
   }
   std::uint32_t length = 0;
@@ -92,7 +93,8 @@ Result<std::optional<Document>> DocumentReader::next() {
     return damaged("a document cannot be " + std::to_string(length) + " bytes long");
   const Result<bool> whole = have(length);
   if (!whole) return std::unexpected(whole.error());
-  if (!*whole)
+  is_cut_ = !*whole;
+  if (is_cut_)
     return damaged("the file ends after " + std::to_string(end_ - begin_) + " of the " +
                    std::to_string(length) + " bytes of a document");
   const Document document = Document::of({buffer_.data() + begin_, length});

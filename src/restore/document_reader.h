@@ -31,6 +31,8 @@ class DocumentReader {
   // Reads the next 4 bytes as a little-endian number.
   [[nodiscard]] Result<std::uint32_t> next_number();
 
+  // After kDataLoss: whether the file ends within the document, as where somebody is writing it.
+  [[nodiscard]] bool is_cut() const { return is_cut_; }
   // The offsets at which the last document begins and the next one will begin.
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
   [[nodiscard]] std::uint64_t position() const { return position_; }
@@ -55,6 +57,7 @@ class DocumentReader {
   std::size_t end_ = 0;
   std::uint64_t offset_ = 0;
   std::uint64_t position_ = 0;
+  bool is_cut_ = false;
 };
 
 }  // namespace idmint::restore

@@ -48,11 +48,8 @@ class Keep : public testing::Test {
   Ended restore_tool(const std::vector<std::string>& given) {
     return Program(folder_, given).end();
   }
-  [[nodiscard]] Kept read() const {
-    const Result<Kept> found = read_kept(kept());
-    EXPECT_TRUE(found) << found.error().message;
-    return found ? *found : Kept{};
-  }
+  // Empty before it is one.
+  [[nodiscard]] Kept read() const { return read_kept(kept()).value_or(Kept{}); }
 
   // A moment, and what the set had then.
   struct Moment {
@@ -210,17 +207,24 @@ TEST_F(Keep, RemovesNoBaseThatIsNeeded) {
   EXPECT_THAT(ended.err, AllOf(HasSubstr("is damaged, and those before it stay"),
                                HasSubstr("can be restored")));
   EXPECT_TRUE(fs::exists(first.path));
-  write(damaged, whole);
+  EXPECT_TRUE(fs::exists(second + ".damaged"));
+  EXPECT_THAT(restore_tool({"ready", "--from", kept()}).out, HasSubstr(second + ".damaged"));
+  until_two();
   {
     const Result<FileLock> held = hold_base(first);
     ASSERT_TRUE(held) << held.error().message;
-    ended = restore_tool(slow);
-    EXPECT_EQ(ended.status, 5) << ended.out;
-    EXPECT_THAT(ended.err, HasSubstr("as a restore uses it"));
+    for (int i = 0; i < 3; ++i) {
+      work(1);
+      ended = restore_tool(slow);
+      EXPECT_EQ(ended.status, 0) << ended.err;
+    }
+    EXPECT_TRUE(fs::exists(first.path));
   }
-  ended = restore_tool(slow);
-  EXPECT_EQ(ended.status, 0) << ended.err;
-  EXPECT_FALSE(fs::exists(first.path));
+  while (fs::exists(first.path)) {
+    work(1);
+    ended = restore_tool(slow);
+    ASSERT_EQ(ended.status, 0) << ended.err;
+  }
 }
 
 // As if the oplog had rolled over what the folder needs next.
@@ -229,8 +233,10 @@ TEST_F(Keep, SaysAtOnceWhereEntriesAreMissingAndMakesANewBase) {
   const Moment before = work(3);
   ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
   // As if it had read one more entry, which the oplog has no more.
+  std::uint32_t last_read = 0;
   {
     const KeptSlice newest = read().slices.back();
+    last_read = newest.last.seconds;
     const Timestamp gone = {.seconds = newest.last.seconds,
                             .ordinal = newest.last.ordinal + 100'000};
     Result<OplogDump> slice = OplogDump::open(newest.path);
@@ -241,7 +247,7 @@ TEST_F(Keep, SaysAtOnceWhereEntriesAreMissingAndMakesANewBase) {
     ASSERT_TRUE(slice->sync());
     ASSERT_TRUE(slice->seal());
   }
-  while (production_.now().seconds <= before.limit.seconds)
+  while (production_.now().seconds <= last_read)
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
   const Moment missing = work(3);
   const Ended told = restore_tool(words({"--once"}));
@@ -263,6 +269,54 @@ TEST_F(Keep, SaysAtOnceWhereEntriesAreMissingAndMakesANewBase) {
   EXPECT_THAT(ready.out, HasSubstr("missing"));
 }
 
+// What a kill or a full disk leaves at the end of the newest slice, and what a bad disk does to it.
+TEST_F(Keep, ReadsANewestSliceThatWasCutAndReplacesOneThatIsDamaged) {
+  ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
+  const Moment moment = work(20);
+  ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
+  const std::string slice = read().slices.back().path;
+  const std::string whole = content(slice);
+  write(slice, whole + whole.substr(0, 40));  // behind what the checksums cover
+  EXPECT_EQ(restore_tool({"ready", "--from", kept()}).status, 0);
+  expect_restored(moment);
+  const SpareFolder spare;
+  const Ended all = restore_tool(with({"run", "--from", kept(), "--all", "--yes"}, spare.words()));
+  EXPECT_EQ(all.status, 0) << all.err;
+  // Within what they cover.
+  std::string changed = whole;
+  changed[changed.find("some text")] = 'S';
+  write(slice, changed);
+  const SpareFolder other;
+  EXPECT_EQ(restore_tool(with({"run", "--from", kept(), "--all", "--yes"}, other.words())).status,
+            10);
+  const Ended again = restore_tool(words({"--once"}));
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("a slice is set aside"));
+  EXPECT_TRUE(fs::exists(slice + ".damaged"));
+  const Moment later = work(3);
+  ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
+  expect_restored(later);
+}
+
+// The slices begin anew behind the one in which it began, and a primary steps down.
+TEST_F(Keep, GoesOnOverAFailOver) {
+  Program program(folder_, words({"--slice", "1s"}));
+  Moment moment = work(1);
+  while (read().slices.size() < 3) moment = work(1);
+  const Bson down = Bson("replSetStepDown", 5, "secondaryCatchUpPeriodSecs", 5, "force", true);
+  EXPECT_TRUE(production_.server().command("admin", down.get()));
+  servers::mongo_set().primary();
+  const Bson note(R"({"appendOplogNote":1,"data":{"of":"a test"}})");
+  while (!production_.server().command("admin", note.get())) std::this_thread::yield();
+  moment = work(5);
+  await(moment.limit);
+  EXPECT_TRUE(program.runs());
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.end().status, 128 + SIGTERM);
+  EXPECT_THAT(read().holes(), testing::IsEmpty());
+  expect_restored(moment);
+}
+
 TEST_F(Keep, TakesOnlyItsOwnFolder) {
   fs::create_directory(kept());
   write(kept() + "/mine", "something");
@@ -272,17 +326,23 @@ TEST_F(Keep, TakesOnlyItsOwnFolder) {
   fs::remove(kept() + "/mine");
   const fakes::TempFolder aside;
   Program first(aside, words({}));
-  while (!fs::exists(kept() + "/oplog") || read().slices.empty())
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  while (read().slices.empty()) std::this_thread::sleep_for(std::chrono::milliseconds{20});
   const Ended second = restore_tool(words({"--once"}));
   EXPECT_EQ(second.status, 5);
   EXPECT_THAT(second.err, HasSubstr("another idmint-restore keeps"));
   first.kill();
   // Of another set.
+  const std::string mark = content(kept() + "/keep.json");
   write(kept() + "/keep.json", R"({"made_by":"idmint-restore keep","set":"another"})");
   const Ended foreign = restore_tool(words({"--once"}));
   EXPECT_EQ(foreign.status, 5);
   EXPECT_THAT(foreign.err, HasSubstr("is of the replica set another"));
+  std::string renewed = mark;
+  renewed.replace(renewed.find("\"id\" : \"") + 8, 4, "0000");
+  write(kept() + "/keep.json", renewed);
+  const Ended remade = restore_tool(words({"--once"}));
+  EXPECT_EQ(remade.status, 5);
+  EXPECT_THAT(remade.err, HasSubstr("is of another replica set of the name"));
   write(kept() + "/keep.json", "{");
   EXPECT_EQ(restore_tool(words({"--once"})).status, 10);
   EXPECT_EQ(restore_tool({"ready", "--from", folder_.path("nothing")}).status, 3);

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>

@@ -92,6 +92,9 @@ std::string metrics_of(const KeptReport& report) {
   if (!kept.slices.empty())
     add("newest_entry_timestamp_seconds", "The newest entry of the oplog.",
         kept.slices.back().last.seconds);
+  if (report.left && std::isfinite(*report.left))
+    add("oplog_left_seconds", "Until the oplog of the set rolls over what comes next.",
+        static_cast<std::uint64_t>(*report.left));
   if (report.is_ready())
     add("restorable_from_timestamp_seconds", "From then on, each moment can be restored.",
         kept.spans().back().from.seconds);

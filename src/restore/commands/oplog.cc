@@ -131,6 +131,9 @@ Result<void> run_oplog(Context& context) {
                                    *dump, *watch);
   const std::uint64_t added = watch->added();
   watch.reset();
+  if (!done && done.error().code == Code::kOutOfRange &&
+      done.error().message.contains("rolled over"))
+    done.error().message += ": take a new base, and dump the oplog from there";
   if (!dump->first() || !dump->synced()) return done;
   const std::string first = print_timestamp(dump->first().value_or(Timestamp{}));
   const std::string last = print_timestamp(dump->synced().value_or(Timestamp{}));

@@ -427,8 +427,13 @@ Result<RestoreOptions> options_given() {
   return options;
 }
 
-// Chooses the base and the slices of a kept folder. The lock keeps them there.
-Result<FileLock> choose_kept(RestoreOptions& options) {
+// The base and the slices of a kept folder.
+struct ChosenKept {
+  FileLock lock{};     // keeps them there
+  std::string before;  // the base before it; empty: none
+};
+
+Result<ChosenKept> choose_kept(RestoreOptions& options) {
   const std::string& folder = run_options.from;
   const Result<Kept> kept = read_kept(folder);
   if (!kept) return std::unexpected(kept.error());
@@ -443,26 +448,38 @@ Result<FileLock> choose_kept(RestoreOptions& options) {
   const KeptBase& base = kept->bases[reach->base];
   options.base = base.path;
   options.oplog = kept->oplog_folder();
-  if (options.limit) return hold_base(base);
-  Result<FileLock> alone = lock_to_keep(folder);
-  if (!alone && alone.error().code == Code::kFailedPrecondition)
-    alone.error().message += ", or give --at TIME, as the oplog grows";
-  return alone;
+  Result<FileLock> lock = options.limit ? hold_base(base) : lock_to_keep(folder);
+  if (!lock && !options.limit && lock.error().code == Code::kFailedPrecondition)
+    lock.error().message += ", or give --at TIME, as the oplog grows";
+  if (!lock) return std::unexpected(std::move(lock.error()));
+  return ChosenKept{.lock = *std::move(lock),
+                    .before = reach->base == 0 ? std::string() : kept->bases[reach->base - 1].path};
+}
+
+// What helps where this base does not do: it is damaged, or an earlier run had begun with the one
+// before it.
+Error with_other_base(Error error, const std::string& before) {
+  if (!before.empty() && (error.code == Code::kDataLoss || error.message.contains("other inputs")))
+    error.message += "; with the base before it: --base " + shell_word(before) + " --oplog " +
+                     shell_word(run_options.from);
+  return error;
 }
 
 Result<void> run_all(Context& context) {
   Result<RestoreOptions> options = options_given();
   if (!options) return std::unexpected(std::move(options.error()));
+  std::string before;
   std::optional<FileLock> lock;
   if (!run_options.from.empty()) {
-    Result<FileLock> chosen = choose_kept(*options);
+    Result<ChosenKept> chosen = choose_kept(*options);
     if (!chosen) return std::unexpected(std::move(chosen.error()));
-    lock.emplace(*std::move(chosen));
+    lock.emplace(std::move(chosen->lock));
+    before = std::move(chosen->before);
   }
   OnTerminal watch(context.json);
   Result<RestorePlan> plan = plan_restore(*std::move(options), watch);
   watch.end();
-  if (!plan) return std::unexpected(std::move(plan.error()));
+  if (!plan) return std::unexpected(with_other_base(std::move(plan.error()), before));
 
   if (!context.json) {
     print_plan(context.out, *plan);
@@ -502,7 +519,7 @@ Result<void> run_all(Context& context) {
 
   const Result<RestoreReport> report = restore(*plan, watch);
   watch.end();
-  if (!report) return std::unexpected(report.error());
+  if (!report) return std::unexpected(with_other_base(report.error(), before));
   if (context.json) {
     context.out.write(json_of(*plan, *report).dump() + "\n");
   } else {

@@ -476,7 +476,7 @@ Result<void> verify(Server& server, Context& context) {
     if (!recorded) return std::unexpected(recorded.error());
     limit = *recorded;
   }
-  Result<MintedReport> minted = find_minted(server, *filter, verify_options.oplog, limit);
+  Result<MintedReport> minted = find_minted(server, *filter, verify_options.oplog, {}, limit);
   if (!minted) return std::unexpected(std::move(minted.error()));
   report->minted = std::move(*minted);
   if (!verify_options.raise.empty()) {

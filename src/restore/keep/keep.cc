@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "base/shell.h"
 #include "restore/backup/base.h"
 #include "restore/backup/dump.h"
+#include "restore/collections.h"
 #include "restore/oplog/follow.h"
 #include "restore/oplog/reader.h"
 #include "restore/output_file.h"
@@ -76,18 +76,14 @@ class Work {
     thread_.join();
     return std::exchange(done_, std::nullopt);
   }
-  // Waits for its end, and asks meanwhile whether to stop it.
-  [[nodiscard]] Result<std::string> await(const std::function<bool()>& stopped) {
+  void stop() { stop_ = true; }
+  // The same, after a while if need be.
+  [[nodiscard]] std::optional<Result<std::string>> take_within(std::chrono::milliseconds most) {
     {
       std::unique_lock lock(mutex_);
-      while (!done_) {
-        ended_.wait_for(lock, std::chrono::milliseconds{100});
-        if (stopped()) stop_ = true;
-      }
+      ended_.wait_for(lock, most, [this] { return done_.has_value(); });
     }
-    std::optional<Result<std::string>> done = take();
-    if (done) return *std::move(done);
-    return fail(Code::kInternal, "no work was begun");
+    return take();
   }
 
  private:
@@ -132,23 +128,48 @@ Result<void> remove_all(const std::string& path) {
   return fail(Code::kUnavailable, "cannot remove " + shell_word(path) + ": " + failed.message());
 }
 
-// Removes the older one, once the newer one proves whole.
+// Gives it a name under which nothing is used.
+Result<void> set_aside(const std::string& path) {
+  std::error_code failed;
+  fs::rename(path, path + ".damaged", failed);
+  if (!failed) return {};
+  return fail(Code::kUnavailable, "cannot rename " + shell_word(path) + ": " + failed.message());
+}
+
+// Removes the older one, once the newer one proves whole. Empty: a restore uses the older one.
 Result<std::string> replace_base(const KeptBase& old, const KeptBase& next,
                                  const std::atomic<bool>& stop) {
+  const Result<FileLock> lock = lock_to_remove(old);
+  if (!lock && lock.error().code == Code::kFailedPrecondition) return std::string();
+  if (!lock) return std::unexpected(lock.error());
   const Result<std::unique_ptr<BaseBackup>> base = open_base(next.path);
   Result<void> whole = base ? (*base)->check([&](std::uint64_t) { return unless(stop); })
                             : std::unexpected(base.error());
-  if (!whole) {
-    if (whole.error().code != Code::kUnavailable)
-      whole.error().message = "the base of " + print_seconds(next.last) +
-                              " is damaged, and those before it stay: " + whole.error().message;
+  if (!whole && whole.error().code == Code::kUnavailable)
     return std::unexpected(std::move(whole.error()));
+  if (!whole) {
+    if (Result<void> aside = set_aside(next.path); !aside)
+      return std::unexpected(std::move(aside.error()));
+    return fail(Code::kDataLoss,
+                "the base of " + print_seconds(next.last) +
+                    " is damaged, and those before it stay: " + whole.error().message);
   }
-  const Result<FileLock> lock = lock_to_remove(old);
-  if (!lock) return std::unexpected(lock.error());
   if (Result<void> removed = remove_all(old.path); !removed)
     return std::unexpected(std::move(removed.error()));
+  static_cast<void>(remove_all(lock_of_base(old.path)));
   return "removed the base of " + print_seconds(old.last);
+}
+
+// The UUID of config.transactions, which each set makes for itself and all members have. Empty: the
+// user may not see it, or it is not there yet.
+Result<std::string> id_of_set(Server& server) {
+  const Bson list = Bson("listCollections", 1, "filter", Bson("name", "transactions"));
+  const Result<Bson> reply = server.read("config", list.get());
+  if (!reply && reply.error().code == Code::kPermissionDenied) return std::string();
+  if (!reply) return std::unexpected(reply.error());
+  std::string id;
+  reply->view().each_found([&](const Document& row) { id = facts_of("config", row).uuid; });
+  return id;
 }
 
 class Keeping final : public FollowObserver {
@@ -170,10 +191,12 @@ class Keeping final : public FollowObserver {
   bool stopped() override { return observer_.stopped(); }
   void appended(Timestamp, Timestamp, Timestamp) override {}
   void reconnects(const Error& why) override {
+    if (std::exchange(told_, why.message) == why.message) return;
     observer_.tell(why.message + "; trying again; " + kept_.in_words());
   }
   Result<OplogDump*> synced(OplogDump& dump) override {
     newest_ = dump.synced().value_or(newest_);
+    told_.clear();
     if (is_full(dump))
       if (Result<void> rotated = rotate(); !rotated) return std::unexpected(rotated.error());
     if (!options_.once)
@@ -189,7 +212,7 @@ class Keeping final : public FollowObserver {
       Result<void> followed = follow_oplog({.uri = options_.uri,
                                             .connect = options_.connect,
                                             .follow = !options_.once,
-                                            .begin = begin_},
+                                            .begin = dump_->last() ? std::nullopt : begin_},
                                            *dump_, *this);
       if (followed || followed.error().code != Code::kOutOfRange || !dump_->last()) return followed;
       if (Result<void> sealed = dump_->seal(); !sealed) return sealed;
@@ -218,8 +241,20 @@ class Keeping final : public FollowObserver {
       is_broken_ = false;
     }
     Result<OplogDump> opened = OplogDump::open(path);
+    if (!opened && opened.error().code == Code::kDataLoss) {
+      // What it had is read again after the slice before it, if the oplog has it yet.
+      if (Result<void> aside = set_aside_slice(path, opened.error().message); !aside) return aside;
+      return open_slice();
+    }
     if (!opened) return std::unexpected(std::move(opened.error()));
     dump_ = std::make_unique<OplogDump>(*std::move(opened));
+    return {};
+  }
+  Result<void> set_aside_slice(const std::string& path, const std::string& why) {
+    if (Result<void> aside = set_aside(path); !aside) return aside;
+    std::error_code ignored;
+    fs::rename(checksums_beside(path), checksums_beside(path) + ".damaged", ignored);
+    observer_.tell("a slice is set aside: " + why);
     return {};
   }
 
@@ -270,18 +305,19 @@ class Keeping final : public FollowObserver {
            std::ranges::any_of(kept_.reaches(), [](const Reach& each) { return each.base == 1; });
   }
 
-  // False: nothing is due.
+  // False: nothing is due. Bases and removals take turns, so that neither waits for the other.
   [[nodiscard]] bool start_what_is_due() {
-    checked_.clear();
-    if (newest_.seconds < not_before_) return false;
-    if (!lacks_base() && is_one_too_many()) {
-      checked_ = kept_.bases[1].path;
+    const bool removes =
+        !lacks_base() && is_one_too_many() && newest_.seconds >= no_removal_before_;
+    const bool makes = is_base_due() && newest_.seconds >= no_base_before_;
+    if (!removes && !makes) return false;
+    is_removal_ = removes && (!makes || !is_removal_);
+    if (is_removal_) {
       work_.start([old = kept_.bases[0], next = kept_.bases[1]](const std::atomic<bool>& stop) {
         return replace_base(old, next, stop);
       });
       return true;
     }
-    if (!is_base_due()) return false;
     work_.start([this, path = path_of_base(kept_.bases_folder(), newest_)](
                     const std::atomic<bool>& stop) -> Result<std::string> {
       Result<std::string> made = make_base(options_, path, stop);
@@ -291,40 +327,43 @@ class Keeping final : public FollowObserver {
     return true;
   }
 
-  // Tells the result of the work.
+  // Tells the result of the work. What failed is tried again after a rest.
   Result<void> end_work(const Result<std::string>& done) {
-    if (done) observer_.tell(*done);
-    if (!done && done.error().code == Code::kDataLoss && !checked_.empty())
-      damaged_.insert(checked_);
+    if (done && !done->empty()) observer_.tell(*done);
+    if (!done && !stopped()) {
+      failed_ = done.error();
+      observer_.tell(failed_->message + "; it is tried again in a minute; " + kept_.in_words());
+    }
     if (Result<void> read = refresh(); !read) return read;
-    if (Result<void> removed = remove_slices(); !removed) return removed;
-    return done ? Result<void>{} : std::unexpected(done.error());
+    // A base of a member that is behind may not be of use yet.
+    const bool rests = !done || done->empty() || (!is_removal_ && lacks_base());
+    (is_removal_ ? no_removal_before_ : no_base_before_) =
+        rests ? newest_.seconds + kRestAfterFailure : 0;
+    return remove_slices();
   }
 
   // While it follows.
   Result<void> tend() {
     if (const std::optional<Result<std::string>> done = work_.take()) {
-      Result<void> ended = end_work(*done);
-      if (!ended && !*done) {
-        not_before_ = newest_.seconds + kRestAfterFailure;
-        observer_.tell(ended.error().message + "; it is tried again in a minute; " +
-                       kept_.in_words());
-      } else if (!ended) {
-        return ended;
-      }
+      if (Result<void> ended = end_work(*done); !ended) return ended;
     }
     if (!work_.is_busy()) static_cast<void>(start_what_is_due());
     return {};
   }
 
-  // After it has followed once.
+  // After it has followed once. It follows while it makes a base, too.
   Result<void> do_what_is_due() {
     for (;;) {
       if (Result<void> read = refresh(); !read) return read;
-      if (!start_what_is_due()) return {};
-      const Result<std::string> done = work_.await([this] { return stopped(); });
-      if (Result<void> ended = end_work(done); !ended) return ended;
-      if (Result<void> followed = follow(); !followed || stopped()) return followed;
+      if (!start_what_is_due()) return failed_ ? std::unexpected(*failed_) : Result<void>{};
+      std::optional<Result<std::string>> done;
+      while (!done) {
+        done = work_.take_within(std::chrono::seconds{1});
+        if (stopped()) work_.stop();
+        if (Result<void> followed = stopped() ? Result<void>{} : follow(); !followed)
+          return followed;
+      }
+      if (Result<void> ended = end_work(*done); !ended || stopped()) return ended;
     }
   }
 
@@ -332,8 +371,6 @@ class Keeping final : public FollowObserver {
     Result<Kept> now = read_kept(options_.folder);
     if (!now) return std::unexpected(std::move(now.error()));
     kept_ = *std::move(now);
-    std::erase_if(kept_.bases,
-                  [this](const KeptBase& each) { return damaged_.contains(each.path); });
     return {};
   }
 
@@ -361,6 +398,8 @@ class Keeping final : public FollowObserver {
       }
       for (const fs::path& each : left) fs::remove_all(each, failed);
     }
+    for (const std::string& each : kept_.damaged)
+      if (Result<void> aside = set_aside_slice(each, each + " is no oplog"); !aside) return aside;
     for (const std::string& each : kept_.begun) {
       if (Result<void> removed = remove_all(each); !removed) return removed;
       if (Result<void> removed = remove_all(checksums_beside(each)); !removed) return removed;
@@ -374,11 +413,13 @@ class Keeping final : public FollowObserver {
   std::unique_ptr<OplogDump> dump_{};
   std::optional<OplogBegin> begin_{};
   bool is_broken_ = false;
-  Timestamp newest_{};               // entry on disk
-  std::uint32_t not_before_ = 0;     // of the set's clock: the next work
-  std::string checked_{};            // the base that the work checks
-  std::set<std::string> damaged_{};  // paths of bases
-  Work work_{};                      // destroyed first
+  Timestamp newest_{};                // entry on disk
+  bool is_removal_ = false;           // the present work, or the last one
+  std::uint32_t no_base_before_ = 0;  // by the clock of the set
+  std::uint32_t no_removal_before_ = 0;
+  std::optional<Error> failed_{};  // the last failure of the work
+  std::string told_{};             // of the present loss of the connection
+  Work work_{};                    // destroyed first
 };
 
 }  // namespace
@@ -389,10 +430,14 @@ Result<Kept> keep_backups(const KeepOptions& options, KeepObserver& observer) {
   if (server->set_name().empty())
     return fail(Code::kFailedPrecondition,
                 server->shown_uri() + " is no replica set, and has no oplog to keep");
-  Result<Kept> kept = make_kept(options.folder, server->set_name());
-  if (!kept) return std::unexpected(std::move(kept.error()));
+  const Result<std::string> id = id_of_set(*server);
+  if (!id) return std::unexpected(id.error());
+  if (Result<void> made = make_kept_folder(options.folder); !made)
+    return std::unexpected(std::move(made.error()));
   const Result<FileLock> lock = lock_to_keep(options.folder);
   if (!lock) return std::unexpected(lock.error());
+  Result<Kept> kept = make_kept(options.folder, server->set_name(), *id);
+  if (!kept) return std::unexpected(std::move(kept.error()));
   return Keeping(options, *std::move(kept), observer).run();
 }
 

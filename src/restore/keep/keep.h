@@ -39,12 +39,15 @@ class KeepObserver {
   virtual void tell(std::string_view what) = 0;
 };
 
-// Goes on with a folder where an earlier run was stopped or killed; its folder is locked meanwhile.
+// Goes on with a folder where an earlier run was stopped or killed; the folder is locked meanwhile.
 // Where the oplog has rolled over what the folder needs next, tells that, and makes a base at once.
-// A base that fails is tried again a minute later. Returns what the folder has at the end. Errors:
+// A base or a removal that fails is told, and tried again a minute later by the clock of the set.
+// Damaged slices and bases get names under which nothing is used. Returns what the folder has at
+// the end. Errors, whose messages say what can be restored:
 // - kFailedPrecondition: the folder is of another set, or another process keeps it.
-// - kResourceExhausted: the disk is full; the message says what can be restored.
+// - kResourceExhausted: the disk is full.
 // - kUnavailable: no member answers; the same command goes on.
+// - With `once`, the last failure of a base or a removal.
 [[nodiscard]] Result<Kept> keep_backups(const KeepOptions& options, KeepObserver& observer);
 
 }  // namespace idmint::restore

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kKeepMark = "keep.json";
+constexpr const char* kLockName = "keep.lock";
+constexpr std::string_view kDamagedName = ".damaged";
 constexpr const char* kMadeByKeep = "idmint-restore keep";
 
 std::vector<std::string> names_in(const std::string& folder) {
@@ -43,28 +46,37 @@ std::uint64_t bytes_of(const Checksums& sums) {
   return bytes;
 }
 
+// Whether each file is there in its size. The rest is read before a base is needed (BaseBackup).
+bool has_files(const std::string& path, const Checksums& sums) {
+  return std::ranges::all_of(sums.files, [&](const auto& each) {
+    std::error_code failed;
+    return fs::file_size(fs::path(path) / each.first, failed) == each.second.bytes && !failed;
+  });
+}
+
 void add_base(Kept& kept, const std::string& name) {
   const std::string path = kept.bases_folder() + "/" + name;
   const Result<std::optional<Checksums>> read =
       read_checksums(path + "/" + std::string(kChecksumsOfFolder));
-  if (!read) {
-    kept.notes.push_back(read.error().message);
+  const std::optional<Checksums> sums = read.value_or(std::nullopt);
+  if (!sums || !has_files(path, *sums) || name.ends_with(kDamagedName)) {
+    kept.notes.push_back(path + " is damaged or unfinished, and is not used");
     return;
   }
-  if (const std::optional<Checksums>& sums = *read)
-    kept.bases.push_back(
-        {.path = path, .first = sums->first, .last = sums->last, .bytes = bytes_of(*sums)});
+  kept.bases.push_back(
+      {.path = path, .first = sums->first, .last = sums->last, .bytes = bytes_of(*sums)});
 }
 
-// The last entry of a slice that has no whole checksums, as its writer was killed.
+// The last entry of a slice that has no whole checksums, as its writer was killed. 0: it ends
+// within the first.
 Result<Timestamp> last_of(const std::string& path) {
   Result<OplogReader> oplog = OplogReader::open(path);
   if (!oplog) return std::unexpected(std::move(oplog.error()));
   Timestamp last{};
   for (;;) {
     const Result<std::optional<Entry>> next = oplog->next();
-    if (!next && next.error().code != Code::kDataLoss) return std::unexpected(next.error());
-    if (!next) return last;  // cut in the middle of an entry
+    if (!next && !oplog->is_cut() && last == Timestamp{}) return std::unexpected(next.error());
+    if (!next) return last;
     const std::optional<Entry>& entry = *next;
     if (!entry) return last;
     last = entry->at.ts;
@@ -86,6 +98,7 @@ void add_slice(Kept& kept, const std::string& name, Timestamp first) {
     const Result<Timestamp> found = last_of(path);
     if (!found) {
       kept.notes.push_back(found.error().message);
+      kept.damaged.push_back(path);
       return;
     }
     last = *found;
@@ -157,21 +170,31 @@ std::vector<Span> Kept::spans() const {
   return found;
 }
 
+namespace {
+
+// The first whole second after it, as a time is given in seconds.
+Timestamp after(Timestamp at) { return {.seconds = at.seconds + 1, .ordinal = 0}; }
+
+}  // namespace
+
 std::string Kept::in_words() const {
   const std::vector<Span> all = spans();
   if (all.empty()) return "nothing can be restored yet";
   std::string text = "each moment";
   for (std::size_t i = 0; i < all.size(); ++i)
-    text += (i == 0 ? " from " : ", and from ") + print_seconds(all[i].from) + " to " +
+    text += (i == 0 ? " from " : ", and from ") + print_seconds(after(all[i].from)) + " to " +
             print_seconds(all[i].to);
   return text + " can be restored";
 }
 
 Result<FileLock> FileLock::take(const std::string& path, Kind kind) {
-  FileLock lock(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (lock.fd_ < 0) return unwritable(path, errno);
   if (::flock(lock.fd_, (kind == Kind::kAlone ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return lock;
-  return fail(Code::kFailedPrecondition, "another process uses " + shell_word(path));
+  if (errno == EWOULDBLOCK)
+    return fail(Code::kFailedPrecondition, "another process holds " + shell_word(path));
+  return fail(Code::kUnavailable,
+              "the file system of " + shell_word(path) + " has no locks: use another one");
 }
 
 FileLock::~FileLock() {
@@ -181,23 +204,25 @@ FileLock::~FileLock() {
 FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
 Result<FileLock> lock_to_keep(const std::string& folder) {
-  Result<FileLock> lock = FileLock::take(folder + "/" + kKeepMark, FileLock::Kind::kAlone);
+  Result<FileLock> lock = FileLock::take(folder + "/" + kLockName, FileLock::Kind::kAlone);
   if (!lock && lock.error().code == Code::kFailedPrecondition)
     lock.error().message = "another idmint-restore keeps " + shell_word(folder) + ": end it first";
   return lock;
 }
 
+std::string lock_of_base(const std::string& path) { return path + ".lock"; }
+
 Result<FileLock> hold_base(const KeptBase& base) {
-  return FileLock::take(base.path + "/" + std::string(kChecksumsOfFolder), FileLock::Kind::kShared);
+  Result<FileLock> lock = FileLock::take(lock_of_base(base.path), FileLock::Kind::kShared);
+  if (!lock && lock.error().code == Code::kPermissionDenied) return FileLock();
+  std::error_code failed;
+  if (lock && !fs::exists(base.path, failed))
+    return fail(Code::kNotFound, base.path + " has been removed meanwhile: try again");
+  return lock;
 }
 
 Result<FileLock> lock_to_remove(const KeptBase& base) {
-  Result<FileLock> lock =
-      FileLock::take(base.path + "/" + std::string(kChecksumsOfFolder), FileLock::Kind::kAlone);
-  if (!lock && lock.error().code == Code::kFailedPrecondition)
-    lock.error().message =
-        "the base of " + print_seconds(base.last) + " stays, as a restore uses it";
-  return lock;
+  return FileLock::take(lock_of_base(base.path), FileLock::Kind::kAlone);
 }
 
 Result<Kept> read_kept(const std::string& folder) {
@@ -207,40 +232,54 @@ Result<Kept> read_kept(const std::string& folder) {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Result<Bson> mark = from_json(text);
   Kept kept{.folder = folder};
-  if (mark && text_of(mark->view(), "made_by") == kMadeByKeep)
+  if (mark && text_of(mark->view(), "made_by") == kMadeByKeep) {
     kept.set = text_of(mark->view(), "set");
+    kept.id = text_of(mark->view(), "id");
+  }
   if (kept.set.empty())
     return fail(Code::kDataLoss, folder + "/" + kKeepMark + " is damaged: mend it from a copy");
   for (const std::string& name : names_in(kept.bases_folder()))
-    if (!name.starts_with(".") && !name.contains(".partial")) add_base(kept, name);
+    if (!name.starts_with(".") && !name.contains(".partial") && !name.ends_with(".lock"))
+      add_base(kept, name);
   for (const std::string& name : names_in(kept.oplog_folder()))
     if (const std::optional<Timestamp> first = first_of_slice(name)) add_slice(kept, name, *first);
   std::ranges::sort(kept.bases, {}, &KeptBase::last);
   return kept;
 }
 
-Result<Kept> make_kept(const std::string& folder, const std::string& set) {
-  if (is_kept(folder)) {
-    Result<Kept> kept = read_kept(folder);
-    if (kept && kept->set != set)
-      return fail(Code::kFailedPrecondition, shell_word(folder) + " is of the replica set " +
-                                                 kept->set + ", and this one is " + set +
-                                                 ": give another folder");
-    return kept;
-  }
+Result<void> make_kept_folder(const std::string& folder) {
   std::error_code failed;
   fs::create_directories(fs::path(folder).parent_path(), failed);
-  if (Result<void> made = make_folder(folder); !made)
-    return std::unexpected(std::move(made.error()));
-  if (!names_in(folder).empty())
-    return fail(Code::kAlreadyExists, shell_word(folder) + " is not empty: give --to a new folder");
-  Kept kept{.folder = folder, .set = set};
-  for (const std::string& each : {kept.bases_folder(), kept.oplog_folder()})
-    if (Result<void> made = make_folder(each); !made)
+  return make_folder(folder);
+}
+
+Result<Kept> make_kept(const std::string& folder, const std::string& set, const std::string& id) {
+  if (!is_kept(folder)) {
+    // What an earlier run may have left, and what each new volume has.
+    constexpr std::array<std::string_view, 2> ours = {kLockName, "lost+found"};
+    for (const std::string& name : names_in(folder))
+      if (std::ranges::find(ours, name) == ours.end() && !name.contains(".partial"))
+        return fail(Code::kAlreadyExists,
+                    shell_word(folder) + " is not empty: give --to a new folder");
+    const std::string mark =
+        to_relaxed_json(Bson("made_by", kMadeByKeep, "set", set, "id", id).view()) + "\n";
+    if (Result<void> written = replace_file(folder + "/" + kKeepMark, mark); !written)
+      return std::unexpected(std::move(written.error()));
+  }
+  for (const char* const each : {"/bases", "/oplog"})
+    if (Result<void> made = make_folder(folder + each); !made)
       return std::unexpected(std::move(made.error()));
-  const std::string mark = to_relaxed_json(Bson("made_by", kMadeByKeep, "set", set).view()) + "\n";
-  if (Result<void> written = replace_file(folder + "/" + kKeepMark, mark); !written)
-    return std::unexpected(std::move(written.error()));
+  Result<Kept> kept = read_kept(folder);
+  if (!kept) return kept;
+  if (kept->set != set)
+    return fail(Code::kFailedPrecondition, shell_word(folder) + " is of the replica set " +
+                                               kept->set + ", and this one is " + set +
+                                               ": give another folder");
+  if (!kept->id.empty() && !id.empty() && kept->id != id)
+    return fail(Code::kFailedPrecondition, shell_word(folder) +
+                                               " is of another replica set of the "
+                                               "name " +
+                                               set + ": give another folder");
   return kept;
 }
 

@@ -24,7 +24,7 @@ std::unexpected<Error> rolled_over(const Member& member, Timestamp wanted, Times
       Code::kOutOfRange, "the oplog of " + member.host() + " begins at " + print_timestamp(oldest) +
                              " (" + print_seconds(oldest) +
                              ") and has rolled over what came from " + print_timestamp(wanted) +
-                             " on: take a new base, and dump the oplog from there"});
+                             " on"});
 }
 
 // Checks with the first entry read that no entry before it is missing.
@@ -37,7 +37,7 @@ Result<void> overlaps(Member& member, const OplogDump& dump, const OplogBegin& w
       return std::unexpected(Error{Code::kFailedPrecondition,
                                    "entry " + print_timestamp(begin) + " of " + member.host() +
                                        " is another than that of " + dump.path() +
-                                       ": it is of another replica set; name another file"});
+                                       ": it is of another replica set; name another one"});
     return rolled_over(member, begin, entry.at.ts);
   }
   const std::unexpected<Error> foreign(
@@ -94,7 +94,9 @@ class Following {
                                        print_timestamp(begin) +
                                        (goes_on ? ": this member is behind; ask another, or later"
                                                 : ": nothing was written from then on")});
-    if (Result<void> has = has_all_since(*member); !has) return has;
+    if (!std::exchange(knows_begin_, true)) {
+      if (Result<void> has = has_all_since(*member); !has) return has;
+    }
     OplogSpan span{.from = begin};
     if (!options_.follow) span.to = window->last;
     LiveOplog oplog(*member, span, options_.follow);
@@ -161,6 +163,7 @@ class Following {
   const FollowOptions& options_;
   OplogDump* dump_;
   FollowObserver& observer_;
+  bool knows_begin_ = false;  // that the dump begins where it is to
   Ticks::time_point alive_ = Ticks::now();
   Ticks::time_point synced_ = Ticks::now();
 };

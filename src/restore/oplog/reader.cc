@@ -108,6 +108,8 @@ Result<void> OplogReader::begin_file() {
     if (!known) return std::unexpected(std::move(known.error()));
     sum_ = *std::move(known);
   }
+  // A copy may have newer checksums than the slice that it was made of.
+  if (sum_ && is_newest() && sum_->bytes > reader_.size()) sum_.reset();
   if (sum_) reader_.hash_first(sum_->bytes);
   return {};
 }
@@ -136,9 +138,7 @@ Result<bool> OplogReader::next_file() {
 }
 
 bool OplogReader::may_end_here() const {
-  return is_sliced_ && rest_.empty() &&
-         (options_.lenient || last_ >= options_.span.to || options_.span.to == OplogSpan{}.to) &&
-         (!sum_ || reader_.offset() >= sum_->bytes);
+  return is_newest() && reader_.is_cut() && (!sum_ || reader_.position() >= sum_->bytes);
 }
 
 Result<std::optional<Entry>> OplogReader::next() {
@@ -151,7 +151,10 @@ Result<std::optional<Entry>> OplogReader::next() {
   goes_on_ = read.has_value();
   if (!read) {
     Error error = read.error();
-    if (error.code == Code::kDataLoss && may_end_here()) return std::nullopt;
+    if (error.code == Code::kDataLoss && may_end_here()) {
+      if (Result<void> ended = end_file(); !ended) return std::unexpected(std::move(ended.error()));
+      return std::nullopt;
+    }
     if (error.code == Code::kDataLoss) error.message = with_last(std::move(error.message));
     return std::unexpected(std::move(error));
   }
@@ -168,7 +171,7 @@ Result<std::optional<Entry>> OplogReader::next() {
                                             ": " + entry.error().message)});
   if (std::exchange(overlaps_, false) && last_ != Timestamp{}) {
     if (entry->at.ts == last_) return next();
-    if (!options_.lenient)
+    if (!options_.over_holes)
       return std::unexpected(Error{
           Code::kOutOfRange, "entries are missing between " + print_timestamp(last_) + " and " +
                                  print_timestamp(entry->at.ts) + ", where " + reader_.path() +

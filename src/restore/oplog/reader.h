@@ -31,14 +31,13 @@ struct OplogReadOptions {
   OplogSpan span{};              // of a folder of slices, those before and after it are left out
   bool compare = false;          // each file with the checksums beside it, if there are any
   std::optional<FileSum> sum{};  // what the only file is compared with
-  // Missing entries between two slices are passed over; otherwise they are an error. A part of an
-  // entry at the end of the newest slice is passed over, too, and always where it is after the span
-  // or the span has no end: somebody is writing it, or was killed in that.
-  bool lenient = false;
+  // Missing entries between two slices are passed over. Otherwise they are an error.
+  bool over_holes = false;
 };
 
 // Reads in constant memory, in the order of the file, which it does not check. Slices are read one
-// after the other. For one thread.
+// after the other; a part of an entry at the end of the newest one is passed over, as somebody is
+// writing it, or was killed in that. For one thread.
 class OplogReader {
  public:
   // `path`: as find_oplog_files(). Errors: those of DocumentReader, and:
@@ -53,6 +52,8 @@ class OplogReader {
   // - kOutOfRange: entries are missing between two slices.
   [[nodiscard]] Result<std::optional<Entry>> next();
 
+  // After kDataLoss: whether the file ends within an entry.
+  [[nodiscard]] bool is_cut() const { return reader_.is_cut(); }
   // After an error of next(): whether only this document is no entry, and next() goes on behind it.
   [[nodiscard]] bool goes_on() const { return goes_on_; }
 
@@ -75,8 +76,9 @@ class OplogReader {
   [[nodiscard]] Result<void> begin_file();
   // Compares it with them.
   [[nodiscard]] Result<void> end_file();
-  // Whether the rest of the newest slice can be what somebody is writing, and is not needed.
+  // Whether the error is a part of an entry behind what the checksums of the newest slice cover.
   [[nodiscard]] bool may_end_here() const;
+  [[nodiscard]] bool is_newest() const { return is_sliced_ && rest_.empty(); }
   // The next file. False: there is none.
   [[nodiscard]] Result<bool> next_file();
 

@@ -105,7 +105,7 @@ Result<OplogSpan> parse_span(std::string_view since, std::string_view until) {
 Result<std::unique_ptr<OplogSource>> open_oplog(const std::string& where, OplogSpan span,
                                                 const ConnectOptions& options) {
   if (!is_uri(where)) {
-    Result<OplogReader> reader = OplogReader::open(where, {.span = span, .lenient = true});
+    Result<OplogReader> reader = OplogReader::open(where, {.span = span});
     if (!reader) return std::unexpected(std::move(reader.error()));
     return std::make_unique<Dump>(std::move(*reader), span);
   }

@@ -245,10 +245,10 @@ void take_operation(const Operation& operation, bool after_limit, Stores& stores
   });
 }
 
-// Reads the whole oplog: skipped entries may be before the limit.
-Result<Timestamp> read_oplog(const std::string& path, Timestamp limit, Stores& stores,
+// Reads to the end: skipped entries may be before the limit.
+Result<Timestamp> read_oplog(const std::string& path, Timestamp after, Timestamp limit, Stores& stores,
                              const Watch& watch) {
-  Result<OplogReader> oplog = OplogReader::open(path, {.lenient = true});
+  Result<OplogReader> oplog = OplogReader::open(path, {.span = {.from = after}, .over_holes = true});
   if (!oplog) return std::unexpected(std::move(oplog.error()));
   Timestamp last{};
   for (;;) {
@@ -409,7 +409,7 @@ std::string without_hidden_password(std::string uri) {
 }
 
 Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
-                                 const std::string& oplog, Timestamp limit) {
+                                 const std::string& oplog, Timestamp after, Timestamp limit) {
   const Result<std::vector<std::string>> databases = list_databases(server);
   if (!databases) return std::unexpected(databases.error());
   Stores stores;
@@ -424,7 +424,7 @@ Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
   MintedReport report;
   if (stores.empty()) return report;
   if (!oplog.empty()) {
-    const Result<Timestamp> last = read_oplog(oplog, limit, stores, watch);
+    const Result<Timestamp> last = read_oplog(oplog, after, limit, stores, watch);
     if (!last) return std::unexpected(last.error());
     report.until = *last;
   }

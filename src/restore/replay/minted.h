@@ -32,9 +32,10 @@ struct MintedReport {
 inline constexpr Timestamp kNoLimit{.seconds = UINT32_MAX, .ordinal = UINT32_MAX};
 
 // `oplog` tells what was handed out: a file, or its folder. Empty: there is none, and no source has
-// a command. Claims count from `limit` on.
+// a command. Of slices, those before `after` are not read. Claims count from `limit` on.
 [[nodiscard]] Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
-                                               const std::string& oplog, Timestamp limit);
+                                               const std::string& oplog, Timestamp after,
+                                               Timestamp limit);
 
 // Turns "mongodb://a,b/?x=y" into "mongodb://a,b/shop?x=y".
 [[nodiscard]] std::string with_database(std::string_view uri, std::string_view database);
