@@ -156,7 +156,8 @@ Result<std::string> replace_base(const KeptBase& old, const KeptBase& next,
   }
   if (Result<void> removed = remove_all(old.path); !removed)
     return std::unexpected(std::move(removed.error()));
-  static_cast<void>(remove_all(lock_of_base(old.path)));
+  if (Result<void> removed = remove_all(lock_of_base(old.path)); !removed)
+    return std::unexpected(std::move(removed.error()));
   return "removed the base of " + print_seconds(old.last);
 }
 

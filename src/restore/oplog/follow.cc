@@ -20,11 +20,11 @@ constexpr int kRestBetween = 500;   // milliseconds before the next attempt
 constexpr auto kBetweenSyncs = 1s;
 
 std::unexpected<Error> rolled_over(const Member& member, Timestamp wanted, Timestamp oldest) {
-  return std::unexpected(Error{
-      Code::kOutOfRange, "the oplog of " + member.host() + " begins at " + print_timestamp(oldest) +
-                             " (" + print_seconds(oldest) +
-                             ") and has rolled over what came from " + print_timestamp(wanted) +
-                             " on"});
+  return std::unexpected(Error{Code::kOutOfRange, "the oplog of " + member.host() + " begins at " +
+                                                      print_timestamp(oldest) + " (" +
+                                                      print_seconds(oldest) +
+                                                      ") and has rolled over what came from " +
+                                                      print_timestamp(wanted) + " on"});
 }
 
 // Checks with the first entry read that no entry before it is missing.

@@ -246,9 +246,10 @@ void take_operation(const Operation& operation, bool after_limit, Stores& stores
 }
 
 // Reads to the end: skipped entries may be before the limit.
-Result<Timestamp> read_oplog(const std::string& path, Timestamp after, Timestamp limit, Stores& stores,
-                             const Watch& watch) {
-  Result<OplogReader> oplog = OplogReader::open(path, {.span = {.from = after}, .over_holes = true});
+Result<Timestamp> read_oplog(const std::string& path, Timestamp after, Timestamp limit,
+                             Stores& stores, const Watch& watch) {
+  Result<OplogReader> oplog =
+      OplogReader::open(path, {.span = {.from = after}, .over_holes = true});
   if (!oplog) return std::unexpected(std::move(oplog.error()));
   Timestamp last{};
   for (;;) {

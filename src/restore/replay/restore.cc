@@ -266,9 +266,9 @@ std::string report_path(const RestorePlan& plan, const Server& server,
 
 // Adds what idmint handed out, for the sources that exist now.
 Result<void> add_minted(const RestorePlan& plan, Server& server, RestoreReport& report) {
-  Result<MintedReport> minted = find_minted(server, plan.options.filter, plan.options.oplog,
-                                            plan.after.value_or(Timestamp{}),
-                                            plan.options.limit.value_or(kNoLimit));
+  Result<MintedReport> minted =
+      find_minted(server, plan.options.filter, plan.options.oplog, plan.after.value_or(Timestamp{}),
+                  plan.options.limit.value_or(kNoLimit));
   if (!minted) return std::unexpected(std::move(minted.error()));
   report.minted = std::move(*minted);
   return {};
