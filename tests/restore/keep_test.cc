@@ -298,6 +298,21 @@ TEST_F(Keep, ReadsANewestSliceThatWasCutAndReplacesOneThatIsDamaged) {
   expect_restored(later);
 }
 
+// Its name would be the newest, and no base would ever reach that.
+TEST_F(Keep, SetsASliceOfAnotherNameAside) {
+  ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
+  const Moment moment = work(3);
+  ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
+  const std::string renamed = kept() + "/oplog/" + slice_name({.seconds = 4'000'000'000});
+  fs::copy_file(read().slices.back().path, renamed);
+  EXPECT_THAT(restore_tool({"ready", "--from", kept()}).out, HasSubstr("than its name says"));
+  const Ended again = restore_tool(words({"--once"}));
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("a slice is set aside"));
+  EXPECT_FALSE(fs::exists(renamed));
+  expect_restored(moment);
+}
+
 // The slices begin anew behind the one in which it began, and a primary steps down.
 TEST_F(Keep, GoesOnOverAFailOver) {
   Program program(folder_, words({"--slice", "1s"}));

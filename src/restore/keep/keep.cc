@@ -400,7 +400,10 @@ class Keeping final : public FollowObserver {
       for (const fs::path& each : left) fs::remove_all(each, failed);
     }
     for (const std::string& each : kept_.damaged)
-      if (Result<void> aside = set_aside_slice(each, each + " is no oplog"); !aside) return aside;
+      if (Result<void> aside =
+              set_aside_slice(each, each + " is no oplog from the entry that its name says");
+          !aside)
+        return aside;
     for (const std::string& each : kept_.begun) {
       if (Result<void> removed = remove_all(each); !removed) return removed;
       if (Result<void> removed = remove_all(checksums_beside(each)); !removed) return removed;

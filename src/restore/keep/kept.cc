@@ -83,11 +83,28 @@ Result<Timestamp> last_of(const std::string& path) {
   }
 }
 
+// Whether the slice begins with the entry that its name says, or within that.
+Result<bool> begins_with(const std::string& path, Timestamp first) {
+  Result<OplogReader> oplog = OplogReader::open(path);
+  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  const Result<std::optional<Entry>> next = oplog->next();
+  if (!next && oplog->is_cut()) return true;
+  if (!next) return std::unexpected(next.error());
+  const std::optional<Entry>& entry = *next;
+  return !entry || entry->at.ts == first;
+}
+
 void add_slice(Kept& kept, const std::string& name, Timestamp first) {
   const std::string path = kept.oplog_folder() + "/" + name;
   std::error_code failed;
   const std::uintmax_t bytes = fs::file_size(path, failed);
   if (failed) return;
+  if (const Result<bool> begins = begins_with(path, first); !begins || !*begins) {
+    kept.notes.push_back(begins ? path + " begins with another entry than its name says"
+                                : begins.error().message);
+    kept.damaged.push_back(path);
+    return;
+  }
   // Damaged ones count as none: the slice itself says what it has.
   const std::optional<Checksums> sums =
       read_checksums(checksums_beside(path)).value_or(std::nullopt);

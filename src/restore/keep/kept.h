@@ -59,7 +59,7 @@ struct Kept {
   std::vector<KeptBase> bases{};       // by their moments
   std::vector<KeptSlice> slices{};     // by their first entries
   std::vector<std::string> begun{};    // paths of slices that end within their first entry
-  std::vector<std::string> damaged{};  // paths of slices that are no oplog at their beginning
+  std::vector<std::string> damaged{};  // paths of slices whose first entry is none, or another
   std::vector<std::string> notes{};
 
   [[nodiscard]] std::string bases_folder() const { return folder + "/bases"; }
