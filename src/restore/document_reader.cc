@@ -27,7 +27,7 @@ constexpr std::array kKinds = {
     Kind{0xfd2fb528, UINT32_MAX, "compressed by zstd: uncompress it with zstd -d"},
     Kind{0x587a37fd, UINT32_MAX, "compressed by xz: uncompress it with xz -d"},
     Kind{0x184d2204, UINT32_MAX, "compressed by lz4: uncompress it with lz4 -d"},
-    Kind{0x00685a42, 0x00ffffff, "compressed by bzip2: uncompress it with bzip2 -d"},
+    Kind{0x30685a42, 0xf0ffffff, "compressed by bzip2: uncompress it with bzip2 -d"},
     Kind{0x04034b50, UINT32_MAX, "a zip file: unpack it"},
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "restore/document_reader.h"
 #include "restore/server.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/restore/oplog_builder.h"
@@ -465,6 +466,21 @@ TEST_F(Written, AFileOfAnotherKindIsNamed) {
     archive[2] = path("oplog.bson");
     EXPECT_THAT(program(archive).err, HasSubstr(name));
   }
+}
+
+// Its length, in the order of its bytes, is "BZh" and a zero: no bzip2 file begins so.
+TEST_F(Written, ADocumentIsNoCompressedFile) {
+  constexpr std::size_t size = 0x00685a42;
+  const Bson empty = Bson("text", "");
+  const Bson large = Bson("text", std::string(size - empty.view().bytes().size(), 'a'));
+  const std::span<const std::uint8_t> bytes = large.view().bytes();
+  ASSERT_EQ(bytes.size(), size);
+  write(path("large.bson"), std::string(reinterpret_cast<const char*>(bytes.data()), size));
+  Result<DocumentReader> reader = DocumentReader::open(path("large.bson"));
+  ASSERT_TRUE(reader);
+  const Result<std::optional<Document>> next = reader->next();
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_TRUE(*next);
 }
 
 TEST_F(Written, TheReportSumsUpToWhatIsThere) {
