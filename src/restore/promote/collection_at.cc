@@ -48,14 +48,19 @@ Result<Bson> change(Server& production, const std::string& database, Bson comman
   if (!reply) return reply;
   const Document answer = reply->view();
   const bool refused = answer.has("writeErrors");
-  bool passing = !refused;
-  answer.each("writeErrors", [&](const Document& error) {
-    passing = passing || meaning_of(error.number("code")).passing;
-  });
+  const bool passing = !refused || failed_in_passing(answer);
   if (refused || answer.has("writeConcernError"))
     return fail(passing ? Code::kUnavailable : Code::kFailedPrecondition,
                 doing + " on " + production.shown_uri() + ": " + to_relaxed_json(answer));
   return reply;
+}
+
+bool failed_in_passing(Document reply) {
+  bool passing = false;
+  reply.each("writeErrors", [&](const Document& error) {
+    passing = passing || meaning_of(error.number("code")).passing;
+  });
+  return passing;
 }
 
 Result<std::optional<CollectionFacts>> find_collection(Server& server, const std::string& ns) {

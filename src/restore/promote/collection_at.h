@@ -24,6 +24,10 @@ inline constexpr int kCommandLimit = 60'000;
 // kFailedPrecondition: the server refuses a write in it.
 [[nodiscard]] Result<Bson> change(Server& production, const std::string& database, Bson command);
 
+// Whether a write of the reply failed for a reason that passes, such as that the primary stepped
+// down.
+[[nodiscard]] bool failed_in_passing(Document reply);
+
 // Without its indexes. nullopt: no collection has this name.
 [[nodiscard]] Result<std::optional<CollectionFacts>> find_collection(Server& server,
                                                                      const std::string& ns);

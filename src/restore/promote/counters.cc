@@ -100,7 +100,7 @@ Result<void> insert_missing(Server& production, const std::string& database,
   reply->view().each("writeErrors", [&](const Document& error) {
     if (error.number("code") != kDuplicateKey) why = text_of(error, "errmsg");
   });
-  const bool refused = !why.empty();  // and will be again
+  const bool refused = !why.empty() && !failed_in_passing(reply->view());  // and will be again
   if (reply->view().has("writeConcernError")) why = to_relaxed_json(reply->view());
   if (why.empty()) return {};
   return fail(refused ? Code::kFailedPrecondition : Code::kUnavailable,

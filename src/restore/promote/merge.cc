@@ -65,13 +65,13 @@ Result<std::vector<std::string>> insert_all(Server& into, const std::string& cop
     if (reply->view().has("writeConcernError"))
       return fail(Code::kUnavailable,
                   "insert into " + copy + ": " + to_relaxed_json(reply->view()));
-    std::string passing;  // such as that the primary stepped down
+    if (failed_in_passing(reply->view()))
+      return fail(Code::kUnavailable,
+                  "insert into " + copy + ": " + to_relaxed_json(reply->view()));
     reply->view().each("writeErrors", [&](const Document& error) {
       const auto index = static_cast<std::size_t>(error.number("index"));
       if (index < listed.size()) whys[listed[index]] = text_of(error, "errmsg");
-      if (meaning_of(error.number("code")).passing) passing = text_of(error, "errmsg");
     });
-    if (!passing.empty()) return fail(Code::kUnavailable, "insert into " + copy + ": " + passing);
     list = {};
     bytes = 0;
     listed.clear();

@@ -40,6 +40,19 @@ Result<std::string> uuid_of(Server& server, const std::string& ns) {
   return found ? found->uuid : std::string();
 }
 
+// What was written later to the collections that are replaced. `state` must outlive it.
+LaterSearch search_for(const PromoteOptions& options, const PromoteState& state) {
+  return {.production = options.to,
+          .oplog = options.oplog,
+          .limit = state.limit,
+          .mistake_to = state.mistake_to,
+          .alike = state.alike,
+          .wanted = [&state](std::string_view ns) {
+            const auto item = std::ranges::find(state.items, ns, &PromoteItem::ns);
+            return item != state.items.end() && item->is_replaced();
+          }};
+}
+
 // Whether writers may be blocked by now.
 bool has_blocked(const PromoteState& state) {
   return state.step != PromoteStep::kBlock ||
@@ -136,16 +149,7 @@ class Promotion {
     if (!drawn) return std::unexpected(std::move(drawn.error()));
     report_.fence = *std::move(drawn);
     if (!state().merge_later) return {};
-    const LaterSearch search{.production = options_.to,
-                             .oplog = options_.oplog,
-                             .limit = state().limit,
-                             .mistake_to = state().mistake_to,
-                             .alike = state().alike,
-                             .wanted = [this](std::string_view ns) {
-                               const auto item =
-                                   std::ranges::find(state().items, ns, &PromoteItem::ns);
-                               return item != state().items.end() && item->is_replaced();
-                             }};
+    const LaterSearch search = search_for(options_, state());
     Result<LaterWrites> later = find_later(search, observer_.of("entries of the oplog"));
     if (!later) return std::unexpected(std::move(later.error()));
     if (Result<void> chosen = choose_versions(*later, search, true, spare_, production()); !chosen)
@@ -443,15 +447,7 @@ class Undo {
   // found out, it stays unknown: writers are let in already.
   void count_written() {
     if (report_.kept.empty()) return;
-    const LaterSearch search{.production = options_.to,
-                             .oplog = options_.oplog,
-                             .limit = state().limit,
-                             .mistake_to = state().mistake_to,
-                             .alike = state().alike,
-                             .wanted = [this](std::string_view ns) {
-                               return std::ranges::find(state().items, ns, &PromoteItem::ns) !=
-                                      state().items.end();
-                             }};
+    const LaterSearch search = search_for(options_, state());
     Result<LaterWrites> later = find_later(search, observer_.of("entries of the oplog"));
     if (!later) {
       report_.notes.push_back("which documents are in the kept collections alone is unknown: " +
