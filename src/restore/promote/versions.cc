@@ -34,6 +34,10 @@ bool is_later(const Version& one, const Version& other) {
   return key(one) > key(other);
 }
 
+bool is_deleted(const LaterDocument& document, const Version& version) {
+  return (document.deleted & std::bit_floor(version.terms)) != 0;
+}
+
 // What a promotion chose from: an earlier one, or that which is planned.
 struct Choice {
   Timestamp limit{};
@@ -83,7 +87,10 @@ class Chooser {
   // Why the version lacks a write. kNone: it lacks none.
   [[nodiscard]] Loss loss_of(const LaterDocument& document, const Version& version,
                              bool merge) const {
-    const std::uint64_t lacks = document.terms & ~version.terms;
+    std::uint64_t lacks = document.terms & ~version.terms;
+    // Where the version is a delete, it needs no other one: a promotion may carry a delete over
+    // that came between its last record and the swap.
+    if (is_deleted(document, version)) lacks &= ~document.deleted;
     if (lacks == 0) return Loss::kNone;
     if (!merge) return Loss::kNotMerged;
     const std::uint64_t last = std::bit_floor(lacks);
@@ -262,7 +269,7 @@ Result<void> choose_versions(LaterWrites& later, const LaterSearch& search, bool
       const Version version = chooser.choose(
           id, document, {.limit = search.limit, .mistake_to = search.mistake_to, .merge = merge});
       document.from = version.from;
-      document.gone = (document.deleted & std::bit_floor(version.terms)) != 0;
+      document.gone = is_deleted(document, version);
       document.loss = chooser.loss_of(document, version, merge);
     }
   }
