@@ -44,11 +44,14 @@ void make_base(const std::string& path, int collections) {
     all.push_back(std::move(facts));
   }
   const auto writer = need(write_backup({.path = path, .server_version = "6.0.5"}, all));
-  for (const CollectionFacts& each : all) {
-    need(writer->begin(each));
-    for (std::int32_t id = 0; id < kDocuments / collections; ++id)
-      need(writer->add(document_of_200_bytes(id).view()));
-    need(writer->end());
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    need(writer->begin(c));
+    for (std::int32_t id = 0; id < kDocuments / collections; ++id) {
+      const Bson bson = document_of_200_bytes(id);
+      const Document document = bson.view();
+      need(writer->add(c, need(writer->pack(c, std::span(&document, 1)))));
+    }
+    need(writer->end(c));
   }
   need(writer->finish({}));
 }

@@ -20,8 +20,6 @@ constexpr std::size_t kWriteBlock = std::size_t{1} << 20;
 
 }  // namespace
 
-struct OutputFile::Stream : z_stream {};
-
 std::unexpected<Error> unwritable(const std::string& path, int error) {
   const Code code = error == EEXIST || error == ENOTEMPTY || error == ELOOP ? Code::kAlreadyExists
                     : error == ENOSPC || error == EDQUOT || error == EFBIG
@@ -35,62 +33,55 @@ std::unexpected<Error> unwritable(const std::string& path, int error) {
                                       : std::generic_category().message(error))});
 }
 
-Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, bool gzip) {
+Result<std::vector<std::uint8_t>> gzip_member(std::span<const std::uint8_t> bytes) {
+  constexpr int kWindow = 15;
+  constexpr int kAsGzip = 16;
+  constexpr int kMemory = 8;
+  z_stream stream{};
+  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kWindow + kAsGzip, kMemory,
+                   Z_DEFAULT_STRATEGY) != Z_OK)
+    return std::unexpected(Error{Code::kResourceExhausted, "no memory to compress with"});
+  std::vector<std::uint8_t> member(deflateBound(&stream, bytes.size()));
+  stream.next_in = const_cast<Bytef*>(bytes.data());  // NOLINT: zlib only reads it
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = member.data();
+  stream.avail_out = static_cast<uInt>(member.size());
+  deflate(&stream, Z_FINISH);
+  member.resize(stream.total_out);
+  deflateEnd(&stream);
+  return member;
+}
+
+Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return unwritable(path, errno);
-  std::unique_ptr<OutputFile> file(new OutputFile(path, fd));
-  if (!gzip) return file;
-  auto stream = std::make_unique<Stream>();
-  if (deflateInit2(stream.get(), Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    return unwritable(path, ENOMEM);
-  file->stream_ = std::move(stream);
-  file->compressed_.resize(kWriteBlock);
-  return file;
+  return std::unique_ptr<OutputFile>(new OutputFile(path, fd));
 }
 
 OutputFile::OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {
   block_.reserve(kWriteBlock);
 }
 
-OutputFile::~OutputFile() {
-  if (stream_) deflateEnd(stream_.get());
-  ::close(fd_);
-}
+OutputFile::~OutputFile() { ::close(fd_); }
 
 Result<void> OutputFile::write(std::span<const std::uint8_t> bytes) {
   while (!bytes.empty()) {
+    if (block_.empty() && bytes.size() >= kWriteBlock) return write_file(bytes);
     const std::size_t size = std::min(bytes.size(), kWriteBlock - block_.size());
     block_.insert(block_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     bytes = bytes.subspan(size);
     if (block_.size() < kWriteBlock) break;
-    if (Result<void> done = flush(false); !done) return done;
+    Result<void> done = write_file(block_);
+    block_.clear();
+    if (!done) return done;
   }
   return {};
 }
 
 Result<void> OutputFile::finish() {
-  if (Result<void> done = flush(true); !done) return done;
-  if (::fsync(fd_) != 0) return unwritable(path_, errno);
-  return {};
-}
-
-Result<void> OutputFile::flush(bool end) {
-  if (!stream_) {
-    Result<void> done = write_file(block_);
-    block_.clear();
-    return done;
-  }
-  stream_->next_in = block_.data();
-  stream_->avail_in = static_cast<uInt>(block_.size());
-  do {
-    stream_->next_out = compressed_.data();
-    stream_->avail_out = static_cast<uInt>(compressed_.size());
-    deflate(stream_.get(), end ? Z_FINISH : Z_NO_FLUSH);
-    Result<void> done =
-        write_file(std::span(compressed_).first(compressed_.size() - stream_->avail_out));
-    if (!done) return done;
-  } while (stream_->avail_out == 0);
+  if (Result<void> done = write_file(block_); !done) return done;
   block_.clear();
+  if (::fsync(fd_) != 0) return unwritable(path_, errno);
   return {};
 }
 
@@ -125,7 +116,7 @@ Result<void> replace_file(const std::string& path, std::string_view text) {
   std::error_code ignored;
   std::filesystem::remove(partial, ignored);  // left by a killed process
   {
-    const Result<std::unique_ptr<OutputFile>> file = OutputFile::create(partial, false);
+    const Result<std::unique_ptr<OutputFile>> file = OutputFile::create(partial);
     if (!file) return std::unexpected(file.error());
     Result<void> done = (*file)->write(text);
     if (done) done = (*file)->finish();
@@ -148,7 +139,7 @@ Result<void> check_replaceable(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return unwritable(path, EISDIR);
   std::filesystem::remove(partial, ignored);
-  const Result<std::unique_ptr<OutputFile>> file = OutputFile::create(partial, false);
+  const Result<std::unique_ptr<OutputFile>> file = OutputFile::create(partial);
   if (!file) return std::unexpected(file.error());
   std::filesystem::remove(partial, ignored);
   return {};

@@ -13,15 +13,13 @@
 
 namespace idmint::restore {
 
-// Writes blocks of 1 MiB; with `gzip` compresses them at a low level. Only the owner may read the
-// file. For one thread. Errors:
+// Writes blocks of 1 MiB. Only the owner may read the file. For one thread. Errors:
 // - kResourceExhausted: the disk is full.
 // - kPermissionDenied, kUnavailable: the file cannot be written.
 class OutputFile {
  public:
   // kAlreadyExists: the file exists.
-  [[nodiscard]] static Result<std::unique_ptr<OutputFile>> create(const std::string& path,
-                                                                  bool gzip);
+  [[nodiscard]] static Result<std::unique_ptr<OutputFile>> create(const std::string& path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -33,25 +31,24 @@ class OutputFile {
   // Writes the rest and waits until it is on disk. No write() may follow.
   [[nodiscard]] Result<void> finish();
   [[nodiscard]] const std::string& path() const { return path_; }
-  // The size and the SHA-256 of the stored bytes so far.
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // The size of what write() got; the SHA-256 of the file, after finish().
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_ + block_.size(); }
   [[nodiscard]] std::string sha256() const { return hash_.hex(); }
 
  private:
-  struct Stream;  // zlib's
-
   OutputFile(std::string path, int fd);
-  [[nodiscard]] Result<void> flush(bool end);
   [[nodiscard]] Result<void> write_file(std::span<const std::uint8_t> bytes);
 
   const std::string path_;
   const int fd_;
   std::vector<std::uint8_t> block_;
-  std::unique_ptr<Stream> stream_;  // null: the file is not compressed
-  std::vector<std::uint8_t> compressed_;
   Sha256 hash_{};
   std::uint64_t bytes_ = 0;
 };
+
+// A whole member of a gzip file, compressed at a low level. Members may follow one another.
+// kResourceExhausted: there is no memory.
+[[nodiscard]] Result<std::vector<std::uint8_t>> gzip_member(std::span<const std::uint8_t> bytes);
 
 // The error for a failed write.
 [[nodiscard]] std::unexpected<Error> unwritable(const std::string& path, int error);

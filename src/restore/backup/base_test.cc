@@ -107,25 +107,42 @@ std::vector<CollectionFacts> sample() {
   return all;
 }
 
+Result<void> add(BackupWriter& writer, std::size_t of, std::span<const Document> documents) {
+  const Result<Block> block = writer.pack(of, documents);
+  return block ? writer.add(of, *block) : std::unexpected(block.error());
+}
+Result<void> add(BackupWriter& writer, std::size_t of, Document document) {
+  return add(writer, of, std::span(&document, 1));
+}
+Result<void> add(BackupWriter& writer, std::size_t of, const std::vector<Bson>& documents) {
+  std::vector<Document> views;
+  for (const Bson& each : documents) views.push_back(each.view());
+  return add(writer, of, views);
+}
+
 // Three documents of each that has some, and two entries.
 Result<void> write_sample(const BackupTarget& target, const std::vector<CollectionFacts>& all) {
   auto writer = write_backup(target, all);
   if (!writer) return std::unexpected(writer.error());
-  for (const CollectionFacts& each : all) {
-    if (Result<void> done = (*writer)->begin(each); !done) return done;
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    const CollectionFacts& each = all[c];
+    if (Result<void> done = (*writer)->begin(c); !done) return done;
     const bool has_documents = each.kind != CollectionKind::kView && each.name != "empty";
-    for (int i = 0; has_documents && i < 3; ++i) {
-      const Bson document = Bson("_id", i, "of", each.name.substr(0, 6));
-      if (Result<void> done = (*writer)->add(document.view()); !done) return done;
-    }
-    if (Result<void> done = (*writer)->end(); !done) return done;
+    std::vector<Bson> documents;
+    for (int i = 0; has_documents && i < 3; ++i)
+      documents.push_back(Bson("_id", i, "of", each.name.substr(0, 6)));
+    Result<void> done;
+    if (has_documents) done = add(**writer, c, documents);
+    if (done) done = (*writer)->end(c);
+    if (!done) return done;
   }
-  if (Result<void> done = (*writer)->begin_oplog(); !done) return done;
-  for (std::uint32_t i = 1; i <= 2; ++i) {
-    const Bson entry = Bson("ts", BsonTimestamp{100, i}, "op", "n", "ns", "", "o", Bson());
-    if (Result<void> done = (*writer)->add(entry.view()); !done) return done;
-  }
-  if (Result<void> done = (*writer)->end(); !done) return done;
+  std::vector<Bson> entries;
+  for (std::uint32_t i = 1; i <= 2; ++i)
+    entries.push_back(Bson("ts", BsonTimestamp{100, i}, "op", "n", "ns", "", "o", Bson()));
+  Result<void> done = (*writer)->begin(BackupWriter::kOplog);
+  if (done) done = add(**writer, BackupWriter::kOplog, entries);
+  if (done) done = (*writer)->end(BackupWriter::kOplog);
+  if (!done) return done;
   return (*writer)->finish({});
 }
 
@@ -185,19 +202,17 @@ TEST(Writer, WritesTheFilesThatTheCommonToolWrites) {
   auto writer = write_backup({.path = folder.path("b")}, (*base)->collections());
   ASSERT_TRUE(writer);
   for (std::size_t i = 0; i < (*base)->collections().size(); ++i) {
-    ASSERT_TRUE((*writer)->begin((*base)->collections()[i]));
-    ASSERT_TRUE((*base)->documents(
-        i, [&](const CollectionFacts&, std::span<const Document> documents) -> Result<void> {
-          for (const Document document : documents) {
-            if (Result<void> done = (*writer)->add(document); !done) return done;
-          }
-          return {};
+    ASSERT_TRUE((*writer)->begin(i));
+    ASSERT_TRUE(
+        (*base)->documents(i, [&](const CollectionFacts&, std::span<const Document> documents) {
+          return add(**writer, i, documents);
         }));
-    ASSERT_TRUE((*writer)->end());
+    ASSERT_TRUE((*writer)->end(i));
   }
-  ASSERT_TRUE((*writer)->begin_oplog());
-  ASSERT_TRUE((*base)->oplog([&](const Entry& entry) { return (*writer)->add(entry.document); }));
-  ASSERT_TRUE((*writer)->end());
+  ASSERT_TRUE((*writer)->begin(BackupWriter::kOplog));
+  ASSERT_TRUE((*base)->oplog(
+      [&](const Entry& entry) { return add(**writer, BackupWriter::kOplog, entry.document); }));
+  ASSERT_TRUE((*writer)->end(BackupWriter::kOplog));
   ASSERT_TRUE((*writer)->finish({}));
   for (const char* const file : {"app/events.bson", "app/events.metadata.json", "app/ledger.bson",
                                  "app/ledger.metadata.json", "oplog.bson"})
@@ -251,15 +266,15 @@ TEST_P(EachForm, GivesDocumentsInBatches) {
   all.push_back(facts_of("d", "c"));
   auto writer = write_backup({.path = folder.path("b"), .form = form, .gzip = gzip}, all);
   ASSERT_TRUE(writer);
-  ASSERT_TRUE((*writer)->begin(all[0]));
+  ASSERT_TRUE((*writer)->begin(0));
   const std::string large(9 << 20, 'x');
-  for (int i = 0; i < 2503; ++i) {
-    const Bson document = Bson("_id", i, "x", i < 2500 ? "x" : large);
-    ASSERT_TRUE((*writer)->add(document.view()));
-  }
-  ASSERT_TRUE((*writer)->end());
-  ASSERT_TRUE((*writer)->begin_oplog());
-  ASSERT_TRUE((*writer)->end());
+  std::vector<Bson> all_documents;
+  for (int i = 0; i < 2503; ++i)
+    all_documents.push_back(Bson("_id", i, "x", i < 2500 ? "x" : large));
+  ASSERT_TRUE(add(**writer, 0, all_documents));
+  ASSERT_TRUE((*writer)->end(0));
+  ASSERT_TRUE((*writer)->begin(BackupWriter::kOplog));
+  ASSERT_TRUE((*writer)->end(BackupWriter::kOplog));
   ASSERT_TRUE((*writer)->finish({}));
   const auto base = open_base(folder.path("b"));
   ASSERT_TRUE(base) << base.error().message;
@@ -285,7 +300,7 @@ TEST_P(EachForm, IsThereOnlyWhenItIsWhole) {
   {
     const auto writer = write_backup(target, all);
     ASSERT_TRUE(writer);
-    ASSERT_TRUE((*writer)->begin(all[0]));
+    ASSERT_TRUE((*writer)->begin(0));
     EXPECT_FALSE(fs::exists(target.path));
     EXPECT_TRUE(fs::exists(target.path + ".partial"));
     const auto second = write_backup(target, all);
@@ -332,15 +347,16 @@ TEST_P(EachForm, MayBeginAsCompressedDataDoes) {
   all.push_back(facts_of("d", "c"));
   auto writer = write_backup({.path = folder.path("b"), .form = form, .gzip = gzip}, all);
   ASSERT_TRUE(writer);
-  ASSERT_TRUE((*writer)->begin(all[0]));
+  ASSERT_TRUE((*writer)->begin(0));
   const std::string filling(0x8b1f - 4 - 1 - (1 + 2 + 4 + 1), 'x');
   const Bson document = Bson("x", filling);
   ASSERT_EQ(document.view().bytes().size(), 0x8b1f);
-  ASSERT_TRUE((*writer)->add(document.view()));
-  ASSERT_TRUE((*writer)->end());
-  ASSERT_TRUE((*writer)->begin_oplog());
-  ASSERT_TRUE((*writer)->add(from_json(R"({"ts":{"$timestamp":{"t":1,"i":1}},"op":"n"})")->view()));
-  ASSERT_TRUE((*writer)->end());
+  ASSERT_TRUE(add(**writer, 0, document.view()));
+  ASSERT_TRUE((*writer)->end(0));
+  ASSERT_TRUE((*writer)->begin(BackupWriter::kOplog));
+  ASSERT_TRUE(add(**writer, BackupWriter::kOplog,
+                  from_json(R"({"ts":{"$timestamp":{"t":1,"i":1}},"op":"n"})")->view()));
+  ASSERT_TRUE((*writer)->end(BackupWriter::kOplog));
   ASSERT_TRUE((*writer)->finish({}));
   EXPECT_THAT(contents(folder.path("b")), SizeIs(3));
 }
@@ -620,14 +636,15 @@ TEST_P(EachForm, WithInvalidBsonIsRefused) {
   all.push_back(facts_of("d", "c"));
   auto writer = write_backup({.path = folder.path("b"), .form = form, .gzip = gzip}, all);
   ASSERT_TRUE(writer);
-  ASSERT_TRUE((*writer)->begin(all[0]));
+  ASSERT_TRUE((*writer)->begin(0));
   constexpr std::array<std::uint8_t, 8> invalid = {8, 0, 0, 0, 0x55, 'a', 0, 0};
-  ASSERT_TRUE((*writer)->add(from_json(R"({"_id":1})")->view()));
-  ASSERT_TRUE((*writer)->add(Document::of(invalid)));
-  ASSERT_TRUE((*writer)->end());
-  ASSERT_TRUE((*writer)->begin_oplog());
-  ASSERT_TRUE((*writer)->add(from_json(R"({"ts":{"$timestamp":{"t":1,"i":1}},"op":"n"})")->view()));
-  ASSERT_TRUE((*writer)->end());
+  ASSERT_TRUE(add(**writer, 0, from_json(R"({"_id":1})")->view()));
+  ASSERT_TRUE(add(**writer, 0, Document::of(invalid)));
+  ASSERT_TRUE((*writer)->end(0));
+  ASSERT_TRUE((*writer)->begin(BackupWriter::kOplog));
+  ASSERT_TRUE(add(**writer, BackupWriter::kOplog,
+                  from_json(R"({"ts":{"$timestamp":{"t":1,"i":1}},"op":"n"})")->view()));
+  ASSERT_TRUE((*writer)->end(BackupWriter::kOplog));
   ASSERT_TRUE((*writer)->finish({}));
   EXPECT_THAT(contents(folder.path("b")),
               ElementsAre(AllOf(HasSubstr(form == BackupForm::kFolder ? "c.bson" : "b, "),
@@ -766,14 +783,15 @@ TEST_P(EachForm, OfAShardedClusterIsRefused) {
     all.push_back(facts_of(database, collection));
     auto writer = write_backup({.path = folder.path("b"), .form = form, .gzip = gzip}, all);
     ASSERT_TRUE(writer);
-    ASSERT_TRUE((*writer)->begin(all[0]));
+    ASSERT_TRUE((*writer)->begin(0));
     if (document != nullptr) {
-      ASSERT_TRUE((*writer)->add(from_json(document)->view()));
+      ASSERT_TRUE(add(**writer, 0, from_json(document)->view()));
     }
-    ASSERT_TRUE((*writer)->end());
-    ASSERT_TRUE((*writer)->begin_oplog());
-    ASSERT_TRUE((*writer)->add(Bson("ts", BsonTimestamp{1, 1}, "op", "n").view()));
-    ASSERT_TRUE((*writer)->end());
+    ASSERT_TRUE((*writer)->end(0));
+    ASSERT_TRUE((*writer)->begin(BackupWriter::kOplog));
+    ASSERT_TRUE(
+        add(**writer, BackupWriter::kOplog, Bson("ts", BsonTimestamp{1, 1}, "op", "n").view()));
+    ASSERT_TRUE((*writer)->end(BackupWriter::kOplog));
     ASSERT_TRUE((*writer)->finish({}));
     const auto base = open_base(folder.path("b"));
     const Result<void> good =

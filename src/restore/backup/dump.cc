@@ -4,19 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <iterator>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "restore/backup/copy_documents.h"
+#include "restore/backup/ranges.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/member.h"
 #include "restore/oplog/slice.h"
@@ -28,15 +26,6 @@ namespace {
 // between two attempts.
 constexpr int kListings = 20;
 constexpr int kRestOfDump = 100;
-// The attempts to read a collection that is renamed, or rolls over, meanwhile.
-constexpr int kReadings = 100;
-
-Error rolled_over(Timestamp at) {
-  return {Code::kOutOfRange,
-          "the oplog rolled over while the backup was made: its entry " + print_timestamp(at) +
-              " is gone; give the members a larger one (replSetResizeOplog), or make the backup "
-              "while less is written"};
-}
 
 // ---- the collections
 
@@ -138,17 +127,27 @@ Result<std::vector<CollectionFacts>> list_collections(Member& member, const Name
   return all;
 }
 
-// The approximate number of documents, from the server's own counts.
-Result<std::int64_t> count_documents(Member& member, std::span<const CollectionFacts> collections) {
-  std::int64_t total = 0;
+// Each collection with its ranges, and the number of all documents by the server's own counts.
+struct Extent {
+  std::vector<ToCopy> all;
+  std::int64_t documents = 0;
+};
+Result<Extent> measure(Member& member, std::span<const CollectionFacts> collections,
+                       std::int64_t range) {
+  Extent extent;
   for (const CollectionFacts& each : collections) {
+    ToCopy& to_copy = extent.all.emplace_back(ToCopy{.collection = &each});
     if (each.kind == CollectionKind::kView) continue;
     const Bson count = Bson("count", data_name(each));
     const Result<Bson> reply = member.command(each.database.c_str(), count.get());
     if (!reply) return std::unexpected(reply.error());
-    if (bson_iter_t at; reply->view().find("n", &at)) total += as_integer(at).value_or(0);
+    const std::int64_t documents = reply->view().number("n");
+    extent.documents += documents;
+    Result<std::vector<IdRange>> ranges = split(member, each, documents, range);
+    if (!ranges) return std::unexpected(std::move(ranges.error()));
+    to_copy.ranges = *std::move(ranges);
   }
-  return total;
+  return extent;
 }
 
 // The oldest entry of a transaction that has not ended; nullopt: none is open.
@@ -172,203 +171,34 @@ Result<std::optional<Timestamp>> oldest_transaction(Member& member) {
   return oldest;
 }
 
-// ---- the documents: one thread reads, and another writes what was read before
-
-struct Piece {
-  std::size_t collection = 0;
-  Bson reply = Bson::none();  // the memory of `batch`
-  Document batch{};           // an array of documents; none: the end of the collection
-};
-
-class Handover {
- public:
-  // Waits for room. False: the consumer has stopped.
-  bool give(Piece piece) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return pieces_.size() < kMost || closed_; });
-    if (closed_) return false;
-    pieces_.push_back(std::move(piece));
-    changed_.notify_all();
-    return true;
-  }
-  // Waits for a piece. nullopt: there are no more.
-  std::optional<Piece> take() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !pieces_.empty() || closed_; });
-    if (pieces_.empty()) return std::nullopt;
-    Piece piece = std::move(pieces_.front());
-    pieces_.pop_front();
-    changed_.notify_all();
-    return piece;
-  }
-  // Refuses further pieces. The queued ones can still be taken.
-  void close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  static constexpr std::size_t kMost = 2;  // of about 4 MB each, 16 MB at most
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Piece> pieces_;
-  bool closed_ = false;
-};
-
-// Whether the collection still exists after the server closed its cursor. Renames and rollbacks
-// close cursors too. If it was dropped, the slice of the oplog has the drop.
-Result<bool> is_there_still(Member& member, const CollectionFacts& collection) {
-  const std::string name = data_name(collection);
-  bool there = false;
-  const Bson list = listing_of_collections();
-  const Result<bool> listed =
-      member.documents(collection.database.c_str(), list.get(), [&](Document row) -> Result<void> {
-        const CollectionFacts facts = facts_of(collection.database, row);
-        there =
-            there || (collection.uuid.empty() ? facts.name == name : facts.uuid == collection.uuid);
-        return {};
-      });
-  if (!listed) return std::unexpected(listed.error());
-  return there;
-}
-
-// Finds all documents of a collection by its UUID, because its name may change meanwhile.
-Bson find_all(const CollectionFacts& collection) {
-  Bson find;
-  if (collection.uuid.empty()) {
-    find.append("find", data_name(collection));
-  } else {
-    const std::string uuid = unhex(collection.uuid);
-    bson_append_binary(find.get(), "find", -1, BSON_SUBTYPE_UUID,
-                       reinterpret_cast<const std::uint8_t*>(uuid.data()),
-                       static_cast<std::uint32_t>(uuid.size()));
-  }
-  find.append("batchSize", 1000);
-  find.append("noCursorTimeout", true);
-  find.append("readConcern", Bson("level", "local"));
-  return find;
-}
-
-// Reads the documents of a collection. If it is renamed meanwhile, reads it again from the
-// beginning: the restore ignores duplicates, and the slice has later changes. A capped collection
-// that rolls over is also read again. It yields no duplicates, because the position of its cursor,
-// and everything before, was deleted.
-Result<void> read_collection(Member& member, const CollectionFacts& collection,
-                             const Member::TakeBatch& take) {
-  const Bson find = find_all(collection);
-  const std::string ns = collection.database + "." + collection.name;
-  for (int reading = 0; reading < kReadings; ++reading) {
-    const Result<bool> read = member.batches(collection.database.c_str(), find.get(), take);
-    if (!read && read.error().code == Code::kOutOfRange) continue;  // rolled over
-    if (!read) return std::unexpected(read.error());
-    if (*read) return {};
-    const Result<bool> there = is_there_still(member, collection);
-    if (!there) return std::unexpected(there.error());
-    if (!*there) return {};
-  }
-  return std::unexpected(
-      Error{Code::kUnavailable, ns + " is renamed, or rolls over, faster than " + member.host() +
-                                    " reads it: make the backup again while less is written, or "
-                                    "leave it out with --exclude " +
-                                    ns});
-}
-
-// Reads the documents of all collections, and the newest entry of the oplog after each.
-Result<std::vector<OpTime>> read_documents(Member& member, Timestamp start,
-                                           std::span<const CollectionFacts> collections,
-                                           Handover& to) {
-  constexpr int look_again_after = 256;  // batches: about 1 GB
-  std::vector<OpTime> ends;
-  int batches = 0;
-  const auto check_window = [&]() -> Result<void> {
-    const Result<OpTime> oldest = member.oldest();
-    if (!oldest) return std::unexpected(oldest.error());
-    if (oldest->ts > start) return std::unexpected(rolled_over(start));
-    return {};
-  };
-  for (std::size_t i = 0; i < collections.size(); ++i) {
-    if (collections[i].kind != CollectionKind::kView) {
-      if (Result<void> read = read_collection(
-              member, collections[i],
-              [&](Bson reply, Document batch) {
-                if (!to.give({.collection = i, .reply = std::move(reply), .batch = batch}))
-                  return Result<void>(std::unexpected(Error{Code::kUnavailable, "stopped"}));
-                return ++batches % look_again_after == 0 ? check_window() : Result<void>{};
-              });
-          !read)
-        return std::unexpected(std::move(read.error()));
-    }
-    const Result<OpTime> end = member.newest();
-    if (!end) return std::unexpected(end.error());
-    if (ends.empty() || !(ends.back() == *end)) ends.push_back(*end);
-    if (Result<void> there = check_window(); !there)
-      return std::unexpected(std::move(there.error()));
-    to.give({.collection = i});
-  }
-  return ends;
-}
-
-Result<std::vector<OpTime>> copy_documents(Member& member, Timestamp start,
-                                           std::span<const CollectionFacts> collections,
-                                           BackupWriter& writer, DumpFacts& facts,
-                                           const std::function<Result<void>()>& progress) {
-  Handover handover;
-  Result<std::vector<OpTime>> ends;
-  std::jthread reader([&] {
-    ends = read_documents(member, start, collections, handover);
-    handover.close();
-  });
-  Result<void> done;
-  std::optional<std::size_t> open;
-  while (done) {
-    const std::optional<Piece> taken = handover.take();
-    if (!taken) break;
-    const Piece& piece = *taken;
-    if (open != piece.collection) done = writer.begin(collections[piece.collection]);
-    open = piece.collection;
-    if (done && !piece.batch) done = writer.end();
-    if (!done || !piece.batch) continue;
-    bson_iter_t at = piece.batch.begin();
-    while (done && bson_iter_next(&at)) {
-      const Document document = as_document(at);
-      done = writer.add(document);
-      ++facts.documents;
-      facts.bytes += static_cast<std::int64_t>(document.bytes().size());
-    }
-    if (done) done = progress();
-  }
-  handover.close();
-  reader.join();
-  if (!done) return std::unexpected(std::move(done.error()));
-  return ends;
-}
-
 // ---- the slice of the oplog
 
-// Reads the entries from `start` to `end`, both of which must exist.
-Result<void> read_slice(Member& member, Timestamp start, Timestamp end,
-                        const std::function<Result<void>(const Entry&)>& take) {
+// Reads the entries from `start` to `end`, both of which must exist. `take` gets them in batches.
+using TakeEntries = std::function<Result<void>(std::span<const Document>)>;
+Result<void> read_slice(Member& member, Timestamp start, Timestamp end, const TakeEntries& take) {
   const Bson find = Bson("find", "oplog.rs", "filter",
                          Bson("ts", Bson("$gte", BsonTimestamp{start.seconds, start.ordinal},
                                          "$lte", BsonTimestamp{end.seconds, end.ordinal})),
                          "readConcern", Bson("level", "majority"));
   Timestamp first{};
   Timestamp last{};
+  std::vector<Document> entries;
   const Result<bool> read =
-      member.documents("local", find.get(), [&](Document document) -> Result<void> {
-        const Result<Entry> entry = parse_entry(document);
-        if (!entry) return std::unexpected(entry.error());
-        last = entry->at.ts;
-        if (std::exchange(first, first == Timestamp{} ? last : first) == Timestamp{} &&
-            last != start)
-          return std::unexpected(rolled_over(start));
-        return take(*entry);
+      member.batches("local", find.get(), [&](const Bson&, Document batch) -> Result<void> {
+        entries.clear();
+        bson_iter_t at = batch.begin();
+        while (bson_iter_next(&at)) {
+          entries.push_back(as_document(at));
+          const Result<Entry> entry = parse_entry(entries.back());
+          if (!entry) return std::unexpected(entry.error());
+          last = entry->at.ts;
+          if (std::exchange(first, first == Timestamp{} ? last : first) == Timestamp{} &&
+              last != start)
+            return std::unexpected(rolled_over(start));
+        }
+        return take(entries);
       });
-  const Result<OpTime> oldest = member.oldest();
-  if (!oldest) return std::unexpected(oldest.error());
-  if (oldest->ts > start) return std::unexpected(rolled_over(start));
+  if (Result<void> has = member.still_has(start); !has) return has;
   if (!read) return std::unexpected(read.error());
   if (first != start || last != end)
     return std::unexpected(
@@ -396,8 +226,16 @@ Result<Timestamp> begin_of_transaction(Member& member, Timestamp at) {
 Result<Timestamp> check_slice(Member& member, Timestamp start, Timestamp end, Timestamp listed) {
   while (true) {
     SliceCheck slice(listed);
-    if (Result<void> good =
-            read_slice(member, start, end, [&](const Entry& entry) { return slice.add(entry); });
+    if (Result<void> good = read_slice(member, start, end,
+                                       [&](std::span<const Document> entries) -> Result<void> {
+                                         for (const Document each : entries) {
+                                           const Result<Entry> entry = parse_entry(each);
+                                           if (!entry) return std::unexpected(entry.error());
+                                           if (Result<void> added = slice.add(*entry); !added)
+                                             return added;
+                                         }
+                                         return {};
+                                       });
         !good)
       return std::unexpected(std::move(good.error()));
     Timestamp earliest = start;
@@ -468,24 +306,25 @@ Result<Listing> list_at_a_time(Member& member, const NamespaceFilter& wanted) {
   }
 }
 
-// kUnavailable: data in the backup was rolled back.
+// kUnavailable: data in the backup was rolled back. kOutOfRange: see Member::still_has().
 Result<void> require_majority(Member& member, const std::vector<OpTime>& ends) {
   for (const OpTime& end : ends) {
     const Result<Bson> document = member.entry_of_majority(end.ts);
     if (!document) return std::unexpected(document.error());
     const Result<Entry> entry = parse_entry(document->view());
-    if (!entry || !(entry->at == end))
-      return std::unexpected(Error{
-          Code::kUnavailable,
-          "writes that the backup has were rolled back on " + member.host() + ": make it again"});
+    if (entry && entry->at == end) continue;
+    if (Result<void> has = member.still_has(end.ts); !has) return has;
+    return std::unexpected(Error{
+        Code::kUnavailable,
+        "writes that the backup has were rolled back on " + member.host() + ": make it again"});
   }
   return {};
 }
 
 }  // namespace
 
-Result<DumpFacts> dump(Server server, const BackupTarget& target,
-                       const TakeDumpProgress& progress) {
+Result<DumpFacts> dump(Server server, const BackupTarget& target, const TakeDumpProgress& progress,
+                       const DumpPace& pace) {
   const Result<NamespaceFilter> wanted = NamespaceFilter::of({}, target.excluded);
   if (!wanted) return std::unexpected(wanted.error());
   Result<Member> member = Member::choose(std::move(server));
@@ -494,8 +333,8 @@ Result<DumpFacts> dump(Server server, const BackupTarget& target,
   if (!listing) return std::unexpected(listing.error());
   const Timestamp start = listing->start;
   const std::vector<CollectionFacts>& collections = listing->collections;
-  const Result<std::int64_t> total = count_documents(*member, collections);
-  if (!total) return std::unexpected(total.error());
+  const Result<Extent> extent = measure(*member, collections, pace.range);
+  if (!extent) return std::unexpected(extent.error());
   BackupTarget complete = target;
   complete.server_version = member->version();
   Result<std::unique_ptr<BackupWriter>> writer = write_backup(complete, collections);
@@ -510,8 +349,12 @@ Result<DumpFacts> dump(Server server, const BackupTarget& target,
   for (const CollectionFacts& each : collections)
     facts.databases += std::exchange(database, each.database) != each.database ? 1 : 0;
   const Result<std::vector<OpTime>> ends =
-      copy_documents(*member, start, collections, **writer, facts,
-                     [&] { return progress(facts.documents, *total); });
+      copy_documents(*member, start, extent->all, pace.readers, **writer,
+                     [&](std::int64_t documents, std::int64_t bytes) {
+                       facts.documents += documents;
+                       facts.bytes += bytes;
+                       return progress(facts.documents, extent->documents);
+                     });
   if (!ends) return std::unexpected(ends.error());
 
   if (Result<void> good = require_majority(*member, *ends); !good)
@@ -521,15 +364,17 @@ Result<DumpFacts> dump(Server server, const BackupTarget& target,
   if (!first) return std::unexpected(first.error());
   facts.first = *first;
   facts.last = end;
-  Result<void> done = (*writer)->begin_oplog();
+  constexpr std::size_t oplog = BackupWriter::kOplog;
+  Result<void> done = (*writer)->begin(oplog);
   if (done) {
-    done = read_slice(*member, *first, end, [&](const Entry& entry) -> Result<void> {
-      if (Result<void> go_on = progress(facts.documents, *total); !go_on) return go_on;
-      ++facts.entries;
-      return (*writer)->add(entry.document);
+    done = read_slice(*member, *first, end, [&](std::span<const Document> entries) -> Result<void> {
+      if (Result<void> go_on = progress(facts.documents, extent->documents); !go_on) return go_on;
+      facts.entries += std::ssize(entries);
+      const Result<Block> block = (*writer)->pack(oplog, entries);
+      return block ? (*writer)->add(oplog, *block) : std::unexpected(block.error());
     });
   }
-  if (done) done = (*writer)->end();
+  if (done) done = (*writer)->end(oplog);
   if (done)
     done = (*writer)->finish(
         {.files = {}, .first = facts.first, .last = facts.last, .entries = facts.entries});

@@ -30,14 +30,17 @@ struct DumpFacts {
 // Gets the number of documents read, and of documents in all. An error ends the dump.
 using TakeDumpProgress = std::function<Result<void>(std::int64_t done, std::int64_t total)>;
 
+struct DumpPace {
+  unsigned readers = 4;  // connections that read side by side, at least 1
+  // The bytes of a range, where a collection is read in ranges; see split().
+  std::int64_t range = std::int64_t{256} << 20;
+};
+
 // Dumps all databases but config and local, from the member that the URI prefers. Documents are
 // read while others write. The slice of the oplog begins before the first read and ends after the
 // last, so its replay brings all documents to one moment. Nothing in the backup is rolled back
 // later: dump() reads the end of the slice, and the point at which each collection's read ended,
-// again with read concern majority.
-//
-// A collection is read by UUID. If it is renamed meanwhile, as $out renames its temporary one, it
-// is read again from the beginning.
+// again with read concern majority. copy_documents() says how documents are read.
 //
 // Nothing is left on disk after an error. Errors, besides those of BackupWriter:
 // - kInvalidArgument: a pattern of target.excluded is empty.
@@ -47,6 +50,6 @@ using TakeDumpProgress = std::function<Result<void>(std::int64_t done, std::int6
 // - kFailedPrecondition: the server is a standalone or a sharded cluster.
 // - kPermissionDenied: the user lacks the role backup.
 [[nodiscard]] Result<DumpFacts> dump(Server server, const BackupTarget& target,
-                                     const TakeDumpProgress& progress);
+                                     const TakeDumpProgress& progress, const DumpPace& pace = {});
 
 }  // namespace idmint::restore

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -14,6 +16,8 @@
 
 #include "restore/backup/base.h"
 #include "restore/backup/metadata.h"
+#include "restore/backup/ranges.h"
+#include "restore/collections.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
@@ -277,6 +281,127 @@ TEST(Dump, IsOfOneMomentWhileOthersWrite) {
     replay(base, ns);
     EXPECT_TRUE(base.documents[ns] == live(server, database, "c", facts->last)) << database;
   }
+}
+
+// {_id, x: 100 bytes}, in this order.
+void insert_many(Server& server, const char* database, const char* name, int count,
+                 const std::function<Bson(int)>& id) {
+  const std::string filling(100, 'x');
+  for (int i = 0; i < count;) {
+    BsonArray documents;
+    for (int n = 0; n < 10'000 && i < count; ++n, ++i)
+      documents.items.append(std::to_string(n).c_str(), id(i).append("x", filling));
+    const Bson insert = Bson("insert", name, "documents", documents);
+    ASSERT_TRUE(server.command(database, insert.get()));
+  }
+}
+Bson increasing(int i) { return Bson("_id", i); }
+// The same numbers, each once.
+Bson scattered(int i) { return Bson("_id", static_cast<int>(std::int64_t{i} * 7919 % 30'000)); }
+// All numbers sort before all texts.
+Bson of_two_types(int i) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%08d", i);
+  return i < 15'000 ? Bson("_id", i) : Bson("_id", std::string(text));
+}
+
+std::vector<IdRange> ranges_of(const std::string& database, const std::string& name) {
+  Result<Member> member = Member::choose(connected(mongo_set().url("admin")));
+  EXPECT_TRUE(member);
+  Server server = connected(mongo_set().url("admin"));
+  const Result<std::vector<CollectionFacts>> all = list_collections(server);
+  EXPECT_TRUE(all);
+  const auto found = std::ranges::find(*all, database + "." + name, &CollectionFacts::ns);
+  EXPECT_NE(found, all->end());
+  Result<std::vector<IdRange>> ranges = split(*member, *found, 30'000, 500'000);
+  EXPECT_TRUE(ranges) << ranges.error().message;
+  return *std::move(ranges);
+}
+
+TEST(Split, IsOfWhatIsStoredInTheOrderOfItsIds) {
+  Server server = connected(mongo_set().url("admin"));
+  command(server, "ranges", R"({"dropDatabase":1})");
+  for (const char* const json :
+       {R"({"create":"capped","capped":true,"size":10000000})",
+        R"({"create":"german","collation":{"locale":"de"}})",
+        R"({"create":"clustered","clusteredIndex":{"key":{"_id":1},"unique":true}})"})
+    command(server, "ranges", json);
+  for (const char* const name : {"plain", "capped", "german", "clustered"})
+    insert_many(server, "ranges", name, 30'000, increasing);
+  insert_many(server, "ranges", "scattered", 30'000, scattered);
+  insert_many(server, "ranges", "types", 30'000, of_two_types);
+  for (const char* const name : {"plain", "types"}) {
+    const std::vector<IdRange> ranges = ranges_of("ranges", name);
+    EXPECT_GE(ranges.size(), 5U) << name;
+    EXPECT_FALSE(ranges.front().min);
+    EXPECT_FALSE(ranges.back().max);
+    for (std::size_t i = 1; i < ranges.size(); ++i)
+      EXPECT_EQ(ranges[i].min.view(), ranges[i - 1].max.view());
+  }
+  for (const char* const name : {"capped", "german", "clustered", "scattered"})
+    EXPECT_EQ(ranges_of("ranges", name).size(), 1U) << name;
+}
+
+TEST_P(EachForm, ReadsRangesSideBySide) {
+  const auto [form, gzip] = GetParam();
+  Server server = connected(mongo_set().url("admin"));
+  command(server, "ranges", R"({"dropDatabase":1})");
+  insert_many(server, "ranges", "types", 30'000, of_two_types);
+  insert_many(server, "ranges", "scattered", 30'000, scattered);
+  for (const unsigned readers : {1U, 3U, 8U}) {
+    const fakes::TempFolder folder;
+    const Result<DumpFacts> facts = dump(connected(mongo_set().url("admin")),
+                                         {.path = folder.path("b"), .form = form, .gzip = gzip},
+                                         no_progress, {.readers = readers, .range = 300'000});
+    ASSERT_TRUE(facts) << facts.error().message;
+    const Read base = read_back(folder.path("b"));
+    for (const char* const name : {"types", "scattered"})
+      EXPECT_TRUE(base.documents.at(std::string("ranges.") + name) == live(server, "ranges", name))
+          << name << " by " << readers;
+  }
+}
+
+// Documents in all ranges come and go meanwhile.
+TEST(Dump, RangesAreOfOneMomentToo) {
+  Server server = connected(mongo_set().url("admin"));
+  command(server, "ranges", R"({"dropDatabase":1})");
+  insert_many(server, "ranges", "c", 30'000, increasing);
+  std::atomic<bool> over = false;
+  std::jthread writer([&] {
+    Server own = connected(mongo_set().url("admin"));
+    for (int i = 0; !over; ++i) {
+      const int id = static_cast<int>(std::int64_t{i} * 7919 % 40'000);
+      const Bson change =
+          i % 2 == 0 ? Bson("delete", "c", "deletes", array(Bson("q", Bson("_id", id), "limit", 1)))
+                     : Bson("insert", "c", "documents", array(Bson("_id", id, "new", i)));
+      EXPECT_TRUE(own.command("ranges", change.get()));
+    }
+  });
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts = dump(connected(mongo_set().url("admin")),
+                                       {.path = folder.path("b")}, no_progress, {.range = 300'000});
+  over = true;
+  writer.join();
+  ASSERT_TRUE(facts) << facts.error().message;
+  Read base = read_back(folder.path("b"));
+  replay(base, "ranges.c");
+  EXPECT_TRUE(base.documents["ranges.c"] == live(server, "ranges", "c", facts->last));
+}
+
+// The error of one ends all.
+TEST(Dump, EndsWhenAReaderFails) {
+  servers::MongoSet set({.members = 1});
+  Server server = connected(set.url("admin"));
+  insert_many(server, "ranges", "c", 30'000, increasing);
+  command(server, "admin",
+          R"({"configureFailPoint":"failCommand","mode":{"skip":3},"data":{
+              "failCommands":["getMore"],"namespace":"ranges.c","errorCode":292}})");
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts = dump(connected(set.url("admin")), {.path = folder.path("b")},
+                                       no_progress, {.range = 300'000});
+  ASSERT_FALSE(facts);
+  EXPECT_THAT(facts.error().message, HasSubstr("getMore on "));
+  EXPECT_TRUE(fs::is_empty(folder.path("")));
 }
 
 TEST(Dump, BeginsWithTheOldestOpenTransaction) {

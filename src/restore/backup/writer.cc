@@ -4,6 +4,8 @@
 
 #include <array>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -66,9 +68,36 @@ class Slot {
   bool made_ = false;
 };
 
+// Compressed if the backup is.
+Result<Block> block_of(std::vector<std::uint8_t> bytes, bool gzip) {
+  Block block{.bytes = std::move(bytes)};
+  if (!gzip) return block;
+  Result<std::vector<std::uint8_t>> compressed = gzip_member(block.bytes);
+  if (!compressed) return std::unexpected(std::move(compressed.error()));
+  block.compressed = *std::move(compressed);
+  return block;
+}
+Result<void> write(OutputFile& file, const Block& block) {
+  return file.write(block.compressed.empty() ? block.bytes : block.compressed);
+}
+Result<void> write(OutputFile& file, std::vector<std::uint8_t> bytes, bool gzip) {
+  const Result<Block> block = block_of(std::move(bytes), gzip);
+  return block ? write(file, *block) : std::unexpected(block.error());
+}
+
+void append(std::vector<std::uint8_t>& to, std::span<const std::uint8_t> bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+std::size_t size_of(std::span<const Document> documents) {
+  std::size_t size = 0;
+  for (const Document each : documents) size += each.bytes().size();
+  return size;
+}
+
 class FolderWriter final : public BackupWriter {
  public:
-  explicit FolderWriter(const BackupTarget& target) : target_(target), place_(target.path) {}
+  FolderWriter(const BackupTarget& target, std::span<const CollectionFacts> collections)
+      : target_(target), collections_(collections), place_(target.path) {}
 
   Result<void> open() {
     if (Result<void> free = place_.is_free(); !free) return free;
@@ -77,28 +106,40 @@ class FolderWriter final : public BackupWriter {
     return {};
   }
 
-  Result<void> begin(const CollectionFacts& collection) override {
+  bool compresses() const override { return target_.gzip; }
+  Result<Block> pack(std::size_t, std::span<const Document> documents) const override {
+    std::vector<std::uint8_t> bytes;
+    bytes.reserve(size_of(documents));
+    for (const Document each : documents) append(bytes, each.bytes());
+    return block_of(std::move(bytes), target_.gzip);
+  }
+  Result<void> begin(std::size_t of) override {
+    // The name is the same if it is compressed.
+    if (of == kOplog) return open_file(of, place_.partial() + "/oplog.bson");
+    const CollectionFacts& collection = collections_[of];
     const std::string folder = place_.partial() + "/" + collection.database;
-    if (folders_.empty() || folders_.back() != folder) {
+    if (!folders_.contains(folder)) {
       if (Result<void> done = make_folder(folder); !done) return done;
-      folders_.push_back(folder);
+      folders_.insert(folder);
     }
     const Result<std::string> json = print_metadata(collection);
     if (!json) return std::unexpected(json.error());
     Result<void> done =
         write_text(folder + "/" + file_stem(collection.name) + ".metadata.json", *json);
     if (!done || collection.kind == CollectionKind::kView) return done;
-    return open_file(folder + "/" + file_stem(data_name(collection)) + ".bson" +
-                     (target_.gzip ? ".gz" : ""));
+    return open_file(of, folder + "/" + file_stem(data_name(collection)) + ".bson" +
+                             (target_.gzip ? ".gz" : ""));
   }
-  // The name is the same if it is compressed.
-  Result<void> begin_oplog() override { return open_file(place_.partial() + "/oplog.bson"); }
-  Result<void> add(Document document) override { return file_->write(document.bytes()); }
-  Result<void> end() override {
-    if (!file_) return {};  // a view
-    Result<void> done = file_->finish();
-    note(*file_);
-    file_.reset();
+  Result<void> add(std::size_t of, const Block& block) override {
+    return write(*files_.at(of), block);
+  }
+  Result<void> end(std::size_t of) override {
+    const auto file = files_.find(of);
+    if (file == files_.end()) return {};  // a view
+    Result<void> done;
+    if (file->second->bytes() == 0) done = write(*file->second, {}, target_.gzip);
+    if (done) done = close(*file->second);
+    files_.erase(file);
     return done;
   }
   Result<void> finish(const Checksums& slice) override {
@@ -126,74 +167,88 @@ class FolderWriter final : public BackupWriter {
     if (::mkdir(path.c_str(), 0700) != 0) return unwritable(path, errno);
     return {};
   }
-  Result<void> open_file(const std::string& path) {
-    Result<std::unique_ptr<OutputFile>> file = OutputFile::create(path, target_.gzip);
+  Result<void> open_file(std::size_t of, const std::string& path) {
+    Result<std::unique_ptr<OutputFile>> file = OutputFile::create(path);
     if (!file) return std::unexpected(std::move(file.error()));
-    file_ = *std::move(file);
+    files_[of] = *std::move(file);
     return {};
   }
   Result<void> write_text(const std::string& path, const std::string& text) {
     const Result<std::unique_ptr<OutputFile>> file =
-        OutputFile::create(path + (target_.gzip ? ".gz" : ""), target_.gzip);
+        OutputFile::create(path + (target_.gzip ? ".gz" : ""));
     if (!file) return std::unexpected(file.error());
-    Result<void> done = (*file)->write(text);
-    if (done) done = (*file)->finish();
-    note(**file);
-    return done;
+    Result<void> done = write(**file, {text.begin(), text.end()}, target_.gzip);
+    return done ? close(**file) : done;
   }
-  void note(const OutputFile& file) {
+  // Waits until it is on disk, and notes its checksum.
+  Result<void> close(OutputFile& file) {
+    Result<void> done = file.finish();
     sums_.files[file.path().substr(place_.partial().size() + 1)] = {.bytes = file.bytes(),
                                                                     .sha256 = file.sha256()};
+    return done;
   }
 
   const BackupTarget target_;
+  const std::span<const CollectionFacts> collections_;
   Slot place_;
   Checksums sums_{};
-  std::vector<std::string> folders_;
-  std::unique_ptr<OutputFile> file_;
+  std::set<std::string> folders_;
+  std::map<std::size_t, std::unique_ptr<OutputFile>> files_;  // those that are open
 };
 
+std::array<std::uint8_t, 4> number_of_archive(std::uint32_t number) {
+  std::array<std::uint8_t, 4> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
+  return bytes;
+}
+
+// Each block is the header of its collection, documents and a terminator. Blocks of several
+// collections may be mixed. Of each the last one has no documents, and their CRC.
 class ArchiveWriter final : public BackupWriter {
  public:
-  explicit ArchiveWriter(const BackupTarget& target) : target_(target), place_(target.path) {}
+  ArchiveWriter(const BackupTarget& target, std::span<const CollectionFacts> collections)
+      : target_(target), collections_(collections), place_(target.path) {}
 
-  Result<void> open(std::span<const CollectionFacts> collections) {
+  Result<void> open() {
     if (Result<void> free = place_.is_free(); !free) return free;
-    Result<std::unique_ptr<OutputFile>> file = OutputFile::create(place_.partial(), target_.gzip);
+    Result<std::unique_ptr<OutputFile>> file = OutputFile::create(place_.partial());
     if (!file) return std::unexpected(std::move(file.error()));
     file_ = *std::move(file);
     place_.made();
+    std::vector<std::uint8_t> prelude;
+    append(prelude, number_of_archive(kArchiveMagic));
     const Bson header = Bson("concurrent_collections", 1, "version", kArchiveVersion,
                              "server_version", target_.server_version, "tool_version", kTool);
-    Result<void> done = number(kArchiveMagic);
-    if (done) done = file_->write(header.view().bytes());
-    for (const CollectionFacts& each : collections) {
+    append(prelude, header.view().bytes());
+    for (const CollectionFacts& each : collections_) {
       const Result<std::string> json = print_metadata(each);
       if (!json) return std::unexpected(json.error());
-      if (done)
-        done = describe(each.database, each.name, *json, std::string(name(each.kind)).c_str());
+      describe(prelude, each.database, each.name, *json, name(each.kind));
     }
-    if (done)
-      done =
-          describe(std::string(kArchivedOplog.first), std::string(kArchivedOplog.second), "", "");
-    return done ? number(kTerminator) : done;
+    describe(prelude, kArchivedOplog.first, kArchivedOplog.second, "", "");
+    append(prelude, number_of_archive(kTerminator));
+    return write(*file_, std::move(prelude), target_.gzip);
   }
 
-  // A view has a block without documents, which makes the common tools create it.
-  Result<void> begin(const CollectionFacts& collection) override {
-    return begin(collection.database, data_name(collection));
+  bool compresses() const override { return target_.gzip; }
+  Result<Block> pack(std::size_t of, std::span<const Document> documents) const override {
+    return block_of(framed(of, false, 0, documents), target_.gzip);
   }
-  Result<void> begin_oplog() override {
-    return begin(std::string(kArchivedOplog.first), std::string(kArchivedOplog.second));
+  Result<void> begin(std::size_t) override { return {}; }
+  Result<void> add(std::size_t of, const Block& block) override {
+    const std::span<const std::uint8_t> bytes(block.bytes);
+    const std::size_t header = framed(of, false, 0, {}).size() - kFrameEnd;
+    std::uint64_t& crc = crcs_[of];
+    crc = crc64(crc, bytes.subspan(header, bytes.size() - header - kFrameEnd));
+    return write(*file_, block);
   }
-  Result<void> add(Document document) override {
-    crc_ = crc64(crc_, document.bytes());
-    return file_->write(document.bytes());
-  }
-  Result<void> end() override {
-    Result<void> done = number(kTerminator);
-    if (done) done = header(true);
-    return done ? number(kTerminator) : done;
+  // A block without documents makes the common tools create a view, or an empty collection.
+  Result<void> end(std::size_t of) override {
+    Result<void> done;
+    if (!crcs_.contains(of)) done = write(*file_, framed(of, false, 0, {}), target_.gzip);
+    if (done) done = write(*file_, framed(of, true, crcs_[of], {}), target_.gzip);
+    return done;
   }
   Result<void> finish(const Checksums& slice) override {
     Result<void> done = file_->finish();
@@ -209,44 +264,45 @@ class ArchiveWriter final : public BackupWriter {
   }
 
  private:
-  Result<void> number(std::uint32_t number) {
-    std::array<std::uint8_t, 4> bytes{};
-    for (std::size_t i = 0; i < bytes.size(); ++i)
-      bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
-    return file_->write(bytes);
-  }
-  Result<void> describe(const std::string& database, const std::string& collection,
-                        const std::string& metadata, const char* type) {
+  static constexpr std::size_t kFrameEnd = 4;  // the bytes of the terminator
+
+  static void describe(std::vector<std::uint8_t>& to, std::string_view database,
+                       std::string_view collection, const std::string& metadata,
+                       std::string_view type) {
     const Bson row = Bson("db", database, "collection", collection, "metadata", metadata, "size", 0,
                           "type", type);
-    return file_->write(row.view().bytes());
+    append(to, row.view().bytes());
   }
-  Result<void> header(bool end) {
-    const Bson row = Bson("db", database_, "collection", collection_, "EOF", end, "CRC",
-                          end ? static_cast<std::int64_t>(crc_) : 0);
-    return file_->write(row.view().bytes());
-  }
-  Result<void> begin(std::string database, std::string collection) {
-    database_ = std::move(database);
-    collection_ = std::move(collection);
-    crc_ = 0;
-    return header(false);
+  [[nodiscard]] std::vector<std::uint8_t> framed(std::size_t of, bool end, std::uint64_t crc,
+                                                 std::span<const Document> documents) const {
+    std::string database(kArchivedOplog.first);
+    std::string collection(kArchivedOplog.second);
+    if (of != kOplog) {
+      database = collections_[of].database;
+      collection = data_name(collections_[of]);
+    }
+    const Bson header = Bson("db", database, "collection", collection, "EOF", end, "CRC",
+                             static_cast<std::int64_t>(crc));
+    std::vector<std::uint8_t> bytes;
+    bytes.reserve(header.view().bytes().size() + size_of(documents) + kFrameEnd);
+    append(bytes, header.view().bytes());
+    for (const Document each : documents) append(bytes, each.bytes());
+    append(bytes, number_of_archive(kTerminator));
+    return bytes;
   }
 
   const BackupTarget target_;
+  const std::span<const CollectionFacts> collections_;
   Slot place_;
   std::unique_ptr<OutputFile> file_;
-  std::string database_;
-  std::string collection_;
-  std::uint64_t crc_ = 0;
+  std::map<std::size_t, std::uint64_t> crcs_;  // of those that have a block
 };
 
-template <class Writer, class... Arguments>
+template <class Writer>
 Result<std::unique_ptr<BackupWriter>> opened(const BackupTarget& target,
-                                             const Arguments&... arguments) {
-  auto writer = std::make_unique<Writer>(target);
-  if (Result<void> done = writer->open(arguments...); !done)
-    return std::unexpected(std::move(done.error()));
+                                             std::span<const CollectionFacts> collections) {
+  auto writer = std::make_unique<Writer>(target, collections);
+  if (Result<void> done = writer->open(); !done) return std::unexpected(std::move(done.error()));
   return writer;
 }
 
@@ -259,7 +315,7 @@ Result<std::unique_ptr<BackupWriter>> write_backup(const BackupTarget& target,
     if (!wrong) wrong = wrong_collection_name(each.database, each.name);
     if (wrong) return std::unexpected(Error{Code::kInvalidArgument, *std::move(wrong)});
   }
-  return target.form == BackupForm::kFolder ? opened<FolderWriter>(target)
+  return target.form == BackupForm::kFolder ? opened<FolderWriter>(target, collections)
                                             : opened<ArchiveWriter>(target, collections);
 }
 

@@ -23,6 +23,7 @@ struct DumpOptions {
   std::string uri;
   std::string out;
   std::vector<std::string> exclude;
+  unsigned readers = DumpPace{}.readers;
   bool gzip = false;
   bool archive = false;
   bool not_sharded = false;
@@ -42,6 +43,7 @@ void add_dump(CLI::App& command) {
       ->type_name("NS");
   command.add_flag("--archive", dump_options.archive, "One file instead of a folder");
   command.add_flag("--gzip", dump_options.gzip, "Compress it");
+  add_readers(command, dump_options.readers);
   add_not_sharded(command, dump_options.not_sharded);
 }
 
@@ -109,7 +111,8 @@ Result<void> run_dump(Context& context) {
              context.stopped_by = stop_signal();
              if (context.stopped_by == 0) return {};
              return std::unexpected(Error{Code::kUnavailable, "stopped"});
-           });
+           },
+           {.readers = dump_options.readers});
   progress.reset();
   if (!facts && was_stopped(facts.error())) context.stopped_by = stop_signal();
   if (context.stopped_by != 0) return {};

@@ -24,6 +24,7 @@ struct KeepArguments {
   std::string keep = "7d";
   std::string slice = "10min";
   std::vector<std::string> exclude;
+  unsigned readers = KeepOptions{}.readers;
   bool gzip = false;
   bool once = false;
   bool not_sharded = false;
@@ -54,6 +55,7 @@ void add_keep(CLI::App& command) {
       ->type_name("NS");
   command.add_flag("--gzip", given.gzip, "Compress the bases");
   command.add_flag("--once", given.once, "Do what is due now, and end: for a timer");
+  add_readers(command, given.readers);
   add_not_sharded(command, given.not_sharded);
 }
 
@@ -107,6 +109,7 @@ Result<void> run_keep(Context& context) {
                                           .every = *every,
                                           .slice = *slice,
                                           .keep = *keep,
+                                          .readers = given.readers,
                                           .gzip = given.gzip,
                                           .excluded = given.exclude,
                                           .once = given.once},

@@ -19,6 +19,13 @@ inline void add_not_sharded(CLI::App& command, bool& not_sharded) {
                    "The set is not a shard, though it looks like one: skip the check");
 }
 
+inline void add_readers(CLI::App& command, unsigned& readers) {
+  command
+      .add_option("--readers", readers, "Connections that read documents at once, 1 to 64 (4)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64));
+}
+
 // The first signal aborts a call that is not answered.
 [[nodiscard]] inline ConnectOptions watched(bool not_sharded = false) {
   return {.not_sharded = not_sharded, .watch = {.stopped = [] { return stop_signal() != 0; }}};

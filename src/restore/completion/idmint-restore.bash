@@ -18,13 +18,13 @@ _idmint_restore() {
       --op)
         words="insert update delete command create drop dropDatabase renameCollection createIndexes dropIndexes collMod"
         ;;
-      --limit | --before | --base-at | --skip | --since | --until | --ns | --id | --field | --list | --top | --include | --exclude | --writers | --warn-below | --counter | --used-in | --mistake-to | --set | --member | --argument) ;;
+      --limit | --before | --base-at | --skip | --since | --until | --ns | --id | --field | --list | --top | --include | --exclude | --readers | --writers | --warn-below | --counter | --used-in | --mistake-to | --set | --member | --argument) ;;
       *)
         if [[ $current == -* ]]; then
           words="--help --json"
           case $command in
-            dump) words+=" --uri --out --exclude --archive --gzip --not-sharded" ;;
-            keep) words+=" --uri --to --every --keep --slice --exclude --gzip --once --not-sharded" ;;
+            dump) words+=" --uri --out --exclude --archive --gzip --readers --not-sharded" ;;
+            keep) words+=" --uri --to --every --keep --slice --exclude --gzip --once --readers --not-sharded" ;;
             ready) words+=" --uri --from --behind --prometheus --base --base-at --warn-below --not-sharded" ;;
             oplog) words+=" --uri --since --base --out --follow --not-sharded" ;;
             find) words+=" --oplog --since --until --ns --op --id --field --list --top --svg --html --not-sharded" ;;

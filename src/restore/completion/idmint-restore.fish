@@ -21,6 +21,7 @@ complete -c idmint-restore -n '__fish_seen_subcommand_from keep dump ready oplog
 complete -c idmint-restore -n '__fish_seen_subcommand_from keep dump ready oplog find show run verify' -l not-sharded -d 'The set is not a shard'
 complete -c idmint-restore -n '__fish_seen_subcommand_from dump oplog' -l out -r -F -d 'What to write'
 complete -c idmint-restore -n '__fish_seen_subcommand_from dump' -l exclude -x -d 'Leave these namespaces out'
+complete -c idmint-restore -n '__fish_seen_subcommand_from keep dump' -l readers -x -d 'Connections that read at once'
 complete -c idmint-restore -n '__fish_seen_subcommand_from dump' -l archive -d 'One file instead of a folder'
 complete -c idmint-restore -n '__fish_seen_subcommand_from dump' -l gzip -d 'Compress it'
 complete -c idmint-restore -n '__fish_seen_subcommand_from ready oplog run' -l base -r -F -d 'Base backup'

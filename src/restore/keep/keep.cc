@@ -104,12 +104,13 @@ Result<std::string> make_base(const KeepOptions& options, const std::string& pat
                               const std::atomic<bool>& stop) {
   Result<Server> server = Server::connect(options.uri, options.connect);
   if (!server) return std::unexpected(std::move(server.error()));
-  const Result<DumpFacts> made = dump(*std::move(server),
-                                      {.path = path,
-                                       .form = BackupForm::kFolder,
-                                       .gzip = options.gzip,
-                                       .excluded = options.excluded},
-                                      [&](std::int64_t, std::int64_t) { return unless(stop); });
+  const Result<DumpFacts> made =
+      dump(*std::move(server),
+           {.path = path,
+            .form = BackupForm::kFolder,
+            .gzip = options.gzip,
+            .excluded = options.excluded},
+           [&](std::int64_t, std::int64_t) { return unless(stop); }, {.readers = options.readers});
   if (!made) return std::unexpected(made.error());
   std::string told = "made a base of " + print_seconds(made->last) + ", with " +
                      print_count(static_cast<std::uint64_t>(made->documents), "document");

@@ -23,6 +23,7 @@ struct KeepOptions {
   std::chrono::seconds slice{std::chrono::minutes{10}};
   std::uint64_t slice_bytes = std::uint64_t{256} << 20;
   std::chrono::seconds keep{std::chrono::days{7}};  // each moment of this time can be restored
+  unsigned readers = 4;                             // connections that read a base side by side
   bool gzip = false;                                // the bases
   std::vector<std::string> excluded{};              // patterns of namespaces
   bool once = false;                                // do what is due now, and end

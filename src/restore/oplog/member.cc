@@ -18,7 +18,25 @@ constexpr std::size_t kLargeBatch = std::size_t{4} << 20;
 
 constexpr std::array kGone = {kNamespaceNotFound, kQueryPlanKilled};
 
+struct DescriptionsDeleter {
+  std::size_t size;
+  void operator()(mongoc_server_description_t** descriptions) const {
+    mongoc_server_descriptions_destroy_all(descriptions, size);
+  }
+};
+
+std::string host_of(const mongoc_server_description_t* description) {
+  return mongoc_server_description_host(description)->host_and_port;
+}
+
 }  // namespace
+
+Error rolled_over(Timestamp at) {
+  return {Code::kOutOfRange,
+          "the oplog rolled over while the backup was made: its entry " + print_timestamp(at) +
+              " is gone; give the members a larger one (replSetResizeOplog), or make the backup "
+              "while less is written"};
+}
 
 Result<Member> Member::choose(Server server) {
   if (server.set_name().empty())
@@ -33,10 +51,43 @@ Result<Member> Member::choose(Server server) {
       mongoc_client_select_server(client, false, read_preference(client).get(), &error));
   if (!chosen) return std::unexpected(told("connecting to " + member.server_.shown_uri(), error));
   member.id_ = mongoc_server_description_id(chosen.get());
-  member.host_ = mongoc_server_description_host(chosen.get())->host_and_port;
-  member.session_.reset(mongoc_client_start_session(client, nullptr, &error));
-  if (!member.session_)
-    return std::unexpected(told("a session on " + member.server_.shown_uri(), error));
+  member.host_ = host_of(chosen.get());
+  if (Result<void> begun = member.begin_session(); !begun)
+    return std::unexpected(std::move(begun.error()));
+  return member;
+}
+
+Result<void> Member::begin_session() {
+  bson_error_t error{};
+  session_.reset(mongoc_client_start_session(server_.client(), nullptr, &error));
+  if (!session_) return std::unexpected(told("a session on " + server_.shown_uri(), error));
+  return {};
+}
+
+Result<Member> Member::another() const {
+  Result<Server> server = server_.another();
+  if (!server) return std::unexpected(std::move(server.error()));
+  Member member(*std::move(server));
+  mongoc_client_t* const client = member.server_.client();
+  // Any member will do: then the client knows all.
+  const Preference any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
+  bson_error_t error{};
+  const std::unique_ptr<mongoc_server_description_t, DescriptionDeleter> chosen(
+      mongoc_client_select_server(client, false, any.get(), &error));
+  if (!chosen) return std::unexpected(told("connecting to " + host_, error));
+  std::size_t size = 0;
+  mongoc_server_description_t** const all = mongoc_client_get_server_descriptions(client, &size);
+  const std::unique_ptr<mongoc_server_description_t*, DescriptionsDeleter> owned(all, {size});
+  const auto same = std::find_if(all, all + size, [&](const mongoc_server_description_t* each) {
+    return host_of(each) == host_;
+  });
+  if (same == all + size)
+    return std::unexpected(
+        Error{Code::kUnavailable, host_ + " is no longer a member of the replica set"});
+  member.id_ = mongoc_server_description_id(*same);
+  member.host_ = host_;
+  if (Result<void> begun = member.begin_session(); !begun)
+    return std::unexpected(std::move(begun.error()));
   return member;
 }
 
@@ -136,6 +187,12 @@ Result<OpTime> Member::end_of_oplog(int direction, const char* read_concern) {
 
 Result<OpTime> Member::newest() { return end_of_oplog(-1, "local"); }
 Result<OpTime> Member::oldest() { return end_of_oplog(1, "local"); }
+Result<void> Member::still_has(Timestamp at) {
+  const Result<OpTime> first = oldest();
+  if (!first) return std::unexpected(first.error());
+  if (first->ts > at) return std::unexpected(rolled_over(at));
+  return {};
+}
 Result<OpTime> Member::newest_of_majority() { return end_of_oplog(-1, "majority"); }
 
 Result<Bson> Member::entry_of_majority(Timestamp at) {

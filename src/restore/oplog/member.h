@@ -13,12 +13,17 @@
 
 namespace idmint::restore {
 
+// The error for an oplog that lost the entry `at` before a backup was done.
+[[nodiscard]] Error rolled_over(Timestamp at);
+
 // For one thread. Errors: told(). No other member is tried.
 class Member {
  public:
   // The member that the URI prefers; by default primaryPreferred. kFailedPrecondition: a
   // standalone, which has no oplog.
   [[nodiscard]] static Result<Member> choose(Server server);
+  // The same member over a further connection, for another thread. Any thread may call it.
+  [[nodiscard]] Result<Member> another() const;
 
   [[nodiscard]] const std::string& host() const { return host_; }
   [[nodiscard]] const std::string& version() const { return server_.version(); }
@@ -45,6 +50,8 @@ class Member {
   // The newest entry, which a majority may not have yet; and the oldest.
   [[nodiscard]] Result<OpTime> newest();
   [[nodiscard]] Result<OpTime> oldest();
+  // kOutOfRange: the oldest entry is newer than `at`; see rolled_over().
+  [[nodiscard]] Result<void> still_has(Timestamp at);
   // The newest entry that a majority has. It cannot be rolled back.
   [[nodiscard]] Result<OpTime> newest_of_majority();
   // The entry with this timestamp, once a majority has it. An empty document: another entry, or
@@ -63,6 +70,7 @@ class Member {
     bson_error_t error{};
   };
   explicit Member(Server server) : server_(std::move(server)) {}
+  [[nodiscard]] Result<void> begin_session();
   [[nodiscard]] Reply run(const char* database, const bson_t* command);
   [[nodiscard]] Result<Batch> batch_of(Reply reply, const bson_t* command) const;
   [[nodiscard]] Error told_of(const bson_t* command, const bson_error_t& error) const;

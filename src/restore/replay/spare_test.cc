@@ -124,7 +124,7 @@ TEST(OutputFiles, FollowNoSymbolicLink) {
   for (const std::string target : {"victim", "absent"}) {
     std::ofstream(folder.path("victim")) << "precious";
     fs::create_symlink(folder.path(target), path);
-    EXPECT_EQ(OutputFile::create(path, false).error().code, Code::kAlreadyExists) << target;
+    EXPECT_EQ(OutputFile::create(path).error().code, Code::kAlreadyExists) << target;
     fs::remove(path);
     EXPECT_FALSE(fs::exists(folder.path("absent")));
     EXPECT_EQ(content(folder.path("victim")), "precious");

@@ -1,0 +1,274 @@
+#include "restore/backup/copy_documents.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/text.h"
+#include "restore/backup/base.h"
+
+namespace idmint::restore {
+namespace {
+
+// The attempts to read a collection that is renamed, or rolls over, meanwhile.
+constexpr int kReadings = 100;
+// The batches between two looks at the oplog's oldest entry: about 1 GB.
+constexpr int kLookAgainAfter = 256;
+
+struct Packed {
+  Block block;
+  std::int64_t documents = 0;
+  std::int64_t bytes = 0;
+};
+
+struct Piece {
+  std::size_t collection = 0;
+  std::future<Result<Packed>> packed{};  // invalid: the end of the collection
+};
+
+// From the readers to the writer.
+class Handover {
+ public:
+  explicit Handover(std::size_t most) : most_(most) {}
+  // Waits for room. False: closed.
+  bool give(Piece piece) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return pieces_.size() < most_ || closed_; });
+    if (closed_) return false;
+    pieces_.push_back(std::move(piece));
+    changed_.notify_all();
+    return true;
+  }
+  // Waits for a piece. nullopt: there are no more.
+  std::optional<Piece> take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !pieces_.empty() || closed_; });
+    if (pieces_.empty()) return std::nullopt;
+    Piece piece = std::move(pieces_.front());
+    pieces_.pop_front();
+    changed_.notify_all();
+    return piece;
+  }
+  // Refuses further pieces. The queued ones can still be taken.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Piece> pieces_;
+  bool closed_ = false;
+};
+
+// Whether the collection still exists after the server closed its cursor. Renames and rollbacks
+// close cursors too.
+Result<bool> is_there_still(Member& member, const CollectionFacts& collection) {
+  const std::string name = data_name(collection);
+  bool there = false;
+  const Bson list = listing_of_collections();
+  const Result<bool> listed =
+      member.documents(collection.database.c_str(), list.get(), [&](Document row) -> Result<void> {
+        const CollectionFacts facts = facts_of(collection.database, row);
+        there =
+            there || (collection.uuid.empty() ? facts.name == name : facts.uuid == collection.uuid);
+        return {};
+      });
+  if (!listed) return std::unexpected(listed.error());
+  return there;
+}
+
+Bson find_in(const CollectionFacts& collection, const IdRange& range) {
+  Bson find;
+  if (collection.uuid.empty()) {
+    find.append("find", data_name(collection));
+  } else {
+    const std::string uuid = unhex(collection.uuid);
+    bson_append_binary(find.get(), "find", -1, BSON_SUBTYPE_UUID,
+                       reinterpret_cast<const std::uint8_t*>(uuid.data()),
+                       static_cast<std::uint32_t>(uuid.size()));
+  }
+  if (range.min || range.max) find.append("hint", Bson("_id", 1));
+  if (range.min) find.append("min", range.min);
+  if (range.max) find.append("max", range.max);
+  find.append("batchSize", 1000);
+  find.append("noCursorTimeout", true);
+  find.append("readConcern", Bson("level", "local"));
+  return find;
+}
+
+// A capped collection that rolls over is read again too. It yields no duplicates, because the
+// position of its cursor, and everything before, was deleted.
+Result<void> read_range(Member& member, const CollectionFacts& collection, const IdRange& range,
+                        const Member::TakeBatch& take) {
+  const Bson find = find_in(collection, range);
+  const std::string ns = collection.ns();
+  for (int reading = 0; reading < kReadings; ++reading) {
+    const Result<bool> read = member.batches(collection.database.c_str(), find.get(), take);
+    if (!read && read.error().code == Code::kOutOfRange) continue;  // rolled over
+    if (!read) return std::unexpected(read.error());
+    if (*read) return {};
+    const Result<bool> there = is_there_still(member, collection);
+    if (!there) return std::unexpected(there.error());
+    if (!*there) return {};
+  }
+  return std::unexpected(
+      Error{Code::kUnavailable, ns + " is renamed, or rolls over, faster than " + member.host() +
+                                    " reads it: make the backup again while less is written, or "
+                                    "leave it out with --exclude " +
+                                    ns});
+}
+
+Result<Packed> pack(const BackupWriter& writer, std::size_t of, Document batch) {
+  std::vector<Document> documents;
+  Packed packed;
+  bson_iter_t at = batch.begin();
+  while (bson_iter_next(&at)) {
+    documents.push_back(as_document(at));
+    packed.bytes += std::ssize(documents.back().bytes());
+  }
+  packed.documents = std::ssize(documents);
+  Result<Block> block = writer.pack(of, documents);
+  if (!block) return std::unexpected(std::move(block.error()));
+  packed.block = *std::move(block);
+  return packed;
+}
+
+// What the readers share.
+class Reading {
+ public:
+  Reading(Timestamp start, std::span<const ToCopy> all, unsigned readers,
+          const BackupWriter& writer)
+      : start_(start), all_(all), writer_(writer), left_(all.size()), handover_(readers + 1) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      left_[i] = std::max<std::size_t>(all[i].ranges.size(), 1);
+      for (const IdRange& range : all[i].ranges) parts_.push_back({i, &range});
+      if (all[i].ranges.empty()) parts_.push_back({i, nullptr});
+    }
+    readers_ = std::min<std::size_t>(readers, parts_.size());
+  }
+
+  [[nodiscard]] std::size_t readers() const { return readers_; }
+  Handover& handover() { return handover_; }
+
+  // Reads parts until there are no more; the last reader to end closes the handover.
+  void read(Member& member) { leave(read_parts(member)); }
+  void read_as_another(const Member& member) {
+    Result<Member> own = member.another();
+    leave(own ? read_parts(*own) : std::unexpected(std::move(own.error())));
+  }
+
+  // Once all readers have ended.
+  Result<std::vector<OpTime>> ends() {
+    if (failed_) return std::unexpected(*failed_);
+    std::ranges::sort(ends_, {}, [](const OpTime& at) { return std::pair(at.ts, at.term); });
+    const auto [first, last] = std::ranges::unique(ends_);
+    ends_.erase(first, last);
+    return ends_;
+  }
+
+ private:
+  struct Part {
+    std::size_t collection;
+    const IdRange* range;  // null: of a view
+  };
+
+  Result<void> read_parts(Member& member) {
+    for (std::size_t i = next_++; i < parts_.size(); i = next_++) {
+      const Part& part = parts_[i];
+      if (part.range != nullptr) {
+        Result<void> read =
+            read_range(member, *all_[part.collection].collection, *part.range,
+                       [&, batches = 0](Bson reply, Document batch) mutable {
+                         return take(member, part.collection, std::move(reply), batch, ++batches);
+                       });
+        if (!read) return read;
+      }
+      const Result<OpTime> end = member.newest();
+      if (!end) return std::unexpected(end.error());
+      if (Result<void> has = member.still_has(start_); !has) return has;
+      {
+        const std::lock_guard lock(mutex_);
+        ends_.push_back(*end);
+      }
+      if (--left_[part.collection] == 0) handover_.give({.collection = part.collection});
+    }
+    return {};
+  }
+
+  // Compression goes on beside the reading and the writing.
+  Result<void> take(Member& member, std::size_t of, Bson reply, Document batch, int batches) {
+    const auto how = writer_.compresses() ? std::launch::async : std::launch::deferred;
+    std::future<Result<Packed>> packed =
+        std::async(how, [&writer = writer_, of, reply = std::move(reply), batch]() mutable {
+          Result<Packed> done = pack(writer, of, batch);
+          reply = Bson::none();
+          return done;
+        });
+    if (!handover_.give({.collection = of, .packed = std::move(packed)}))
+      return std::unexpected(Error{Code::kUnavailable, "stopped"});
+    return batches % kLookAgainAfter == 0 ? member.still_has(start_) : Result<void>{};
+  }
+
+  void leave(Result<void> read) {
+    const std::lock_guard lock(mutex_);
+    if (!read && !failed_) failed_ = std::move(read.error());
+    if (++ended_ == readers_ || failed_) handover_.close();
+  }
+
+  const Timestamp start_;
+  const std::span<const ToCopy> all_;
+  const BackupWriter& writer_;
+  std::vector<Part> parts_;
+  std::size_t readers_ = 0;
+  std::atomic<std::size_t> next_ = 0;
+  std::vector<std::atomic<std::size_t>> left_;  // the parts of each collection
+  Handover handover_;
+  std::mutex mutex_;
+  std::vector<OpTime> ends_;  // under mutex_, as are the next
+  std::size_t ended_ = 0;
+  std::optional<Error> failed_;
+};
+
+}  // namespace
+
+Result<std::vector<OpTime>> copy_documents(Member& member, Timestamp start,
+                                           std::span<const ToCopy> all, unsigned readers,
+                                           BackupWriter& writer, const TakeCopied& take) {
+  Reading reading(start, all, readers, writer);
+  if (reading.readers() == 0) return std::vector<OpTime>{};
+  std::vector<std::jthread> threads;
+  threads.emplace_back([&] { reading.read(member); });
+  while (threads.size() < reading.readers())
+    threads.emplace_back([&] { reading.read_as_another(member); });
+
+  Result<void> done;
+  std::set<std::size_t> open;
+  while (done) {
+    std::optional<Piece> piece = reading.handover().take();
+    if (!piece) break;
+    if (open.insert(piece->collection).second) done = writer.begin(piece->collection);
+    if (done && !piece->packed.valid()) done = writer.end(piece->collection);
+    if (!done || !piece->packed.valid()) continue;
+    const Result<Packed> packed = piece->packed.get();
+    done = packed ? writer.add(piece->collection, packed->block) : std::unexpected(packed.error());
+    if (done) done = take(packed->documents, packed->bytes);
+  }
+  reading.handover().close();
+  threads.clear();
+  if (!done) return std::unexpected(std::move(done.error()));
+  return reading.ends();
+}
+
+}  // namespace idmint::restore
