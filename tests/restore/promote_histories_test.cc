@@ -348,18 +348,24 @@ class History {
   std::string told_{};
 };
 
+void run_history(unsigned seed) {
+  SCOPED_TRACE(seed);
+  History history(seed);
+  history.run();
+  if (testing::Test::HasFailure())
+    ADD_FAILURE() << "IDMINT_HISTORY=" << seed << " IDMINT_HISTORIES=1\n" << history.told();
+}
+
 TEST(PromoteHistories, EveryAcknowledgedWriteIsMergedOrListedAsLost) {
   const unsigned first = number_given("IDMINT_HISTORY", 1);
   const unsigned count = number_given("IDMINT_HISTORIES", 10);
-  for (unsigned seed = first; seed < first + count; ++seed) {
-    SCOPED_TRACE(seed);
-    History history(seed);
-    history.run();
-    if (HasFailure()) {
-      ADD_FAILURE() << "IDMINT_HISTORY=" << seed << " IDMINT_HISTORIES=1\n" << history.told();
-      return;
-    }
-  }
+  for (unsigned seed = first; seed < first + count && !HasFailure(); ++seed) run_history(seed);
+}
+
+// Those that found a mistake, once each: a delete that a promotion carried over (224), and one that
+// it did not (233).
+TEST(PromoteHistories, ThatOnceFailed) {
+  for (const unsigned seed : {224U, 233U}) run_history(seed);
 }
 
 }  // namespace

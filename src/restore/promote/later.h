@@ -67,8 +67,8 @@ struct Holder {
   Kind kind = Kind::kMade;
   std::size_t promotion = 0;  // if kPromoted: the index in LaterWrites::promotions
   std::string now{};          // its name on production; empty: it is dropped
-  // If kPromoted: the documents, by id_key(), that it refused when they were merged, and whether
-  // these are all.
+  // If kPromoted: the documents, by id_key(), of which it lacks what was to be merged, as an index
+  // refused it or a delete came too late; and whether these are all.
   std::set<std::string, std::less<>> refused{};
   bool lists_refused = true;
 };

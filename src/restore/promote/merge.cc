@@ -275,8 +275,12 @@ Result<MergeCounts> merge_later(Server& spare, Server& production, PromoteState&
   return counts;
 }
 
-Result<MergedDeletes> merge_deletes(Server& production, const PromoteState& state,
+Result<MergedDeletes> merge_deletes(Server& production, PromoteState& state,
                                     const std::string& oplog) {
+  for (PromoteItem& item : state.items) {
+    item.undeleted.clear();
+    item.lists_undeleted = false;
+  }
   std::map<std::string, std::set<std::string, std::less<>>> deleted;  // keys of _ids, by namespace
   Result<void> read = each_delete_since(
       oplog, state.noted, [&](std::string_view id, const std::string& uuid) -> Result<void> {
@@ -289,10 +293,17 @@ Result<MergedDeletes> merge_deletes(Server& production, const PromoteState& stat
   read = each_batch(production, [&](const MergeBatch& batch) -> Result<void> {
     const auto of = deleted.find(batch.ns);
     if (of == deleted.end() || !batch.from.empty()) return {};
-    for (const Bson& id : batch.ids) counts.left += of->second.erase(id_key(id.view()));
+    PromoteItem& item = *std::ranges::find(state.items, batch.ns, &PromoteItem::ns);
+    for (const Bson& id : batch.ids) {
+      const std::string key = id_key(id.view());
+      if (of->second.erase(key) == 0) continue;
+      if (++counts.left; item.undeleted.size() < kMostUnmerged) item.undeleted.push_back(key);
+    }
     return {};
   });
   if (!read) return std::unexpected(std::move(read.error()));
+  for (PromoteItem& item : state.items)
+    item.lists_undeleted = item.undeleted.size() < kMostUnmerged;
   for (const auto& [ns, keys] : deleted) {
     std::vector<Bson> ids;
     for (const std::string& key : keys) ids.push_back(only_id_of(key));

@@ -25,16 +25,23 @@ std::string new_owner() {
   return text.data();
 }
 
+// Each {_id: value}.
+BsonArray ids_of(const std::vector<std::string>& keys) {
+  BsonArray ids;
+  std::size_t index = 0;
+  for (const std::string& each : keys)
+    ids.items.add(std::to_string(index++).c_str(), only_id_of(each));
+  return ids;
+}
+
 Bson bson_of(const PromoteItem& item) {
   Bson document = Bson("ns", item.ns, "in_place", item.in_place, "view", item.view, "missing",
                        item.missing, "old_uuid", item.old_uuid, "new_uuid", item.new_uuid,
                        "unmerged_count", static_cast<std::int64_t>(item.unmerged_count), "unlisted",
                        static_cast<std::int64_t>(item.unlisted));
-  BsonArray unmerged;
-  std::size_t index = 0;
-  for (const std::string& each : item.unmerged)
-    unmerged.items.add(std::to_string(index++).c_str(), only_id_of(each));
-  document.add("unmerged", unmerged);
+  document.add("unmerged", ids_of(item.unmerged));
+  document.add("undeleted", ids_of(item.undeleted));
+  document.add("lists_undeleted", item.lists_undeleted);
   if (item.old_options) document.add("old_options", item.old_options);
   if (item.final_options) document.add("final_options", item.final_options);
   return document;
@@ -137,9 +144,11 @@ std::optional<PromoteState> promote_state_of(Document document) {
                            .final_options = document_in(each, "final_options"),
                            .new_uuid = text_of(each, "new_uuid"),
                            .unmerged_count = count_in(each, "unmerged_count"),
+                           .lists_undeleted = each.boolean("lists_undeleted").value_or(true),
                            .unlisted = count_in(each, "unlisted")});
-    each.each("unmerged",
-              [&](const Document& id) { state.items.back().unmerged.push_back(id_key(id)); });
+    PromoteItem& item = state.items.back();
+    each.each("unmerged", [&](const Document& id) { item.unmerged.push_back(id_key(id)); });
+    each.each("undeleted", [&](const Document& id) { item.undeleted.push_back(id_key(id)); });
   });
   return state;
 }

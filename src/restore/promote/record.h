@@ -46,6 +46,10 @@ struct PromoteItem {
   // Later documents that the copy refused, by id_key(); a thousand at most, of unmerged_count.
   std::vector<std::string> unmerged{};
   std::uint64_t unmerged_count = 0;
+  // Documents that programs deleted while it was loaded, and that stay, as the restored versions
+  // were taken; by id_key(), a thousand at most. It is unknown which ones of too many.
+  std::vector<std::string> undeleted{};
+  bool lists_undeleted = true;
   std::uint64_t unlisted = 0;  // documents that are lost since the plan was shown
 
   // Whether the old collection has documents that are nowhere else, and that no plan listed.

@@ -206,7 +206,8 @@ void describe(const std::string& ns, const LaterWrites& later, const Names& name
       holder->kind = Holder::Kind::kPromoted;
       holder->promotion = i;
       holder->refused.insert(item.unmerged.begin(), item.unmerged.end());
-      holder->lists_refused = item.unmerged.size() == item.unmerged_count;
+      holder->refused.insert(item.undeleted.begin(), item.undeleted.end());
+      holder->lists_refused = item.unmerged.size() == item.unmerged_count && item.lists_undeleted;
     }
   }
   for (Holder& holder : holders) {
