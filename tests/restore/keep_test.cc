@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shell.h"
 #include "restore/keep/kept.h"
 #include "restore/oplog/dump.h"
 #include "restore/oplog/reader.h"
@@ -328,6 +330,26 @@ TEST_F(Keep, GoesOnOverAFailOver) {
   EXPECT_TRUE(program.runs());
   program.signal(SIGTERM);
   EXPECT_EQ(program.end().status, 128 + SIGTERM);
+  EXPECT_THAT(read().holes(), testing::IsEmpty());
+  expect_restored(moment);
+}
+
+// A limit on the size of files stands for a full disk: what is written is refused in the same
+// place.
+TEST_F(Keep, SaysWhatCanBeRestoredOnceTheDiskIsFullAndGoesOnWhenItIsNot) {
+  const Ended first = restore_tool(words({"--once"}));
+  ASSERT_EQ(first.status, 0) << first.err;
+  const Moment moment = work(2000);
+  std::string command = "trap '' XFSZ; ulimit -f 64; exec " IDMINT_RESTORE_BINARY;
+  for (const std::string& word : words({"--once"})) command += " " + shell_word(word);
+  const int status = std::system((command + " >" + shell_word(folder_.path("full.out")) + " 2>" +
+                                  shell_word(folder_.path("full.err")))
+                                     .c_str());
+  const std::string err = content(folder_.path("full.err"));
+  EXPECT_EQ(WEXITSTATUS(status), 8) << err;
+  EXPECT_THAT(err, AllOf(HasSubstr("cannot write " + kept()), HasSubstr("can be restored")));
+  const Ended again = restore_tool(words({"--once"}));
+  ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_THAT(read().holes(), testing::IsEmpty());
   expect_restored(moment);
 }
