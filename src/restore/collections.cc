@@ -65,23 +65,27 @@ Result<std::vector<std::string>> list_databases(Server& server) {
   return databases_in(reply->view());
 }
 
-Result<std::vector<CollectionFacts>> list_namespaces(Server& server) {
+Result<std::vector<CollectionFacts>> list_namespaces(Server& server, bool users) {
   const Result<std::vector<std::string>> databases = list_databases(server);
   if (!databases) return std::unexpected(databases.error());
   std::vector<CollectionFacts> all;
   for (const std::string& database : *databases) {
-    if (is_own_database(database)) continue;
+    const bool own = is_own_database(database);
+    if (own && !(users && database == "admin")) continue;
     const Database at(mongoc_client_get_database(server.client(), database.c_str()));
     const Cursor cursor(mongoc_database_find_collections_with_opts(at.get(), nullptr));
     const Result<std::vector<Bson>> rows = rows_of(cursor, "listCollections of " + database);
     if (!rows) return std::unexpected(rows.error());
-    for (const Bson& row : *rows) all.push_back(facts_of(database, row.view()));
+    for (const Bson& row : *rows) {
+      CollectionFacts facts = facts_of(database, row.view());
+      if (!own || is_users(facts.ns())) all.push_back(std::move(facts));
+    }
   }
   return all;
 }
 
-Result<std::vector<CollectionFacts>> list_collections(Server& server) {
-  Result<std::vector<CollectionFacts>> listed = list_namespaces(server);
+Result<std::vector<CollectionFacts>> list_collections(Server& server, bool users) {
+  Result<std::vector<CollectionFacts>> listed = list_namespaces(server, users);
   if (!listed) return listed;
   std::vector<CollectionFacts>& all = *listed;
   std::erase_if(all, [](const CollectionFacts& each) {

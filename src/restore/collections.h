@@ -40,10 +40,12 @@ struct CollectionFacts {
 [[nodiscard]] CollectionFacts facts_of(const std::string& database, Document row);  // no indexes
 
 [[nodiscard]] Result<std::vector<std::string>> list_databases(Server& server);
-// Sorted by database and name. Omits is_own_database(), system.views and system.profile. A
-// time-series collection X is listed beside its system.buckets.X.
-[[nodiscard]] Result<std::vector<CollectionFacts>> list_collections(Server& server);
+// Sorted by database and name. Omits is_own_database(), but is_users() with `users`; system.views
+// and system.profile. A time-series collection X is listed beside its system.buckets.X.
+[[nodiscard]] Result<std::vector<CollectionFacts>> list_collections(Server& server,
+                                                                    bool users = false);
 // The same with system.views and system.profile, without indexes, unsorted.
-[[nodiscard]] Result<std::vector<CollectionFacts>> list_namespaces(Server& server);
+[[nodiscard]] Result<std::vector<CollectionFacts>> list_namespaces(Server& server,
+                                                                   bool users = false);
 
 }  // namespace idmint::restore

@@ -38,6 +38,10 @@ bool is_own_database(std::string_view database) {
   return std::ranges::find(own, database) != own.end() || database.starts_with("__mdb_internal");
 }
 
+bool is_users(std::string_view ns) {
+  return ns == "admin.system.users" || ns == "admin.system.roles";
+}
+
 std::string_view without_buckets(std::string_view collection) {
   return collection.starts_with(kBuckets) ? collection.substr(kBuckets.size()) : collection;
 }
@@ -89,7 +93,8 @@ Result<void> NamespaceFilter::exclude(const std::vector<std::string>& patterns) 
 bool NamespaceFilter::includes(std::string_view ns) const {
   const std::size_t dot = ns.find('.');
   const std::string_view database = ns.substr(0, dot);
-  if (is_own_database(database) || dot == std::string_view::npos) return false;
+  const bool users = users_ && is_users(ns);
+  if ((is_own_database(database) && !users) || dot == std::string_view::npos) return false;
   if (!narrows()) return true;
   const std::string_view collection = without_buckets(ns.substr(dot + 1));
   if (collection == "system.views") return includes_database(database);
@@ -97,7 +102,7 @@ bool NamespaceFilter::includes(std::string_view ns) const {
     return matches_glob(database_of(pattern), database) &&
            matches_glob(collection_of(pattern), collection);
   };
-  return (include_.empty() || std::ranges::any_of(include_, matches)) &&
+  return (include_.empty() || users || std::ranges::any_of(include_, matches)) &&
          std::ranges::none_of(exclude_, matches);
 }
 

@@ -12,6 +12,9 @@ namespace idmint::restore {
 // Databases that no restore touches: admin, config, local, the record of progress, and MongoDB's
 // internal ones (__mdb_internal...).
 [[nodiscard]] bool is_own_database(std::string_view database);
+// Whether it is admin.system.users or admin.system.roles, the collections of a database that no
+// restore touches that `run --users` restores.
+[[nodiscard]] bool is_users(std::string_view ns);
 // The prefix of the collection that holds a time-series collection's documents.
 inline constexpr std::string_view kBuckets = "system.buckets.";
 // X for system.buckets.X; any other name as it is.
@@ -20,7 +23,8 @@ inline constexpr std::string_view kBuckets = "system.buckets.";
 // `*` in a pattern matches any text.
 [[nodiscard]] bool matches_glob(std::string_view pattern, std::string_view text);
 
-// Accepts all namespaces but those of is_own_database(), unless patterns narrow it.
+// Accepts all namespaces but those of is_own_database(), unless patterns narrow it or
+// include_users() adds users and roles.
 class NamespaceFilter {
  public:
   NamespaceFilter() = default;
@@ -31,6 +35,10 @@ class NamespaceFilter {
 
   // Adds patterns to exclude. kInvalidArgument: as of().
   [[nodiscard]] Result<void> exclude(const std::vector<std::string>& patterns);
+
+  // Includes is_users() too, unless it is excluded. Patterns of `include` do not concern it.
+  void include_users() { users_ = true; }
+  [[nodiscard]] bool users() const { return users_; }
 
   // Whether the collection is included. system.buckets.X counts as X.
   [[nodiscard]] bool includes(std::string_view ns) const;
@@ -44,6 +52,7 @@ class NamespaceFilter {
  private:
   std::vector<std::string> include_;
   std::vector<std::string> exclude_;
+  bool users_ = false;
 };
 
 }  // namespace idmint::restore

@@ -58,6 +58,21 @@ TEST(NamespaceFilter, BucketsGoWithTheirCollection) {
   EXPECT_FALSE(some.includes("e.system.views"));
 }
 
+TEST(NamespaceFilter, UsersAreIncludedOnRequest) {
+  EXPECT_FALSE(NamespaceFilter().includes("admin.system.users"));
+  EXPECT_FALSE(filter({"admin"}).includes("admin.system.users"));
+  for (NamespaceFilter some : {NamespaceFilter(), filter({"shop"}), filter({}, {"admin.c"})}) {
+    some.include_users();
+    EXPECT_TRUE(some.includes("admin.system.users"));
+    EXPECT_TRUE(some.includes("admin.system.roles"));
+    EXPECT_FALSE(some.includes("admin.system.version"));
+    EXPECT_FALSE(some.includes_database("admin")) << "nothing drops all of it";
+  }
+  NamespaceFilter none = filter({}, {"admin.*roles"});
+  none.include_users();
+  EXPECT_FALSE(none.includes("admin.system.roles"));
+}
+
 TEST(NamespaceFilter, TextIsTheSameForTheSamePatterns) {
   EXPECT_EQ(filter({"b", "a.c"}, {"x"}).text(), filter({"a.c", "b"}, {"x"}).text());
   EXPECT_NE(filter({"a"}).text(), filter({}, {"a"}).text());

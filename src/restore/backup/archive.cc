@@ -150,10 +150,18 @@ Result<void> BaseArchive::open() {
     return std::pair(collections_[i].database, collections_[i].name);
   });
   std::vector<CollectionFacts> sorted;
-  for (const std::size_t i : order) sorted.push_back(std::move(collections_[i]));
+  std::vector<std::size_t> place(order.size());
+  for (const std::size_t i : order) {
+    place[i] = sorted.size();
+    sorted.push_back(std::move(collections_[i]));
+  }
   collections_ = std::move(sorted);
-  for (std::size_t i = 0; i < collections_.size(); ++i)
-    namespaces_.at({collections_[i].database, data_name(collections_[i])}).collection = i;
+  for (auto& [name, space] : namespaces_)
+    if (space.collection) space.collection = place[*space.collection];
+  const auto same = std::ranges::adjacent_find(collections_, {}, &CollectionFacts::ns);
+  if (same != collections_.end())
+    return std::unexpected(
+        Error{Code::kFailedPrecondition, path_ + " has " + same->ns() + " twice"});
   return {};
 }
 
@@ -174,7 +182,11 @@ Result<void> BaseArchive::add(Document document) {
   if (name != kOplog) {
     if (const auto wrong = wrong_database_name(database)) return refuse(*wrong);
     if (const auto wrong = wrong_collection_name(database, name.second)) return refuse(*wrong);
-    if (is_left_out(database, name.second)) {
+    if (std::optional<CollectionFacts> users = users_of_one_database(options_, name.second)) {
+      space.collection = collections_.size();
+      collections_.push_back(*std::move(users));
+      users_of_ = database;
+    } else if (leaves_out(options_, database, name.second)) {
       left_out_.push_back(dotted(name));
     } else {
       Result<CollectionFacts> facts = parse_metadata(as_text(at));

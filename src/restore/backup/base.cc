@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "restore/backup/names.h"
 #include "restore/backup/parts.h"
 #include "restore/namespaces.h"
 
@@ -33,6 +34,21 @@ Result<void> Batch::give(const CollectionFacts& collection, const TakeDocuments&
   bytes_.clear();
   sizes_.clear();
   return taken;
+}
+
+bool leaves_out(const BaseOptions& options, const std::string& database,
+                const std::string& collection) {
+  return is_left_out(database, collection) &&
+         !(options.users && is_users(database + "." + collection));
+}
+
+std::optional<CollectionFacts> users_of_one_database(const BaseOptions& options,
+                                                     std::string_view collection) {
+  const std::string ns(collection.substr(collection.starts_with('$') ? 1 : 0));
+  if (!options.users || ns.size() == collection.size() || !is_users(ns)) return std::nullopt;
+  CollectionFacts facts{.database = "admin", .name = ns.substr(ns.find('.') + 1)};
+  facts.indexes.push_back(Bson("v", 2, "key", Bson("_id", 1), "name", "_id_"));
+  return facts;
 }
 
 bool may_show_sharding(std::string_view database, std::string_view collection) {

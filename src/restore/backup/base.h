@@ -44,10 +44,13 @@ class BaseBackup {
   BaseBackup(const BaseBackup&) = delete;
   BaseBackup& operator=(const BaseBackup&) = delete;
 
-  // Sorted by database and name; without is_left_out() of names.h.
+  // Sorted by database and name. Without is_left_out() of names.h; with is_users(), if asked for.
   [[nodiscard]] const std::vector<CollectionFacts>& collections() const { return collections_; }
   // What the backup has and a restore leaves out, such as "admin.system.users".
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
+  // The database whose users and roles alone are in collections(), as mongodump writes them with
+  // --dumpDbUsersAndRoles. Empty: it has all, or none.
+  [[nodiscard]] const std::string& users_of() const { return users_of_; }
   // From prelude.json or the header; empty: unknown.
   [[nodiscard]] const std::string& server_version() const { return server_version_; }
   // Whether idmint-restore made it. If so, collections were read by UUID, and the slice of the
@@ -80,6 +83,7 @@ class BaseBackup {
   BaseBackup() = default;
   std::vector<CollectionFacts> collections_;
   std::vector<std::string> left_out_;
+  std::string users_of_;
   std::string server_version_;
   std::string tool_;
   std::optional<Checksums> checksums_{};
@@ -87,6 +91,7 @@ class BaseBackup {
 
 struct BaseOptions {
   bool not_sharded = false;  // the backup is known to be of no sharded cluster, whatever it shows
+  bool users = false;        // collections() has users and roles
 };
 
 // Opens a folder, or the file of an archive. Names never lead out of the folder: "..", NUL and "/"

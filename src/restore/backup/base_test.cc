@@ -24,6 +24,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 using testing::SizeIs;
 
 const std::string kFixtures = IDMINT_FIXTURES;
@@ -732,6 +733,45 @@ TEST(Folder, WhatIsNoBackupIsPassedOver) {
   write(path + "/shop/$admin.system.users.bson", "");
   write(path + "/local/oplog.rs.bson", "");
   EXPECT_EQ(contents(path), good);
+}
+
+// mongodump writes those of one database with --dumpDbUsersAndRoles as $admin.system.users.
+TEST_P(EachForm, UsersAndRolesAreReadOnRequest) {
+  const auto [form, gzip] = GetParam();
+  const fakes::TempFolder folder;
+  std::vector<CollectionFacts> all;
+  all.push_back(facts_of("admin", "system.roles"));
+  all.push_back(facts_of("shop", "$admin.system.users"));
+  all.push_back(facts_of("shop", "orders"));
+  const BackupTarget target{.path = folder.path("b"), .form = form, .gzip = gzip};
+  ASSERT_TRUE(write_sample(target, all));
+  const auto without = open_base(target.path);
+  ASSERT_TRUE(without);
+  EXPECT_THAT((*without)->left_out(),
+              ElementsAre("admin.system.roles", "shop.$admin.system.users"));
+  EXPECT_THAT((*without)->collections(), SizeIs(1));
+  const auto base = open_base(target.path, {.users = true});
+  ASSERT_TRUE(base) << base.error().message;
+  EXPECT_THAT((*base)->left_out(), IsEmpty());
+  EXPECT_EQ((*base)->users_of(), "shop");
+  std::map<std::string, std::size_t> documents;
+  ASSERT_TRUE((*base)->check(no_progress));
+  ASSERT_TRUE((*base)->documents(
+      {}, [&](const CollectionFacts& of, std::span<const Document> some) -> Result<void> {
+        documents[of.ns()] += some.size();
+        return {};
+      }));
+  EXPECT_THAT(documents, ElementsAre(Pair("admin.system.roles", 3), Pair("admin.system.users", 3),
+                                     Pair("shop.orders", 3)));
+  EXPECT_EQ((*base)->collections().front().ns(), "admin.system.roles") << "sorted";
+
+  all.push_back(facts_of("zoo", "$admin.system.users"));
+  const BackupTarget twice{.path = folder.path("c"), .form = form, .gzip = gzip};
+  ASSERT_TRUE(write_sample(twice, all));
+  EXPECT_TRUE(open_base(twice.path));
+  const auto refused = open_base(twice.path, {.users = true});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition) << refused.error().message;
 }
 
 TEST(Archive, NamesThatTrickAreRefused) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -121,6 +122,8 @@ class BaseFolder final : public BaseBackup {
   Result<void> open_database(const std::string& database);
   Result<void> open_collection(const std::string& database, const std::string& stem,
                                std::map<std::string, Files>& all);
+  // Sorts by database and name. kFailedPrecondition: two files are for one collection.
+  Result<void> sort();
   Result<void> read_prelude(const std::string& path);
   // Receives each document of a file; the reader tells how much of the file was read.
   using TakeDocument = std::function<Result<void>(Document, const DocumentReader&)>;
@@ -170,7 +173,7 @@ Result<void> BaseFolder::open() {
     }
     if (!done) return done;
   }
-  if (any) return {};
+  if (any) return sort();
   return std::unexpected(Error{
       Code::kNotFound,
       "no backup in " + path_ +
@@ -210,7 +213,6 @@ Result<void> BaseFolder::open_database(const std::string& database) {
   for (const auto& [stem, each] : files) {
     if (!each.metadata.empty()) stems.push_back(stem);
   }
-  const std::size_t first = collections_.size();
   for (const std::string& stem : stems) {
     if (Result<void> done = open_collection(database, stem, files); !done) return done;
   }
@@ -219,7 +221,14 @@ Result<void> BaseFolder::open_database(const std::string& database) {
     // Cut names are left out only as a part of a database that is left out.
     const std::optional<std::string> name = is_cut_stem(stem) ? stem : unescape_stem(stem);
     if (!name) return damaged(each.documents, "its name is no escaped name of a collection");
-    if (!is_left_out(database, *name))
+    if (std::optional<CollectionFacts> users = users_of_one_database(options_, *name)) {
+      users->bytes = size_of(each.documents);
+      collections_.push_back(*std::move(users));
+      data_.push_back(each.documents);
+      users_of_ = database;
+      continue;
+    }
+    if (!leaves_out(options_, database, *name))
       return damaged(each.documents,
                      "its .metadata.json is missing: without it, indexes and options are lost");
     left_out_.push_back(database + "." + *name);
@@ -229,19 +238,29 @@ Result<void> BaseFolder::open_database(const std::string& database) {
     });
     if (!done) return done;
   }
-  // Sort by name; the order of the escaped names is different.
-  std::vector<std::size_t> order;
-  for (std::size_t i = first; i < collections_.size(); ++i) order.push_back(i);
-  std::ranges::sort(order, {},
-                    [&](std::size_t i) -> const std::string& { return collections_[i].name; });
+  return {};
+}
+
+// The order of the escaped names is different.
+Result<void> BaseFolder::sort() {
+  std::vector<std::size_t> order(collections_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) {
+    return std::pair(std::string_view(collections_[i].database),
+                     std::string_view(collections_[i].name));
+  });
   std::vector<CollectionFacts> collections;
   std::vector<std::string> data;
   for (const std::size_t i : order) {
+    if (!collections.empty() && collections.back().ns() == collections_[i].ns())
+      return std::unexpected(Error{
+          Code::kFailedPrecondition,
+          "two files for one collection: " + data.back() + " and " + data_[i] + "; remove one"});
     collections.push_back(std::move(collections_[i]));
     data.push_back(std::move(data_[i]));
   }
-  std::ranges::move(collections, collections_.begin() + static_cast<std::ptrdiff_t>(first));
-  std::ranges::move(data, data_.begin() + static_cast<std::ptrdiff_t>(first));
+  collections_ = std::move(collections);
+  data_ = std::move(data);
   return {};
 }
 
@@ -262,7 +281,7 @@ Result<void> BaseFolder::open_collection(const std::string& database, const std:
     return damaged(path, "it is the metadata of another collection");
   }
   if (const auto wrong = wrong_collection_name(database, facts->name)) return damaged(path, *wrong);
-  if (is_left_out(database, facts->name)) return {};  // its documents are seen later
+  if (leaves_out(options_, database, facts->name)) return {};  // its documents are seen later
   const auto data =
       all.find(facts->kind == CollectionKind::kTimeSeries ? file_stem(data_name(*facts)) : stem);
   std::string documents;

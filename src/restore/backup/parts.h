@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,15 @@ class Batch {
   std::vector<std::size_t> sizes_;
   std::vector<Document> documents_;
 };
+
+// Whether the collection is left out: is_left_out(), or users and roles that nobody asked for.
+[[nodiscard]] bool leaves_out(const BaseOptions& options, const std::string& database,
+                              const std::string& collection);
+// The collection that mongodump --dumpDbUsersAndRoles writes, without metadata, under this name
+// into the dump of a database: admin.system.users for $admin.system.users. nullopt: another name,
+// or nobody asked for users.
+[[nodiscard]] std::optional<CollectionFacts> users_of_one_database(const BaseOptions& options,
+                                                                   std::string_view collection);
 
 // Whether documents of this collection, which restores leave out, can reveal a sharded cluster.
 [[nodiscard]] bool may_show_sharding(std::string_view database, std::string_view collection);

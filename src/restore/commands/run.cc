@@ -53,6 +53,7 @@ struct RunOptions {
   std::vector<std::string> skip;
   std::vector<std::string> include;
   std::vector<std::string> exclude;
+  bool users = false;
   unsigned writers = 4;
   std::string index_errors;
   bool force_skip = false;
@@ -134,6 +135,8 @@ void add_run(CLI::App& command) {
       ->type_name("NS");
   command.add_option("--exclude", run_options.exclude, "Restore all but these; may be repeated")
       ->type_name("NS");
+  command.add_flag("--users", run_options.users,
+                   "Restore users and roles, too, whatever --include names");
   command
       .add_option("--skip", run_options.skip,
                   "Leave this entry out, SECONDS:ORDINAL; may be repeated")
@@ -424,6 +427,7 @@ Result<RestoreOptions> options_given() {
   Result<NamespaceFilter> filter = NamespaceFilter::of(given.include, given.exclude);
   if (!filter) return std::unexpected(std::move(filter.error()));
   options.filter = std::move(*filter);
+  if (given.users) options.filter.include_users();
   return options;
 }
 
@@ -563,7 +567,9 @@ restore-HOST-PORT.report.json in the current folder.
 --from chooses the newest base before the moment, and the slices of the oplog
 after it. keep may go on meanwhile, but with --all.
 
-Users and roles, and the databases admin, config and local, are not restored.
+Of the databases admin, config and local nothing is restored but users and
+roles with --users. A --target must have none then. A spare goes on without
+access control.
 
 Examples:
   $ idmint-restore run --base dump --oplog oplog --limit 1795230181:16 \

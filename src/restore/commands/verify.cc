@@ -139,6 +139,7 @@ Result<void> unless_stopped() {
 Result<State> state_of(Server& server, const NamespaceFilter& filter, bool hashes) {
   Progress progress("documents read", std::nullopt, Results::kAtEnd);
   return read_state(server, {.hashes = hashes,
+                             .users = filter.users(),
                              .wanted = [&](std::string_view ns) { return filter.includes(ns); },
                              .progress =
                                  [&](std::uint64_t documents) {
@@ -153,7 +154,8 @@ State narrowed(State state, const NamespaceFilter& filter) {
   return state;
 }
 
-Result<Report> compare(Server& server, const NamespaceFilter& filter) {
+// Adds users and roles to the filter if they were restored, and --include names no others.
+Result<Report> compare(Server& server, NamespaceFilter& filter) {
   Report report{.server = server.shown_uri()};
   Result<std::optional<FoundRecord>> read = find_record(server, verify_options.restore_report);
   if (!read) return std::unexpected(std::move(read.error()));
@@ -180,6 +182,7 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
     Result<std::vector<std::string>> left_out = left_out_in_words(*record);
     if (!left_out) return std::unexpected(std::move(left_out.error()));
     report.left_out = std::move(*left_out);
+    if (record->users() && verify_options.include.empty()) filter.include_users();
     std::erase_if(report.counts, [&](const auto& each) { return !filter.includes(each.first); });
     bson_iter_t at;
     const Document fingerprint = record->fingerprint();
@@ -463,9 +466,9 @@ Result<void> write_file(const std::string& path, const std::string& text) {
 }
 
 Result<void> verify(Server& server, Context& context) {
-  const Result<NamespaceFilter> filter =
+  Result<NamespaceFilter> filter =
       NamespaceFilter::of(verify_options.include, verify_options.exclude);
-  if (!filter) return std::unexpected(filter.error());
+  if (!filter) return std::unexpected(std::move(filter.error()));
   Result<Report> report = compare(server, *filter);
   if (!report) return std::unexpected(std::move(report.error()));
   Timestamp limit{};

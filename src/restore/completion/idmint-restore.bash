@@ -29,7 +29,7 @@ _idmint_restore() {
             oplog) words+=" --uri --since --base --out --follow --not-sharded" ;;
             find) words+=" --oplog --since --until --ns --op --id --field --list --top --svg --html --not-sharded" ;;
             show) words+=" --oplog --since --until --not-sharded" ;;
-            run) words+=" --from --at --base --data-copy --oplog --limit --before --all --target --spare --mongod --mongod-argument --base-at --include --exclude --skip --force-skip --writers --index-errors --allow-replica-set --stop --report --dry-run --yes --not-sharded" ;;
+            run) words+=" --from --at --base --data-copy --oplog --limit --before --all --target --spare --mongod --mongod-argument --base-at --include --exclude --users --skip --force-skip --writers --index-errors --allow-replica-set --stop --report --dry-run --yes --not-sharded" ;;
             verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --restore-report --forget --not-sharded" ;;
             fence) words+=" --target --oplog --live --limit --restore-report --leave-gap --reopen --counter --used-in --exclude --allow-production --report --yes" ;;
             seed) words+=" --spare --set --member --mongod --argument --dry-run --yes" ;;

@@ -49,6 +49,7 @@ complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l mongod
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l mongod-argument -x -d 'A further argument of the mongod'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l include -x -d 'These namespaces alone'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l exclude -x -d 'All but these namespaces'
+complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l users -d 'Restore users and roles too'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l skip -x -d 'Leave this entry out'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l force-skip -d 'Leave that entry out even if later entries build on it'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l writers -x -d 'Connections that write at once'

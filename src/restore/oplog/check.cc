@@ -214,8 +214,12 @@ Result<void> OplogCheck::count(const Entry& entry, const Operation& operation) {
     if (command->treatment == Treatment::kPassOver) return {};
   }
   if (is_own_database(operation.database())) {
-    ++facts_.left_out[std::string(operation.database())];
-    return {};
+    const std::string ns = command != nullptr ? namespace_of(operation) : std::string(operation.ns);
+    if (!is_users(ns) || !options_.filter.includes(ns)) {
+      ++facts_.left_out[is_users(ns) ? std::string(kUsersAndRoles)
+                                     : std::string(operation.database())];
+      return {};
+    }
   }
   if (Result<void> good = look_for_skipped(entry, operation); !good) return good;
   if (options_.skip.contains(entry.at.ts)) return {};

@@ -82,6 +82,8 @@ struct Silence {
   std::uint32_t seconds = 0;
 };
 
+inline constexpr std::string_view kUsersAndRoles = "users and roles";
+
 struct OplogFacts {
   // Whether the checksums were verified, and the bytes at the end that they do not cover.
   bool has_checksums = false;
@@ -114,7 +116,8 @@ struct OplogFacts {
   std::vector<std::string> temporary;
   // Operations with fromMigrate, if there is no other trace of a shard; see ShardTraces.
   std::uint64_t migrated = 0;
-  // Operations that no restore applies, by database (admin, config).
+  // Operations that are not applied, by database (admin, config); those on is_users() apart, as
+  // kUsersAndRoles.
   std::map<std::string, std::uint64_t, std::less<>> left_out;
   // The skipped entries, in words.
   std::vector<std::string> skipped;

@@ -325,8 +325,8 @@ TEST_F(OplogCheckTest, OwnDatabasesAreLeftOut) {
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->operations, 0);
   EXPECT_THAT(facts->tallies, IsEmpty());
-  EXPECT_THAT(facts->left_out, ElementsAre(Pair("__mdb_internal_x", 1), Pair("admin", 1),
-                                           Pair("config", 2), Pair("idmint_restore", 1)));
+  EXPECT_THAT(facts->left_out, ElementsAre(Pair("__mdb_internal_x", 1), Pair("config", 2),
+                                           Pair("idmint_restore", 1), Pair("users and roles", 1)));
 }
 
 TEST_F(OplogCheckTest, TalliesFollowCollections) {

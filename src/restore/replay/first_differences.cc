@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "restore/cursor.h"
+#include "restore/namespaces.h"
 
 namespace idmint::restore {
 namespace {
@@ -177,7 +178,11 @@ Result<std::vector<Difference>> first_differences(Server& is, Server& should, co
     const Json id_a = id_of(*a);
     const Json id_b = id_of(*b);
     if (*a && *b && id_a == id_b) {
-      add_fields(*a, *b, ns, "document " + shown_json(id_a), found);
+      const std::string name = "document " + shown_json(id_a);
+      if (is_users(ns))
+        found.push_back({ns, name, "different, and not shown", "the same"});
+      else
+        add_fields(*a, *b, ns, name, found);
       a = here.next();
       b = there.next();
       continue;

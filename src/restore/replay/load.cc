@@ -14,6 +14,7 @@
 
 #include "base/errors.h"
 #include "restore/cursor.h"
+#include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/expectation.h"
@@ -262,7 +263,8 @@ class Writers {
 };
 
 Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
-  if (again) {
+  // A server whose last user was dropped has the empty collection.
+  if (again || is_users(facts.ns())) {
     if (Result<void> dropped = drop_collection(server, facts); !dropped) return dropped;
   }
   return create_collection(server, facts);

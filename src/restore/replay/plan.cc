@@ -45,13 +45,15 @@ Result<Bson> fingerprint_of(const RestorePlan& plan) {
   std::string skipped;
   for (const Timestamp at : plan.options.skip) skipped += print_timestamp(at) + " ";
   const auto& replayed = plan.oplog.before_limit;
-  return Bson(
-      "base", base, "after", after, "oplog",
-      Bson("first", print_timestamp(plan.oplog.first), "last", print_timestamp(replayed.last),
-           "entries", static_cast<std::int64_t>(replayed.entries), "bytes",
-           static_cast<std::int64_t>(replayed.bytes)),
-      "limit", plan.options.limit ? print_timestamp(*plan.options.limit) : std::string("none"),
-      "skip", skipped, "filter", plan.options.filter.text());
+  Bson fingerprint =
+      Bson("base", base, "after", after, "oplog",
+           Bson("first", print_timestamp(plan.oplog.first), "last", print_timestamp(replayed.last),
+                "entries", static_cast<std::int64_t>(replayed.entries), "bytes",
+                static_cast<std::int64_t>(replayed.bytes)),
+           "limit", plan.options.limit ? print_timestamp(*plan.options.limit) : std::string("none"),
+           "skip", skipped, "filter", plan.options.filter.text());
+  if (plan.options.filter.users()) fingerprint.append("users", true);
+  return fingerprint;
 }
 
 // Checks the whole base, and its slice.
@@ -103,9 +105,16 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
 // Opens the base, and sets the collections of the plan.
 Result<void> open_base_of(RestorePlan& plan) {
   Result<std::unique_ptr<BaseBackup>> base =
-      open_base(plan.options.base, {.not_sharded = plan.options.not_sharded});
+      open_base(plan.options.base,
+                {.not_sharded = plan.options.not_sharded, .users = plan.options.filter.users()});
   if (!base) return std::unexpected(std::move(base.error()));
   plan.base = std::move(*base);
+  if (!plan.base->users_of().empty() && !plan.options.oplog.empty())
+    return fail(Code::kFailedPrecondition,
+                plan.options.base + " has the users and roles of the database " +
+                    plan.base->users_of() +
+                    " alone, and the oplog may change others: take a base of all databases, or "
+                    "leave --users or --oplog out");
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
   // Collections that the base excludes are not restored from the oplog either.
   if (const std::optional<Checksums>& sums = plan.base->checksums()) {
@@ -173,6 +182,7 @@ Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
   const Result<TargetFacts> facts =
       check_target(*server, {.version = plan.base->server_version(),
                              .replica_set_ok = plan.options.allow_replica_set,
+                             .users = plan.options.filter.users(),
                              .fingerprint = plan.fingerprint.view()});
   if (!facts) return std::unexpected(facts.error());
   return {};
@@ -244,9 +254,18 @@ std::vector<std::string> RestorePlan::notes() const {
         "not checked");
   if (base && !base->left_out().empty()) {
     std::string names;
-    for (const std::string& ns : base->left_out()) names += (names.empty() ? "" : ", ") + ns;
-    all.push_back("of the base are left out: " + names);
+    bool users = false;
+    for (const std::string& ns : base->left_out()) {
+      names += (names.empty() ? "" : ", ") + ns;
+      users = users || ns.ends_with("admin.system.users") || ns.ends_with("admin.system.roles");
+    }
+    all.push_back("of the base are left out: " + names +
+                  (users ? "; --users restores users and roles" : ""));
   }
+  if (base && options.filter.users() &&
+      std::ranges::none_of(base->collections(),
+                           [](const auto& each) { return is_users(each.ns()); }))
+    all.push_back("the base has no users and no roles");
   for (const OpenTransaction& open : oplog.open)
     all.push_back("the transaction begun at " + print_timestamp(open.first) +
                   " was not committed before " + end + ": its " +
@@ -263,8 +282,10 @@ std::vector<std::string> RestorePlan::notes() const {
                   "chunks do it; nothing else is of a sharded cluster, so the set is taken for a "
                   "plain one");
   for (const auto& [database, count] : oplog.left_out)
-    all.push_back(print_count(count, "operation") + " on " + database +
-                  (count == 1 ? " is" : " are") + " left out: no restore applies them");
+    all.push_back(
+        print_count(count, "operation") + " on " + database + (count == 1 ? " is" : " are") +
+        " left out: " +
+        (database == kUsersAndRoles ? "--users applies them" : "no restore applies them"));
   return all;
 }
 

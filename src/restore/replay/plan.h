@@ -32,7 +32,7 @@ struct RestoreOptions {
   std::set<Timestamp> skip{};          // entries to skip
   bool force_skip = false;             // even if later entries need them
   bool not_sharded = false;            // base and oplog are known to be of no sharded cluster
-  NamespaceFilter filter{};
+  NamespaceFilter filter{};            // with users(): their collections are restored, too
   // Leaves out the indexes that the server refuses, and reports them.
   bool report_index_errors = false;
 

@@ -71,6 +71,23 @@ bool may_do_anything(Document connection_status) {
   return false;
 }
 
+// Those of the base would take their place, and the one by which this run is logged in would go.
+Result<void> check_no_users(Server& server) {
+  for (const char* const name : {"system.users", "system.roles"}) {
+    const Bson find = Bson("find", name, "limit", 1, "projection", Bson("_id", 1));
+    const Result<Bson> found = server.command("admin", find.get());
+    if (!found) return std::unexpected(found.error());
+    std::string first;
+    found->view().each_found([&](const Document& each) { first = text_of(each, "_id"); });
+    if (!first.empty())
+      return fail(Code::kAlreadyExists,
+                  server.shown_uri() + " has users or roles already, such as " + first +
+                      ", and those of the base would take their place: restore with --spare DIR, "
+                      "or to a server that has none, without access control; or leave --users out");
+  }
+  return {};
+}
+
 Result<TargetFacts> check_target(Server& server, const TargetNeeds& needs) {
   if (!server.set_name().empty() && !needs.replica_set_ok)
     return fail(Code::kFailedPrecondition,
@@ -102,6 +119,8 @@ Result<TargetFacts> check_target(Server& server, const TargetNeeds& needs) {
                   server.shown_uri() + " is not empty: it has " + there->front().ns() +
                       (there->size() == 1 ? "" : " and more") +
                       "; restore to an empty server, or with --spare DIR to a new one");
+    if (Result<void> none = needs.users ? check_no_users(server) : Result<void>{}; !none)
+      return std::unexpected(std::move(none.error()));
   }
   const Bson ask = Bson("getParameter", 1, "ttlMonitorEnabled", 1);
   const Result<Bson> ttl = server.command("admin", ask.get());

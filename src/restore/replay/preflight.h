@@ -15,6 +15,7 @@ struct TargetNeeds {
   std::string version;          // of the server that was backed up; empty: unknown
   bool replica_set_ok = false;  // the target may be a member of one
   bool filled = false;          // the data is already there: a data copy
+  bool users = false;           // users and roles are restored, too
   Document fingerprint{};       // of this run; none: continue no run
 };
 
@@ -24,7 +25,8 @@ struct TargetFacts {
 
 // Errors:
 // - kFailedPrecondition: the server has another version, or is a member of a replica set.
-// - kAlreadyExists: it has collections, or another run has begun there.
+// - kAlreadyExists: it has collections, or users or roles where those are restored, or another run
+//   has begun there.
 // - kPermissionDenied: the user lacks privileges; the message has the commands that grant them.
 [[nodiscard]] Result<TargetFacts> check_target(Server& server, const TargetNeeds& needs);
 

@@ -46,6 +46,8 @@ class Record {
   [[nodiscard]] bool resumed() const { return resumed_; }
   [[nodiscard]] RunStage stage() const { return stage_; }
   [[nodiscard]] Document fingerprint() const { return fingerprint_.view(); }
+  // Whether the run restores users and roles.
+  [[nodiscard]] bool users() const { return fingerprint().boolean("users").value_or(false); }
   // kAlreadyExists: the record is of another run.
   [[nodiscard]] Result<void> expect(Document fingerprint) const;
   // Sets the stage, durably and with write concern majority on a replica set. Errors: those of

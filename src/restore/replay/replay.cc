@@ -213,7 +213,8 @@ Lane& Replay::Engine::lane(std::string_view ns) {
 }
 
 Result<void> Replay::Engine::find_collections() {
-  const Result<std::vector<CollectionFacts>> all = list_namespaces(server_);
+  const Result<std::vector<CollectionFacts>> all =
+      list_namespaces(server_, options_.filter.users());
   if (!all) return std::unexpected(all.error());
   for (const CollectionFacts& each : *all) {
     if (each.kind == CollectionKind::kCollection) lane(each.ns()).exists = true;
@@ -438,8 +439,9 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   const OplogCommand* const known = find_oplog_command(operation.command());
   if (known == nullptr || known->treatment == Treatment::kRefuse)
     return refused(operation, "no restore applies it");
-  if (known->treatment == Treatment::kPassOver || is_own_database(operation.database())) return {};
+  if (known->treatment == Treatment::kPassOver) return {};
   const std::string ns = namespace_of(operation);
+  if (is_own_database(operation.database()) && !is_users(ns)) return {};
   if (operation.command() == "dropDatabase"
           ? !options_.filter.includes_database(operation.database())
           : !lane(ns).included)

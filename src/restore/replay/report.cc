@@ -145,7 +145,8 @@ Result<void> write_report(Record& record, const Restored& restored, const std::s
                {"notes", restored.notes},
                {"collections", Json::object()},
                {"record", Json::array()}};
-  const Result<std::vector<CollectionFacts>> there = list_collections(record.server());
+  const Result<std::vector<CollectionFacts>> there =
+      list_collections(record.server(), record.users());
   if (!there) return std::unexpected(there.error());
   for (const CollectionFacts& each : *there) {
     if (!each.uuid.empty()) json["collections"][each.ns()] = each.uuid;
@@ -169,7 +170,8 @@ Result<std::optional<DoneRestore>> read_report(Server& server, const std::string
   if (text_in(*json, "identity") != *identity) return std::nullopt;
   Result<DoneRestore> report = report_of(server, path, *json);
   if (!report) return std::unexpected(std::move(report.error()));
-  const Result<std::vector<CollectionFacts>> there = list_collections(server);
+  const Result<std::vector<CollectionFacts>> there =
+      list_collections(server, report->record.users());
   if (!there) return std::unexpected(there.error());
   const Json restored = member_of(*json, "collections");
   report->is_there = std::ranges::any_of(*there, [&](const CollectionFacts& each) {

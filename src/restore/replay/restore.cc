@@ -36,7 +36,8 @@ Result<Server> connect_for(Observer& observer, const std::string& uri) {
 Result<void> count_after_slice(Server& server, Record& record, const RestorePlan& plan) {
   const Result<Loaded> before = loaded(record);
   if (!before) return std::unexpected(before.error());
-  const Result<std::vector<CollectionFacts>> there = list_collections(server);
+  const Result<std::vector<CollectionFacts>> there =
+      list_collections(server, plan.options.filter.users());
   if (!there) return std::unexpected(there.error());
   Loaded gone = *before;
   std::set<std::string> counted;  // touched by the oplog
@@ -321,6 +322,7 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
       check_target(*server, {.version = plan.base ? plan.base->server_version() : std::string(),
                              .replica_set_ok = plan.options.allow_replica_set,
                              .filled = plan.base == nullptr,
+                             .users = plan.options.filter.users(),
                              .fingerprint = plan.fingerprint.view()});
   if (!facts) return std::unexpected(facts.error());
   Result<Record> record = Record::begin(*server, plan.fingerprint.view());
@@ -365,7 +367,8 @@ Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& o
   if (*done) return {};
   // They would remain unfinished for ever, and make their own commit fail.
   if (Result<void> dropped = drop_unfinished_indexes(*server); !dropped) return dropped;
-  const Result<std::vector<CollectionFacts>> there = list_collections(*server);
+  const Result<std::vector<CollectionFacts>> there =
+      list_collections(*server, plan.options.filter.users());
   if (!there) return std::unexpected(there.error());
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
   for (const CollectionFacts& each : *there) {

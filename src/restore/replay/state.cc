@@ -125,7 +125,7 @@ Result<std::uint64_t> count_documents(Server& server, const std::string& ns) {
 }
 
 Result<State> read_state(Server& server, const HowToRead& how) {
-  const Result<std::vector<CollectionFacts>> all = list_collections(server);
+  const Result<std::vector<CollectionFacts>> all = list_collections(server, how.users);
   if (!all) return std::unexpected(all.error());
   State state;
   std::uint64_t read = 0;

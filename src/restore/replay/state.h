@@ -43,6 +43,7 @@ using State = std::map<std::string, CollectionState>;  // by namespace
 
 struct HowToRead {
   bool hashes = true;  // false: only counts documents
+  bool users = false;  // users and roles, too
   std::function<bool(std::string_view ns)> wanted{};
   TakeProgress progress{};  // of documents read
 };
