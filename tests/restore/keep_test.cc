@@ -269,6 +269,87 @@ TEST_F(Keep, SaysAtOnceWhereEntriesAreMissingAndMakesANewBase) {
   const Ended ready = restore_tool({"ready", "--from", kept()});
   EXPECT_EQ(ready.status, 0) << ready.err;
   EXPECT_THAT(ready.out, HasSubstr("missing"));
+  // Until a base is behind the hole, what comes now cannot be restored.
+  fs::remove_all(read().bases.back().path);
+  const Ended open = restore_tool({"ready", "--from", kept()});
+  EXPECT_EQ(open.status, 6) << open.out;
+}
+
+// keep begins a slice after any entry.
+TEST_F(Keep, ATransactionOfTwoSlicesIsRestored) {
+  ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
+  mongoc_client_session_t* const session = production_.begin();
+  const std::string filling(std::size_t{7} << 20, 'x');  // two fit an entry
+  for (int i = 0; i < 5; ++i)
+    production_.insert("shop.orders",
+                       R"({"_id":"t)" + std::to_string(i) + R"(","x":")" + filling + R"("})",
+                       session);
+  Production::commit(session);
+  const Moment moment = work(1);
+  ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
+
+  // The slice becomes two, with the boundary behind the second entry of the transaction.
+  const KeptSlice whole = read().slices.back();
+  std::vector<std::pair<Timestamp, Bson>> entries;
+  std::size_t cut = 0;
+  {
+    Result<OplogReader> oplog = OplogReader::open(whole.path);
+    ASSERT_TRUE(oplog) << oplog.error().message;
+    std::size_t of_transaction = 0;
+    for (;;) {
+      const Result<std::optional<Entry>> next = oplog->next();
+      ASSERT_TRUE(next) << next.error().message;
+      const std::optional<Entry>& entry = *next;
+      if (!entry) break;
+      entries.emplace_back(entry->at.ts, Bson::copy_of(entry->document));
+      if (entry->in_transaction() && ++of_transaction == 2) cut = entries.size() - 1;
+    }
+    ASSERT_EQ(of_transaction, 3U);
+  }
+  fs::remove(whole.path);
+  fs::remove(whole.path + ".checksums.json");
+  for (const auto& [from, to] : {std::pair(std::size_t{0}, cut), {cut, entries.size() - 1}}) {
+    Result<OplogDump> slice = OplogDump::open(kept() + "/oplog/" + slice_name(entries[from].first));
+    ASSERT_TRUE(slice) << slice.error().message;
+    for (std::size_t i = from; i <= to; ++i)
+      ASSERT_TRUE(slice->append(entries[i].first, entries[i].second.view()));
+    ASSERT_TRUE(slice->sync());
+    ASSERT_TRUE(slice->seal());
+  }
+  ASSERT_GE(read().slices.size(), 2U);
+  EXPECT_THAT(read().holes(), testing::IsEmpty());
+  expect_restored(moment);
+  // Up to the boundary none of it was committed.
+  EXPECT_EQ(moment.state.at("shop.orders").count, 7U);
+  const SpareFolder spare;
+  const Ended run = restore_tool(
+      with({"run", "--from", kept(), "--limit", print_timestamp(entries[cut + 1].first), "--yes"},
+           spare.words()));
+  ASSERT_EQ(run.status, 0) << run.err;
+  const std::string uri = run.out.substr(run.out.find("mongodb://"));
+  Result<Server> server = Server::connect(uri.substr(0, uri.find_first_of(" \n")));
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_EQ(of_shop(*server).at("shop.orders").count, 1U);
+}
+
+// In the newest slice, which grows meanwhile.
+TEST_F(Keep, AMomentIsRestoredWhileItIsWritten) {
+  Program program(folder_, words({"--slice", "1h"}));
+  while (read().bases.empty()) std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  const Moment moment = work(5);
+  await(moment.limit);
+  const Timestamp before = read().slices.back().last;
+  std::atomic<bool> over = false;
+  std::thread writing([&] {
+    Production other(servers::mongo_set().url("admin"));
+    while (!over) other.insert("probe.c", R"({"x":1})");
+  });
+  expect_restored(moment);
+  while (read().slices.back().last <= before) std::this_thread::yield();
+  over = true;
+  writing.join();
+  EXPECT_EQ(read().slices.size(), 1U);
+  EXPECT_TRUE(program.runs());
 }
 
 // What a kill or a full disk leaves at the end of the newest slice, and what a bad disk does to it.

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "restore/backup/dump.h"
 #include "restore/replay/restore.h"
 #include "restore/replay/state.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/restore/production.h"
 #include "tests/servers/mongo.h"
 
@@ -70,6 +72,51 @@ TEST(Restore, IsStoppedInAnyStepAndTheSameCallGoesOn) {
   const Result<State> expected = read_state_file(fixture + "/expected.json");
   ASSERT_TRUE(expected) << expected.error().message;
   EXPECT_EQ(in_lines(differences(state_of(*target), *expected)), "");
+}
+
+// Users are there already when it goes on, and they are its own.
+TEST(Restore, GoesOnWithUsersAndNotWithout) {
+  servers::MongoSet set({.members = 1});
+  Production production(set.url("admin"));
+  production.run("shop", R"({"createUser":"changed","pwd":"old","roles":["read"]})");
+  production.run("shop", R"({"createUser":"dropped","pwd":"old","roles":["read"]})");
+  const fakes::TempFolder folder;
+  Result<Server> from = Server::connect(set.url("admin"));
+  ASSERT_TRUE(from) << from.error().message;
+  const Result<DumpFacts> dumped = dump(*std::move(from), {.path = folder.path("base")},
+                                        [](std::int64_t, std::int64_t) { return Result<void>{}; });
+  ASSERT_TRUE(dumped) << dumped.error().message;
+  production.run("shop", R"({"updateUser":"changed","pwd":"new"})");
+  production.run("shop", R"({"dropUser":"dropped"})");
+  production.run("shop", R"({"createRole":"late","privileges":[],"roles":["read"]})");
+  production.now();
+  production.dump_oplog(dumped->first, folder.path("oplog.bson"));
+
+  servers::MongoServer server;
+  RestoreOptions options{.base = folder.path("base"),
+                         .oplog = folder.path("oplog.bson"),
+                         .target = server.url("?directConnection=true"),
+                         .report = folder.path("report")};
+  RestoreOptions with_users = options;
+  with_users.filter.include_users();
+  for (const RestoreStep step : {RestoreStep::kLoad, RestoreStep::kReplayOplog}) {
+    Stopping observer(step);
+    EXPECT_EQ(restored(with_users, observer).error().message, "enough");
+  }
+  Stopping observer(std::nullopt);
+  const Result<RestoreReport> without = restored(options, observer);
+  ASSERT_FALSE(without);
+  EXPECT_EQ(without.error().code, Code::kAlreadyExists) << without.error().message;
+  const Result<RestoreReport> report = restored(with_users, observer);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->resumed);
+  Result<Server> target = Server::connect(options.target);
+  ASSERT_TRUE(target) << target.error().message;
+  const Result<State> is = read_state(*target, {.users = true});
+  const Result<State> should = read_state(production.server(), {.users = true});
+  ASSERT_TRUE(is && should);
+  EXPECT_EQ(is->at("admin.system.users").count, 1);
+  EXPECT_EQ(in_lines(differences(*is, *should)), "");
 }
 
 }  // namespace

@@ -262,6 +262,7 @@ TEST_F(Users, AreThoseOfTheMomentInADataCopy) {
   fs::copy(guarded_set().member(0).folder(), copy, fs::copy_options::recursive);
   guarded_set().member(0).restart();
   guarded_set().primary();
+  production_ = Production(guarded_set().url("admin"));  // the other's server was killed
   change_after_base();
   const State should = all_of(production_.server());
   const Timestamp limit = production_.now();

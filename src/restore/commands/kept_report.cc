@@ -80,7 +80,7 @@ std::string metrics_of(const KeptReport& report) {
     text += "# HELP " + metric + " " + help + "\n# TYPE " + metric + " gauge\n" + metric + " " +
             std::to_string(value) + "\n";
   };
-  add("ready", "1 if every entry up to the newest one can be restored.", report.is_ready() ? 1 : 0);
+  add("ready", "1 if the newest entry can be restored.", report.is_ready() ? 1 : 0);
   add("bases", "Bases in the folder.", kept.bases.size());
   add("base_bytes", "Bytes of all bases.", bytes_of_bases(kept));
   add("slices", "Slices of the oplog.", kept.slices.size());

@@ -248,8 +248,9 @@ const Command kReady = {
     "ready", "Say what can be restored from a backup", add_ready, run_ready,
     R"(Exit status for monitoring: 0, the oplog reaches back to the base; 6, it no
 longer does; 8, it does, but for less time than --warn-below; 5, the base is of
-another replica set. With --from: 0, every entry up to the newest one can be
-restored; 6, it cannot; 8, that entry is older than --behind.
+another replica set. With --from: 0, the newest entry can be restored; 6, it
+cannot; 8, it is older than --behind. Where entries are missing, it is 6 until
+there is a base behind them, and they are named under missing.
 
 Examples:
   $ idmint-restore ready --from /backup/rs0
