@@ -302,6 +302,13 @@ class ReplayTest : public testing::Test {
     EXPECT_TRUE(read) << read.error().message;
     return all;
   }
+  // Those that the server has done, of applyOps too.
+  std::int64_t updates_done() {
+    const Bson ask = Bson("serverStatus", 1);
+    const Result<Bson> status = target_.command("admin", ask.get());
+    EXPECT_TRUE(status) << status.error().message;
+    return status->view().document("opcounters").number("update");
+  }
   void command(const std::string& database, const std::string& json) {
     const Result<Bson> parsed = from_json(json);
     ASSERT_TRUE(parsed) << json;
@@ -341,6 +348,58 @@ TEST_F(ReplayTest, AnUpdateThatFindsNothingIsCountedAndTheRestApplied) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->inserts, 5);
   EXPECT_EQ(again->missed, 3);
+}
+
+TEST_F(ReplayTest, UpdatesOfADocumentAreMergedUntilItIsDeleted) {
+  OplogBuilder oplog = five_documents();
+  const auto count = [&](const char* field) {
+    for (int i = 1; i <= 600; ++i)
+      oplog.set("d.c", std::to_string(1 + i % 2),
+                std::string("{\"") + field + "\":" + std::to_string(i) + "}");
+  };
+  count("x");
+  oplog.remove("d.c", "2").insert("d.c", R"({"_id":2})");
+  count("y");
+  const std::int64_t before = updates_done();
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_LT(updates_done(), before + 50);
+  EXPECT_EQ(counts->updates, 1200);
+  EXPECT_EQ(counts->inserts, 6);
+  EXPECT_EQ(counts->deletes, 1);
+  const std::vector<std::string> all = documents("d.c");
+  ASSERT_THAT(all, SizeIs(5));
+  EXPECT_EQ(all[0], R"({ "_id" : 1, "k" : 1, "x" : 600, "y" : 600 })");
+  EXPECT_EQ(all[1], R"({ "_id" : 2, "y" : 599 })");
+}
+
+TEST_F(ReplayTest, OfMergedUpdatesEachCountsWhereTheyFindNothing) {
+  OplogBuilder oplog = five_documents();
+  for (int i = 0; i < 60; ++i)
+    oplog.set("d.c", i % 6 == 0 ? "7" : "1", R"({"x":)" + std::to_string(i) + "}");
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->updates, 50);
+  EXPECT_EQ(counts->missed, 10);
+  EXPECT_EQ(documents("d.c")[0], R"({ "_id" : 1, "k" : 1, "x" : 59 })");
+}
+
+// The net effect of the updates of one document is refused until the other has its own.
+TEST_F(ReplayTest, AUniqueValueGoesFromOneDocumentToAnother) {
+  OplogBuilder oplog = five_documents();
+  oplog.command("d", R"({"createIndexes":"c","v":2,"key":{"k":1},"name":"k","unique":true})");
+  for (int i = 0; i < 100; ++i) {
+    oplog.set("d.c", "1", R"({"x":)" + std::to_string(i) + "}");
+    if (i == 50)
+      oplog.set("d.c", "1", R"({"k":9})")
+          .set("d.c", "2", R"({"k":1})")
+          .set("d.c", "1", R"({"k":2})");
+  }
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->updates, 103);
+  EXPECT_EQ(documents("d.c")[0], R"({ "_id" : 1, "k" : 2, "x" : 99 })");
+  EXPECT_EQ(documents("d.c")[1], R"({ "_id" : 2, "k" : 1 })");
 }
 
 TEST_F(ReplayTest, TheEntryThatIsRefusedIsNamed) {

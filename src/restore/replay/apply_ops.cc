@@ -1,5 +1,8 @@
 #include "restore/replay/apply_ops.h"
 
+#include <cstring>
+#include <span>
+
 #include "restore/replay/record.h"
 
 namespace idmint::restore {
@@ -31,8 +34,17 @@ void Operations::append(Document operation) {
 void Operations::begin(bson_t* each) {
   char buffer[16];
   const char* key = nullptr;
-  const std::size_t length = bson_uint32_to_string(size_++, &key, buffer, sizeof buffer);
+  const std::size_t length = bson_uint32_to_string(size(), &key, buffer, sizeof buffer);
+  // The type takes the place of the 0 at the end; a 0 ends the key.
+  begins_.push_back(array_.get()->len + static_cast<std::uint32_t>(length) + 1);
   bson_append_document_begin(array_.get(), key, static_cast<int>(length), each);
+}
+
+Document Operations::operator[](std::size_t index) const {
+  const std::span<const std::uint8_t> rest = array_.view().bytes().subspan(begins_[index]);
+  std::uint32_t size = 0;
+  std::memcpy(&size, rest.data(), sizeof size);
+  return Document::of(rest.first(BSON_UINT32_FROM_LE(size)));
 }
 
 Answer ask(Server& server, const std::string& database, const bson_t* command) {

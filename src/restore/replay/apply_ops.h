@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mongo/bson.h"
 #include "mongo/errors.h"
@@ -20,15 +21,17 @@ class Operations {
               bool upsert = false);
   void append(Document operation);
 
-  [[nodiscard]] std::uint32_t size() const { return size_; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(begins_.size()); }
   [[nodiscard]] std::size_t bytes() const { return array_.get()->len; }
   [[nodiscard]] Document view() const { return array_.view(); }
+  // Valid until the next one is appended.
+  [[nodiscard]] Document operator[](std::size_t index) const;
 
  private:
   void begin(bson_t* each);
 
   Bson array_;
-  std::uint32_t size_ = 0;
+  std::vector<std::uint32_t> begins_;  // offsets of the operations in the array
 };
 
 // The reply of a server to applyOps or another command.

@@ -6,12 +6,16 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
+#include "restore/replay/net_effect.h"
 #include "restore/replay/record.h"
 #include "restore/replay/zero_timestamps.h"
 
@@ -22,6 +26,8 @@ namespace {
 // The limits of one applyOps, which is one transaction of the storage engine.
 constexpr std::size_t kMostOperations = 1000;
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+// A batch has more than kMostOperations until it has so many bytes: their net effect may be less.
+constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
 // The most batches that wait for a worker.
 constexpr std::size_t kMostWaiting = 2;
 constexpr std::size_t kMostNamed = 20;
@@ -39,6 +45,14 @@ std::string id_of(Document document) {
          std::string(reinterpret_cast<const char*>(id->value.data()), id->value.size());
 }
 
+// The document with the _id of what an insert, update or delete is about.
+Document key_of(const Operation& write) { return write.op == Op::kUpdate ? write.o2 : write.o; }
+
+std::string_view element_of(const Field& field) {
+  const std::span<const std::uint8_t> bytes = field.element();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 constexpr const char* kNotNoted =
     ": the same command must not go on here, though this could not be noted in the target";
 
@@ -47,7 +61,8 @@ constexpr const char* kNotNoted =
 struct Worker::Batch {
   struct Item {
     Position position;
-    Op op;  // kNoop: the second step of the item before
+    Op op;                // kNoop: the second step of the item before
+    bool unsure = false;  // what it does depends on what is there
     std::int64_t Counts::* count = Counts::of(op);
     std::string life{};                         // of the collection; empty: it does what it says
     std::int64_t Outcome::* outcome = nullptr;  // what it does instead
@@ -55,7 +70,25 @@ struct Worker::Batch {
 
   Operations operations;
   std::vector<Item> items;
-  bool unsure = false;  // what its operations do depends on what is there
+  bool unsure = false;  // one of its items is, or it is of a slice
+
+  [[nodiscard]] Operations part(std::size_t begin, std::size_t end) const {
+    Operations some;
+    for (std::size_t i = begin; i < end; ++i) some.append(operations[i]);
+    return some;
+  }
+  // The end of a part that begins there and has at most `most` items and a second step.
+  [[nodiscard]] std::size_t end_of(std::size_t begin, std::size_t most) const {
+    if (items.size() - begin <= most) return items.size();
+    return items[begin + most].op == Op::kNoop ? begin + most + 1 : begin + most;
+  }
+};
+
+// Items of a batch with the net effect of the updates of each document.
+struct Worker::NetPart {
+  Operations operations;
+  std::vector<std::size_t> items;  // the first item of each operation
+  std::size_t end = 0;             // the first item that is not in it
 };
 
 Worker::Worker(Server server, Chain chain, bool slice, Shared& shared)
@@ -94,14 +127,15 @@ Result<void> Worker::add(const Operation& operation, const Position& position,
                             operation.upsert);
   const bool unsure = operation.by_hand || operation.upsert;
   batch_->unsure = batch_->unsure || slice_ || unsure;
-  Batch::Item& item = batch_->items.emplace_back(Batch::Item{position, operation.op});
+  Batch::Item& item = batch_->items.emplace_back(Batch::Item{position, operation.op, unsure});
   if (unsure && !slice_) item.life = life;
   if (steps) {
     const Bson id = only_id(operation.op == Op::kUpdate ? operation.o2 : operation.o);
     batch_->operations.append("u", operation.ns, steps->diff.view(), id.view());
     batch_->items.push_back({position, Op::kNoop});
   }
-  return batch_->items.size() < kMostOperations ? Result<void>{} : send();
+  const bool full = batch_->unsure || batch_->operations.bytes() >= kBatchBytes;
+  return full && batch_->items.size() >= kMostOperations ? send() : Result<void>{};
 }
 
 Result<void> Worker::send() {
@@ -133,7 +167,7 @@ void Worker::work() {
     hold.unlock();
     shared_.changed.notify_all();
     Result<void> applied = batch->unsure ? foresee(*batch) : Result<void>{};
-    if (applied) applied = apply(*batch, 0, batch->items.size());
+    if (applied) applied = apply(*batch);
     hold.lock();
     working_ = false;
     if (!applied && !shared_.failed) shared_.failed = std::move(applied.error());
@@ -151,13 +185,11 @@ Result<void> Worker::foresee(Batch& batch) {
   };
   std::map<std::string, Collection, std::less<>> collections;
   std::vector<Operation> operations;
-  bson_iter_t at = batch.operations.view().begin();
-  while (bson_iter_next(&at)) {
-    Result<Operation> operation = parse_operation(as_document(at));
+  for (std::size_t i = 0; i < batch.operations.size(); ++i) {
+    Result<Operation> operation = parse_operation(batch.operations[i]);
     if (!operation) return std::unexpected(std::move(operation.error()));
     Collection& of = collections[std::string(operation->ns)];
-    const std::optional<Field> id =
-        find_field(operation->op == Op::kUpdate ? operation->o2 : operation->o, "_id");
+    const std::optional<Field> id = find_field(key_of(*operation), "_id");
     if (id) append_field_as(of.ids.items.get(), std::to_string(of.size++), *id);
     operations.push_back(*operation);
   }
@@ -174,7 +206,7 @@ Result<void> Worker::foresee(Batch& batch) {
     const Operation& operation = operations[i];
     Batch::Item& item = batch.items[i];
     Ids& there = collections.find(operation.ns)->second.there;
-    const std::string id = id_of(operation.op == Op::kUpdate ? operation.o2 : operation.o);
+    const std::string id = id_of(key_of(operation));
     if (item.op == Op::kInsert) {
       item.count = there.insert(id).second ? &Counts::inserts : &Counts::replaced;
       if (item.count == &Counts::replaced) item.outcome = &Outcome::replaced;
@@ -189,13 +221,59 @@ Result<void> Worker::foresee(Batch& batch) {
   return {};
 }
 
-// Applies the items from `begin` to `end`, with the marker. `missed`: the item at `end` found no
-// document and is done too.
+// The operations with the net effect of the items from `begin` on, as many as one applyOps takes.
+Result<Worker::NetPart> Worker::net_part(const Batch& batch, std::size_t begin) {
+  struct Net {
+    Operation operation;
+    std::vector<std::uint8_t> merged{};  // instead of its `o`
+    [[nodiscard]] Document o() const { return merged.empty() ? operation.o : Document::of(merged); }
+  };
+  struct Hash {
+    std::size_t operator()(const std::pair<std::string_view, std::string_view>& key) const {
+      const std::hash<std::string_view> hash;
+      return hash(key.first) * 31 + hash(key.second);
+    }
+  };
+  NetPart part;
+  std::vector<Net> all;
+  // The last operation on each document, if it is an update to which more may come.
+  std::unordered_map<std::pair<std::string_view, std::string_view>, std::size_t, Hash> last;
+  for (part.end = begin; part.end < batch.items.size(); ++part.end) {
+    const Batch::Item& item = batch.items[part.end];
+    const Result<Operation> operation = parse_operation(batch.operations[part.end]);
+    if (!operation) return std::unexpected(operation.error());
+    const std::optional<Field> id = find_field(key_of(*operation), "_id");
+    // By hand somebody may have written the _id in another way.
+    if (item.unsure || !id) last.clear();
+    const std::pair key{operation->ns, id ? element_of(*id) : std::string_view{}};
+    const bool update = item.op == Op::kUpdate && !item.unsure && id;
+    const auto known = last.find(key);
+    if (update && known != last.end()) {
+      Net& net = all[known->second];
+      if (std::optional<std::vector<std::uint8_t>> both = net_effect(net.o(), operation->o)) {
+        net.merged = *std::move(both);
+        continue;
+      }
+    }
+    if (all.size() >= kMostOperations && item.op != Op::kNoop) break;
+    if (update) {
+      last.insert_or_assign(key, all.size());
+    } else if (known != last.end()) {
+      last.erase(known);
+    }
+    all.push_back({*operation});
+    part.items.push_back(part.end);
+  }
+  for (const Net& net : all)
+    part.operations.append(net.operation.op_name, net.operation.ns, net.o(), net.operation.o2,
+                           net.operation.upsert);
+  return part;
+}
+
+// Applies the items from `begin` to `end`, which `operations` do, with the marker. `missed`: the
+// item at `end` found no document and is done too.
 Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed,
-                        Sums& sums) {
-  Operations part;
-  const bool all = begin == 0 && end == batch.items.size();
-  const Operations* operations = &batch.operations;
+                        const Operations& operations, Sums& sums) {
   sums = {.counts = chain_.counts, .outcomes = {}};
   for (std::size_t i = begin; i < end; ++i) {
     const Batch::Item& item = batch.items[i];
@@ -210,17 +288,10 @@ Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, 
   }
   if (missed) ++sums.counts.missed;
   const Position& position = batch.items[missed ? end : end - 1].position;
-  if (!all) {
-    bson_iter_t at = batch.operations.view().begin();
-    for (std::size_t i = 0; i < end && bson_iter_next(&at); ++i) {
-      if (i >= begin) part.append(as_document(at));
-    }
-    operations = &part;
-  }
   Operations marker;
   chain_.append_next(marker, position, sums.counts, nullptr);
   for (const auto& [life, outcome] : sums.outcomes) append_outcome(marker, life, outcome);
-  return apply_ops(server_, *operations, marker, false);
+  return apply_ops(server_, operations, marker, false);
 }
 
 // Once a batch has been applied.
@@ -232,10 +303,47 @@ void Worker::advance(const Position& position, const Sums& sums) {
   for (const auto& [life, outcome] : sums.outcomes) shared_.outcomes[life] = outcome;
 }
 
+Result<void> Worker::apply(const Batch& batch) {
+  for (std::size_t begin = 0; begin < batch.items.size();) {
+    const Result<std::size_t> net = apply_net(batch, begin);
+    if (!net) return std::unexpected(net.error());
+    begin = *net;
+  }
+  return {};
+}
+
+// Applies items from `begin` on, by their net effect where that is much less. Returns the first
+// item that is left.
+Result<std::size_t> Worker::apply_net(const Batch& batch, std::size_t begin) {
+  const Result<NetPart> net = net_part(batch, begin);
+  if (!net) return std::unexpected(net.error());
+  // What is refused costs half more at most.
+  const bool less = net->operations.size() <= (net->end - begin) / 2;
+  if (less) {
+    Sums sums;
+    const Answer answer = try_once(batch, begin, net->end, false, net->operations, sums);
+    if (answer.ok) {
+      advance(batch.items[net->end - 1].position, sums);
+      return net->end;
+    }
+    if (answer.unavailable) return std::unexpected(lost(server_, answer));
+    if (answer.code == kNamespaceNotFound && answer.results > 1)
+      return broken(batch, net->items[std::min(answer.results, net->items.size()) - 1]);
+  }
+  const std::size_t end = less ? net->end : batch.end_of(begin, kMostOperations);
+  while (begin < end) {
+    const std::size_t part = std::min(end, batch.end_of(begin, kMostOperations));
+    if (Result<void> applied = apply(batch, begin, part); !applied)
+      return std::unexpected(std::move(applied.error()));
+    begin = part;
+  }
+  return end;
+}
+
 Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t end) {
   while (begin < end) {
     Sums sums;
-    Answer answer = try_once(batch, begin, end, false, sums);
+    Answer answer = try_once(batch, begin, end, false, batch.part(begin, end), sums);
     if (answer.ok) {
       advance(batch.items[end - 1].position, sums);
       return {};
@@ -256,7 +364,7 @@ Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t en
         batch.items[failed].op != Op::kUpdate)
       return refused(batch, failed, answer);
     // Apply all items before it; the marker says that it is done too.
-    answer = try_once(batch, begin, failed, true, sums);
+    answer = try_once(batch, begin, failed, true, batch.part(begin, failed), sums);
     if (answer.unavailable) return std::unexpected(lost(server_, answer));
     if (!answer.ok) return refused(batch, failed, answer);
     advance(batch.items[failed].position, sums);
@@ -271,10 +379,7 @@ Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t en
 }
 
 std::string Worker::words(const Batch& batch, std::size_t failed) {
-  bson_iter_t at = batch.operations.view().begin();
-  for (std::size_t i = 0; i <= failed && bson_iter_next(&at); ++i) {
-  }
-  const Result<Operation> operation = parse_operation(as_document(at));
+  const Result<Operation> operation = parse_operation(batch.operations[failed]);
   return operation ? in_words(*operation, batch.items[failed].position.ts)
                    : print_timestamp(batch.items[failed].position.ts);
 }

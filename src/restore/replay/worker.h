@@ -52,6 +52,7 @@ class Worker {
 
  private:
   struct Batch;
+  struct NetPart;
   // The numbers that a batch leaves behind.
   struct Sums {
     Counts counts;
@@ -60,8 +61,12 @@ class Worker {
 
   void work();
   Result<void> foresee(Batch& batch);
-  Answer try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed, Sums& sums);
+  static Result<NetPart> net_part(const Batch& batch, std::size_t begin);
+  Answer try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed,
+                  const Operations& operations, Sums& sums);
   void advance(const Position& position, const Sums& sums);
+  Result<void> apply(const Batch& batch);
+  Result<std::size_t> apply_net(const Batch& batch, std::size_t begin);
   Result<void> apply(const Batch& batch, std::size_t begin, std::size_t end);
   static std::string words(const Batch& batch, std::size_t failed);
   static std::unexpected<Error> refused(const Batch& batch, std::size_t failed,

@@ -29,6 +29,7 @@ bool has_zero_timestamp(Document document) {
 }
 
 bool needs_one_step(Document document) {
+  if (!has_zero_timestamp(document)) return false;
   std::set<std::string_view> zero;
   std::set<std::string_view> other;
   Fields fields(document);
