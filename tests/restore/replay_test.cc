@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <iostream>
 #include <map>
 #include <random>
 #include <string>
@@ -24,6 +25,7 @@
 #include "tests/fakes/temp_folder.h"
 #include "tests/restore/oplog_builder.h"
 #include "tests/restore/production.h"
+#include "tests/restore/random_work.h"
 #include "tests/restore/workload.h"
 #include "tests/servers/mongo.h"
 
@@ -83,6 +85,14 @@ void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
     const Result<void> built = create_indexes(to, each.ns(), specs);
     ASSERT_TRUE(built) << built.error().message;
   }
+}
+
+// The updates that the server has done, those of applyOps too.
+std::int64_t updates_of(Server& server) {
+  const Bson ask = Bson("serverStatus", 1);
+  const Result<Bson> status = server.command("admin", ask.get());
+  EXPECT_TRUE(status) << status.error().message;
+  return status ? status->view().document("opcounters").number("update") : 0;
 }
 
 Bson fingerprint() { return Bson("of", "a test"); }
@@ -268,6 +278,94 @@ TEST(FuzzyBase, IsMadeConsistentByItsSlice) {
   EXPECT_GT(facts->tallies.at("f.one").inserts + facts->tallies.at("f.one").updates, 0);
 }
 
+// A statement of `update`, of one of few documents. Most of them count.
+std::string hot_update(std::mt19937& random) {
+  const auto pick = [&](unsigned below) { return static_cast<unsigned>(random() % below); };
+  const auto number = [&](unsigned below) { return std::to_string(pick(below)); };
+  const auto update = [&](const std::string& u, const std::string& more = "") {
+    return R"({"q":{"_id":)" + number(12) + R"(},"u":)" + u + more + "}";
+  };
+  const std::string name = std::array{"a", "b", "c", "deep.x", "deep.y.z"}[pick(5)];
+  switch (pick(60)) {
+    case 0:
+    case 1:
+      return update(R"({"b":1,"n":5,"deep":{"x":1},"list":[1,2,{"n":1}]})", R"(,"upsert":true)");
+    case 2:
+      return update(R"({"$unset":{")" + name + R"(":1}})");
+    case 3:
+      return update(R"({"$rename":{"a":"b","deep.x":"c"}})");
+    case 4:
+    case 5:
+      return update(R"({"$set":{")" + name + R"(":{"z":)" + number(99) + "}}}");
+    case 6:
+      return update(R"({"$push":{"list":)" + number(9) + "}}");
+    case 7:
+      return update(R"({"$pop":{"list":-1}})");
+    case 8:
+    case 9:
+      return update(R"({"$set":{"list.)" + number(5) + R"(":)" + number(9) + "}}");
+    case 10:
+      // Of few values: often it is another's, and refused.
+      return update(R"({"$set":{"unique":)" + number(20) + "}}");
+    case 11:
+      return update(R"({"$unset":{"unique":1}})");
+    case 12:
+      return update(R"([{"$set":{"sum":{"$add":["$n",1]}}},{"$unset":"a"}])");
+    default:
+      switch (pick(4)) {
+        case 0:
+          return update(R"({"$inc":{"n":1}})", R"(,"upsert":true)");
+        case 1:
+          return update(R"({"$inc":{"n":1},"$currentDate":{"at":true}})");
+        case 2:
+          return update(R"({"$inc":{"deep.count":1,"n":2}})");
+        default:
+          return update(R"({"$inc":{"list.2.n":1}})");
+      }
+  }
+}
+
+TEST(HotWork, IsReplayedByItsNetEffect) {
+  const unsigned seed = number_given("IDMINT_RANDOM_SEED", std::random_device{}());
+  const unsigned writes = number_given("IDMINT_RANDOM_ROUNDS", 1) * 8000;
+  SCOPED_TRACE("IDMINT_RANDOM_SEED=" + std::to_string(seed));
+  std::mt19937 random(seed);
+  fakes::TempFolder folder;
+  const std::string path = folder.path("oplog.bson");
+  Production production(production_set().url(""));
+  empty_server(production.server());
+  const Timestamp before = production.now();
+  production.run("h", R"({"createIndexes":"c","indexes":[{"key":{"unique":1},"name":"unique",
+      "unique":true,"partialFilterExpression":{"unique":{"$exists":true}}}]})");
+  for (unsigned i = 0; i < writes;) {
+    const std::string collection = random() % 2 == 0 ? "c" : "free";
+    std::string updates = hot_update(random);
+    for (++i; random() % 100 != 0; ++i) updates += "," + hot_update(random);
+    // Some of them are refused: then nothing is done.
+    for (const std::string& json : {R"({"update":"c","ordered":false,"updates":[)" + updates + "]}",
+                                    R"({"delete":"c","deletes":[{"q":{"_id":)" +
+                                        std::to_string(random() % 12) + R"(},"limit":1}]})"}) {
+      const Result<Bson> write = from_json(json);
+      ASSERT_TRUE(write) << write.error().message;
+      ASSERT_TRUE(production.server().command("h", write->get()));
+    }
+  }
+  const State expected = state_of(production.server());
+  const Timestamp limit = production.now();
+  production.dump_oplog(before, path);
+
+  MongoServer spare;
+  Server target = connected(spare.url(""));
+  const std::int64_t done = updates_of(target);
+  const Result<ReplayCounts> counts = replay(target, path, {.after = before, .limit = limit});
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->missed, 0);
+  EXPECT_EQ(in_lines(differences(state_of(target), expected)), "");
+  const std::int64_t applied = updates_of(target) - done;
+  std::cout << counts->updates << " updates, applied as " << applied << '\n';
+  EXPECT_LT(applied, static_cast<std::int64_t>(counts->updates));
+}
+
 // One server for the tests that replay small oplogs, emptied by each.
 class ReplayTest : public testing::Test {
  protected:
@@ -301,13 +399,6 @@ class ReplayTest : public testing::Test {
                                                 });
     EXPECT_TRUE(read) << read.error().message;
     return all;
-  }
-  // Those that the server has done, of applyOps too.
-  std::int64_t updates_done() {
-    const Bson ask = Bson("serverStatus", 1);
-    const Result<Bson> status = target_.command("admin", ask.get());
-    EXPECT_TRUE(status) << status.error().message;
-    return status->view().document("opcounters").number("update");
   }
   void command(const std::string& database, const std::string& json) {
     const Result<Bson> parsed = from_json(json);
@@ -360,10 +451,10 @@ TEST_F(ReplayTest, UpdatesOfADocumentAreMergedUntilItIsDeleted) {
   count("x");
   oplog.remove("d.c", "2").insert("d.c", R"({"_id":2})");
   count("y");
-  const std::int64_t before = updates_done();
+  const std::int64_t before = updates_of(target_);
   const Result<ReplayCounts> counts = run(oplog);
   ASSERT_TRUE(counts) << counts.error().message;
-  EXPECT_LT(updates_done(), before + 50);
+  EXPECT_LT(updates_of(target_), before + 50);
   EXPECT_EQ(counts->updates, 1200);
   EXPECT_EQ(counts->inserts, 6);
   EXPECT_EQ(counts->deletes, 1);
@@ -804,11 +895,13 @@ TEST_F(ReplayTest, ARunBesideAnotherRecordsNothingMore) {
 struct Sequences {
   OplogBuilder oplog;
   std::map<std::string, std::map<int, std::string>> expected;
+  std::uint64_t updates = 0;
 };
 
 Sequences sequences(int entries, std::mt19937& random) {
   Sequences made;
   OplogBuilder& oplog = made.oplog;
+  const std::string text(300, 'x');  // so that there are many batches
   const auto make = [&](const std::string& ns) {
     oplog.create(ns);
     for (int id = 0; id < 10; ++id) {
@@ -830,11 +923,19 @@ Sequences sequences(int entries, std::mt19937& random) {
     } else if (pick < 4) {
       oplog.command("d", R"({"drop":"c"})");
       make("d.c");
-    } else {
-      const int id = static_cast<int>(random() % 10);
+    } else if (pick < 3'000) {
+      const int id = static_cast<int>(random() % 5);
       oplog.add(R"("op":"u","ns":")" + ns + R"(","o":{"$push":{"n":)" + std::to_string(i) +
                 R"(}},"o2":{"_id":)" + std::to_string(id) + "}");
       made.expected[ns][id] += std::to_string(i) + " ";
+      ++made.updates;
+    } else {
+      // Merged with others of the same document.
+      const int id = static_cast<int>(5 + random() % 5);
+      oplog.set(ns, std::to_string(id),
+                R"({"n":[)" + std::to_string(i) + R"(],"text":")" + text + R"("})");
+      made.expected[ns][id] = std::to_string(i) + " ";
+      ++made.updates;
     }
   }
   return made;
@@ -924,8 +1025,10 @@ TEST(ReplayKilled, GoesOnExactlyWhereItWas) {
     if (runs) ++killed;
   }
   EXPECT_GT(killed, 0);
-  EXPECT_EQ(ReplayProcess(spare.url(""), path).status(), 0);
   Server target = connected(spare.url(""));
+  const Result<ReplayCounts> counts = replay(target, path, {.workers = 3});
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->updates, made.updates);
   for (const auto& [ns, documents] : made.expected) {
     std::map<int, std::string> is;
     const std::size_t dot = ns.find('.');

@@ -167,7 +167,7 @@ void Worker::work() {
     hold.unlock();
     shared_.changed.notify_all();
     Result<void> applied = batch->unsure ? foresee(*batch) : Result<void>{};
-    if (applied) applied = apply(*batch);
+    if (applied) applied = apply_net(*batch, 0, batch->items.size());
     hold.lock();
     working_ = false;
     if (!applied && !shared_.failed) shared_.failed = std::move(applied.error());
@@ -221,8 +221,9 @@ Result<void> Worker::foresee(Batch& batch) {
   return {};
 }
 
-// The operations with the net effect of the items from `begin` on, as many as one applyOps takes.
-Result<Worker::NetPart> Worker::net_part(const Batch& batch, std::size_t begin) {
+// The operations with the net effect of the items from `begin` on, of as many before `end` as one
+// applyOps takes.
+Result<Worker::NetPart> Worker::net_part(const Batch& batch, std::size_t begin, std::size_t end) {
   struct Net {
     Operation operation;
     std::vector<std::uint8_t> merged{};  // instead of its `o`
@@ -238,7 +239,7 @@ Result<Worker::NetPart> Worker::net_part(const Batch& batch, std::size_t begin) 
   std::vector<Net> all;
   // The last operation on each document, if it is an update to which more may come.
   std::unordered_map<std::pair<std::string_view, std::string_view>, std::size_t, Hash> last;
-  for (part.end = begin; part.end < batch.items.size(); ++part.end) {
+  for (part.end = begin; part.end < end; ++part.end) {
     const Batch::Item& item = batch.items[part.end];
     const Result<Operation> operation = parse_operation(batch.operations[part.end]);
     if (!operation) return std::unexpected(operation.error());
@@ -303,41 +304,37 @@ void Worker::advance(const Position& position, const Sums& sums) {
   for (const auto& [life, outcome] : sums.outcomes) shared_.outcomes[life] = outcome;
 }
 
-Result<void> Worker::apply(const Batch& batch) {
-  for (std::size_t begin = 0; begin < batch.items.size();) {
-    const Result<std::size_t> net = apply_net(batch, begin);
+// Applies the items from `begin` to `end`, by their net effect where that is much less. What is
+// refused in that form is tried in halves, and at last applied as it is.
+// NOLINTNEXTLINE(misc-no-recursion): each time for half as much
+Result<void> Worker::apply_net(const Batch& batch, std::size_t begin, std::size_t end) {
+  while (begin < end) {
+    const Result<NetPart> net = net_part(batch, begin, end);
     if (!net) return std::unexpected(net.error());
-    begin = *net;
+    std::size_t plain = std::min(end, batch.end_of(begin, kMostOperations));
+    if (net->operations.size() <= (net->end - begin) / 2) {
+      Sums sums;
+      const Answer answer = try_once(batch, begin, net->end, false, net->operations, sums);
+      if (answer.ok) {
+        advance(batch.items[net->end - 1].position, sums);
+        begin = net->end;
+        continue;
+      }
+      if (answer.unavailable) return std::unexpected(lost(server_, answer));
+      if (answer.code == kNamespaceNotFound && answer.results > 1)
+        return broken(batch, net->items[std::min(answer.results, net->items.size()) - 1]);
+      if (net->end > plain) {
+        const std::size_t half = batch.end_of(begin, (net->end - begin) / 2);
+        if (Result<void> applied = apply_net(batch, begin, half); !applied) return applied;
+        begin = half;
+        continue;
+      }
+      plain = net->end;
+    }
+    if (Result<void> applied = apply(batch, begin, plain); !applied) return applied;
+    begin = plain;
   }
   return {};
-}
-
-// Applies items from `begin` on, by their net effect where that is much less. Returns the first
-// item that is left.
-Result<std::size_t> Worker::apply_net(const Batch& batch, std::size_t begin) {
-  const Result<NetPart> net = net_part(batch, begin);
-  if (!net) return std::unexpected(net.error());
-  // What is refused costs half more at most.
-  const bool less = net->operations.size() <= (net->end - begin) / 2;
-  if (less) {
-    Sums sums;
-    const Answer answer = try_once(batch, begin, net->end, false, net->operations, sums);
-    if (answer.ok) {
-      advance(batch.items[net->end - 1].position, sums);
-      return net->end;
-    }
-    if (answer.unavailable) return std::unexpected(lost(server_, answer));
-    if (answer.code == kNamespaceNotFound && answer.results > 1)
-      return broken(batch, net->items[std::min(answer.results, net->items.size()) - 1]);
-  }
-  const std::size_t end = less ? net->end : batch.end_of(begin, kMostOperations);
-  while (begin < end) {
-    const std::size_t part = std::min(end, batch.end_of(begin, kMostOperations));
-    if (Result<void> applied = apply(batch, begin, part); !applied)
-      return std::unexpected(std::move(applied.error()));
-    begin = part;
-  }
-  return end;
 }
 
 Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t end) {

@@ -61,12 +61,11 @@ class Worker {
 
   void work();
   Result<void> foresee(Batch& batch);
-  static Result<NetPart> net_part(const Batch& batch, std::size_t begin);
+  static Result<NetPart> net_part(const Batch& batch, std::size_t begin, std::size_t end);
   Answer try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed,
                   const Operations& operations, Sums& sums);
   void advance(const Position& position, const Sums& sums);
-  Result<void> apply(const Batch& batch);
-  Result<std::size_t> apply_net(const Batch& batch, std::size_t begin);
+  Result<void> apply_net(const Batch& batch, std::size_t begin, std::size_t end);
   Result<void> apply(const Batch& batch, std::size_t begin, std::size_t end);
   static std::string words(const Batch& batch, std::size_t failed);
   static std::unexpected<Error> refused(const Batch& batch, std::size_t failed,
