@@ -77,11 +77,11 @@ Result<void> check_no_users(Server& server) {
     const Bson find = Bson("find", name, "limit", 1, "projection", Bson("_id", 1));
     const Result<Bson> found = server.command("admin", find.get());
     if (!found) return std::unexpected(found.error());
-    std::string first;
+    std::optional<std::string> first;
     found->view().each_found([&](const Document& each) { first = text_of(each, "_id"); });
-    if (!first.empty())
+    if (first)
       return fail(Code::kAlreadyExists,
-                  server.shown_uri() + " has users or roles already, such as " + first +
+                  server.shown_uri() + " has users or roles already, such as " + *first +
                       ", and those of the base would take their place: restore with --spare DIR, "
                       "or to a server that has none, without access control; or leave --users out");
   }
