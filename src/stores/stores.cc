@@ -276,7 +276,9 @@ Error other_record(std::string_view counter, const std::string& there, const std
 Error refused_advance(const CounterState& counter, std::int64_t count) {
   if (counter.closed)
     return {Code::kFailedPrecondition,
-            "counter " + shown(counter.name) + " is closed and hands out nothing any more"};
+            "counter " + shown(counter.name) +
+                " is closed and hands out nothing; "
+                "if idmint-restore promotes or fences now, ask again in a minute"};
   return {Code::kOutOfRange, "counter " + shown(counter.name) + " ends at " +
                                  std::to_string(counter.bounds.last) + ": " +
                                  std::to_string(count) + " wanted, " +

@@ -410,7 +410,8 @@ TEST_F(Promote, KeepsWhatProgramsWroteAfterwardsWhereItIsGivenUp) {
   const Result<std::uint64_t> kept = count_documents(production_.server(), given_up->kept[0].ns);
   ASSERT_TRUE(kept);
   EXPECT_EQ(*kept, 51U);
-  EXPECT_EQ(given_up->kept[0].written, 1U);
+  ASSERT_TRUE(given_up->kept[0].only_there);
+  EXPECT_EQ(given_up->kept[0].only_there->size(), 1U);
   EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 0U);
 }
 
@@ -478,7 +479,8 @@ TEST_F(Promote, MergesWhatWasWrittenBeforeAnUndo) {
   const Result<PromoteReport> undone = undo();
   ASSERT_TRUE(undone) << undone.error().message;
   ASSERT_EQ(undone->kept.size(), 1U);
-  EXPECT_EQ(undone->kept[0].written, 11U);
+  ASSERT_TRUE(undone->kept[0].only_there);
+  EXPECT_EQ(undone->kept[0].only_there->size(), 11U);
   for (int id = 120; id < 130; ++id) write(id);
 
   PromoteOptions copy = merging;
@@ -664,6 +666,45 @@ TEST_F(Promote, KeepsWhatWasLostSinceThePlan) {
   EXPECT_EQ(*count_documents(production_.server(), finished->kept[0].ns), 1U);
 }
 
+// A document of which an undone promotion has one write and the old collection another: only one
+// version is taken. The other is named, and said to be kept where it is.
+TEST_F(Promote, NamesWhatIsLostSinceThePlanAndWhereItIs) {
+  restore_here();
+  const PromoteOptions merging = after_a_mistake_in(1);
+  StopsAt all;
+  {
+    PromoteOptions copy = merging;
+    Result<PromotePlan> first = plan(std::move(copy));
+    ASSERT_TRUE(first) << first.error().message;
+    const LaterCollection& later = first->later.collections.at("shop.orders");
+    EXPECT_EQ(later.lost_of_mistake(), later.lost());
+    ASSERT_TRUE(promote(*first, all));
+  }
+  const auto change = [&](const char* field) {
+    production_.run("shop", std::string(R"({"update":"orders","updates":[
+        {"q":{"_id":3},"u":{"$set":{")") +
+                                field + R"(":1}}}]})");
+  };
+  change("promoted");
+  const Result<PromoteReport> undone = undo();
+  ASSERT_TRUE(undone) << undone.error().message;
+  PromoteOptions copy = merging;
+  Result<PromotePlan> second = plan(std::move(copy));
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(loss_of(*second, R"({"_id":{"$numberInt":"3"}})"), Loss::kNone);
+  change("old");
+  const Result<PromoteReport> report = promote(*second, all);
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->unlisted.size(), 1U);
+  EXPECT_EQ(report->unlisted[0].lost.in, std::vector{undone->kept[0].ns});
+  const Result<PromoteReport> finished = finish_promotion(options(), all);
+  ASSERT_TRUE(finished) << finished.error().message;
+  const auto kept = std::ranges::find(finished->kept, undone->kept[0].ns, &KeptCollection::ns);
+  ASSERT_NE(kept, finished->kept.end());
+  ASSERT_TRUE(kept->only_there);
+  EXPECT_EQ(*kept->only_there, std::vector{report->unlisted[0].lost.id});
+}
+
 // A finish that was stopped has dropped what an undo needs.
 TEST_F(Promote, IsNotUndoneOnceItsFinishHasBegun) {
   restore_here();
@@ -702,7 +743,8 @@ TEST_F(Promote, AnUndoKeepsWhatAProgramMadeInThePlaceOfThePromotedOne) {
     ASSERT_TRUE(undone) << undone.error().message;
     ASSERT_EQ(undone->kept.size(), 1U);
     EXPECT_EQ(*count_documents(production_.server(), undone->kept[0].ns), 1U);
-    EXPECT_NE(undone->kept[0].written, 0U);
+    ASSERT_TRUE(undone->kept[0].only_there);
+    EXPECT_FALSE(undone->kept[0].only_there->empty());
     EXPECT_EQ(renamed, find_collection(production_.server(), "shop.moved")->has_value());
     EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 50U);
     EXPECT_TRUE(takes_writes("orders"));

@@ -153,10 +153,16 @@ void print_later(Output& out, const PromotePlan& plan) {
   for (const auto& [ns, collection] : plan.later.collections) {
     if (collection.documents.empty()) continue;
     const std::uint64_t lost = collection.lost();
+    const std::uint64_t of_mistake = collection.lost_of_mistake();
     out.write("\n");
     out.write_line(ns + ": " + print_count(collection.documents.size(), "document") +
                    " written since the limit, " + print_count(static_cast<double>(lost)) +
-                   " of them lost" + (collection.dropped ? "; it was dropped as well" : ""));
+                   " of them lost" +
+                   (plan.options.mistake_to && of_mistake != 0
+                        ? " (" + print_count(static_cast<double>(of_mistake)) +
+                              " that only the mistake wrote to)"
+                        : "") +
+                   (collection.dropped ? "; it was dropped as well" : ""));
     std::size_t listed = 0;
     for (const auto* const row : in_order_of_id(collection)) {
       const auto& [element, document] = *row;
@@ -221,6 +227,10 @@ void print_promote_plan(Output& out, const PromotePlan& plan) {
   }
 }
 
+Json id_json(const std::string& element) {
+  return Json::parse(to_relaxed_json(only_id_of(element).view()))["_id"];
+}
+
 Json json_of(const std::vector<PlannedRefusal>& rows) {
   Json all = Json::array();
   for (const PlannedRefusal& each : rows) all.push_back({{"ns", each.ns}, {"why", each.why}});
@@ -241,9 +251,10 @@ Json json_of(const PromotePlan& plan) {
     for (const auto* const row : in_order_of_id(collection)) {
       const auto& [element, document] = *row;
       later.push_back({{"ns", ns},
-                       {"_id", Json::parse(to_relaxed_json(only_id_of(element).view()))["_id"]},
+                       {"_id", id_json(element)},
                        {"last", op_text(document.last)},
                        {"writes", document.writes},
+                       {"by_mistake", document.by_mistake},
                        {"lost", document.loss != Loss::kNone}});
       if (plan.options.merge_later && document.loss != Loss::kNone)
         later.back()["why"] = in_words(document.loss);
@@ -284,8 +295,18 @@ Json json_of(const PromoteReport& report) {
                {"kept", Json::array()},
                {"notes", report.notes}};
   for (const KeptCollection& each : report.kept) json["kept"].push_back(each.ns);
-  for (const KeptCollection& each : report.kept)
-    if (each.written) json["written_there"][each.ns] = *each.written;
+  for (const KeptCollection& each : report.kept) {
+    if (!each.only_there) continue;
+    json["written_there"][each.ns] = each.only_there->size();
+    Json& ids = json["only_there"][each.ns] = Json::array();
+    for (const std::string& id : *each.only_there) ids.push_back(id_json(id));
+  }
+  json["lost_since_plan"] = Json::array();
+  for (const UnlistedLoss& each : report.unlisted)
+    json["lost_since_plan"].push_back({{"ns", each.ns},
+                                       {"_id", id_json(each.lost.id)},
+                                       {"why", each.lost.why},
+                                       {"in", each.lost.in}});
   Json counters = Json::array();
   if (report.fence) {
     for (const FencedSource& each : report.fence->sources)
@@ -317,6 +338,19 @@ void print_fence_facts(Output& out, const PromoteReport& report) {
                                                                : " to " + std::to_string(each.to)));
 }
 
+void print_unlisted(Output& out, const PromoteReport& report) {
+  std::size_t listed = 0;
+  for (const UnlistedLoss& each : report.unlisted) {
+    if (++listed > kListed) {
+      out.write_line("  ... --json lists all of them");
+      return;
+    }
+    std::string in;
+    for (const std::string& ns : each.lost.in) in += (in.empty() ? "; in " : " and ") + ns;
+    print_fact(out, "lost", each.ns + ", " + id_text(each.lost.id) + ": " + each.lost.why + in);
+  }
+}
+
 void print_promoted(Output& out, const PromoteReport& report) {
   out.write("\n");
   out.write_line("Promoted" +
@@ -325,6 +359,7 @@ void print_promoted(Output& out, const PromoteReport& report) {
   if (report.merged.documents != 0)
     print_fact(out, "merged", print_count(report.merged.documents, "document"));
   for (const std::string& each : report.merged.refused) print_fact(out, "not merged", each);
+  print_unlisted(out, report);
   print_fence_facts(out, report);
   for (const KeptCollection& each : report.kept) print_fact(out, "kept", each.ns);
   for (const std::string& each : report.notes) print_fact(out, "note", each);
@@ -417,12 +452,24 @@ Result<void> confirm_typed(Output& out, bool json, std::string_view word, std::s
   return fail(Code::kFailedPrecondition, "nothing was written");
 }
 
-std::string what_it_has(const KeptCollection& kept) {
-  if (kept.written == 0) return "all that it has is elsewhere too; drop it by hand";
-  return (kept.written ? print_count(*kept.written, "document") + " of it"
+void print_kept(Output& out, const KeptCollection& kept, bool undone) {
+  const std::optional<std::vector<std::string>>& only = kept.only_there;
+  if (only && only->empty()) {
+    print_fact(out, "kept", kept.ns + ": all that it has is elsewhere too; drop it by hand");
+    return;
+  }
+  print_fact(out, "kept",
+             kept.ns + ": " +
+                 (only ? print_count(only->size(), "document") + " of it"
                        : std::string("what programs wrote to it")) +
-         " may be nowhere else: promote --merge-later takes them over; do not drop it before that "
-         "is finished";
+                 " may be nowhere else" +
+                 (undone ? ": promote --merge-later takes over what it can, and its --finish says "
+                           "what is left"
+                         : "; compare by hand, and drop it then"));
+  if (!only) return;
+  for (std::size_t i = 0; i < std::min(only->size(), kListed); ++i)
+    out.write_line("  " + id_text((*only)[i]));
+  if (only->size() > kListed) out.write_line("  ... --json lists all of them");
 }
 
 void print_end(Context& context, const PromoteReport& report, std::string_view done) {
@@ -433,7 +480,7 @@ void print_end(Context& context, const PromoteReport& report, std::string_view d
   context.out.write_line(done);
   print_fence_facts(context.out, report);
   for (const KeptCollection& each : report.kept)
-    print_fact(context.out, "kept", each.ns + ": " + what_it_has(each));
+    print_kept(context.out, each, promote_arguments.undo);
   for (const std::string& each : report.notes) print_fact(context.out, "note", each);
 }
 
@@ -450,7 +497,9 @@ Result<void> go_back(Context& context, const PromoteOptions& options, PromoteOnT
   if (!report) return std::unexpected(report.error());
   print_end(context, *report,
             undo ? "Undone: the old collections are in their places, and writers are let in."
-                 : "Finished: what was before the promotion is dropped.");
+            : report->kept.empty()
+                ? "Finished: what was before the promotion is dropped."
+                : "Finished: what was before the promotion is dropped, but for what is kept.");
   return {};
 }
 

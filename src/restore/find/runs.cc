@@ -51,6 +51,7 @@ void Runs::begin(Run& run, const Operation& operation, const Place& place) {
   run.first.set(operation);
   run.unbroken = 0;
   run.ahead = 0;
+  run.held.reset();
   run.mass = false;
   run.same = 0;
   run.documents = {};
@@ -77,8 +78,11 @@ void Runs::add(const Action& action, const Operation& operation, const Place& pl
   run.seen_at = place.changes;
   if (run.count != 0 && !tight) {
     const bool paused = run.mass && place.wall - run.wall <= kPause;
-    // Without a session, the operation may be another client's.
-    if (paused && place.session == 0) return;
+    // Without a session, the operation may be another client's, unless the next one is close.
+    if (paused && place.session == 0) {
+      run.held = action.document;
+      return;
+    }
     if (!paused && (run.mass || run.unbroken < 2 || place.wall - run.begun.wall > kPause)) {
       end(run);
     } else if (!paused) {  // it may have paused at its beginning
@@ -102,6 +106,11 @@ void Runs::add(const Action& action, const Operation& operation, const Place& pl
     ++run.same;
   }
   run.content = action.content;
+  if (run.held && tight) {
+    run.documents.add(*run.held);
+    ++run.count;
+  }
+  run.held.reset();
   run.documents.add(action.document);
   ++run.count;
   if (++run.unbroken == kMass && !run.mass) became_mass(run);

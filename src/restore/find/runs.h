@@ -130,12 +130,13 @@ class Runs {
     std::int64_t seen = 0;      // of the last operation with its key, in the run or not
     std::uint64_t seen_at = 0;  // likewise, as a count of the oplog's operations
     std::uint64_t count = 0;
-    std::uint64_t group_before = 0;  // operations of the group before the run
-    std::uint64_t group_after = 0;   // the same, up to the run's last one
-    std::uint64_t unbroken = 0;      // operations since the last pause
-    std::uint64_t ahead = 0;         // operations before that pause
-    bool mass = false;               // there were kMass without a pause
-    std::uint64_t same = 0;          // operations identical to the one before
+    std::uint64_t group_before = 0;       // operations of the group before the run
+    std::uint64_t group_after = 0;        // the same, up to the run's last one
+    std::uint64_t unbroken = 0;           // operations since the last pause
+    std::uint64_t ahead = 0;              // operations before that pause
+    std::optional<std::uint64_t> held{};  // the document of an operation that may be of the run
+    bool mass = false;                    // there were kMass without a pause
+    std::uint64_t same = 0;               // operations identical to the one before
     std::uint64_t content = 0;
     HyperLogLog documents{};
     std::vector<KindCounts> before_counts{};  // for a run with `mass`, if there was room

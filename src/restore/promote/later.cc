@@ -128,6 +128,7 @@ class LaterReader {
     if (how == How::kUnlike && document.mistaken == 0) document.is_unlike = true;
     if (how == How::kMistaken) document.is_unlike = false;
     if (how == How::kLater || (how == How::kUnlike && search_.alike)) return {};
+    ++document.by_mistake;
     if (document.mistaken == 0) document.first_mistaken = ts;
     document.mistaken |= term;
     return {};
@@ -366,6 +367,13 @@ std::string_view in_words(Loss loss) {
 std::uint64_t LaterCollection::lost() const {
   return static_cast<std::uint64_t>(std::ranges::count_if(
       documents, [](const auto& each) { return each.second.loss != Loss::kNone; }));
+}
+
+std::uint64_t LaterCollection::lost_of_mistake() const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(documents, [](const auto& each) {
+    const LaterDocument& document = each.second;
+    return document.loss != Loss::kNone && document.writes == document.by_mistake;
+  }));
 }
 
 std::uint64_t LaterCollection::terms_of(std::size_t holder) const {

@@ -40,9 +40,10 @@ inline constexpr std::uint8_t kFromSpare = 255;
 struct LaterDocument {
   Op last = Op::kUnknown;  // an insert, an update or a delete
   std::uint32_t writes = 0;
-  std::uint64_t terms = 0;     // in which it was written
-  std::uint64_t deleted = 0;   // whose last write to it was a delete
-  std::uint64_t mistaken = 0;  // in which the mistake wrote to it
+  std::uint32_t by_mistake = 0;  // of these
+  std::uint64_t terms = 0;       // in which it was written
+  std::uint64_t deleted = 0;     // whose last write to it was a delete
+  std::uint64_t mistaken = 0;    // in which the mistake wrote to it
   Timestamp first_mistaken{};
   // Written to in the time of the mistake, though only by entries that are not like its own. Such a
   // document counts as mistaken unless LaterSearch::alike.
@@ -53,6 +54,7 @@ struct LaterDocument {
   std::uint8_t from = kFromSpare;
   bool gone = false;
   Loss loss = Loss::kNotMerged;
+  std::uint64_t lost = 0;  // the terms whose writes are lost
 };
 
 // A collection that had the name. A name goes from one to another by drop and create, by renames,
@@ -93,6 +95,8 @@ struct LaterCollection {
   std::string renamed_from{};
 
   [[nodiscard]] std::uint64_t lost() const;
+  // Of these, the documents that only the mistake wrote to.
+  [[nodiscard]] std::uint64_t lost_of_mistake() const;
   // The bits of the terms of a holder.
   [[nodiscard]] std::uint64_t terms_of(std::size_t holder) const;
 };

@@ -1,10 +1,15 @@
 #include "restore/promote/promote.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/errors.h"
 #include "base/figures.h"
+#include "restore/collections.h"
 #include "restore/promote/collection_at.h"
 #include "restore/promote/copy.h"
 #include "restore/promote/counters.h"
@@ -41,6 +46,8 @@ Result<std::string> uuid_of(Server& server, const std::string& ns) {
 }
 
 // What was written later to the collections that are replaced. `state` must outlive it.
+constexpr std::size_t kMostUnlisted = 1000;  // that a record lists
+
 LaterSearch search_for(const PromoteOptions& options, const PromoteState& state) {
   return {.production = options.to,
           .oplog = options.oplog,
@@ -164,7 +171,8 @@ class Promotion {
   // What is lost and was in no plan: programs went on until they were blocked.
   void note_unlisted(const LaterWrites& later) {
     for (PromoteItem& item : state().items) {
-      item.unlisted = 0;
+      item.unlisted.clear();
+      item.unlisted_count = 0;
       const auto now = later.collections.find(item.ns);
       if (!item.is_replaced() || now == later.collections.end()) continue;
       const auto planned = plan_.later.collections.find(item.ns);
@@ -175,7 +183,14 @@ class Promotion {
           if (listed != planned->second.documents.end() && listed->second.loss != Loss::kNone)
             continue;
         }
-        ++item.unlisted;
+        if (++item.unlisted_count > kMostUnlisted) continue;
+        PromoteItem::Unlisted& lost = item.unlisted.emplace_back(
+            PromoteItem::Unlisted{.id = id, .why = std::string(in_words(document.loss))});
+        for (std::size_t i = 0; i < now->second.holders.size(); ++i) {
+          const std::string& in = now->second.holders[i].now;
+          if (!in.empty() && (document.lost & now->second.terms_of(i)) != 0)
+            lost.in.push_back(in == item.ns ? state().old_name(item) : in);
+        }
       }
     }
   }
@@ -459,9 +474,9 @@ class Undo {
         if (state().promoted_name(item) != kept.ns) continue;
         const Result<std::string> uuid = uuid_of(production(), kept.ns);
         if (!uuid) continue;
-        const Result<std::uint64_t> count =
-            count_only_copies(*later, search, item.ns, *uuid, production());
-        if (count) kept.written = *count;
+        Result<std::vector<std::string>> only =
+            find_only_copies(*later, search, item.ns, *uuid, production());
+        if (only) kept.only_there = *std::move(only);
       }
     }
   }
@@ -481,15 +496,41 @@ void tell_items(const PromoteState& state, PromoteReport& report) {
     (item.in_place ? report.in_place : report.promoted).push_back(item.ns);
     if (item.is_replaced() && state.step >= PromoteStep::kOpen && !state.undoing)
       report.kept.push_back({.ns = state.old_name(item)});
-    if (item.unlisted != 0)
-      report.notes.push_back(item.ns + ": " + print_count(item.unlisted, "document") +
+    for (const PromoteItem::Unlisted& each : item.unlisted)
+      if (!state.undoing) report.unlisted.push_back({.ns = item.ns, .lost = each});
+    if (state.undoing) continue;  // the old collection is in its place, and has it
+    if (item.unlisted_count != 0)
+      report.notes.push_back(item.ns + ": " + print_count(item.unlisted_count, "document") +
                              " that programs wrote between the plan and the block " +
-                             (item.unlisted == 1 ? "is" : "are") +
-                             " lost as well; --finish keeps " + state.old_name(item) +
-                             ", which has what was there");
+                             (item.unlisted_count == 1 ? "is" : "are") +
+                             " lost as well, and kept in the collections behind each");
     if (item.unmerged_count != 0)
       report.notes.push_back(item.ns + ": " + print_count(item.unmerged_count, "document") +
                              " could not be merged; --finish keeps " + state.old_name(item));
+  }
+}
+
+// Of the collections that earlier promotions left when they were undone: what each has alone. They
+// are no part of this promotion; where it cannot be found out it stays unknown.
+void find_kept_promoted(const PromoteOptions& options, const PromoteState& state,
+                        Server& production, PromoteObserver& observer, PromoteReport& report) {
+  const Result<std::vector<CollectionFacts>> all = list_namespaces(production);
+  if (!all) return;
+  std::optional<Result<LaterWrites>> later;
+  const LaterSearch search = search_for(options, state);
+  for (const CollectionFacts& each : *all) {
+    const auto item = std::ranges::find_if(state.items, [&](const PromoteItem& one) {
+      return one.is_replaced() && each.ns().starts_with(one.ns + std::string(kPromotedSuffix));
+    });
+    if (item == state.items.end()) continue;
+    KeptCollection kept{.ns = each.ns()};
+    if (!later) later.emplace(find_later(search, observer.of("entries of the oplog")));
+    if (*later) {
+      Result<std::vector<std::string>> only =
+          find_only_copies(**later, search, item->ns, each.uuid, production);
+      if (only) kept.only_there = *std::move(only);
+    }
+    report.kept.push_back(std::move(kept));
   }
 }
 
@@ -571,7 +612,10 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
     if (item.keeps_old()) {
       if (Result<void> opened = let_writers_in(*production, old, item.old_options.view()); !opened)
         return std::unexpected(std::move(opened.error()));
-      report.kept.push_back({.ns = old, .written = item.unmerged_count + item.unlisted});
+      std::vector<std::string> only = item.unmerged;
+      for (const PromoteItem::Unlisted& each : item.unlisted)
+        if (std::ranges::find(each.in, old) != each.in.end()) only.push_back(each.id);
+      report.kept.push_back({.ns = old, .only_there = std::move(only)});
       continue;
     }
     if (Result<void> told = observer.about_to("drop " + old); !told)
@@ -579,6 +623,7 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
     if (Result<void> dropped = drop_collection(*production, old); !dropped)
       return std::unexpected(std::move(dropped.error()));
   }
+  find_kept_promoted(options, state, *production, observer, report);
   if (Result<void> told = observer.about_to("forget"); !told)
     return std::unexpected(std::move(told.error()));
   if (Result<void> forgotten = record->forget(); !forgotten)

@@ -44,9 +44,15 @@ struct MergeCounts {
 
 struct KeptCollection {
   std::string ns{};
-  // After an undo or a finish: the documents that may be nowhere else. nullopt: unknown, because
-  // the oplog has rolled over.
-  std::optional<std::uint64_t> written{};
+  // After an undo or a finish: the documents that may be nowhere else, by id_key(). nullopt:
+  // unknown, because the oplog has rolled over.
+  std::optional<std::vector<std::string>> only_there{};
+};
+
+// A document of PromoteItem::unlisted.
+struct UnlistedLoss {
+  std::string ns{};
+  PromoteItem::Unlisted lost{};
 };
 
 struct PromoteReport {
@@ -55,6 +61,7 @@ struct PromoteReport {
   std::string id{};
   std::uint64_t documents = 0;  // copied by this run
   MergeCounts merged{};
+  std::vector<UnlistedLoss> unlisted{};  // lost, and in no plan
   std::optional<FenceReport> fence{};
   std::vector<std::string> put_back{};  // sequences and pools that production lacked
   std::vector<std::string> promoted{};  // namespaces

@@ -34,25 +34,31 @@ BsonArray ids_of(const std::vector<std::string>& keys) {
   return ids;
 }
 
-Bson bson_of(const PromoteItem& item) {
-  Bson document = Bson("ns", item.ns, "in_place", item.in_place, "view", item.view, "missing",
-                       item.missing, "old_uuid", item.old_uuid, "new_uuid", item.new_uuid,
-                       "unmerged_count", static_cast<std::int64_t>(item.unmerged_count), "unlisted",
-                       static_cast<std::int64_t>(item.unlisted));
-  document.add("unmerged", ids_of(item.unmerged));
-  document.add("undeleted", ids_of(item.undeleted));
-  document.add("lists_undeleted", item.lists_undeleted);
-  if (item.old_options) document.add("old_options", item.old_options);
-  if (item.final_options) document.add("final_options", item.final_options);
-  return document;
-}
-
 BsonArray texts_of(const std::vector<std::string>& texts) {
   BsonArray array;
   std::size_t index = 0;
   for (const std::string& each : texts)
     array.items.add(std::to_string(index++).c_str(), std::string_view(each));
   return array;
+}
+
+Bson bson_of(const PromoteItem& item) {
+  Bson document = Bson("ns", item.ns, "in_place", item.in_place, "view", item.view, "missing",
+                       item.missing, "old_uuid", item.old_uuid, "new_uuid", item.new_uuid,
+                       "unmerged_count", static_cast<std::int64_t>(item.unmerged_count),
+                       "unlisted_count", static_cast<std::int64_t>(item.unlisted_count));
+  BsonArray unlisted;
+  std::size_t index = 0;
+  for (const PromoteItem::Unlisted& each : item.unlisted)
+    unlisted.items.add(std::to_string(index++).c_str(),
+                       Bson("id", only_id_of(each.id), "why", each.why, "in", texts_of(each.in)));
+  document.add("unlisted", unlisted);
+  document.add("unmerged", ids_of(item.unmerged));
+  document.add("undeleted", ids_of(item.undeleted));
+  document.add("lists_undeleted", item.lists_undeleted);
+  if (item.old_options) document.add("old_options", item.old_options);
+  if (item.final_options) document.add("final_options", item.final_options);
+  return document;
 }
 
 Bson bson_of(const PromoteState& state, const std::string& owner) {
@@ -145,9 +151,14 @@ std::optional<PromoteState> promote_state_of(Document document) {
                            .new_uuid = text_of(each, "new_uuid"),
                            .unmerged_count = count_in(each, "unmerged_count"),
                            .lists_undeleted = each.boolean("lists_undeleted").value_or(true),
-                           .unlisted = count_in(each, "unlisted")});
+                           .unlisted_count = count_in(each, "unlisted_count")});
     PromoteItem& item = state.items.back();
     each.each("unmerged", [&](const Document& id) { item.unmerged.push_back(id_key(id)); });
+    each.each("unlisted", [&](const Document& one) {
+      PromoteItem::Unlisted& lost = item.unlisted.emplace_back(
+          PromoteItem::Unlisted{.id = id_key(one.document("id")), .why = text_of(one, "why")});
+      one.each_text("in", [&](std::string_view ns) { lost.in.emplace_back(ns); });
+    });
     each.each("undeleted", [&](const Document& id) { item.undeleted.push_back(id_key(id)); });
   });
   return state;

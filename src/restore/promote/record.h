@@ -50,10 +50,18 @@ struct PromoteItem {
   // were taken; by id_key(), a thousand at most. It is unknown which ones of too many.
   std::vector<std::string> undeleted{};
   bool lists_undeleted = true;
-  std::uint64_t unlisted = 0;  // documents that are lost since the plan was shown
+  // What is lost since the plan was shown, as programs went on; a thousand at most, of
+  // unlisted_count.
+  struct Unlisted {
+    std::string id{};               // by id_key()
+    std::string why{};              // in words
+    std::vector<std::string> in{};  // collections that have what is lost, after the swap
+  };
+  std::vector<Unlisted> unlisted{};
+  std::uint64_t unlisted_count = 0;
 
   // Whether the old collection has documents that are nowhere else, and that no plan listed.
-  [[nodiscard]] bool keeps_old() const { return unmerged_count + unlisted != 0; }
+  [[nodiscard]] bool keeps_old() const { return unmerged_count + unlisted_count != 0; }
   // Whether it is copied and renamed.
   [[nodiscard]] bool is_replaced() const { return !in_place && !view; }
   [[nodiscard]] std::string database() const { return ns.substr(0, ns.find('.')); }

@@ -38,6 +38,13 @@ bool is_deleted(const LaterDocument& document, const Version& version) {
   return (document.deleted & std::bit_floor(version.terms)) != 0;
 }
 
+// The terms whose writes the version lacks. Where it is a delete, it needs no other one: a
+// promotion may carry a delete over that came between its last record and the swap.
+std::uint64_t lacks_of(const LaterDocument& document, const Version& version) {
+  const std::uint64_t lacks = document.terms & ~version.terms;
+  return is_deleted(document, version) ? lacks & ~document.deleted : lacks;
+}
+
 // What a promotion chose from: an earlier one, or that which is planned.
 struct Choice {
   Timestamp limit{};
@@ -84,13 +91,8 @@ class Chooser {
     return true;
   }
 
-  // Why the version lacks a write. kNone: it lacks none.
-  [[nodiscard]] Loss loss_of(const LaterDocument& document, const Version& version,
-                             bool merge) const {
-    std::uint64_t lacks = document.terms & ~version.terms;
-    // Where the version is a delete, it needs no other one: a promotion may carry a delete over
-    // that came between its last record and the swap.
-    if (is_deleted(document, version)) lacks &= ~document.deleted;
+  // Why a version lacks the writes of these terms. kNone: it lacks none.
+  [[nodiscard]] Loss loss_of(const LaterDocument& document, std::uint64_t lacks, bool merge) const {
     if (lacks == 0) return Loss::kNone;
     if (!merge) return Loss::kNotMerged;
     const std::uint64_t last = std::bit_floor(lacks);
@@ -271,28 +273,30 @@ Result<void> choose_versions(LaterWrites& later, const LaterSearch& search, bool
           id, document, {.limit = search.limit, .mistake_to = search.mistake_to, .merge = merge});
       document.from = version.from;
       document.gone = is_deleted(document, version);
-      document.loss = chooser.loss_of(document, version, merge);
+      document.lost = lacks_of(document, version);
+      document.loss = chooser.loss_of(document, document.lost, merge);
     }
   }
   return {};
 }
 
-Result<std::uint64_t> count_only_copies(LaterWrites& later, const LaterSearch& search,
-                                        const std::string& ns, std::string_view uuid,
-                                        Server& production) {
+Result<std::vector<std::string>> find_only_copies(LaterWrites& later, const LaterSearch& search,
+                                                  const std::string& ns, std::string_view uuid,
+                                                  Server& production) {
   const auto found = later.collections.find(ns);
-  if (found == later.collections.end()) return 0;
+  std::vector<std::string> only;
+  if (found == later.collections.end()) return only;
   LaterCollection& collection = found->second;
   const Result<Names> names = names_on(production);
   if (!names) return std::unexpected(names.error());
   describe(ns, later, *names, collection);
   const auto holder = std::ranges::find(collection.holders, uuid, &Holder::uuid);
-  if (holder == collection.holders.end()) return std::uint64_t{0};
+  if (holder == collection.holders.end()) return only;
   const auto index = static_cast<std::size_t>(holder - collection.holders.begin());
   const Chooser chooser(later, search, collection);
-  return static_cast<std::uint64_t>(std::ranges::count_if(
-      collection.documents,
-      [&](const auto& each) { return chooser.may_be_only_copy(index, each.first, each.second); }));
+  for (const auto& [key, document] : collection.documents)
+    if (chooser.may_be_only_copy(index, key, document)) only.push_back(key);
+  return only;
 }
 
 }  // namespace idmint::restore

@@ -3,6 +3,10 @@
 // that a promotion put in its place.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "idmint/result.h"
 #include "restore/promote/later.h"
 #include "restore/server.h"
@@ -17,9 +21,11 @@ namespace idmint::restore {
                                            bool merge, Server& spare, Server& production);
 
 // The documents with writes that of all collections on production only the one with this UUID has.
-// Where that is unknown, counts a document.
-[[nodiscard]] Result<std::uint64_t> count_only_copies(LaterWrites& later, const LaterSearch& search,
-                                                      const std::string& ns, std::string_view uuid,
-                                                      Server& production);
+// Where that is unknown, has a document. By id_key().
+[[nodiscard]] Result<std::vector<std::string>> find_only_copies(LaterWrites& later,
+                                                                const LaterSearch& search,
+                                                                const std::string& ns,
+                                                                std::string_view uuid,
+                                                                Server& production);
 
 }  // namespace idmint::restore
