@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "restore/collections.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
@@ -25,11 +26,36 @@ T need(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
-// Of 200 bytes: {_id, k: 0 to 999, text}.
-inline Bson document_of_200_bytes(std::int32_t id) {
-  static const std::string text(165, 'x');
-  return Bson("_id", id, "k", id * 7 % 1000, "text", text);
+// The collection of a base with its options, the index of _id, and one on each of the first fields
+// "k", "l", "m".
+inline CollectionFacts collection_of_bench(int number, int indexes) {
+  CollectionFacts facts;
+  facts.database = "bench";
+  facts.name = "c" + std::to_string(number);
+  facts.options = Bson();
+  facts.uuid = std::string(32, static_cast<char>('0' + number));
+  facts.indexes.push_back(Bson("v", 2, "key", Bson("_id", 1), "name", "_id_"));
+  for (int i = 0; i < indexes; ++i) {
+    const std::string field(1, static_cast<char>('k' + i));
+    facts.indexes.push_back(Bson("v", 2, "key", Bson(field.c_str(), 1), "name", field + "_1"));
+  }
+  return facts;
 }
+
+// {_id, k: 0 to 999, l, m, text}, with a field for each index. REQUIRES: bytes >= 60.
+inline Bson document_of(std::int32_t id, int bytes, int indexes) {
+  const std::string text(static_cast<std::size_t>(bytes - 28 - 7 * indexes), 'x');
+  Bson document = Bson("_id", id);
+  for (int i = 0; i < indexes; ++i) {
+    const char field[] = {static_cast<char>('k' + i), '\0'};
+    document.append(field,
+                    static_cast<std::int32_t>((id + 1LL * i) * 7 % (i == 0 ? 1000 : 1'000'003)));
+  }
+  document.append("text", text);
+  return document;
+}
+
+inline Bson document_of_200_bytes(std::int32_t id) { return document_of(id, 200, 1); }
 
 struct Cost {
   double seconds = 0;

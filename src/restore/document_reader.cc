@@ -105,6 +105,20 @@ Result<std::optional<Document>> DocumentReader::next() {
   return document;
 }
 
+Result<void> DocumentReader::pass_over(std::uint64_t bytes) {
+  if (file_->skip(bytes)) {
+    offset_ = position_ = bytes;
+    return {};
+  }
+  while (position_ < bytes) {
+    const Result<std::optional<Document>> passed = next();
+    if (!passed) return std::unexpected(passed.error());
+    if (!*passed) break;
+  }
+  if (position_ == bytes) return {};
+  return damaged("no document ends at byte " + std::to_string(bytes) + ", as one did");
+}
+
 Result<bool> DocumentReader::passed_terminator() {
   const Result<bool> there = have(4);
   if (!there) return std::unexpected(there.error());

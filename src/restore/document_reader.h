@@ -26,6 +26,10 @@ class DocumentReader {
 
   // The document is valid until the next call. nullopt: the end of the file.
   [[nodiscard]] Result<std::optional<Document>> next();
+  // Passes over the first `bytes` bytes, which end with a document. Call it before anything is
+  // read. A plain file is not read for it. kDataLoss: no document ends there, as the file has
+  // changed.
+  [[nodiscard]] Result<void> pass_over(std::uint64_t bytes);
   // Whether the next 4 bytes have all bits set, as in archives. If so, skips them.
   [[nodiscard]] Result<bool> passed_terminator();
   // Reads the next 4 bytes as a little-endian number.

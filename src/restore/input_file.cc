@@ -69,6 +69,13 @@ void InputFile::hash_first(std::uint64_t bytes) {
   to_hash_ = bytes;
 }
 
+bool InputFile::skip(std::uint64_t bytes) {
+  if (stream_ || bytes > size_ || ::lseek(fd_, static_cast<off_t>(bytes), SEEK_SET) < 0)
+    return false;
+  consumed_ = bytes;
+  return true;
+}
+
 InputFile::Read InputFile::read(std::span<std::uint8_t> to) {
   if (!stream_) return read_file(to);
   stream_->next_out = to.data();

@@ -36,6 +36,9 @@ class InputFile {
     const char* damage = nullptr;  // the fault in the compressed data
   };
   [[nodiscard]] Read read(std::span<std::uint8_t> to);
+  // Goes on behind the first `bytes` bytes, unread. Call it before read(). False: the data is
+  // compressed, or has fewer.
+  [[nodiscard]] bool skip(std::uint64_t bytes);
 
   // Bytes of the stored file that were read, and its size.
   [[nodiscard]] std::uint64_t consumed() const { return consumed_; }

@@ -66,7 +66,8 @@ class BaseArchive final : public BaseBackup {
   Result<void> open();
 
   Result<void> check(const TakeProgress& progress) const override;
-  Result<void> documents(std::optional<std::size_t> only, const TakeDocuments& take) const override;
+  Result<void> documents(std::optional<std::size_t> only, const TakeDocuments& take,
+                         std::uint64_t passed) const override;
   bool has_oplog() const override { return namespaces_.contains(kOplog); }
   Result<void> oplog(const std::function<Result<void>(const Entry&)>& take) const override;
   std::uint64_t size() const override { return size_; }
@@ -288,8 +289,8 @@ Result<void> BaseArchive::check(const TakeProgress& progress) const {
   return good;
 }
 
-Result<void> BaseArchive::documents(std::optional<std::size_t> only,
-                                    const TakeDocuments& take) const {
+Result<void> BaseArchive::documents(std::optional<std::size_t> only, const TakeDocuments& take,
+                                    std::uint64_t) const {
   if (only)
     return std::unexpected(
         Error{Code::kUnimplemented, "an archive is read from begin to end: " + path_});

@@ -1,11 +1,14 @@
 #include "restore/backup/base.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/digest.h"
 #include "restore/backup/names.h"
 #include "restore/backup/parts.h"
 #include "restore/namespaces.h"
@@ -79,6 +82,36 @@ Result<void> refuse_sharded(std::string_view database, std::string_view collecti
 Error at_byte(const std::string& path, std::uint64_t offset, Error error) {
   error.message = path + ", byte " + std::to_string(offset) + ": " + error.message;
   return error;
+}
+
+std::string stamp_of_files(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  std::vector<std::string> files = {path};
+  if (fs::is_directory(path, failed)) {
+    for (fs::recursive_directory_iterator at(path, failed), end; !failed && at != end;
+         at.increment(failed))
+      files.push_back(at->path().string());
+  } else if (fs::exists(checksums_beside(path), failed)) {
+    files.push_back(checksums_beside(path));
+  }
+  if (failed) return {};
+  std::ranges::sort(files);
+  Sha256 stamp;
+  for (const std::string& file : files) {
+    struct stat facts{};
+    if (::stat(file.c_str(), &facts) != 0) return {};
+    std::string text = fs::path(file).lexically_relative(path).string() + '\0';
+    for (const auto number :
+         {static_cast<std::int64_t>(facts.st_dev), static_cast<std::int64_t>(facts.st_ino),
+          static_cast<std::int64_t>(facts.st_size), static_cast<std::int64_t>(facts.st_mtim.tv_sec),
+          static_cast<std::int64_t>(facts.st_mtim.tv_nsec),
+          static_cast<std::int64_t>(facts.st_ctim.tv_sec),
+          static_cast<std::int64_t>(facts.st_ctim.tv_nsec)})
+      text += std::to_string(number) + ' ';
+    stamp.add({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  }
+  return stamp.hex();
 }
 
 Result<std::unique_ptr<BaseBackup>> open_base(const std::string& path, const BaseOptions& options) {

@@ -64,12 +64,14 @@ class BaseBackup {
   // - kDataLoss: damage, with file and offset.
   // - kFailedPrecondition: the backup is of a sharded cluster. An archive shows that only here.
   [[nodiscard]] virtual Result<void> check(const TakeProgress& progress) const = 0;
-  // The documents of all collections, or of the collection `only`. Each call of `take` gets up to
-  // 1000 documents or 16 MB of one collection. Errors:
+  // The documents of all collections, or of the collection `only` after its first `passed` bytes of
+  // documents, as an earlier call gave them. Each call of `take` gets up to 1000 documents or 16 MB
+  // of one collection. Errors:
   // - kUnimplemented: `only` of an archive, which is read as a whole.
   // - kDataLoss: as check(), but the documents are not validated.
   [[nodiscard]] virtual Result<void> documents(std::optional<std::size_t> only,
-                                               const TakeDocuments& take) const = 0;
+                                               const TakeDocuments& take,
+                                               std::uint64_t passed = 0) const = 0;
   // Whether it has a slice of the oplog; and the slice, entry by entry. Errors of oplog():
   // - kNotFound: there is no slice.
   // - kDataLoss: the slice is damaged or has no entry.
@@ -102,5 +104,9 @@ struct BaseOptions {
 //   config.collections or a shard identity), or two files are for one collection.
 [[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_base(const std::string& path,
                                                             const BaseOptions& options = {});
+
+// Differs if a file of the backup at `path` was changed, replaced or touched since: of their names,
+// sizes, inodes and times of change. Not of their contents. Empty: they cannot be looked at.
+[[nodiscard]] std::string stamp_of_files(const std::string& path);
 
 }  // namespace idmint::restore

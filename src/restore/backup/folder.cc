@@ -113,7 +113,8 @@ class BaseFolder final : public BaseBackup {
   Result<void> open();
 
   Result<void> check(const TakeProgress& progress) const override;
-  Result<void> documents(std::optional<std::size_t> only, const TakeDocuments& take) const override;
+  Result<void> documents(std::optional<std::size_t> only, const TakeDocuments& take,
+                         std::uint64_t passed) const override;
   bool has_oplog() const override { return !oplog_.empty(); }
   Result<void> oplog(const std::function<Result<void>(const Entry&)>& take) const override;
   std::uint64_t size() const override;
@@ -127,7 +128,8 @@ class BaseFolder final : public BaseBackup {
   Result<void> read_prelude(const std::string& path);
   // Receives each document of a file; the reader tells how much of the file was read.
   using TakeDocument = std::function<Result<void>(Document, const DocumentReader&)>;
-  Result<void> read(const std::string& file, const TakeDocument& take, bool hashed = false) const;
+  Result<void> read(const std::string& file, const TakeDocument& take, bool hashed = false,
+                    std::uint64_t passed = 0) const;
   // The checksum of a file. nullopt: the folder has no checksums. kDataLoss: it is not among the
   // files that were written.
   Result<std::optional<FileSum>> sum_of(const std::string& file) const;
@@ -321,8 +323,8 @@ Result<void> BaseFolder::check_small_files() const {
   return {};
 }
 
-Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take,
-                              bool hashed) const {
+Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take, bool hashed,
+                              std::uint64_t passed) const {
   if (file.empty()) return {};
   std::optional<FileSum> sum;
   if (hashed) {
@@ -336,6 +338,7 @@ Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take,
   // An empty collection is an empty file, but its compressed form is not empty.
   if (reader->size() == 0 && file.ends_with(".gz"))
     return damaged(file, "it is empty, and no compressed data");
+  if (Result<void> passed_over = reader->pass_over(passed); !passed_over) return passed_over;
   while (true) {
     const Result<std::optional<Document>> read = reader->next();
     if (!read) return std::unexpected(read.error());
@@ -379,18 +382,21 @@ Result<void> BaseFolder::check(const TakeProgress& progress) const {
   });
 }
 
-Result<void> BaseFolder::documents(std::optional<std::size_t> only,
-                                   const TakeDocuments& take) const {
+Result<void> BaseFolder::documents(std::optional<std::size_t> only, const TakeDocuments& take,
+                                   std::uint64_t passed) const {
   const std::size_t begin = only.value_or(0);
   const std::size_t end = only ? *only + 1 : data_.size();
   Batch batch;
   for (std::size_t i = begin; i < end; ++i) {
-    Result<void> done = read(data_[i], [&](Document document, const DocumentReader&) {
-      Result<void> given;
-      if (!batch.has_room(document.bytes().size())) given = batch.give(collections_[i], take);
-      batch.add(document);
-      return given;
-    });
+    Result<void> done = read(
+        data_[i],
+        [&](Document document, const DocumentReader&) {
+          Result<void> given;
+          if (!batch.has_room(document.bytes().size())) given = batch.give(collections_[i], take);
+          batch.add(document);
+          return given;
+        },
+        false, passed);
     if (done) done = batch.give(collections_[i], take);
     if (!done) return done;
   }

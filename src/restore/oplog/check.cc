@@ -351,8 +351,10 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
     return refuse(Code::kDataLoss, "the entry " + print_timestamp(facts_.last) + ", the command " +
                                        std::string(command) +
                                        ", names no collection: it is damaged");
+  facts_.commanded.insert(ns);
   if (command == "renameCollection") {
     const std::string to = new_namespace_of(operation);
+    facts_.commanded.insert(to);
     const bool in = options_.filter.includes(ns);
     // A temporary collection ($out and others) goes with the excluded one that it will replace.
     if (in && !options_.filter.includes(to) && temporary_.contains(ns)) {

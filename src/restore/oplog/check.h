@@ -107,6 +107,9 @@ struct OplogFacts {
   // Collections that existed at the beginning and that the oplog dropped, emptied or renamed away;
   // only if the initial ones are known.
   std::set<std::string, std::less<>> gone;
+  // The collections that commands concern, by every name that they have there; "DATABASE." for a
+  // database that was dropped.
+  std::set<std::string, std::less<>> commanded;
   // Indexes, by namespace, whose build began before the first replayed entry and ended later,
   // possibly after the limit, or not at all. A base may list them as complete.
   std::map<std::string, std::set<std::string>> building;

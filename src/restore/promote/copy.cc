@@ -50,8 +50,8 @@ class SpareAsBase final : public BaseBackup {
     return bytes;
   }
 
-  Result<void> documents(std::optional<std::size_t> only,
-                         const TakeDocuments& take) const override {
+  Result<void> documents(std::optional<std::size_t> only, const TakeDocuments& take,
+                         std::uint64_t) const override {
     Result<Server> server = spare_->another();
     if (!server) return std::unexpected(std::move(server.error()));
     for (std::size_t i = 0; i < collections_.size(); ++i) {

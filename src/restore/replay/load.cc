@@ -4,10 +4,14 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -44,9 +48,50 @@ bool must_be_logged(Document document) {
          (!document.find("_id", &at) && find_field(document, "_id").has_value());
 }
 
+constexpr std::string_view kBegun = "begun:";  // prefix of a namespace
+
+// How far a collection was read: its first bytes and documents.
+struct Reached {
+  std::uint64_t bytes = 0;
+  std::uint64_t documents = 0;
+  friend auto operator<=>(const Reached&, const Reached&) = default;
+};
+
+// What the record notes of a collection that is being loaded.
+struct BegunLoad {
+  Reached written{};        // on the server is all of this, and some of what comes after it
+  std::uint64_t twice = 0;  // at least as many documents of it had an _id that was there
+};
+
+Result<std::map<std::string, BegunLoad>> begun_loads(Record& record) {
+  const Result<std::map<std::string, Bson>> found = record.get_all(kBegun);
+  if (!found) return std::unexpected(found.error());
+  std::map<std::string, BegunLoad> begun;
+  for (const auto& [id, fields] : *found) {
+    const auto number = [&](const char* key) {
+      bson_iter_t at;
+      return fields.view().find(key, &at) ? static_cast<std::uint64_t>(as_integer(at).value_or(0))
+                                          : 0;
+    };
+    begun[id.substr(kBegun.size())] = {
+        .written = {.bytes = number("bytes"), .documents = number("documents")},
+        .twice = number("twice")};
+  }
+  return begun;
+}
+
+Result<void> note_begun(Record& record, const std::string& ns, const BegunLoad& begun) {
+  const Bson fields = Bson("bytes", static_cast<std::int64_t>(begun.written.bytes), "documents",
+                           static_cast<std::int64_t>(begun.written.documents), "twice",
+                           static_cast<std::int64_t>(begun.twice));
+  return record.put(std::string(kBegun) + ns, fields.get());
+}
+
 // A batch of one collection, copied.
 struct LoadBatch {
   std::size_t collection = 0;
+  Reached after{};            // what was read before it
+  bool may_be_there = false;  // a run before this one may have written it
   bool in_order = false;
   bool as_logged = false;  // with applyOps, not insert
   std::vector<std::uint8_t> bytes{};
@@ -70,7 +115,7 @@ class Writers {
   Writers(const std::vector<CollectionFacts>& collections, bool sliced)
       : collections_(collections),
         sliced_(sliced),
-        left_(collections.size()),
+        unwritten_(collections.size()),
         written_(collections.size()),
         twice_(collections.size()) {}
   ~Writers() { end(); }
@@ -95,7 +140,7 @@ class Writers {
     room_.wait(lock, [&] { return failed_ || queued_ == 0 || queued_ + size <= kQueued; });
     if (failed_) return std::unexpected(*failed_);
     queued_ += size;
-    ++left_[batch.collection];
+    unwritten_[batch.collection].insert(batch.after);
     queue_.push_back(std::move(batch));
     work_.notify_all();
     return {};
@@ -104,14 +149,21 @@ class Writers {
   Result<void> drain() {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [&] {
-      return failed_ || std::ranges::all_of(left_, [](std::size_t left) { return left == 0; });
+      return failed_ ||
+             std::ranges::all_of(unwritten_, [](const auto& each) { return each.empty(); });
     });
     if (failed_) return std::unexpected(*failed_);
     return {};
   }
   [[nodiscard]] bool is_written(std::size_t collection) {
     const std::lock_guard lock(mutex_);
-    return left_[collection] == 0 && !failed_;
+    return unwritten_[collection].empty() && !failed_;
+  }
+  // Where the first unwritten batch begins; `read` if all are written.
+  [[nodiscard]] Reached written_before(std::size_t collection, const Reached& read) {
+    const std::lock_guard lock(mutex_);
+    const std::multiset<Reached>& unwritten = unwritten_[collection];
+    return unwritten.empty() ? read : *unwritten.begin();
   }
   [[nodiscard]] std::uint64_t written(std::size_t collection) {
     const std::lock_guard lock(mutex_);
@@ -160,7 +212,8 @@ class Writers {
         if (!failed_) failed_ = inserted.error();
       } else {
         queued_ -= batch->bytes.size();
-        --left_[batch->collection];
+        std::multiset<Reached>& unwritten = unwritten_[batch->collection];
+        unwritten.erase(unwritten.find(batch->after));
         written_[batch->collection] += *inserted;
         twice_[batch->collection] += twice;
       }
@@ -202,7 +255,7 @@ class Writers {
       const std::int64_t code = write_error.find("code", &at) ? as_integer(at).value_or(0) : 0;
       const std::int64_t index = write_error.find("index", &at) ? as_integer(at).value_or(-1) : -1;
       // There is no unique index yet but _id_.
-      if (code == kDuplicateKey && sliced_ && !batch.in_order) {
+      if (code == kDuplicateKey && (sliced_ || batch.may_be_there) && !batch.in_order) {
         ++known;
         continue;
       }
@@ -254,7 +307,7 @@ class Writers {
   std::condition_variable room_;
   std::deque<LoadBatch> queue_;
   std::size_t queued_ = 0;
-  std::vector<std::size_t> left_;  // unwritten batches, by collection
+  std::vector<std::multiset<Reached>> unwritten_;  // batches, by collection
   std::vector<std::uint64_t> written_;
   std::vector<std::uint64_t> twice_;
   std::optional<Error> failed_;
@@ -271,17 +324,13 @@ Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
 }
 
 // Detects losses: a server that was killed may lose acknowledged writes, and another run may write
-// to the same collection. A capped collection may have room for fewer. `twice` duplicates came from
-// the base, or from a request of a killed run.
-Result<void> check_count(Server& server, const CollectionFacts& facts, std::uint64_t written,
-                         std::uint64_t twice) {
-  if (is_true(facts.options, "capped")) return {};
-  const Result<std::uint64_t> there = count_documents(server, ns_of(facts));
-  if (!there) return std::unexpected(there.error());
-  if (*there >= written && *there <= written + twice) return {};
+// to the same collection.
+Result<void> check_count(const Server& server, const CollectionFacts& facts, std::uint64_t there,
+                         std::uint64_t least, std::uint64_t most) {
+  if (there >= least && there <= most) return {};
   return std::unexpected(
-      Error{Code::kUnavailable, ns_of(facts) + " has " + std::to_string(*there) + " documents on " +
-                                    server.shown_uri() + " after " + std::to_string(written) +
+      Error{Code::kUnavailable, ns_of(facts) + " has " + std::to_string(there) + " documents on " +
+                                    server.shown_uri() + " after " + std::to_string(least) +
                                     " were inserted: the server has lost some as it was ended and "
                                     "started again, or another run or client writes there; where "
                                     "none does, the same command loads it again"});
@@ -361,6 +410,8 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
   const std::vector<CollectionFacts>& all = base.collections();
   const Result<Loaded> before = loaded(record);
   if (!before) return std::unexpected(before.error());
+  Result<std::map<std::string, BegunLoad>> begun = begun_loads(record);
+  if (!begun) return std::unexpected(std::move(begun.error()));
 
   LoadCounts counts;
   std::vector<std::size_t> to_load;
@@ -382,8 +433,24 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
   const auto tell = [&](std::uint64_t bytes) {
     return progress ? progress(bytes) : Result<void>{};
   };
+  std::set<std::string> there;
+  if (!begun->empty()) {
+    const Result<std::vector<CollectionFacts>> listed = list_namespaces(server);
+    if (!listed) return std::unexpected(listed.error());
+    for (const CollectionFacts& each : *listed) there.insert(ns_of(each));
+  }
+  std::vector<BegunLoad> from(all.size());
   for (const std::size_t i : to_load) {
     if (Result<void> told = tell(0); !told) return std::unexpected(std::move(told.error()));
+    const std::string ns = ns_of(all[i]);
+    if (const auto at = begun->find(ns); at != begun->end() && at->second.written.bytes != 0) {
+      if (there.contains(ns)) {
+        from[i] = at->second;
+        continue;
+      }
+      if (Result<void> reset = note_begun(record, ns, {}); !reset)
+        return std::unexpected(std::move(reset.error()));
+    }
     if (Result<void> created = create(server, all[i], record.resumed()); !created)
       return std::unexpected(std::move(created.error()));
   }
@@ -393,17 +460,42 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
     return std::unexpected(std::move(started.error()));
   std::uint64_t bytes = 0;
   std::vector<bool> replaced(all.size());  // duplicates in the base were not counted
+  std::vector<Reached> reached(all.size());
+  std::vector<std::uint64_t> noted(all.size());
+  for (const std::size_t i : to_load) noted[i] = from[i].written.bytes;
+  // At least as many of the documents that were read had an _id that was there.
+  const auto twice_of = [&](std::size_t i, const Reached& read) {
+    return replaced[i] ? read.documents : from[i].twice + writers.twice(i);
+  };
+  const auto note = [&](std::size_t i) -> Result<void> {
+    if (!options.note_every || reached[i].bytes < noted[i] + *options.note_every) return {};
+    const Reached written = writers.written_before(i, reached[i]);
+    if (written.bytes < noted[i] + *options.note_every) return {};
+    noted[i] = written.bytes;
+    return note_begun(record, ns_of(all[i]), {.written = written, .twice = twice_of(i, written)});
+  };
   const TakeDocuments take = [&](const CollectionFacts& facts,
                                  std::span<const Document> documents) -> Result<void> {
     const auto i = static_cast<std::size_t>(&facts - all.data());
     const bool in_order = is_true(facts.options, "capped");
-    LoadBatch batch{.collection = i, .in_order = in_order};
-    LoadBatch logged{.collection = i, .in_order = in_order, .as_logged = true};
     std::size_t size = 0;
     for (const Document& document : documents) size += document.bytes().size();
     bytes += size;
     if (Result<void> told = tell(bytes); !told) return told;
     if (!wanted[i] || documents.empty()) return {};
+    while (reached[i] < from[i].written && !documents.empty()) {
+      reached[i].bytes += documents.front().bytes().size();
+      ++reached[i].documents;
+      size -= documents.front().bytes().size();
+      documents = documents.subspan(1);
+    }
+    LoadBatch batch{.collection = i,
+                    .after = reached[i],
+                    .may_be_there = from[i].written.bytes != 0,
+                    .in_order = in_order};
+    LoadBatch logged{.collection = i, .after = reached[i], .in_order = in_order, .as_logged = true};
+    reached[i].bytes += size;
+    reached[i].documents += documents.size();
     const bool all_logged = in_order && std::ranges::any_of(documents, must_be_logged);
     batch.bytes.reserve(all_logged ? 0 : size);
     for (const Document& document : documents)
@@ -413,7 +505,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
       if (each->sizes.empty()) continue;
       if (Result<void> pushed = writers.push(std::move(*each)); !pushed) return pushed;
     }
-    return {};
+    return in_order ? Result<void>{} : note(i);
   };
 
   std::deque<std::size_t> unrecorded;  // completely read
@@ -423,32 +515,51 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
         ++i;
         continue;
       }
+      const std::string ns = ns_of(all[*i]);
+      const bool went_on = from[*i].written.bytes != 0;
       std::uint64_t documents = writers.written(*i);
-      if (replaced[*i]) {
-        const Result<std::uint64_t> there = count_documents(server, ns_of(all[*i]));
+      std::uint64_t twice = writers.twice(*i);
+      if (!is_true(all[*i].options, "capped")) {  // it may have room for fewer
+        const Result<std::uint64_t> there = count_documents(server, ns);
         if (!there) return std::unexpected(there.error());
-        documents = *there;
-      } else {
-        Result<void> good = check_count(server, all[*i], documents, writers.twice(*i));
-        if (!good) return good;
+        // Duplicates came from the base, or from a run that was killed.
+        std::uint64_t most = documents + twice;
+        if (went_on) {
+          most = reached[*i].documents;
+          documents = most - (options.sliced ? std::min(most, twice_of(*i, reached[*i])) : 0);
+        }
+        Result<void> good =
+            replaced[*i] ? Result<void>{} : check_count(server, all[*i], *there, documents, most);
+        if (!good) {
+          // What is missing may be before the note.
+          [[maybe_unused]] const Result<void> reset = note_begun(record, ns, {});
+          return good;
+        }
+        if (went_on) twice = most - std::min(most, *there);
+        if (went_on || replaced[*i]) documents = *there;
       }
-      if (Result<void> put = set_loaded(record, ns_of(all[*i]), documents); !put) return put;
+      if (Result<void> put = set_loaded(record, ns, documents); !put) return put;
       counts.documents += documents;
-      counts.twice += writers.twice(*i);
+      counts.twice += twice;
       i = unrecorded.erase(i);
     }
     return {};
   };
   for (std::size_t i = 0; i < to_load.size(); ++i) {
-    Result<void> read = base.documents(to_load[i], take);
+    const std::size_t collection = to_load[i];
+    reached[collection] = from[collection].written;
+    bytes += reached[collection].bytes;
+    Result<void> read = base.documents(collection, take, reached[collection].bytes);
     if (!read && read.error().code == Code::kUnimplemented && i == 0) {  // reads all at once
+      reached[collection] = {};
+      bytes = 0;
       read = base.documents({}, take);
       if (!read) return std::unexpected(std::move(read.error()));
       unrecorded.assign(to_load.begin(), to_load.end());
       break;
     }
     if (!read) return std::unexpected(std::move(read.error()));
-    unrecorded.push_back(to_load[i]);
+    unrecorded.push_back(collection);
     if (Result<void> recorded = record_written(); !recorded)
       return std::unexpected(std::move(recorded.error()));
   }

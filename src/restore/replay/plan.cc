@@ -58,8 +58,15 @@ Result<Bson> fingerprint_of(const RestorePlan& plan) {
 
 // Checks the whole base, and its slice.
 Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer& observer) {
+  plan.base_stamp = stamp_of_files(plan.options.base);
+  if (!plan.options.spare.empty() && !plan.base_stamp.empty()) {
+    const Result<SpareFolder> folder = look_at(plan.options.spare);
+    plan.checked_before = folder && folder->checked_base == plan.base_stamp;
+  }
   const TakeProgress progress = observer.of(RestoreStep::kCheckBase, plan.base->size());
-  if (Result<void> checked = plan.base->check(progress); !checked) return checked;
+  if (!plan.checked_before) {
+    if (Result<void> checked = plan.base->check(progress); !checked) return checked;
+  }
   const std::optional<Timestamp>& base_at = plan.options.base_at;
   plan.sliced = plan.base->has_oplog();
   if (!plan.sliced) {
@@ -222,6 +229,10 @@ std::vector<std::string> RestorePlan::notes() const {
     all.push_back("--include and --exclude leave nothing of the base: are they spelled right?");
   if (!base && oplog.entries == 0)
     all.push_back("whether the oplog reaches back to the copy is checked when that is recovered");
+  if (checked_before)
+    all.push_back(
+        "the base was checked by the run before this one, and its files are unchanged since: its "
+        "documents were not read again for that");
   const std::optional<Checksums> sums = base ? base->checksums() : std::nullopt;
   if (base && !sums)
     all.push_back(

@@ -52,6 +52,8 @@ struct RestoreOptions {
 struct RestorePlan {
   RestoreOptions options{};
   std::unique_ptr<BaseBackup> base{};  // null: a data copy
+  std::string base_stamp{};            // stamp_of_files() before it was checked
+  bool checked_before = false;         // by an earlier run to the same spare
   bool sliced = false;                 // the base has a slice of the oplog
   // The moment of the base. nullopt: a data copy that was not recovered yet, or a base without a
   // slice and without an oplog.
@@ -75,9 +77,11 @@ struct RestorePlan {
   [[nodiscard]] std::vector<std::string> notes() const;
 };
 
-// Reads and checks both inputs completely, and examines the server, or the spare's folder and
-// program. For a data copy it checks only order, damage and limit of the oplog, because the copy's
-// last entry is known only after recovery. Writes nothing. Errors say what to provide instead.
+// Reads and checks both inputs completely, but not again the documents of a base that an earlier
+// run to the same spare has checked and whose files are unchanged, and examines the server, or the
+// spare's folder and program. For a data copy it checks only order, damage and limit of the oplog,
+// because the copy's last entry is known only after recovery. Writes nothing. Errors say what to
+// provide instead.
 [[nodiscard]] Result<RestorePlan> plan_restore(RestoreOptions options, Observer& observer);
 
 // Checks the oplog, if there is one, from plan.after on; sets plan.oplog and plan.fingerprint.

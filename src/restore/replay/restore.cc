@@ -122,6 +122,30 @@ Result<void> check_indexes(const RestorePlan& plan, Server& server) {
   return std::unexpected(refusal_of(*refused, server.shown_uri()));
 }
 
+// Takes the indexes out of the catalog that wait until the oplog is replayed, which then has fewer
+// of them to keep: those of collections that no command of the oplog concerns, as it might change
+// the index. A unique one does not wait: it shows the entry that is not to be applied.
+IndexCatalog take_later(const RestorePlan& plan, IndexCatalog& catalog) {
+  IndexCatalog later;
+  if (!plan.base || plan.options.oplog.empty() || plan.options.report_index_errors) return later;
+  const auto& commanded = plan.oplog.commanded;
+  for (const CollectionFacts& each : plan.base->collections()) {
+    const std::string ns = each.ns();
+    const auto indexes = catalog.all().find(ns);
+    if (indexes == catalog.all().end() || each.kind != CollectionKind::kCollection ||
+        each.name.starts_with("system.") || commanded.contains(ns) ||
+        commanded.contains(each.database + "."))
+      continue;
+    for (const auto& [name, spec] : indexes->second) {
+      if (!spec.view().has("unique")) later.add(ns, spec.view());
+    }
+  }
+  for (const auto& [ns, indexes] : later.all()) {
+    for (const auto& [name, spec] : indexes) catalog.remove(ns, name);
+  }
+  return later;
+}
+
 // Replays the slice, and sets the indexes of the base as of its end.
 Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
                           Transactions& transactions, IndexCatalog& catalog, Observer& observer,
@@ -147,10 +171,12 @@ Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
 
 Result<void> load(const RestorePlan& plan, Server& server, Record& record, Observer& observer,
                   RestoreReport& report) {
-  const Result<LoadCounts> counts = load_base(
-      *plan.base, server, record,
-      {.filter = plan.options.filter, .writers = plan.options.writers, .sliced = plan.sliced},
-      observer.of(RestoreStep::kLoad, plan.base->size()));
+  const Result<LoadCounts> counts = load_base(*plan.base, server, record,
+                                              {.filter = plan.options.filter,
+                                               .writers = plan.options.writers,
+                                               .sliced = plan.sliced,
+                                               .note_every = kNoteLoadEvery},
+                                              observer.of(RestoreStep::kLoad, plan.base->size()));
   if (!counts) return std::unexpected(counts.error());
   if (counts->twice != 0)
     report.notes.push_back(print_count(counts->twice, "document") +
@@ -220,6 +246,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   }
   leave_out_unbuilt(plan, catalog);
   report.indexes = catalog.size();
+  const IndexCatalog later = take_later(plan, catalog);
   if (record.stage() == RunStage::kSlice) {
     if (Result<void> counted = count_after_slice(server, record, plan); !counted) return counted;
     if (Result<void> reached = record.reach(RunStage::kIndexes); !reached) return reached;
@@ -254,6 +281,9 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   if (!left_out) return std::unexpected(left_out.error());
   for (const std::string& each : *left_out) report.notes.push_back("left out is " + each);
   if (record.stage() == RunStage::kOplog) {
+    Result<void> built =
+        build_indexes(server, later, observer.of(RestoreStep::kBuildIndexes, later.all().size()));
+    if (!built) return built;
     if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
   }
   return {};
@@ -394,7 +424,9 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
     plan.after = copy->last;
   }
   Result<void> done;
-  if (!plan.base) {
+  if (plan.base) {
+    done = note_checked_base(*report.spare, plan.base_stamp);
+  } else {
     Transactions transactions;
     done = look_at_copy(plan, report.spare->uri(), observer, report);
     if (done) done = check_oplog(plan, transactions, observer);

@@ -63,6 +63,7 @@ Result<void> write_marker(const std::string& folder, const SpareFolder& state) {
   nlohmann::json json = {{"made_by", "idmint-restore"}, {"port", state.port}};
   if (state.recovered) json["recovered"] = print_timestamp(*state.recovered);
   if (!state.arguments.empty()) json["arguments"] = state.arguments;
+  if (!state.checked_base.empty()) json["checked_base"] = state.checked_base;
   const std::string text = json.dump() + "\n";
   const std::string path = folder + "/" + kMarker;
   const std::string part = path + ".part";
@@ -407,6 +408,8 @@ Result<SpareFolder> look_at(const std::string& given) {
   }
   for (const auto& each : json.value("arguments", nlohmann::json::array()))
     if (each.is_string()) state.arguments.push_back(each);
+  if (json.contains("checked_base") && json["checked_base"].is_string())
+    state.checked_base = json["checked_base"];
   return state;
 }
 
@@ -515,6 +518,14 @@ Result<Spare> start_spare(const std::string& folder, const Mongod& mongod,
   if (Result<void> taken = take_arguments(folder, mongod, *state); !taken)
     return std::unexpected(std::move(taken.error()));
   return start_on(folder, mongod.program, {}, *state, progress, limits);
+}
+
+Result<void> note_checked_base(const Spare& spare, const std::string& stamp) {
+  Result<SpareFolder> state = look_at(spare.folder);
+  if (!state) return std::unexpected(std::move(state.error()));
+  if (state->checked_base == stamp) return {};
+  state->checked_base = stamp;
+  return write_marker(spare.folder, *state);
 }
 
 Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,

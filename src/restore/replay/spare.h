@@ -45,6 +45,7 @@ struct SpareFolder {
   std::optional<Timestamp> recovered{};
   int port = 0;                          // of its server
   std::vector<std::string> arguments{};  // of its mongod, beside ours: --directoryperdb
+  std::string checked_base{};            // stamp_of_files() of the base that was checked for it
 };
 
 // The mongod of a spare.
@@ -82,6 +83,8 @@ struct Mongod {
 [[nodiscard]] Result<Spare> start_spare(const std::string& folder, const Mongod& mongod,
                                         const TakeProgress& progress = {},
                                         const SpareLimits& limits = {});
+// Notes in the spare's folder, durably, that the base with this stamp was checked.
+[[nodiscard]] Result<void> note_checked_base(const Spare& spare, const std::string& stamp);
 // Ends the server and waits until it has written everything. Accepts a server that has ended. An
 // error of `progress` shortens the wait. kUnavailable: it does not end.
 [[nodiscard]] Result<void> stop_spare(const Spare& spare, const TakeProgress& progress = {},
