@@ -40,39 +40,21 @@ struct Work {
 
 std::string name_of(int collection) { return "c" + std::to_string(collection); }
 
-// {_id, k0, k1, ..., text}. A fourth of the text does not compress.
-Bson document_of(const Work& work, std::int32_t id) {
-  Bson document = Bson("_id", id);
-  std::uint64_t random = static_cast<std::uint64_t>(id) * 0x9e37'79b9'7f4a'7c15;
-  for (int i = 0; i < work.indexes; ++i) {
-    random = (random ^ (random >> 29)) * 0xbf58'476d'1ce4'e5b9;
-    document.append(("k" + std::to_string(i)).c_str(), static_cast<std::int32_t>(random >> 34));
-  }
-  std::string text(work.bytes - document.view().bytes().size() - 11, 'x');
-  for (std::size_t i = 0; i < text.size() / 4; ++i) {
-    random = (random ^ (random >> 31)) * 0x94d0'49bb'1331'11eb;
-    text[i] = static_cast<char>('a' + (random >> 40) % 26);
-  }
-  return document.append("text", text);
-}
-
 void fill(Server& server, const Work& work, int collections) {
   for (int c = 0; c < collections; ++c) {
     BsonArray indexes;
-    for (int i = 0; i < work.indexes; ++i) {
-      const std::string name = "k" + std::to_string(i);
-      indexes.items.add(std::to_string(i).c_str(),
-                        Bson("key", Bson(name.c_str(), 1), "name", name));
-    }
+    for (const Bson& each : collection_of_bench(c, work.indexes).indexes)
+      indexes.items.add(std::to_string(indexes.items.view().bytes().size()).c_str(), each);
     const Bson index = Bson("createIndexes", name_of(c), "indexes", indexes);
-    if (work.indexes != 0) need(server.command("bench", index.get()));
+    need(server.command("bench", index.get()));
     mongoc_collection_t* const collection =
         mongoc_client_get_collection(server.client(), "bench", name_of(c).c_str());
     for (std::int32_t id = 0; id < work.documents / collections;) {
       mongoc_bulk_operation_t* const bulk =
           mongoc_collection_create_bulk_operation_with_opts(collection, nullptr);
       for (int i = 0; i < 10'000; ++i)
-        mongoc_bulk_operation_insert(bulk, document_of(work, id++).get());
+        mongoc_bulk_operation_insert(
+            bulk, document_of(id++, static_cast<int>(work.bytes), work.indexes).get());
       bson_error_t error{};
       if (mongoc_bulk_operation_execute(bulk, nullptr, &error) == 0)
         need<void>(std::unexpected(told("insert", error)));

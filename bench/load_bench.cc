@@ -49,9 +49,8 @@ void make_base(const std::string& path, int collections, Size size) {
   for (std::size_t c = 0; c < all.size(); ++c) {
     need(writer->begin(c));
     for (std::int32_t id = 0; id < size.documents / collections; ++id) {
-      const Bson bson = document_of(id, size.bytes, size.indexes);
-      const Document document = bson.view();
-      need(writer->add(c, need(writer->pack(c, std::span(&document, 1)))));
+      const Bson document = document_of(id, size.bytes, size.indexes);
+      put(*writer, c, document.view());
     }
     need(writer->end(c));
   }
@@ -145,8 +144,7 @@ void insert_all(Server& server, const std::string& name, const MappedDocuments& 
       pointers[i] = &batch[i];
     }
     bson_error_t error{};
-    if (!mongoc_collection_insert_many(collection, pointers, size, options.get(), nullptr,
-                                       &error))
+    if (!mongoc_collection_insert_many(collection, pointers, size, options.get(), nullptr, &error))
       need<void>(std::unexpected(told("insert", error)));
   }
   mongoc_collection_destroy(collection);

@@ -74,15 +74,17 @@ class Entries {
 void write_inputs(const std::string& base, const std::string& oplog, Size size) {
   const CollectionFacts facts = collection_of_bench(0, 1);
   const auto writer = need(write_backup({.path = base, .server_version = "6.0.5"}, {&facts, 1}));
-  need(writer->begin(facts));
-  for (std::int32_t id = 0; id < size.documents; ++id)
-    need(writer->add(document_of(id, size.bytes, 1).view()));
-  need(writer->end());
+  need(writer->begin(0));
+  for (std::int32_t id = 0; id < size.documents; ++id) {
+    const Bson document = document_of(id, size.bytes, 1);
+    put(*writer, 0, document.view());
+  }
+  need(writer->end(0));
   Entries entries;
   const Bson last = entries.next("n", Bson("msg", "periodic noop"), Bson::none());
-  need(writer->begin_oplog());
-  need(writer->add(last.view()));
-  need(writer->end());
+  need(writer->begin(BackupWriter::kOplog));
+  put(*writer, BackupWriter::kOplog, last.view());
+  need(writer->end(BackupWriter::kOplog));
   const Timestamp at{.seconds = 1'800'000'000, .ordinal = 1};
   need(writer->finish({.first = at, .last = at, .entries = 1}));
 

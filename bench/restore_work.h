@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "restore/backup/writer.h"
 #include "restore/collections.h"
 #include "restore/server.h"
 
@@ -56,6 +58,10 @@ inline Bson document_of(std::int32_t id, int bytes, int indexes) {
 }
 
 inline Bson document_of_200_bytes(std::int32_t id) { return document_of(id, 200, 1); }
+
+inline void put(BackupWriter& writer, std::size_t of, Document document) {
+  need(writer.add(of, need(writer.pack(of, std::span(&document, 1)))));
+}
 
 struct Cost {
   double seconds = 0;
