@@ -402,6 +402,13 @@ Result<void> read_straddling(const LaterSearch& search, Timestamp earliest,
   });
 }
 
+Error lacks_limit(const LaterSearch& search, Timestamp first) {
+  return {Code::kOutOfRange,
+          "the oplog has no entry " + print_timestamp(search.limit) + ", which is the limit" +
+              (first > search.limit ? ", and begins at " + print_timestamp(first) : "") +
+              ": give --oplog FILE, a copy that reaches from there to now"};
+}
+
 // A promotion that was restored to an earlier moment lacks what was written between that and the
 // limit: marks it in the documents that were written later, too.
 Result<void> read_before(const LaterSearch& search, LaterReader& reader,
@@ -466,6 +473,7 @@ Result<std::optional<LaterWrites>> read_later(const LaterSearch& search,
   Result<void> read =
       read_to_end(search, search.limit, progress, [&](const Entry& entry) -> Result<void> {
         if (first == Timestamp{}) first = entry.at.ts;
+        if (first != search.limit) return std::unexpected(lacks_limit(search, first));
         reader.found().last = entry.at.ts;
         if (entry.in_transaction() && entry.previous && entry.previous->ts != Timestamp{} &&
             entry.previous->ts < search.limit) {
@@ -475,11 +483,7 @@ Result<std::optional<LaterWrites>> read_later(const LaterSearch& search,
         return reader.take(entry);
       });
   if (!read) return std::unexpected(std::move(read.error()));
-  if (first != search.limit)
-    return fail(Code::kOutOfRange,
-                "the oplog has no entry " + print_timestamp(search.limit) + ", which is the limit" +
-                    (first > search.limit ? ", and begins at " + print_timestamp(first) : "") +
-                    ": give --oplog FILE, a copy that reaches from there to now");
+  if (first == Timestamp{}) return std::unexpected(lacks_limit(search, first));
   if (!reader.missed().empty()) {
     made.insert(reader.missed().begin(), reader.missed().end());
     return std::optional<LaterWrites>();

@@ -281,9 +281,11 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   if (!left_out) return std::unexpected(left_out.error());
   for (const std::string& each : *left_out) report.notes.push_back("left out is " + each);
   if (record.stage() == RunStage::kOplog) {
-    Result<void> built =
-        build_indexes(server, later, observer.of(RestoreStep::kBuildIndexes, later.all().size()));
-    if (!built) return built;
+    if (later.size() != 0) {
+      Result<void> built =
+          build_indexes(server, later, observer.of(RestoreStep::kBuildIndexes, later.all().size()));
+      if (!built) return built;
+    }
     if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
   }
   return {};
