@@ -43,8 +43,9 @@ std::string name_of(int collection) { return "c" + std::to_string(collection); }
 void fill(Server& server, const Work& work, int collections) {
   for (int c = 0; c < collections; ++c) {
     BsonArray indexes;
+    int number = 0;
     for (const Bson& each : collection_of_bench(c, work.indexes).indexes)
-      indexes.items.add(std::to_string(indexes.items.view().bytes().size()).c_str(), each);
+      indexes.items.add(std::to_string(number++).c_str(), each);
     const Bson index = Bson("createIndexes", name_of(c), "indexes", indexes);
     need(server.command("bench", index.get()));
     mongoc_collection_t* const collection =
