@@ -20,8 +20,7 @@ inline void add_not_sharded(CLI::App& command, bool& not_sharded) {
 }
 
 inline void add_readers(CLI::App& command, unsigned& readers) {
-  command
-      .add_option("--readers", readers, "Connections that read documents at once, 1 to 64 (4)")
+  command.add_option("--readers", readers, "Connections that read documents at once, 1 to 64 (4)")
       ->type_name("N")
       ->check(CLI::Range(1, 64));
 }
