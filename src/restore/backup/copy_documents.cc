@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -14,6 +12,7 @@
 
 #include "base/text.h"
 #include "restore/backup/base.h"
+#include "restore/handover.h"
 
 namespace idmint::restore {
 namespace {
@@ -32,44 +31,6 @@ struct Packed {
 struct Piece {
   std::size_t collection = 0;
   std::future<Result<Packed>> packed{};  // invalid: the end of the collection
-};
-
-// From the readers to the writer.
-class Handover {
- public:
-  explicit Handover(std::size_t most) : most_(most) {}
-  // Waits for room. False: closed.
-  bool give(Piece piece) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return pieces_.size() < most_ || closed_; });
-    if (closed_) return false;
-    pieces_.push_back(std::move(piece));
-    changed_.notify_all();
-    return true;
-  }
-  // Waits for a piece. nullopt: there are no more.
-  std::optional<Piece> take() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !pieces_.empty() || closed_; });
-    if (pieces_.empty()) return std::nullopt;
-    Piece piece = std::move(pieces_.front());
-    pieces_.pop_front();
-    changed_.notify_all();
-    return piece;
-  }
-  // Refuses further pieces. The queued ones can still be taken.
-  void close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  const std::size_t most_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Piece> pieces_;
-  bool closed_ = false;
 };
 
 // Whether the collection still exists after the server closed its cursor. Renames and rollbacks
@@ -160,7 +121,7 @@ class Reading {
   }
 
   [[nodiscard]] std::size_t readers() const { return readers_; }
-  Handover& handover() { return handover_; }
+  Handover<Piece>& handover() { return handover_; }
 
   // Reads parts until there are no more; the last reader to end closes the handover.
   void read(Member& member) { leave(read_parts(member)); }
@@ -234,7 +195,7 @@ class Reading {
   std::size_t readers_ = 0;
   std::atomic<std::size_t> next_ = 0;
   std::vector<std::atomic<std::size_t>> left_;  // the parts of each collection
-  Handover handover_;
+  Handover<Piece> handover_;  // from the readers to the writer
   std::mutex mutex_;
   std::vector<OpTime> ends_;  // under mutex_, as are the next
   std::size_t ended_ = 0;
