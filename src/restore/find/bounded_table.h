@@ -1,6 +1,7 @@
 // A hash table in bounded memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,14 +40,19 @@ class BoundedTable {
   // Makes a slot for a new key; its `uses` is 0. Calls `give_way` with the slot that is replaced.
   template <class GiveWay>
   [[nodiscard]] Slot& take(std::uint64_t key, const GiveWay& give_way) {
-    if (Slot* const found = find(key); found != nullptr) return *found;
     key |= 1;
     const std::size_t set = set_of(key);
-    std::size_t least = 0;
-    for (std::size_t i = 1; i < kWays; ++i) {
-      if (slots_[set * kWays + i].uses < slots_[set * kWays + least].uses) least = i;
-    }
-    Slot& slot = slots_[set * kWays + least];
+    Slot* const slots = &slots_[set * kWays];
+    // In a large table both the tags and the slots are in memory: fetched at the same time.
+    __builtin_prefetch(slots);
+    __builtin_prefetch(slots + kWays - 1);
+    if (Slot* const found = find(key); found != nullptr) return *found;
+    // The first of those with the fewest uses, without a branch, which nothing could predict.
+    std::uint64_t fewest = UINT64_MAX;
+    for (std::size_t i = 0; i < kWays; ++i)
+      fewest = std::min(fewest, std::uint64_t{slots[i].uses} << 32 | i);
+    const std::size_t least = fewest & (kWays - 1);
+    Slot& slot = slots[least];
     if (slot.key != 0) {
       give_way(slot);
       ++forgotten_;

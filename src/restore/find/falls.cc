@@ -51,11 +51,8 @@ void Falls::compare(const Operation& operation, std::uint64_t document, std::str
   const std::optional<Number> value = number_of(field);
   if (!value) return;
   const std::uint64_t key = hash_of(path, document);
-  auto* slot = counters_.find(key);
-  if (slot == nullptr) {
-    if (only_known) return;
-    slot = &counters_.take(key);
-  }
+  auto* const slot = only_known ? counters_.find(key) : &counters_.take(key);
+  if (slot == nullptr) return;
   const bool known = slot->uses++ != 0;
   Counter& counter = slot->value;
   const Number last = counter.last.number();
