@@ -1,4 +1,6 @@
 // find: the harmful operation in an oplog, and the limit for a restore.
+#include <sched.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
@@ -11,6 +13,7 @@
 #include "restore/commands/find_report.h"
 #include "restore/commands/options.h"
 #include "restore/find/analysis.h"
+#include "restore/oplog/read_ahead.h"
 #include "restore/oplog/source.h"
 #include "terminal/progress.h"
 #include "terminal/report_file.h"
@@ -112,6 +115,12 @@ Result<ReportFiles> report_file(const std::string& path) {
   return files;
 }
 
+// Whether two threads of this process can run at the same time.
+bool has_two_processors() {
+  cpu_set_t allowed;
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1;
+}
+
 Result<void> run_find(Context& context) {
   const Result<FindFilter> filter = filter_of();
   if (!filter) return std::unexpected(filter.error());
@@ -121,10 +130,11 @@ Result<void> run_find(Context& context) {
   if (!page) return std::unexpected(std::move(page.error()));
   // A dump is read completely, because values before the span and consequences after it belong to
   // the answer. Of a live oplog only the part before the span is skipped.
-  const Result<std::unique_ptr<OplogSource>> oplog = open_oplog(
+  Result<std::unique_ptr<OplogSource>> oplog = open_oplog(
       find_options.oplog, {.from = is_uri(find_options.oplog) ? filter->span.from : Timestamp{}},
       to_read(find_options.not_sharded));
   if (!oplog) return std::unexpected(oplog.error());
+  if (has_two_processors()) *oplog = read_ahead(*std::move(oplog));
   OplogAnalysis analysis(*filter);
   {
     Progress progress((*oplog)->unit(), (*oplog)->total(), Results::kAtEnd);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -104,6 +105,26 @@ bool Entry::in_transaction() const {
   if (operation.op != Op::kCommand || !lsid || !txn_number || multi_op_type == 1) return false;
   const std::string_view command = operation.command();
   return command == "applyOps" || command == "commitTransaction" || command == "abortTransaction";
+}
+
+void rebase(Entry& entry, const std::uint8_t* copy) {
+  const std::uint8_t* const from = entry.document.bytes().data();
+  const auto move_text = [&](std::string_view& text) {
+    if (text.data() == nullptr) return;
+    const auto* const begin = reinterpret_cast<const std::uint8_t*>(text.data());
+    text = {reinterpret_cast<const char*>(copy + (begin - from)), text.size()};
+  };
+  const auto move_document = [&](Document& document) {
+    const std::span<const std::uint8_t> bytes = document.bytes();
+    if (document) document = Document::of({copy + (bytes.data() - from), bytes.size()});
+  };
+  move_text(entry.operation.op_name);
+  move_text(entry.operation.ns);
+  move_text(entry.operation.ui);
+  move_document(entry.operation.o);
+  move_document(entry.operation.o2);
+  move_document(entry.lsid);
+  move_document(entry.document);
 }
 
 Result<Operation> parse_operation(Document document) {

@@ -65,6 +65,8 @@ struct Entry {
 
 // kDataLoss: the document is no entry; the message names the field and the fault, not the position.
 [[nodiscard]] Result<Entry> parse_entry(Document document);
+// Moves the views of the entry into `copy`, which has the same bytes as its document.
+void rebase(Entry& entry, const std::uint8_t* copy);
 // Parses an element of an applyOps.
 [[nodiscard]] Result<Operation> parse_operation(Document document);
 
