@@ -21,7 +21,7 @@ constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
 constexpr std::size_t kBlockEntries = 1024;
 
 // Entries of one file.
-struct Block {
+struct EntryBlock {
   struct Row {
     Entry entry;
     std::optional<std::uint64_t> offset;
@@ -95,11 +95,11 @@ class ReadAhead final : public OplogSource {
 
   const std::unique_ptr<OplogSource> source_;
   const std::string first_name_ = source_->name();
-  Handover<Block> full_{kBlocks};
-  Handover<Block> spare_{kBlocks};
-  std::optional<Block> filling_{};  // the thread's
-  std::optional<Block> block_{};    // the caller's; it has one from the first next() on
-  std::size_t at_ = 0;              // the next entry in it
+  Handover<EntryBlock> full_{kBlocks};
+  Handover<EntryBlock> spare_{kBlocks};
+  std::optional<EntryBlock> filling_{};  // the thread's
+  std::optional<EntryBlock> block_{};    // the caller's; it has one from the first next() on
+  std::size_t at_ = 0;                   // the next entry in it
   std::thread thread_;
 };
 
@@ -135,13 +135,13 @@ bool ReadAhead::pass() {
 }
 
 bool ReadAhead::wait() {
-  std::vector<Block> others;
+  std::vector<EntryBlock> others;
   while (others.size() + 1 < kBlocks) {
-    std::optional<Block> block = spare_.take();
+    std::optional<EntryBlock> block = spare_.take();
     if (!block) return false;
     others.push_back(*std::move(block));
   }
-  for (Block& block : others) spare_.give(std::move(block));
+  for (EntryBlock& block : others) spare_.give(std::move(block));
   return true;
 }
 
