@@ -46,9 +46,10 @@ Result<std::vector<std::uint8_t>> gzip_member(std::span<const std::uint8_t> byte
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = member.data();
   stream.avail_out = static_cast<uInt>(member.size());
-  deflate(&stream, Z_FINISH);
+  const bool whole = deflate(&stream, Z_FINISH) == Z_STREAM_END;
   member.resize(stream.total_out);
   deflateEnd(&stream);
+  if (!whole) return std::unexpected(Error{Code::kUnknown, "zlib compressed a block in part"});
   return member;
 }
 

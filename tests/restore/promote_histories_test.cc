@@ -306,10 +306,9 @@ class History {
     }
     ++term_;
     for (const KeptCollection& kept : (*report)->kept) {
-      ASSERT_TRUE(kept.only_there);
-      tell("kept " + kept.ns + ", written " + std::to_string(kept.only_there->size()));
-      if (kept.only_there->empty())
-        production_.run("shop", R"({"drop":")" + kept.ns.substr(5) + R"("})");
+      ASSERT_TRUE(kept.written);
+      tell("kept " + kept.ns + ", written " + std::to_string(*kept.written));
+      if (*kept.written == 0) production_.run("shop", R"({"drop":")" + kept.ns.substr(5) + R"("})");
     }
   }
   void finish() {

@@ -75,8 +75,15 @@ Result<void> read_range(Member& member, const CollectionFacts& collection, const
                         const Member::TakeBatch& take) {
   const Bson find = find_in(collection, range);
   const std::string ns = collection.ns();
+  std::optional<Error> refused;  // by `take`
   for (int reading = 0; reading < kReadings; ++reading) {
-    const Result<bool> read = member.batches(collection.database.c_str(), find.get(), take);
+    const Result<bool> read =
+        member.batches(collection.database.c_str(), find.get(), [&](Bson reply, Document batch) {
+          Result<void> taken = take(std::move(reply), batch);
+          if (!taken) refused = taken.error();
+          return taken;
+        });
+    if (refused) return std::unexpected(*std::move(refused));
     if (!read && read.error().code == Code::kOutOfRange) continue;  // rolled over
     if (!read) return std::unexpected(read.error());
     if (*read) return {};
@@ -117,7 +124,8 @@ class Reading {
       for (const IdRange& range : all[i].ranges) parts_.push_back({i, &range});
       if (all[i].ranges.empty()) parts_.push_back({i, nullptr});
     }
-    readers_ = std::min<std::size_t>(readers, parts_.size());
+    readers_ = std::clamp<std::size_t>(readers, 1, std::max<std::size_t>(parts_.size(), 1));
+    if (parts_.empty()) readers_ = 0;
   }
 
   [[nodiscard]] std::size_t readers() const { return readers_; }
@@ -195,7 +203,7 @@ class Reading {
   std::size_t readers_ = 0;
   std::atomic<std::size_t> next_ = 0;
   std::vector<std::atomic<std::size_t>> left_;  // the parts of each collection
-  Handover<Piece> handover_;  // from the readers to the writer
+  Handover<Piece> handover_;                    // from the readers to the writer
   std::mutex mutex_;
   std::vector<OpTime> ends_;  // under mutex_, as are the next
   std::size_t ended_ = 0;

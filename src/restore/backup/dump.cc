@@ -337,6 +337,7 @@ Result<DumpFacts> dump(Server server, const BackupTarget& target, const TakeDump
   if (!extent) return std::unexpected(extent.error());
   BackupTarget complete = target;
   complete.server_version = member->version();
+  complete.at_once = pace.readers;
   Result<std::unique_ptr<BackupWriter>> writer = write_backup(complete, collections);
   if (!writer) return std::unexpected(std::move(writer.error()));
 

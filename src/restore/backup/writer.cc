@@ -218,8 +218,9 @@ class ArchiveWriter final : public BackupWriter {
     place_.made();
     std::vector<std::uint8_t> prelude;
     append(prelude, number_of_archive(kArchiveMagic));
-    const Bson header = Bson("concurrent_collections", 1, "version", kArchiveVersion,
-                             "server_version", target_.server_version, "tool_version", kTool);
+    const Bson header =
+        Bson("concurrent_collections", static_cast<std::int32_t>(target_.at_once), "version",
+             kArchiveVersion, "server_version", target_.server_version, "tool_version", kTool);
     append(prelude, header.view().bytes());
     for (const CollectionFacts& each : collections_) {
       const Result<std::string> json = print_metadata(each);

@@ -60,6 +60,7 @@ struct BackupTarget {
   bool gzip = false;
   std::vector<std::string> excluded{};  // patterns of the namespaces that are left out
   std::string server_version{};
+  unsigned at_once = 1;  // collections whose blocks may be mixed in an archive
 };
 
 // `collections` has all of them and must outlive the writer. Errors:

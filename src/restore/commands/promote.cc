@@ -296,10 +296,10 @@ Json json_of(const PromoteReport& report) {
                {"notes", report.notes}};
   for (const KeptCollection& each : report.kept) json["kept"].push_back(each.ns);
   for (const KeptCollection& each : report.kept) {
-    if (!each.only_there) continue;
-    json["written_there"][each.ns] = each.only_there->size();
+    if (!each.written) continue;
+    json["written_there"][each.ns] = *each.written;
     Json& ids = json["only_there"][each.ns] = Json::array();
-    for (const std::string& id : *each.only_there) ids.push_back(id_json(id));
+    for (const std::string& id : each.ids) ids.push_back(id_json(id));
   }
   json["lost_since_plan"] = Json::array();
   for (const UnlistedLoss& each : report.unlisted)
@@ -342,10 +342,10 @@ void print_unlisted(Output& out, const PromoteReport& report) {
   std::size_t listed = 0;
   for (const UnlistedLoss& each : report.unlisted) {
     if (++listed > kListed) {
-      out.write_line("  ... --json lists all of them");
+      out.write_line("  ... --json lists more of them");
       return;
     }
-    std::string in;
+    std::string in = each.lost.in.empty() ? "; in no collection any more" : "";
     for (const std::string& ns : each.lost.in) in += (in.empty() ? "; in " : " and ") + ns;
     print_fact(out, "lost", each.ns + ", " + id_text(each.lost.id) + ": " + each.lost.why + in);
   }
@@ -453,23 +453,21 @@ Result<void> confirm_typed(Output& out, bool json, std::string_view word, std::s
 }
 
 void print_kept(Output& out, const KeptCollection& kept, bool undone) {
-  const std::optional<std::vector<std::string>>& only = kept.only_there;
-  if (only && only->empty()) {
+  if (kept.written == 0) {
     print_fact(out, "kept", kept.ns + ": all that it has is elsewhere too; drop it by hand");
     return;
   }
   print_fact(out, "kept",
              kept.ns + ": " +
-                 (only ? print_count(only->size(), "document") + " of it"
-                       : std::string("what programs wrote to it")) +
+                 (kept.written ? print_count(*kept.written, "document") + " of it"
+                               : std::string("what programs wrote to it")) +
                  " may be nowhere else" +
                  (undone ? ": promote --merge-later takes over what it can, and its --finish says "
                            "what is left"
                          : "; compare by hand, and drop it then"));
-  if (!only) return;
-  for (std::size_t i = 0; i < std::min(only->size(), kListed); ++i)
-    out.write_line("  " + id_text((*only)[i]));
-  if (only->size() > kListed) out.write_line("  ... --json lists all of them");
+  for (std::size_t i = 0; i < std::min(kept.ids.size(), kListed); ++i)
+    out.write_line("  " + id_text(kept.ids[i]));
+  if (kept.ids.size() > kListed) out.write_line("  ... --json lists more of them");
 }
 
 void print_end(Context& context, const PromoteReport& report, std::string_view done) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,25 @@ Result<std::string> uuid_of(Server& server, const std::string& ns) {
   return found ? found->uuid : std::string();
 }
 
-// What was written later to the collections that are replaced. `state` must outlive it.
 constexpr std::size_t kMostUnlisted = 1000;  // that a record lists
 
+void take_only_copies(Result<std::optional<std::vector<std::string>>> only, KeptCollection& kept) {
+  if (!only || !*only) return;
+  kept.ids = **std::move(only);
+  kept.written = kept.ids.size();
+}
+
+// Whether an undo gave the item's collection this name, as PromoteState::promoted_name() makes it.
+bool is_promoted_name(std::string_view ns, const PromoteItem& item) {
+  const std::string begin = item.ns + std::string(kPromotedSuffix);
+  constexpr std::string_view form = "00000000-000000";
+  return ns.starts_with(begin) && ns.size() == begin.size() + form.size() &&
+         std::ranges::equal(ns.substr(begin.size()), form, [](char is, char digit) {
+           return digit == '-' ? is == '-' : is >= '0' && is <= '9';
+         });
+}
+
+// What was written later to the collections that are replaced. `state` must outlive it.
 LaterSearch search_for(const PromoteOptions& options, const PromoteState& state) {
   return {.production = options.to,
           .oplog = options.oplog,
@@ -474,9 +491,7 @@ class Undo {
         if (state().promoted_name(item) != kept.ns) continue;
         const Result<std::string> uuid = uuid_of(production(), kept.ns);
         if (!uuid) continue;
-        Result<std::vector<std::string>> only =
-            find_only_copies(*later, search, item.ns, *uuid, production());
-        if (only) kept.only_there = *std::move(only);
+        take_only_copies(find_only_copies(*later, search, item.ns, *uuid, production()), kept);
       }
     }
   }
@@ -503,15 +518,15 @@ void tell_items(const PromoteState& state, PromoteReport& report) {
       report.notes.push_back(item.ns + ": " + print_count(item.unlisted_count, "document") +
                              " that programs wrote between the plan and the block " +
                              (item.unlisted_count == 1 ? "is" : "are") +
-                             " lost as well, and kept in the collections behind each");
+                             " lost as well; behind each are the collections that have it");
     if (item.unmerged_count != 0)
       report.notes.push_back(item.ns + ": " + print_count(item.unmerged_count, "document") +
                              " could not be merged; --finish keeps " + state.old_name(item));
   }
 }
 
-// Of the collections that earlier promotions left when they were undone: what each has alone. They
-// are no part of this promotion; where it cannot be found out it stays unknown.
+// Lists the collections that undone promotions left, with the documents that only they have. Where
+// that cannot be found out it stays unknown.
 void find_kept_promoted(const PromoteOptions& options, const PromoteState& state,
                         Server& production, PromoteObserver& observer, PromoteReport& report) {
   const Result<std::vector<CollectionFacts>> all = list_namespaces(production);
@@ -520,16 +535,13 @@ void find_kept_promoted(const PromoteOptions& options, const PromoteState& state
   const LaterSearch search = search_for(options, state);
   for (const CollectionFacts& each : *all) {
     const auto item = std::ranges::find_if(state.items, [&](const PromoteItem& one) {
-      return one.is_replaced() && each.ns().starts_with(one.ns + std::string(kPromotedSuffix));
+      return one.is_replaced() && is_promoted_name(each.ns(), one);
     });
     if (item == state.items.end()) continue;
     KeptCollection kept{.ns = each.ns()};
     if (!later) later.emplace(find_later(search, observer.of("entries of the oplog")));
-    if (*later) {
-      Result<std::vector<std::string>> only =
-          find_only_copies(**later, search, item->ns, each.uuid, production);
-      if (only) kept.only_there = *std::move(only);
-    }
+    if (*later)
+      take_only_copies(find_only_copies(**later, search, item->ns, each.uuid, production), kept);
     report.kept.push_back(std::move(kept));
   }
 }
@@ -612,10 +624,10 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
     if (item.keeps_old()) {
       if (Result<void> opened = let_writers_in(*production, old, item.old_options.view()); !opened)
         return std::unexpected(std::move(opened.error()));
-      std::vector<std::string> only = item.unmerged;
-      for (const PromoteItem::Unlisted& each : item.unlisted)
-        if (std::ranges::find(each.in, old) != each.in.end()) only.push_back(each.id);
-      report.kept.push_back({.ns = old, .only_there = std::move(only)});
+      std::vector<std::string> ids = item.unmerged;
+      for (const PromoteItem::Unlisted& each : item.unlisted) ids.push_back(each.id);
+      report.kept.push_back(
+          {.ns = old, .written = item.unmerged_count + item.unlisted_count, .ids = std::move(ids)});
       continue;
     }
     if (Result<void> told = observer.about_to("drop " + old); !told)

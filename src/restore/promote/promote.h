@@ -44,9 +44,10 @@ struct MergeCounts {
 
 struct KeptCollection {
   std::string ns{};
-  // After an undo or a finish: the documents that may be nowhere else, by id_key(). nullopt:
-  // unknown, because the oplog has rolled over.
-  std::optional<std::vector<std::string>> only_there{};
+  // After an undo or a finish: the documents that may be nowhere else. nullopt: unknown, because
+  // the oplog does not reach back to when it was made.
+  std::optional<std::uint64_t> written{};
+  std::vector<std::string> ids{};  // of these, or of some, by id_key()
 };
 
 // A document of PromoteItem::unlisted.

@@ -45,14 +45,14 @@ BsonArray texts_of(const std::vector<std::string>& texts) {
 Bson bson_of(const PromoteItem& item) {
   Bson document = Bson("ns", item.ns, "in_place", item.in_place, "view", item.view, "missing",
                        item.missing, "old_uuid", item.old_uuid, "new_uuid", item.new_uuid,
-                       "unmerged_count", static_cast<std::int64_t>(item.unmerged_count),
-                       "unlisted_count", static_cast<std::int64_t>(item.unlisted_count));
+                       "unmerged_count", static_cast<std::int64_t>(item.unmerged_count), "unlisted",
+                       static_cast<std::int64_t>(item.unlisted_count));
   BsonArray unlisted;
   std::size_t index = 0;
   for (const PromoteItem::Unlisted& each : item.unlisted)
     unlisted.items.add(std::to_string(index++).c_str(),
                        Bson("id", only_id_of(each.id), "why", each.why, "in", texts_of(each.in)));
-  document.add("unlisted", unlisted);
+  document.add("unlisted_documents", unlisted);
   document.add("unmerged", ids_of(item.unmerged));
   document.add("undeleted", ids_of(item.undeleted));
   document.add("lists_undeleted", item.lists_undeleted);
@@ -150,11 +150,11 @@ std::optional<PromoteState> promote_state_of(Document document) {
                            .final_options = document_in(each, "final_options"),
                            .new_uuid = text_of(each, "new_uuid"),
                            .unmerged_count = count_in(each, "unmerged_count"),
-                           .lists_undeleted = each.boolean("lists_undeleted").value_or(true),
-                           .unlisted_count = count_in(each, "unlisted_count")});
+                           .lists_undeleted = each.boolean("lists_undeleted").value_or(false),
+                           .unlisted_count = count_in(each, "unlisted")});
     PromoteItem& item = state.items.back();
     each.each("unmerged", [&](const Document& id) { item.unmerged.push_back(id_key(id)); });
-    each.each("unlisted", [&](const Document& one) {
+    each.each("unlisted_documents", [&](const Document& one) {
       PromoteItem::Unlisted& lost = item.unlisted.emplace_back(
           PromoteItem::Unlisted{.id = id_key(one.document("id")), .why = text_of(one, "why")});
       one.each_text("in", [&](std::string_view ns) { lost.in.emplace_back(ns); });

@@ -280,11 +280,19 @@ Result<void> choose_versions(LaterWrites& later, const LaterSearch& search, bool
   return {};
 }
 
-Result<std::vector<std::string>> find_only_copies(LaterWrites& later, const LaterSearch& search,
-                                                  const std::string& ns, std::string_view uuid,
-                                                  Server& production) {
-  const auto found = later.collections.find(ns);
+Result<std::optional<std::vector<std::string>>> find_only_copies(LaterWrites& later,
+                                                                 const LaterSearch& search,
+                                                                 const std::string& ns,
+                                                                 std::string_view uuid,
+                                                                 Server& production) {
+  const bool is_known = std::ranges::any_of(later.promotions, [&](const PastPromotion& each) {
+    return std::ranges::any_of(each.state.items, [&](const PromoteItem& item) {
+      return item.ns == ns && item.new_uuid == uuid;
+    });
+  });
+  if (!is_known) return std::nullopt;
   std::vector<std::string> only;
+  const auto found = later.collections.find(ns);
   if (found == later.collections.end()) return only;
   LaterCollection& collection = found->second;
   const Result<Names> names = names_on(production);

@@ -3,6 +3,7 @@
 // that a promotion put in its place.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,11 +22,10 @@ namespace idmint::restore {
                                            bool merge, Server& spare, Server& production);
 
 // The documents with writes that of all collections on production only the one with this UUID has.
-// Where that is unknown, has a document. By id_key().
-[[nodiscard]] Result<std::vector<std::string>> find_only_copies(LaterWrites& later,
-                                                                const LaterSearch& search,
-                                                                const std::string& ns,
-                                                                std::string_view uuid,
-                                                                Server& production);
+// By id_key(). Where that is unknown of a document, has it. nullopt: it came from no promotion of
+// which `later` has the record, so what it has is unknown.
+[[nodiscard]] Result<std::optional<std::vector<std::string>>> find_only_copies(
+    LaterWrites& later, const LaterSearch& search, const std::string& ns, std::string_view uuid,
+    Server& production);
 
 }  // namespace idmint::restore
