@@ -348,6 +348,26 @@ TEST_F(Refused, ABaseThatIsCutOrDamaged) {
   expect_refused(5, "shard");
 }
 
+TEST_F(Refused, ADamagedBaseAfterARunHadCheckedItToo) {
+  const SpareFolder spare;
+  const std::vector<std::string> words =
+      with({"run", "--base", base_, "--oplog", oplog_, "--limit", kCounter.limit}, spare.words());
+  ASSERT_EQ(restore(with(words, {"--yes"})).status, 0);
+  const Ended same = restore(with(words, {"--dry-run", "--json"}));
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("its documents were not read again"));
+  // Of the same size, and as old as before.
+  const std::string file = base_ + "/ids/accounts.bson";
+  const auto time = fs::last_write_time(file);
+  std::string bytes = content(file);
+  bytes[bytes.size() - 1] = 1;
+  write(file, bytes);
+  fs::last_write_time(file, time);
+  const Ended damaged = restore(with(words, {"--dry-run"}));
+  EXPECT_EQ(damaged.status, 10) << damaged.out;
+  EXPECT_THAT(damaged.err, HasSubstr("accounts.bson"));
+}
+
 TEST_F(Refused, AFileWhoseNameIsATrick) {
   const std::string file = base_ + "/ids/accounts.bson";
   for (const char* const name : {"/ids/..%2Fup", "/ids/a%00b", "/ids/%2", "/ids/a%24b"}) {

@@ -396,6 +396,56 @@ TEST_P(EachForm, StopsWhereItIsTold) {
   EXPECT_EQ((*base)->oplog(stop).error().message, "stop");
 }
 
+TEST(Stamp, DiffersAfterAChangeOfAnyFile) {
+  for (const BackupForm form : {BackupForm::kFolder, BackupForm::kArchive}) {
+    const fakes::TempFolder folder;
+    const std::string path = sample_at(folder.path("b"), form, false);
+    const std::string stamp = stamp_of_files(path);
+    EXPECT_THAT(stamp, SizeIs(64));
+    EXPECT_EQ(stamp_of_files(path), stamp);
+    const fs::path one = form == BackupForm::kArchive ? fs::path(checksums_beside(path))
+                                                      : fs::path(path) / kChecksumsOfFolder;
+    const std::string text = read(one);
+    const auto time = fs::last_write_time(one);
+    write(one, text);
+    fs::last_write_time(one, time);
+    EXPECT_NE(stamp_of_files(path), stamp) << "replaced by the same, with the same time";
+    fs::remove_all(path);
+    EXPECT_EQ(stamp_of_files(path), "");
+  }
+}
+
+TEST(Folder, GivesDocumentsFromAnOffset) {
+  for (const bool gzip : {false, true}) {
+    const fakes::TempFolder folder;
+    const auto base = open_base(sample_at(folder.path("b"), BackupForm::kFolder, gzip));
+    ASSERT_TRUE(base);
+    std::vector<std::string> all;
+    const auto into = [](std::vector<std::string>& to) {
+      return [&to](const CollectionFacts&, std::span<const Document> documents) {
+        for (const Document& each : documents) to.push_back(to_canonical_json(each));
+        return Result<void>{};
+      };
+    };
+    std::uint64_t first = 0;
+    std::size_t collection = 0;
+    for (; all.size() < 2; ++collection) {
+      all.clear();
+      ASSERT_LT(collection, (*base)->collections().size());
+      ASSERT_TRUE((*base)->documents(
+          collection, [&](const CollectionFacts& facts, std::span<const Document> documents) {
+            first = documents.front().bytes().size();
+            return into(all)(facts, documents);
+          }));
+    }
+    --collection;
+    std::vector<std::string> rest;
+    ASSERT_TRUE((*base)->documents(collection, into(rest), first));
+    EXPECT_EQ(rest, std::vector<std::string>(all.begin() + 1, all.end()));
+    EXPECT_EQ((*base)->documents(collection, into(rest), first - 1).error().code, Code::kDataLoss);
+  }
+}
+
 TEST(Folder, GivesOneCollectionAlone) {
   const fakes::TempFolder folder;
   const auto base = open_base(sample_at(folder.path("b"), BackupForm::kFolder, false));

@@ -115,6 +115,24 @@ Result<void> LeftOut::keep_end() {
   return record_->put(kLeftOutAtEnd, fields.get());
 }
 
+Result<void> keep_left_out_at_end(Record& record, std::vector<RefusedIndex> refused) {
+  Result<std::vector<std::string>> words = left_out_in_words(record);
+  if (!words) return std::unexpected(std::move(words.error()));
+  for (const RefusedIndex& each : refused) {
+    const std::string text = in_words(each);
+    if (std::ranges::find(*words, text) == words->end()) words->push_back(text);
+  }
+  LeftOut left_out(record);
+  if (Result<void> known = left_out.read(); !known) return known;
+  if (Result<void> kept = left_out.add(std::move(refused)); !kept) return kept;
+  BsonArray list;
+  std::uint32_t index = 0;
+  for (const std::string& text : *words)
+    list.items.add(std::to_string(index++).c_str(), std::string_view(text));
+  const Bson fields = Bson("list", list);
+  return record.put(kLeftOutAtEnd, fields.get());
+}
+
 std::size_t LeftOut::of_base() const {
   return static_cast<std::size_t>(std::ranges::count(all_, Timestamp{}, &RefusedIndex::built));
 }

@@ -45,6 +45,9 @@ class LeftOut {
   IndexCatalog there_;  // the specifications, each with its reason in a field
 };
 
+// Adds indexes of the base that are built after the oplog, whose commands concern none of them.
+[[nodiscard]] Result<void> keep_left_out_at_end(Record& record, std::vector<RefusedIndex> refused);
+
 // Those that are left out at the end, in words.
 [[nodiscard]] Result<std::vector<std::string>> left_out_in_words(Record& record);
 

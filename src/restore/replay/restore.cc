@@ -127,7 +127,7 @@ Result<void> check_indexes(const RestorePlan& plan, Server& server) {
 // the index. A unique one does not wait: it shows the entry that is not to be applied.
 IndexCatalog take_later(const RestorePlan& plan, IndexCatalog& catalog) {
   IndexCatalog later;
-  if (!plan.base || plan.options.oplog.empty() || plan.options.report_index_errors) return later;
+  if (!plan.base || plan.options.oplog.empty()) return later;
   const auto& commanded = plan.oplog.commanded;
   for (const CollectionFacts& each : plan.base->collections()) {
     const std::string ns = each.ns();
@@ -144,6 +144,17 @@ IndexCatalog take_later(const RestorePlan& plan, IndexCatalog& catalog) {
     for (const auto& [name, spec] : indexes) catalog.remove(ns, name);
   }
   return later;
+}
+
+// Builds them, after the oplog.
+Result<void> build_later(const RestorePlan& plan, Server& server, Record& record,
+                         const IndexCatalog& later, Observer& observer) {
+  if (later.size() == 0) return {};
+  std::vector<RefusedIndex> refused;
+  Result<void> built =
+      build_indexes(server, later, observer.of(RestoreStep::kBuildIndexes, later.all().size()),
+                    plan.options.report_index_errors ? &refused : nullptr);
+  return built && !refused.empty() ? keep_left_out_at_end(record, std::move(refused)) : built;
 }
 
 // Replays the slice, and sets the indexes of the base as of its end.
@@ -261,9 +272,6 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
     if (Result<void> kept = left_out.add(std::move(refused)); !kept) return kept;
     if (Result<void> reached = record.reach(RunStage::kOplog); !reached) return reached;
   }
-  LeftOut of_base(record);
-  if (Result<void> known = of_base.read(); !known) return known;
-  report.indexes -= std::min(report.indexes, of_base.of_base());
   if (!plan.options.oplog.empty()) {
     Result<ReplayCounts> counts =
         replay_oplog(plan.options.oplog, server, record, transactions,
@@ -277,17 +285,17 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
     if (!counts) return std::unexpected(std::move(counts.error()));
     report.oplog = std::move(*counts);
   }
+  if (record.stage() == RunStage::kOplog) {
+    if (Result<void> built = build_later(plan, server, record, later, observer); !built)
+      return built;
+    if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
+  }
+  LeftOut of_base(record);
+  if (Result<void> known = of_base.read(); !known) return known;
+  report.indexes -= std::min(report.indexes, of_base.of_base());
   const Result<std::vector<std::string>> left_out = left_out_in_words(record);
   if (!left_out) return std::unexpected(left_out.error());
   for (const std::string& each : *left_out) report.notes.push_back("left out is " + each);
-  if (record.stage() == RunStage::kOplog) {
-    if (later.size() != 0) {
-      Result<void> built =
-          build_indexes(server, later, observer.of(RestoreStep::kBuildIndexes, later.all().size()));
-      if (!built) return built;
-    }
-    if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
-  }
   return {};
 }
 

@@ -38,6 +38,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMarker = "idmint-restore.json";
 constexpr const char* kLog = "mongod.log";
+// Seconds between two checkpoints; mongod's own are 60. After a kill it first does again what it
+// wrote since the last one, which takes about as long as writing it.
+constexpr const char* kSyncDelay = "8";
 constexpr auto kLeftStarts = std::chrono::minutes{2};
 constexpr int kRestOfSpare = 200;  // milliseconds
 // The time that the system takes to remove a killed process.
@@ -313,6 +316,9 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
                                       "ttlMonitorEnabled=false",
                                       "--setParameter",
                                       "diagnosticDataCollectionEnabled=false"};
+    const bool own_delay = std::ranges::any_of(
+        state.arguments, [](const std::string& word) { return word.contains("syncdelay"); });
+    if (!own_delay) words.insert(words.end(), {"--syncdelay", kSyncDelay});
     words.insert(words.end(), state.arguments.begin(), state.arguments.end());
     words.insert(words.end(), arguments.begin(), arguments.end());
     WhileItStarts waiting(spare.folder, progress, limits);
