@@ -549,7 +549,9 @@ Result<void> run_run(Context& context) {
 const Command kRun = {"run", "Restore a base backup and replay the oplog up to a limit", add_run,
                       run_run,
                       R"(All inputs are read and checked whole before anything is written, and the
-target must be empty. After any kill the same command goes on to the same end.
+target must be empty. After any kill the same command goes on to the same end:
+with a collection where it was, and without a second check of a base whose files
+are unchanged since the first one for this spare.
 --dry-run reads and checks just as much and writes nothing. With a data copy it
 does not check the oplog: the end of the copy is known only after its recovery.
 
