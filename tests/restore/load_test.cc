@@ -78,6 +78,21 @@ class Watched final : public BaseBackup {
   const std::unique_ptr<BaseBackup> base_;
 };
 
+Result<void> write(BackupWriter& writer, std::size_t of, const std::vector<Bson>& documents) {
+  if (Result<void> begun = writer.begin(of); !begun) return begun;
+  std::vector<Document> views;
+  for (const Bson& each : documents) views.push_back(each.view());
+  const Result<Block> block = writer.pack(of, views);
+  if (!block) return std::unexpected(block.error());
+  Result<void> added = writer.add(of, *block);
+  return added ? writer.end(of) : added;
+}
+Result<void> write_one(BackupWriter& writer, std::size_t of, Bson document) {
+  std::vector<Bson> documents;
+  documents.push_back(std::move(document));
+  return write(writer, of, documents);
+}
+
 struct Form {
   BackupForm form = BackupForm::kFolder;
   bool gzip = false;
@@ -92,13 +107,13 @@ class Load : public testing::Test {
     auto writer =
         write_backup({.path = folder_.path("base"), .form = form.form, .gzip = form.gzip}, all);
     ASSERT_TRUE(writer) << writer.error().message;
-    ASSERT_TRUE((*writer)->begin(all[0]));
-    for (const std::int32_t id : ids) ASSERT_TRUE((*writer)->add(document_with(id, "a").view()));
-    ASSERT_TRUE((*writer)->end());
-    ASSERT_TRUE((*writer)->begin_oplog());  // an archive has one always
-    const Bson entry = Bson("op", "n");
-    ASSERT_TRUE((*writer)->add(entry.view()));
-    ASSERT_TRUE((*writer)->end());
+    std::vector<Bson> documents;
+    for (const std::int32_t id : ids) documents.push_back(document_with(id, "a"));
+    ASSERT_TRUE(write(**writer, 0, documents));
+    // An archive has one always.
+    std::vector<Bson> entries;
+    entries.push_back(Bson("op", "n"));
+    ASSERT_TRUE(write(**writer, BackupWriter::kOplog, entries));
     ASSERT_TRUE((*writer)->finish({}));
     auto base = open_base(folder_.path("base"));
     ASSERT_TRUE(base) << base.error().message;
@@ -275,11 +290,8 @@ TEST_F(Load, IndexesThatNoCommandConcernsWaitForTheEndOfTheOplog) {
       .command("shop", R"({"collMod":"changed","index":{"name":"text_1","hidden":true}})");
   auto writer = write_backup({.path = folder_.path("base"), .server_version = "6.0.5"}, all);
   ASSERT_TRUE(writer) << writer.error().message;
-  for (const CollectionFacts& each : all) {
-    ASSERT_TRUE((*writer)->begin(each));
-    ASSERT_TRUE((*writer)->add(document_with(1, "a").view()));
-    ASSERT_TRUE((*writer)->end());
-  }
+  for (std::size_t i = 0; i < all.size(); ++i)
+    ASSERT_TRUE(write_one(**writer, i, document_with(1, "a")));
   ASSERT_TRUE((*writer)->finish({}));
   oplog.write(folder_.path("oplog.bson"));
   const RestoreOptions options{.base = folder_.path("base"),
@@ -307,9 +319,7 @@ TEST_F(Load, AnIndexThatIsRefusedAfterTheOplogIsLeftOutByAContinuedRun) {
   all[0].indexes.push_back(Bson("v", 2, "key", Bson("text", 1), "name", "text_1"));
   auto writer = write_backup({.path = folder_.path("base"), .server_version = "6.0.5"}, all);
   ASSERT_TRUE(writer) << writer.error().message;
-  ASSERT_TRUE((*writer)->begin(all[0]));
-  ASSERT_TRUE((*writer)->add(document_with(1, "no place").view()));
-  ASSERT_TRUE((*writer)->end());
+  ASSERT_TRUE(write_one(**writer, 0, document_with(1, "no place")));
   ASSERT_TRUE((*writer)->finish({}));
   OplogBuilder oplog;
   oplog.noop().remove("shop.plain", "9").write(folder_.path("oplog.bson"));

@@ -89,8 +89,10 @@ std::string stamp_of_files(const std::string& path) {
   std::error_code failed;
   std::vector<std::string> files = {path};
   if (fs::is_directory(path, failed)) {
-    for (fs::recursive_directory_iterator at(path, failed), end; !failed && at != end;
-         at.increment(failed))
+    for (fs::recursive_directory_iterator
+             at(path, fs::directory_options::follow_directory_symlink, failed),
+         end;
+         !failed && at != end; at.increment(failed))
       files.push_back(at->path().string());
   } else if (fs::exists(checksums_beside(path), failed)) {
     files.push_back(checksums_beside(path));

@@ -59,6 +59,9 @@ Result<Bson> fingerprint_of(const RestorePlan& plan) {
 // Checks the whole base, and its slice.
 Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer& observer) {
   plan.base_stamp = stamp_of_files(plan.options.base);
+  // A check with another one of these looks at other things.
+  if (!plan.base_stamp.empty() && plan.options.not_sharded) plan.base_stamp += " not-sharded";
+  if (!plan.base_stamp.empty() && plan.options.filter.users()) plan.base_stamp += " users";
   if (!plan.options.spare.empty() && !plan.base_stamp.empty()) {
     const Result<SpareFolder> folder = look_at(plan.options.spare);
     plan.checked_before = folder && folder->checked_base == plan.base_stamp;

@@ -52,7 +52,7 @@ struct RestoreOptions {
 struct RestorePlan {
   RestoreOptions options{};
   std::unique_ptr<BaseBackup> base{};  // null: a data copy
-  std::string base_stamp{};            // stamp_of_files() before it was checked
+  std::string base_stamp{};            // stamp_of_files() before it was checked, and how
   bool checked_before = false;         // by an earlier run to the same spare
   bool sliced = false;                 // the base has a slice of the oplog
   // The moment of the base. nullopt: a data copy that was not recovered yet, or a base without a
