@@ -46,7 +46,7 @@ inline CollectionFacts collection_of_bench(int number, int indexes) {
 
 // {_id, k: 0 to 999, l, m, text}, with a field for each index. REQUIRES: bytes >= 60.
 inline Bson document_of(std::int32_t id, int bytes, int indexes) {
-  const std::string text(static_cast<std::size_t>(bytes - 28 - 7 * indexes), 'x');
+  const std::string text(static_cast<std::size_t>(bytes - 25 - 7 * indexes), 'x');
   Bson document = Bson("_id", id);
   for (int i = 0; i < indexes; ++i) {
     const char field[] = {static_cast<char>('k' + i), '\0'};
