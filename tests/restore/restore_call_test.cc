@@ -44,10 +44,12 @@ Result<RestoreReport> restored(const RestoreOptions& options, Observer& observer
 TEST(Restore, IsStoppedInAnyStepAndTheSameCallGoesOn) {
   const std::string fixture = std::string(IDMINT_FIXTURES) + "/s2_wrong_inc_ordinal";
   servers::MongoServer server;
+  const fakes::TempFolder folder;
   RestoreOptions options{.base = fixture + "/base-dump",
                          .oplog = fixture + "/oplog-dump",
                          .limit = Timestamp{.seconds = 1795230181, .ordinal = 16},
-                         .target = server.url("?directConnection=true")};
+                         .target = server.url("?directConnection=true"),
+                         .report = folder.path("report")};
   using enum RestoreStep;
   for (const RestoreStep step :
        {kCheckBase, kCheckOplog, kLoad, kReplaySlice, kBuildIndexes, kReplayOplog}) {

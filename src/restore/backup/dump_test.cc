@@ -388,6 +388,27 @@ TEST(Dump, RangesAreOfOneMomentToo) {
   EXPECT_TRUE(base.documents["ranges.c"] == live(server, "ranges", "c", facts->last));
 }
 
+// What was read of a range before comes twice.
+TEST(Dump, RangesGoOnOverARename) {
+  Server server = connected(mongo_set().url("admin"));
+  command(server, "ranges", R"({"dropDatabase":1})");
+  insert_many(server, "ranges", "c", 30'000, increasing);
+  const Documents before = live(server, "ranges", "c");
+  const fakes::TempFolder folder;
+  bool renamed = false;
+  const Result<DumpFacts> facts =
+      dump(connected(mongo_set().url("admin")), {.path = folder.path("b")},
+           [&](std::int64_t, std::int64_t) -> Result<void> {
+             if (!std::exchange(renamed, true))
+               command(server, "admin", R"({"renameCollection":"ranges.c","to":"ranges.d"})");
+             return {};
+           },
+           {.readers = 2, .range = 300'000});
+  ASSERT_TRUE(facts) << facts.error().message;
+  const Documents read = read_back(folder.path("b")).documents.at("ranges.c");
+  EXPECT_EQ(std::set(read.begin(), read.end()), std::set(before.begin(), before.end()));
+}
+
 // The error of one ends all.
 TEST(Dump, EndsWhenAReaderFails) {
   servers::MongoSet set({.members = 1});

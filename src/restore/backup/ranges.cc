@@ -34,7 +34,7 @@ struct Sample {
   std::int64_t bytes = 0;        // of a document, on average
 };
 
-// Empty: the member refuses it. A server tells no record ids of a $sample.
+// Empty: the member refuses it. $sample returns no record ids: a second query reads them.
 Result<Sample> sample_of(Member& member, const CollectionFacts& collection) {
   Sample sample;
   const auto read = [&](const Bson& command, auto take) -> Result<void> {

@@ -56,9 +56,9 @@ struct Merged {
                                               PromoteState& state, const TakeProgress& progress);
 
 // Deletes from the promoted collections what programs have deleted from the old ones since the
-// note, as a validator stops no deletes. Documents that were kept as the spare's stay;
-// the items note which. REQUIRES: the collections have their names. kOutOfRange: production's oplog
-// does not reach back to the note; what it deleted is unknown.
+// note, as a validator stops no deletes. Documents that were kept as the spare's stay, and the
+// items note which. REQUIRES: the collections have their names. kOutOfRange: production's oplog
+// does not reach back to the note, and what was deleted is unknown.
 struct MergedDeletes {
   std::uint64_t done = 0;
   std::uint64_t left = 0;  // of documents that were kept as the spare's

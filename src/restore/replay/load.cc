@@ -463,7 +463,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
   std::vector<Reached> reached(all.size());
   std::vector<std::uint64_t> noted(all.size());
   for (const std::size_t i : to_load) noted[i] = from[i].written.bytes;
-  // At least as many of the documents that were read had an _id that was there.
+  // An upper bound of the documents that were read and had an _id that was there.
   const auto twice_of = [&](std::size_t i, const Reached& read) {
     return replaced[i] ? read.documents : from[i].twice + writers.twice(i);
   };

@@ -244,7 +244,7 @@ Result<Worker::NetPart> Worker::net_part(const Batch& batch, std::size_t begin, 
     const Result<Operation> operation = parse_operation(batch.operations[part.end]);
     if (!operation) return std::unexpected(operation.error());
     const std::optional<Field> id = find_field(key_of(*operation), "_id");
-    // By hand somebody may have written the _id in another way.
+    // An applyOps by hand may give the same _id with another type.
     if (item.unsure || !id) last.clear();
     const std::pair key{operation->ns, id ? element_of(*id) : std::string_view{}};
     const bool update = item.op == Op::kUpdate && !item.unsure && id;
