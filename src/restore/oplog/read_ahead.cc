@@ -20,6 +20,11 @@ constexpr std::size_t kBlocks = 8;
 constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
 constexpr std::size_t kBlockEntries = 1024;
 
+// The memory is fetched so far ahead of the writing.
+constexpr std::size_t kBytesAhead = 1024;
+constexpr std::size_t kRowsAhead = 2;
+constexpr std::size_t kCacheLine = 64;
+
 // Entries of one file.
 struct EntryBlock {
   struct Row {
@@ -27,7 +32,9 @@ struct EntryBlock {
     std::optional<std::uint64_t> offset;
   };
 
-  std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(kBlockBytes);  // of the entries
+  EntryBlock() : bytes(kBlockBytes + kBytesAhead) { rows.reserve(kBlockEntries + kRowsAhead + 1); }
+
+  std::vector<std::uint8_t> bytes;  // of the entries
   std::size_t used = 0;
   std::vector<Row> rows{};
   std::string name{};     // of the source at the last entry
@@ -39,9 +46,20 @@ struct EntryBlock {
   [[nodiscard]] bool has_room(std::size_t size, const std::string& of) const {
     return used + size <= kBlockBytes && rows.size() < kBlockEntries && name == of;
   }
+  // Fetches what the next ones will overwrite, because the core of the other thread used it last:
+  // where the two cores share no cache, waiting for each line would take most of the time. Without
+  // the attribute the instruction would be the one to fetch for reading, which saves nothing.
+#ifdef __x86_64__
+  [[gnu::target("prfchw")]]
+#endif
   void copy(const Entry& entry, std::optional<std::uint64_t> offset) {
     const std::span<const std::uint8_t> from = entry.document.bytes();
     std::uint8_t* const to = bytes.data() + used;
+    for (std::size_t at = 0; at < from.size(); at += kCacheLine)
+      __builtin_prefetch(to + kBytesAhead + at, 1);
+    const auto* const row =
+        reinterpret_cast<const std::uint8_t*>(rows.data() + rows.size() + kRowsAhead);
+    for (std::size_t at = 0; at < sizeof(Row); at += kCacheLine) __builtin_prefetch(row + at, 1);
     std::ranges::copy(from, to);
     used += from.size();
     rebase(rows.emplace_back(entry, offset).entry, to);
@@ -97,9 +115,10 @@ class ReadAhead final : public OplogSource {
   const std::string first_name_ = source_->name();
   Handover<EntryBlock> full_{kBlocks};
   Handover<EntryBlock> spare_{kBlocks};
-  std::optional<EntryBlock> filling_{};  // the thread's
-  std::optional<EntryBlock> block_{};    // the caller's; it has one from the first next() on
-  std::size_t at_ = 0;                   // the next entry in it
+  // Each thread writes to its own cache lines.
+  alignas(kCacheLine) std::optional<EntryBlock> filling_{};  // the thread's
+  alignas(kCacheLine) std::optional<EntryBlock> block_{};    // the caller's
+  std::size_t at_ = 0;                                       // the next entry in it
   std::thread thread_;
 };
 
