@@ -130,21 +130,22 @@ Result<void> run_find(Context& context) {
   if (!page) return std::unexpected(std::move(page.error()));
   // A dump is read completely, because values before the span and consequences after it belong to
   // the answer. Of a live oplog only the part before the span is skipped.
-  Result<std::unique_ptr<OplogSource>> oplog = open_oplog(
+  Result<std::unique_ptr<OplogSource>> opened = open_oplog(
       find_options.oplog, {.from = is_uri(find_options.oplog) ? filter->span.from : Timestamp{}},
       to_read(find_options.not_sharded));
-  if (!oplog) return std::unexpected(oplog.error());
-  if (has_two_processors()) *oplog = read_ahead(*std::move(oplog));
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  const std::unique_ptr<OplogSource> oplog =
+      has_two_processors() ? read_ahead(*std::move(opened)) : *std::move(opened);
   OplogAnalysis analysis(*filter);
   {
-    Progress progress((*oplog)->unit(), (*oplog)->total(), Results::kAtEnd);
+    Progress progress(oplog->unit(), oplog->total(), Results::kAtEnd);
     for (std::uint64_t entries = 0;; ++entries) {
       if (entries % kBetweenLooks == 0) {
         context.stopped_by = stop_signal();
         if (context.stopped_by != 0) return {};
-        progress.show((*oplog)->done());
+        progress.show(oplog->done());
       }
-      const Result<std::optional<Entry>> next = (*oplog)->next();
+      const Result<std::optional<Entry>> next = oplog->next();
       if (!next && was_stopped(next.error())) {
         context.stopped_by = stop_signal();
         return {};
@@ -153,11 +154,11 @@ Result<void> run_find(Context& context) {
       const std::optional<Entry>& entry = *next;
       if (!entry) break;
       if (Result<void> added = analysis.add(*entry); !added) {
-        const std::optional<std::uint64_t> offset = (*oplog)->offset();
+        const std::optional<std::uint64_t> offset = oplog->offset();
         return std::unexpected(
             Error{added.error().code,
-                  (*oplog)->name() + (offset ? ", byte " + std::to_string(*offset) : "") +
-                      ", entry " + print_timestamp(entry->at.ts) + ": " + added.error().message});
+                  oplog->name() + (offset ? ", byte " + std::to_string(*offset) : "") + ", entry " +
+                      print_timestamp(entry->at.ts) + ": " + added.error().message});
       }
     }
   }
@@ -165,20 +166,20 @@ Result<void> run_find(Context& context) {
   // A running set was asked itself.
   if (answer.sharding.sharded() && !find_options.not_sharded && !is_uri(find_options.oplog))
     return std::unexpected(
-        Error{Code::kFailedPrecondition, of_sharded_cluster((*oplog)->name(), answer.sharding)});
-  if (std::string notice = (*oplog)->notice(); !notice.empty())
+        Error{Code::kFailedPrecondition, of_sharded_cluster(oplog->name(), answer.sharding)});
+  if (std::string notice = oplog->notice(); !notice.empty())
     answer.notices.insert(answer.notices.begin(), std::move(notice));
   if (answer.entries == 0)
-    return std::unexpected(Error{Code::kNotFound, (*oplog)->name() + " has no entries"});
+    return std::unexpected(Error{Code::kNotFound, oplog->name() + " has no entries"});
   if (answer.matched == 0)
     return std::unexpected(Error{
-        Code::kNotFound, "no operation is as asked for: " + (*oplog)->name() + " goes from " +
+        Code::kNotFound, "no operation is as asked for: " + oplog->name() + " goes from " +
                              print_timestamp(answer.first) + " to " + print_timestamp(answer.last) +
                              ", with operations: " + std::to_string(answer.changes)});
   const bool live = is_uri(find_options.oplog);
   const FindReport report = {.answer = std::move(answer),
-                             .name = (*oplog)->name(),
-                             .oplog = shell_word(live ? (*oplog)->name() : find_options.oplog),
+                             .name = oplog->name(),
+                             .oplog = shell_word(live ? oplog->name() : find_options.oplog),
                              .live = live,
                              .id = find_options.id,
                              .top = find_options.top,

@@ -71,10 +71,19 @@ struct EntryBlock {
   }
 };
 
+// Null: the end, or an error.
+const Entry* entry_of(const Result<std::optional<Entry>>& next) {
+  if (!next) return nullptr;
+  const std::optional<Entry>& entry = *next;
+  return entry ? &*entry : nullptr;
+}
+
 class ReadAhead final : public OplogSource {
  public:
   explicit ReadAhead(std::unique_ptr<OplogSource> source) : source_(std::move(source)) {
-    for (std::size_t i = 0; i < kBlocks; ++i) spare_.give({});
+    block_.name = source_->name();
+    // The others are filling_ and block_.
+    for (std::size_t i = 2; i < kBlocks; ++i) spare_.give({});
     thread_ = std::thread([this] { work(); });
   }
   ~ReadAhead() override {
@@ -84,22 +93,27 @@ class ReadAhead final : public OplogSource {
   }
 
   Result<std::optional<Entry>> next() override {
-    while (!block_ || at_ == block_->rows.size()) {
-      if (block_ && block_->end)
-        return block_->goes_on ? *std::exchange(block_->end, std::nullopt) : *block_->end;
-      if (block_) spare_.give(*std::move(block_));
-      block_ = full_.take();
+    while (at_ == block_.rows.size()) {
+      if (block_.end) {
+        Result<std::optional<Entry>> end = *block_.end;
+        if (block_.goes_on) block_.end.reset();
+        return end;
+      }
+      spare_.give(std::move(block_));
       at_ = 0;
+      std::optional<EntryBlock> next = full_.take();
+      if (!next) return std::nullopt;
+      block_ = *std::move(next);
     }
-    return block_->rows[at_++].entry;
+    return block_.rows[at_++].entry;
   }
-  bool goes_on() const override { return block_ && block_->goes_on; }
-  const std::string& name() const override { return block_ ? block_->name : first_name_; }
+  bool goes_on() const override { return block_.goes_on; }
+  const std::string& name() const override { return block_.name; }
   std::optional<std::uint64_t> offset() const override {
-    return at_ == 0 ? std::nullopt : block_->rows[at_ - 1].offset;
+    return at_ == 0 ? std::nullopt : block_.rows[at_ - 1].offset;
   }
   std::string_view unit() const override { return source_->unit(); }
-  std::int64_t done() const override { return block_ ? block_->done : 0; }
+  std::int64_t done() const override { return block_.done; }
   std::int64_t total() const override { return source_->total(); }
   std::string notice() const override { return source_->notice(); }
 
@@ -112,45 +126,44 @@ class ReadAhead final : public OplogSource {
   bool wait();
 
   const std::unique_ptr<OplogSource> source_;
-  const std::string first_name_ = source_->name();
   Handover<EntryBlock> full_{kBlocks};
   Handover<EntryBlock> spare_{kBlocks};
   // Each thread writes to its own cache lines.
-  alignas(kCacheLine) std::optional<EntryBlock> filling_{};  // the thread's
-  alignas(kCacheLine) std::optional<EntryBlock> block_{};    // the caller's
-  std::size_t at_ = 0;                                       // the next entry in it
+  alignas(kCacheLine) EntryBlock filling_{};  // the thread's
+  alignas(kCacheLine) EntryBlock block_{};    // the caller's
+  std::size_t at_ = 0;                        // the next entry in it
   std::thread thread_;
 };
 
 void ReadAhead::work() {
-  filling_ = spare_.take();
-  while (filling_) {
+  for (;;) {
     const Result<std::optional<Entry>> next = source_->next();
-    const bool is_entry = next && *next;
-    const std::size_t size = is_entry ? (*next)->document.bytes().size() : 0;
-    const bool passes = !filling_->rows.empty() && !filling_->has_room(size, source_->name());
-    if (passes && !pass()) return;
-    filling_->name = source_->name();
-    filling_->done = source_->done();
-    if (!is_entry) {
-      filling_->end = next;
-      filling_->goes_on = !next && source_->goes_on();
-      const bool more = filling_->goes_on;
+    const Entry* const entry = entry_of(next);
+    const std::size_t size = entry != nullptr ? entry->document.bytes().size() : 0;
+    if (!filling_.rows.empty() && !filling_.has_room(size, source_->name()) && !pass()) return;
+    filling_.name = source_->name();
+    filling_.done = source_->done();
+    if (entry == nullptr) {
+      const bool more = !next && source_->goes_on();
+      filling_.end = next;
+      filling_.goes_on = more;
       if (!pass() || !more) return;
     } else if (size > kBlockBytes) {
-      filling_->rows.emplace_back(**next, source_->offset());
+      filling_.rows.emplace_back(*entry, source_->offset());
       if (!pass() || !wait()) return;
     } else {
-      filling_->copy(**next, source_->offset());
+      filling_.copy(*entry, source_->offset());
     }
   }
 }
 
 bool ReadAhead::pass() {
-  if (!full_.give(*std::move(filling_))) return false;
-  filling_ = spare_.take();
-  if (filling_) filling_->clear();
-  return filling_.has_value();
+  if (!full_.give(std::move(filling_))) return false;
+  std::optional<EntryBlock> spare = spare_.take();
+  if (!spare) return false;
+  filling_ = *std::move(spare);
+  filling_.clear();
+  return true;
 }
 
 bool ReadAhead::wait() {
