@@ -48,9 +48,12 @@ Result<std::string> uuid_of(Server& server, const std::string& ns) {
 
 constexpr std::size_t kMostUnlisted = 1000;  // that a record lists
 
-void take_only_copies(Result<std::optional<std::vector<std::string>>> only, KeptCollection& kept) {
-  if (!only || !*only) return;
-  kept.ids = **std::move(only);
+void take_only_copies(const Result<std::optional<std::vector<std::string>>>& only,
+                      KeptCollection& kept) {
+  if (!only) return;
+  const std::optional<std::vector<std::string>>& ids = *only;
+  if (!ids) return;
+  kept.ids = *ids;
   kept.written = kept.ids.size();
 }
 
