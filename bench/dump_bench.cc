@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -85,22 +84,12 @@ void find_all(Server& server, int c, const IdRange& range) {
   mongoc_collection_destroy(collection);
 }
 
-// Of this process since its last call, in MB.
-double peak_memory() {
-  std::string line;
-  double peak = 0;
-  for (std::ifstream status("/proc/self/status"); std::getline(status, line);)
-    if (line.starts_with("VmHWM:")) peak = std::strtod(line.c_str() + 6, nullptr) / 1024;
-  std::ofstream("/proc/self/clear_refs") << "5";
-  return peak;
-}
-
 template <class Do>
 void measure(const std::string& what, Server& server, const Work& work, const Do& run_once) {
   const double megabytes =
       static_cast<double>(work.documents) * static_cast<double>(work.bytes) / 1e6;
   std::vector<Cost> costs;
-  peak_memory();
+  forget_most_memory();
   for (int run = 0; run <= kRuns; ++run) {  // the first warms up
     const Cost cost = cost_of(server, run_once);
     if (run != 0) costs.push_back(cost);
@@ -111,7 +100,7 @@ void measure(const std::string& what, Server& server, const Work& work, const Do
       "%-50s %4.0f MB/s (%.0f to %.0f); processor: ours %.2f s, mongod %.2f s, of %.2f s; %.0f MB; "
       "load %s\n",
       what.c_str(), megabytes / median.seconds, megabytes / costs.back().seconds,
-      megabytes / costs.front().seconds, median.ours, median.servers, median.seconds, peak_memory(),
+      megabytes / costs.front().seconds, median.ours, median.servers, median.seconds, most_memory(),
       load_average().c_str());
   std::fflush(stdout);
 }

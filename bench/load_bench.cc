@@ -99,19 +99,6 @@ void build(Server& server, const BaseBackup& base) {
   need(build_indexes(server, catalog, {}));
 }
 
-// The most memory that this process had since forget_most_memory(), in MB.
-void forget_most_memory() { std::ofstream("/proc/self/clear_refs") << 5; }
-double most_memory() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    if (word != "VmHWM:") continue;
-    double kilobytes = 0;
-    status >> kilobytes;
-    return kilobytes / 1024;
-  }
-  return 0;
-}
-
 Parts ours(const BaseBackup& base, unsigned writers) {
   forget_most_memory();
   servers::MongoServer spare;

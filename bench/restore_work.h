@@ -60,7 +60,7 @@ inline Bson document_of(std::int32_t id, int bytes, int indexes) {
 inline Bson document_of_200_bytes(std::int32_t id) { return document_of(id, 200, 1); }
 
 inline void put(BackupWriter& writer, std::size_t of, Document document) {
-  need(writer.add(of, need(writer.pack(of, std::span(&document, 1)))));
+  need(writer.put(of, std::span(&document, 1)));
 }
 
 struct Cost {
@@ -95,6 +95,19 @@ Cost cost_of(Server& server, const Work& work) {
   work();
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
   return {.seconds = spent.count(), .ours = our_cpu() - ours, .servers = cpu_of(server) - servers};
+}
+
+// The most memory that this process had since forget_most_memory(), in MB.
+inline void forget_most_memory() { std::ofstream("/proc/self/clear_refs") << 5; }
+inline double most_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word != "VmHWM:") continue;
+    double kilobytes = 0;
+    status >> kilobytes;
+    return kilobytes / 1024;
+  }
+  return 0;
 }
 
 // Of the last minute: how many wanted a processor.

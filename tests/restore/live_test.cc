@@ -136,17 +136,7 @@ TEST_F(Live, ACopyOfADataFolder) {
   again.run("shop", R"({"dropDatabase":1})");
   const std::string oplog = dump_oplog(again, from);
 
-  const std::vector<std::string> words = {"run",
-                                          "--data-copy",
-                                          copy,
-                                          "--oplog",
-                                          oplog,
-                                          "--limit",
-                                          print_timestamp(mistake),
-                                          "--mongod",
-                                          servers::mongod_program(),
-                                          "--yes",
-                                          "--stop"};
+  const std::vector<std::string> words = with(run_of_copy(copy, oplog, mistake), {"--stop"});
   const Ended ended = restore(words);
   ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
   const std::vector<std::string> where = {"--spare", copy, "--mongod", servers::mongod_program()};

@@ -82,9 +82,7 @@ Result<void> write(BackupWriter& writer, std::size_t of, const std::vector<Bson>
   if (Result<void> begun = writer.begin(of); !begun) return begun;
   std::vector<Document> views;
   for (const Bson& each : documents) views.push_back(each.view());
-  const Result<Block> block = writer.pack(of, views);
-  if (!block) return std::unexpected(block.error());
-  Result<void> added = writer.add(of, *block);
+  Result<void> added = writer.put(of, views);
   return added ? writer.end(of) : added;
 }
 Result<void> write_one(BackupWriter& writer, std::size_t of, Bson document) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "restore/timestamp.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
@@ -27,6 +28,21 @@ inline std::string content(const std::string& path) {
 
 inline void write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
+}
+
+// Those of a run that restores a data copy, without a question.
+inline std::vector<std::string> run_of_copy(const std::string& copy, const std::string& oplog,
+                                            Timestamp limit) {
+  return {"run",
+          "--data-copy",
+          copy,
+          "--oplog",
+          oplog,
+          "--limit",
+          print_timestamp(limit),
+          "--mongod",
+          servers::mongod_program(),
+          "--yes"};
 }
 
 struct Ended {

@@ -330,16 +330,7 @@ TEST_F(Stopped, KilledWhileACopyIsRecoveredItGoesOn) {
     SCOPED_TRACE(std::string(text) + " " + std::to_string(times));
     const SpareFolder folder;  // which ends its server
     fs::copy(original, folder.path(), fs::copy_options::recursive);
-    const std::vector<std::string> words = {"run",
-                                            "--data-copy",
-                                            folder.path(),
-                                            "--oplog",
-                                            oplog,
-                                            "--limit",
-                                            print_timestamp(limit),
-                                            "--mongod",
-                                            servers::mongod_program(),
-                                            "--yes"};
+    const std::vector<std::string> words = run_of_copy(folder.path(), oplog, limit);
     Program program(folder_, words);
     while (program.runs()) {
       const std::string now = content(folder.path() + "/" + file);

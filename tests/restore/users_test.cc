@@ -90,6 +90,15 @@ class Users : public testing::Test {
     EXPECT_TRUE(state) << state.error().message;
     return state ? *std::move(state) : State{};
   }
+  // What a run with --users has restored.
+  static void expect_restored(const Ended& run, const State& should) {
+    ASSERT_EQ(run.status, 0) << run.out << run.err;
+    const std::string host = host_in(run.out);
+    Result<Server> server = Server::connect(uri_of(host));
+    ASSERT_TRUE(server) << server.error().message;
+    EXPECT_EQ(in_lines(differences(all_of(*server), should)), "");
+    expect_logins(host);
+  }
   // With access control or without: passwords are checked where one is given.
   static void expect_logins(const std::string& host) {
     const auto tries = [&](const std::string& user, const std::string& password,
@@ -216,12 +225,9 @@ TEST_F(Users, AreThoseOfTheMomentInKeptBackups) {
                                           "--yes"};
   const SpareFolder spare;
   const Ended run = restore_tool(with(with(words, spare.words()), {"--users"}));
-  ASSERT_EQ(run.status, 0) << run.out << run.err;
-  const std::string host = host_in(run.out);
-  Result<Server> server = Server::connect(uri_of(host));
+  ASSERT_NO_FATAL_FAILURE(expect_restored(run, should));
+  Result<Server> server = Server::connect(uri_of(host_in(run.out)));
   ASSERT_TRUE(server) << server.error().message;
-  EXPECT_EQ(in_lines(differences(all_of(*server), should)), "");
-  expect_logins(host);
 
   // What production lost by mistake is carried over, as docs/restore.md says.
   for (const auto& [name, to] :
@@ -269,24 +275,9 @@ TEST_F(Users, AreThoseOfTheMomentInADataCopy) {
   make_mistake();
   const std::string oplog = folder_.path("oplog.bson");
   production_.dump_oplog(from, oplog);
-  const std::vector<std::string> words = {"run",
-                                          "--data-copy",
-                                          copy,
-                                          "--oplog",
-                                          oplog,
-                                          "--limit",
-                                          print_timestamp(limit),
-                                          "--mongod",
-                                          servers::mongod_program(),
-                                          "--yes",
-                                          "--users"};
+  const std::vector<std::string> words = with(run_of_copy(copy, oplog, limit), {"--users"});
   const Ended run = restore_tool(words);
-  ASSERT_EQ(run.status, 0) << run.out << run.err;
-  const std::string host = host_in(run.out);
-  Result<Server> server = Server::connect(uri_of(host));
-  ASSERT_TRUE(server) << server.error().message;
-  EXPECT_EQ(in_lines(differences(all_of(*server), should)), "");
-  expect_logins(host);
+  ASSERT_NO_FATAL_FAILURE(expect_restored(run, should));
 }
 
 // As mongodump --db shop --dumpDbUsersAndRoles writes them.

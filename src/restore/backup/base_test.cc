@@ -108,17 +108,13 @@ std::vector<CollectionFacts> sample() {
   return all;
 }
 
-Result<void> add(BackupWriter& writer, std::size_t of, std::span<const Document> documents) {
-  const Result<Block> block = writer.pack(of, documents);
-  return block ? writer.add(of, *block) : std::unexpected(block.error());
-}
 Result<void> add(BackupWriter& writer, std::size_t of, Document document) {
-  return add(writer, of, std::span(&document, 1));
+  return writer.put(of, std::span(&document, 1));
 }
 Result<void> add(BackupWriter& writer, std::size_t of, const std::vector<Bson>& documents) {
   std::vector<Document> views;
   for (const Bson& each : documents) views.push_back(each.view());
-  return add(writer, of, views);
+  return writer.put(of, views);
 }
 
 // Three documents of each that has some, and two entries.
@@ -206,7 +202,7 @@ TEST(Writer, WritesTheFilesThatTheCommonToolWrites) {
     ASSERT_TRUE((*writer)->begin(i));
     ASSERT_TRUE(
         (*base)->documents(i, [&](const CollectionFacts&, std::span<const Document> documents) {
-          return add(**writer, i, documents);
+          return (*writer)->put(i, documents);
         }));
     ASSERT_TRUE((*writer)->end(i));
   }

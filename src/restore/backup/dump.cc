@@ -371,8 +371,7 @@ Result<DumpFacts> dump(Server server, const BackupTarget& target, const TakeDump
     done = read_slice(*member, *first, end, [&](std::span<const Document> entries) -> Result<void> {
       if (Result<void> go_on = progress(facts.documents, extent->documents); !go_on) return go_on;
       facts.entries += std::ssize(entries);
-      const Result<Block> block = (*writer)->pack(oplog, entries);
-      return block ? (*writer)->add(oplog, *block) : std::unexpected(block.error());
+      return (*writer)->put(oplog, entries);
     });
   }
   if (done) done = (*writer)->end(oplog);

@@ -47,6 +47,11 @@ class BackupWriter {
   [[nodiscard]] virtual Result<void> begin(std::size_t of) = 0;
   [[nodiscard]] virtual Result<void> add(std::size_t of, const Block& block) = 0;
   [[nodiscard]] virtual Result<void> end(std::size_t of) = 0;
+  // pack() and add().
+  [[nodiscard]] Result<void> put(std::size_t of, std::span<const Document> documents) {
+    const Result<Block> block = pack(of, documents);
+    return block ? add(of, *block) : std::unexpected(block.error());
+  }
   // Adds the checksums. `slice` has the bounds of the oplog's slice.
   [[nodiscard]] virtual Result<void> finish(const Checksums& slice) = 0;
 
