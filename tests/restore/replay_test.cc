@@ -901,7 +901,7 @@ struct Sequences {
 Sequences sequences(int entries, std::mt19937& random) {
   Sequences made;
   OplogBuilder& oplog = made.oplog;
-  const std::string text(300, 'x');  // so that there are many batches
+  const std::string text(1'000, 'x');  // so that there are many batches
   const auto make = [&](const std::string& ns) {
     oplog.create(ns);
     for (int id = 0; id < 10; ++id) {
@@ -911,7 +911,7 @@ Sequences sequences(int entries, std::mt19937& random) {
   };
   for (const char* const ns : {"d.a", "d.b", "d.c", "e.a", "e.target"}) make(ns);
   for (int i = 0; i < entries; ++i) {
-    const auto pick = random() % 12'000;  // commands are rare: batches are full, and many
+    const auto pick = random() % 60'000;  // commands are rare: batches are full, and many
     const std::string ns = std::array{"d.a", "d.b", "d.c", "e.a"}[pick % 4];
     if (pick < 2) {
       made.expected.erase("e.target");
@@ -923,7 +923,7 @@ Sequences sequences(int entries, std::mt19937& random) {
     } else if (pick < 4) {
       oplog.command("d", R"({"drop":"c"})");
       make("d.c");
-    } else if (pick < 3'000) {
+    } else if (pick < 15'000) {
       const int id = static_cast<int>(random() % 5);
       oplog.add(R"("op":"u","ns":")" + ns + R"(","o":{"$push":{"n":)" + std::to_string(i) +
                 R"(}},"o2":{"_id":)" + std::to_string(id) + "}");
@@ -1005,14 +1005,14 @@ TEST(ReplayKilled, GoesOnExactlyWhereItWas) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   fakes::TempFolder folder;
-  const Sequences made = sequences(30'000, random);
+  const Sequences made = sequences(120'000, random);
   const std::string path = made.oplog.write(folder.path("oplog.bson"));
   MongoServer spare;
   int killed = 0;
   for (int round = 0; round < rounds; ++round) {
     // It need not look for a server that was killed as long as it would.
     const ReplayProcess process(spare.url("?serverSelectionTimeoutMS=500"), path);
-    const bool runs = process.await(static_cast<int>(random() % 30));
+    const bool runs = process.await(static_cast<int>(random() % 24));
     if (round % 3 == 2) {
       spare.kill();
       const int status = process.status();

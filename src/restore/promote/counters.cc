@@ -15,7 +15,6 @@
 #include "restore/fence/handed_out.h"
 #include "restore/fence/server_state.h"
 #include "restore/oplog/fields.h"
-#include "restore/oplog/source.h"
 #include "restore/promote/collection_at.h"
 #include "restore/promote/later.h"
 #include "restore/replay/index_catalog.h"
@@ -261,62 +260,6 @@ Result<void> bring_documents(Server& spare, Server& production, const PromoteSta
   return {};
 }
 
-// The history of these fields in production's oplog from the limit on.
-Result<HandedOut> read_own_oplog(const PromoteOptions& options, Timestamp limit,
-                                 WatchedFields watched, const TakeProgress& progress) {
-  for (;;) {
-    HandedOutReader reader(watched, limit);
-    const std::string& where = options.oplog.empty() ? options.to : options.oplog;
-    Result<std::unique_ptr<OplogSource>> oplog = open_oplog(where, {.from = limit});
-    if (!oplog) return std::unexpected(std::move(oplog.error()));
-    for (std::uint64_t entries = 1;; ++entries) {
-      const Result<std::optional<Entry>> next = (*oplog)->next();
-      if (!next) return std::unexpected(next.error());
-      const std::optional<Entry>& entry = *next;
-      if (!entry) break;
-      if (Result<void> taken = reader.add(*entry); !taken)
-        return std::unexpected(std::move(taken.error()));
-      if (entries % kInsertsAtOnce != 0 || !progress) continue;
-      if (Result<void> told = progress(entries); !told)
-        return std::unexpected(std::move(told.error()));
-    }
-    if (reader.missed().empty()) return reader.finish();
-    unite_fields(watched, reader.missed());
-  }
-}
-
-Bson id_filter(const CountedField& field) {
-  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(field.id.data());
-  const Document id = Document::of({bytes, field.id.size()});
-  return id ? Bson::copy_of(id) : Bson::none();
-}
-
-// Raises each document to the largest value that its field ever had, and keeps the type.
-Result<void> raise_documents(Server& production, const HandedOut& handed_out,
-                             const WatchedFields& fields) {
-  for (const auto& [field, history] : handed_out.fields) {
-    const auto counted = fields.find(field.ns);
-    if (counted == fields.end() || !counted->second.contains(field.field)) continue;
-    const Bson query = id_filter(field);
-    if (!query) continue;
-    const Result<std::map<std::string, Bson>> found =
-        find_documents(production, field.ns, std::span(&field.id, 1));
-    if (!found) return std::unexpected(found.error());
-    if (found->empty()) continue;  // deleted before the limit, and missing on the spare too
-    const std::optional<CountedNumber> now =
-        counted_number(found->begin()->second.view(), field.field);
-    if (!now || now->value >= history.largest) continue;
-    const Result<Bson> raised = field_with(field.field, now->type, history.largest);
-    if (!raised) return std::unexpected(raised.error());
-    const std::string database = field.ns.substr(0, field.ns.find('.'));
-    Updates updates(production, database, field.ns.substr(database.size() + 1));
-    Result<void> written = updates.add(query, Bson("$max", *raised));
-    if (written) written = updates.send();
-    if (!written) return written;
-  }
-  return {};
-}
-
 // Stops when the promotion stops.
 class PassedOn final : public FenceObserver {
  public:
@@ -469,14 +412,19 @@ void tell_what_was_brought(const Values& before, const Values& after, FenceRepor
       each.outcome = FenceOutcome::kRaised;
   }
   for (FencedDocument& each : report.documents) {
-    if (each.outcome != FenceOutcome::kAsItWas) continue;
+    if (each.outcome == FenceOutcome::kRefused || each.outcome == FenceOutcome::kLeftOut) continue;
     const std::string key = key_of(each.ns, each.id, each.field);
     const auto is = after.documents.find(key);
     if (is == after.documents.end()) continue;
     const auto was = before.documents.find(key);
-    if (was != before.documents.end() && was->second >= is->second) continue;
-    each.outcome = was == before.documents.end() ? FenceOutcome::kMade : FenceOutcome::kRaised;
-    each.to = is->second;
+    if (was == before.documents.end()) {
+      each.outcome = FenceOutcome::kMade;
+      each.from.reset();
+    } else if (was->second < is->second) {
+      each.outcome = FenceOutcome::kRaised;
+      each.from = was->second;
+    }
+    each.to = std::max(each.to, is->second);
   }
 }
 
@@ -499,12 +447,6 @@ Result<FenceReport> raise_counters(Server* spare, Server& production, const Prom
     Result<void> brought = bring_stores(*spare, production, state);
     if (brought) brought = bring_documents(*spare, production, state, *fields);
     if (!brought) return std::unexpected(std::move(brought.error()));
-  }
-  if (!fields->empty()) {
-    const Result<HandedOut> handed_out = read_own_oplog(options, state.limit, *fields, progress);
-    if (!handed_out) return std::unexpected(handed_out.error());
-    if (Result<void> raised = raise_documents(production, *handed_out, *fields); !raised)
-      return std::unexpected(std::move(raised.error()));
   }
   const Result<Values> after = values_now(production, *fields);
   if (!after) return std::unexpected(after.error());
