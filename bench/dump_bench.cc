@@ -6,7 +6,10 @@
 // 1,000,000 documents of 200 bytes without further indexes if nothing is given, in one collection
 // and in four, by one reader and by four. Beside it the limits of this machine: bare loops of find
 // by libmongoc, which count the bytes and keep nothing, with one cursor, and with four: one for
-// each collection, or for each range of _id where there is one collection. The median of three.
+// each collection, or for each range of _id where there is one collection. Once more these four
+// write what they read into files, by stdio, and sync them. The median of three.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -64,7 +67,11 @@ void fill(Server& server, const Work& work, int collections) {
   }
 }
 
-void find_all(Server& server, int c, const IdRange& range) {
+// `path`: a file to write, or empty.
+void find_all(Server& server, int c, const IdRange& range, const std::string& path = "") {
+  std::FILE* const file = path.empty() ? nullptr : std::fopen(path.c_str(), "wb");
+  if (!path.empty() && file == nullptr)
+    need<void>(std::unexpected(Error{Code::kUnavailable, "cannot make " + path}));
   mongoc_collection_t* const collection =
       mongoc_client_get_collection(server.client(), "bench", name_of(c).c_str());
   const Bson all;
@@ -76,10 +83,18 @@ void find_all(Server& server, int c, const IdRange& range) {
       mongoc_collection_find_with_opts(collection, all.get(), options.get(), nullptr);
   const bson_t* document = nullptr;
   std::size_t bytes = 0;
-  while (mongoc_cursor_next(cursor, &document)) bytes += document->len;
+  while (mongoc_cursor_next(cursor, &document)) {
+    bytes += document->len;
+    if (file != nullptr) std::fwrite(bson_get_data(document), 1, document->len, file);
+  }
   bson_error_t error{};
   if (bytes == 0 || mongoc_cursor_error(cursor, &error))
     need<void>(std::unexpected(told("find", error)));
+  if (file != nullptr) {
+    const bool written = std::fflush(file) == 0 && ::fsync(fileno(file)) == 0;
+    if (std::fclose(file) != 0 || !written)
+      need<void>(std::unexpected(Error{Code::kUnavailable, "cannot write " + path}));
+  }
   mongoc_cursor_destroy(cursor);
   mongoc_collection_destroy(collection);
 }
@@ -141,16 +156,22 @@ void measure(const Work& work, int collections) {
   const std::vector<IdRange> ranges =
       collections == 1 ? ranges_of(uri, work) : std::vector<IdRange>{};
   const std::size_t parts = std::max(ranges.size(), static_cast<std::size_t>(collections));
-  measure(of + "bare find, side by side, " + std::to_string(parts) + " parts", server, work, [&] {
-    std::atomic<std::size_t> next = 0;
-    std::vector<std::jthread> readers;
-    for (unsigned r = 0; r < kReaders; ++r)
-      readers.emplace_back([&, reader = std::make_shared<Server>(need(server.another()))] {
-        for (std::size_t i = next++; i < parts; i = next++)
-          ranges.empty() ? find_all(*reader, static_cast<int>(i), {})
-                         : find_all(*reader, 0, ranges[i]);
-      });
-  });
+  for (const bool written : {false, true}) {
+    const std::string how = written ? " parts, written" : " parts";
+    measure(of + "bare find, side by side, " + std::to_string(parts) + how, server, work, [&] {
+      const auto path = [&](std::size_t i) {
+        return written ? folder.path("part" + std::to_string(i)) : std::string();
+      };
+      std::atomic<std::size_t> next = 0;
+      std::vector<std::jthread> readers;
+      for (unsigned r = 0; r < kReaders; ++r)
+        readers.emplace_back([&, reader = std::make_shared<Server>(need(server.another()))] {
+          for (std::size_t i = next++; i < parts; i = next++)
+            ranges.empty() ? find_all(*reader, static_cast<int>(i), {}, path(i))
+                           : find_all(*reader, 0, ranges[i], path(i));
+        });
+    });
+  }
 }
 
 }  // namespace

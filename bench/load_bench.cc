@@ -3,9 +3,9 @@
 // of 1 GB, as it starts one for --spare: with its journal, and inserts that are acknowledged
 // without waiting for the disk. Beside it the limit of this machine: a bare loop of insertMany by
 // libmongoc, 1000 documents at a time from the mapped file, and createIndexes. The median of three,
-// each with a new mongod. Or with other sizes and 4 writers:
+// each with a new mongod. Or with other sizes, one collection and 4 writers, and as many runs:
 //
-//     load_bench DOCUMENTS BYTES INDEXES     4000000 500 3
+//     load_bench DOCUMENTS BYTES INDEXES [RUNS]     20000000 500 3 1
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,12 +34,12 @@ namespace idmint::restore {
 namespace {
 
 constexpr int kBatch = 1000;
-constexpr int kRuns = 3;
 
 struct Size {
   std::int32_t documents = 500'000;  // of all collections
   int bytes = 200;
   int indexes = 1;
+  int runs = 3;
 };
 
 void make_base(const std::string& path, int collections, Size size) {
@@ -162,9 +162,9 @@ Parts bare(const BaseBackup& base, const std::string& path, unsigned writers, Si
 template <class Work>
 void measure(const std::string& what, Size size, const Work& work) {
   std::vector<Parts> all;
-  for (int run = 0; run < kRuns; ++run) all.push_back(work());
+  for (int run = 0; run < size.runs; ++run) all.push_back(work());
   std::ranges::sort(all, {}, &Parts::seconds);
-  const Parts& median = all[kRuns / 2];
+  const Parts& median = all[all.size() / 2];
   std::printf(
       "%-42s %6.0f documents/s (%.0f to %.0f): load %.2f s (processor: ours %.2f, mongod "
       "%.2f), index %.2f s (mongod %.2f), check before it %.2f s; %.0f MB; load %s\n",
@@ -193,11 +193,12 @@ void measure(int collections, Size size, const std::vector<unsigned>& writers) {
 
 int main(int argc, char** argv) {
   using idmint::restore::measure;
-  if (argc == 4) {
+  if (argc >= 4) {
     measure(1,
             {.documents = std::stoi(argv[1]),
              .bytes = std::stoi(argv[2]),
-             .indexes = std::stoi(argv[3])},
+             .indexes = std::stoi(argv[3]),
+             .runs = argc > 4 ? std::stoi(argv[4]) : 3},
             {4});
     return 0;
   }

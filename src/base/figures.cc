@@ -52,7 +52,7 @@ std::string print_duration(double seconds) {
     return print_count(whole) + std::string(step.name) +
            (rest == 0 ? "" : " " + print_count(rest) + std::string(step.next));
   }
-  if (seconds >= 1) return rounded(seconds, 3) + " s";
+  if (seconds >= 1 || seconds == 0) return rounded(seconds, 3) + " s";
   if (seconds >= 1e-3) return rounded(seconds * 1e3, 3) + " ms";
   if (seconds >= 1e-6) return rounded(seconds * 1e6, 3) + " us";
   return rounded(seconds * 1e9, 3) + " ns";

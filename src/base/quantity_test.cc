@@ -92,6 +92,7 @@ TEST(Quantity, Printed) {
   EXPECT_EQ(print_duration(86'400), "1 d");
   EXPECT_EQ(print_duration(61), "1 min 1 s");
   EXPECT_EQ(print_duration(0.025), "25 ms");
+  EXPECT_EQ(print_duration(0), "0 s");
   EXPECT_EQ(print_duration(3e9), "95 years");
   EXPECT_EQ(print_duration(std::numeric_limits<double>::infinity()), "never");
   EXPECT_EQ(print_odds(0), "none");

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -16,7 +17,7 @@
 namespace idmint::restore {
 namespace {
 
-constexpr std::size_t kWriteBlock = std::size_t{1} << 20;
+constexpr std::size_t kWriteBlock = std::size_t{1} << 20;  // a multiple of a page
 
 }  // namespace
 
@@ -59,43 +60,56 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path) 
   return std::unique_ptr<OutputFile>(new OutputFile(path, fd));
 }
 
-OutputFile::OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {
-  block_.reserve(kWriteBlock);
-}
+OutputFile::OutputFile(std::string path, int fd)
+    : path_(std::move(path)),
+      fd_(fd),
+      block_(std::make_unique_for_overwrite<Page[]>(kWriteBlock / sizeof(Page))) {}
 
 OutputFile::~OutputFile() { ::close(fd_); }
 
 Result<void> OutputFile::write(std::span<const std::uint8_t> bytes) {
   while (!bytes.empty()) {
-    if (block_.empty() && bytes.size() >= kWriteBlock) return write_file(bytes);
-    const std::size_t size = std::min(bytes.size(), kWriteBlock - block_.size());
-    block_.insert(block_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    const std::size_t size = std::min(bytes.size(), kWriteBlock - used_);
+    std::memcpy(block() + used_, bytes.data(), size);
+    used_ += size;
     bytes = bytes.subspan(size);
-    if (block_.size() < kWriteBlock) break;
-    Result<void> done = write_file(block_);
-    block_.clear();
-    if (!done) return done;
+    if (used_ < kWriteBlock) break;
+    if (Result<void> done = write_block(); !done) return done;
   }
   return {};
 }
 
 Result<void> OutputFile::finish() {
-  if (Result<void> done = write_file(block_); !done) return done;
-  block_.clear();
+  if (Result<void> done = write_block(); !done) return done;
   if (::fsync(fd_) != 0) return unwritable(path_, errno);
   return {};
 }
 
-Result<void> OutputFile::write_file(std::span<const std::uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+void OutputFile::set_direct(bool direct) {
+  direct = direct && may_be_direct_;
+  if (direct == direct_) return;
+  const int flags = ::fcntl(fd_, F_GETFL);
+  may_be_direct_ =
+      ::fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 && may_be_direct_;
+  direct_ = direct && may_be_direct_;
+}
+
+Result<void> OutputFile::write_block() {
+  const std::span<const std::uint8_t> all(block(), used_);
+  for (std::span<const std::uint8_t> left = all; !left.empty();) {
+    set_direct(left.size() == kWriteBlock);
+    const ssize_t written = ::write(fd_, left.data(), left.size());
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EINVAL && direct_) {
+      may_be_direct_ = false;  // the file system wants blocks of another size
+      continue;
+    }
     if (written < 0) return unwritable(path_, errno);
-    const auto size = static_cast<std::size_t>(written);
-    hash_.add(bytes.first(size));
-    bytes_ += size;
-    bytes = bytes.subspan(size);
+    left = left.subspan(static_cast<std::size_t>(written));
   }
+  hash_.add(all);
+  bytes_ += used_;
+  used_ = 0;
   return {};
 }
 

@@ -1,6 +1,7 @@
 // A new file, written once from beginning to end.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,7 +14,9 @@
 
 namespace idmint::restore {
 
-// Writes blocks of 1 MiB. Only the owner may read the file. For one thread. Errors:
+// Writes blocks of 1 MiB, past the page cache where the file system can (O_DIRECT): a base is
+// larger than that cache, and would push out of it what a server on the same machine reads. Only
+// the owner may read the file. For one thread. Errors:
 // - kResourceExhausted: the disk is full.
 // - kPermissionDenied, kUnavailable: the file cannot be written.
 class OutputFile {
@@ -32,16 +35,25 @@ class OutputFile {
   [[nodiscard]] Result<void> finish();
   [[nodiscard]] const std::string& path() const { return path_; }
   // The size of what write() got; the SHA-256 of the file, after finish().
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_ + block_.size(); }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_ + used_; }
   [[nodiscard]] std::string sha256() const { return hash_.hex(); }
 
  private:
+  struct alignas(4096) Page {
+    std::uint8_t bytes[4096];
+  };
+
   OutputFile(std::string path, int fd);
-  [[nodiscard]] Result<void> write_file(std::span<const std::uint8_t> bytes);
+  [[nodiscard]] std::uint8_t* block() { return block_[0].bytes; }
+  void set_direct(bool direct);
+  [[nodiscard]] Result<void> write_block();
 
   const std::string path_;
   const int fd_;
-  std::vector<std::uint8_t> block_;
+  const std::unique_ptr<Page[]> block_;
+  std::size_t used_ = 0;  // bytes of the block
+  bool direct_ = false;
+  bool may_be_direct_ = true;
   Sha256 hash_{};
   std::uint64_t bytes_ = 0;
 };

@@ -28,9 +28,12 @@ struct Packed {
   std::int64_t bytes = 0;
 };
 
+// A batch of a collection: as the reply has it, or packed. Neither: the end of the collection.
 struct Piece {
   std::size_t collection = 0;
-  std::future<Result<Packed>> packed{};  // invalid: the end of the collection
+  Bson reply = Bson::none();
+  Document batch{};  // in the reply
+  std::future<Result<Packed>> packed{};
 };
 
 // Whether the collection still exists after the server closed its cursor. Renames and rollbacks
@@ -98,19 +101,39 @@ Result<void> read_range(Member& member, const CollectionFacts& collection, const
                                     ns});
 }
 
-Result<Packed> pack(const BackupWriter& writer, std::size_t of, Document batch) {
+std::vector<Document> documents_in(Document batch) {
   std::vector<Document> documents;
-  Packed packed;
   bson_iter_t at = batch.begin();
-  while (bson_iter_next(&at)) {
-    documents.push_back(as_document(at));
-    packed.bytes += std::ssize(documents.back().bytes());
-  }
-  packed.documents = std::ssize(documents);
+  while (bson_iter_next(&at)) documents.push_back(as_document(at));
+  return documents;
+}
+
+Packed count(std::span<const Document> documents) {
+  Packed packed{.block = {}, .documents = std::ssize(documents)};
+  for (const Document each : documents) packed.bytes += std::ssize(each.bytes());
+  return packed;
+}
+
+Result<Packed> pack(const BackupWriter& writer, std::size_t of, Document batch) {
+  const std::vector<Document> documents = documents_in(batch);
+  Packed packed = count(documents);
   Result<Block> block = writer.pack(of, documents);
   if (!block) return std::unexpected(std::move(block.error()));
   packed.block = *std::move(block);
   return packed;
+}
+
+Result<void> write(BackupWriter& writer, Piece piece, const TakeCopied& take) {
+  if (piece.packed.valid()) {
+    const Result<Packed> packed = piece.packed.get();
+    if (!packed) return std::unexpected(packed.error());
+    Result<void> done = writer.add(piece.collection, packed->block);
+    return done ? take(packed->documents, packed->bytes) : done;
+  }
+  const std::vector<Document> documents = documents_in(piece.batch);
+  Result<void> done = writer.put(piece.collection, documents);
+  const Packed counted = count(documents);
+  return done ? take(counted.documents, counted.bytes) : done;
 }
 
 // What the readers share.
@@ -178,14 +201,19 @@ class Reading {
 
   // Compression goes on beside the reading and the writing.
   Result<void> take(Member& member, std::size_t of, Bson reply, Document batch, int batches) {
-    const auto how = writer_.compresses() ? std::launch::async : std::launch::deferred;
-    std::future<Result<Packed>> packed =
-        std::async(how, [&writer = writer_, of, reply = std::move(reply), batch]() mutable {
-          Result<Packed> done = pack(writer, of, batch);
-          reply = Bson::none();
-          return done;
-        });
-    if (!handover_.give({.collection = of, .packed = std::move(packed)}))
+    Piece piece{.collection = of};
+    if (writer_.compresses()) {
+      piece.packed =
+          std::async(std::launch::async, [this, of, reply = std::move(reply), batch]() mutable {
+            Result<Packed> done = pack(writer_, of, batch);
+            reply = Bson::none();
+            return done;
+          });
+    } else {
+      piece.reply = std::move(reply);
+      piece.batch = batch;
+    }
+    if (!handover_.give(std::move(piece)))
       return std::unexpected(Error{Code::kUnavailable, "stopped"});
     return batches % kLookAgainAfter == 0 ? member.still_has(start_) : Result<void>{};
   }
@@ -228,11 +256,9 @@ Result<std::vector<OpTime>> copy_documents(Member& member, Timestamp start,
     std::optional<Piece> piece = reading.handover().take();
     if (!piece) break;
     if (open.insert(piece->collection).second) done = writer.begin(piece->collection);
-    if (done && !piece->packed.valid()) done = writer.end(piece->collection);
-    if (!done || !piece->packed.valid()) continue;
-    const Result<Packed> packed = piece->packed.get();
-    done = packed ? writer.add(piece->collection, packed->block) : std::unexpected(packed.error());
-    if (done) done = take(packed->documents, packed->bytes);
+    if (!done) break;
+    done = piece->packed.valid() || piece->batch ? write(writer, *std::move(piece), take)
+                                                 : writer.end(piece->collection);
   }
   reading.handover().close();
   threads.clear();

@@ -173,8 +173,9 @@ Result<std::optional<Timestamp>> oldest_transaction(Member& member) {
 
 // ---- the slice of the oplog
 
-// Reads the entries from `start` to `end`, both of which must exist. `take` gets them in batches.
-using TakeEntries = std::function<Result<void>(std::span<const Document>)>;
+// Reads the entries from `start` to `end`, both of which must exist. `take` gets them in batches,
+// as documents and parsed.
+using TakeEntries = std::function<Result<void>(std::span<const Document>, std::span<const Entry>)>;
 Result<void> read_slice(Member& member, Timestamp start, Timestamp end, const TakeEntries& take) {
   const Bson find = Bson("find", "oplog.rs", "filter",
                          Bson("ts", Bson("$gte", BsonTimestamp{start.seconds, start.ordinal},
@@ -182,21 +183,24 @@ Result<void> read_slice(Member& member, Timestamp start, Timestamp end, const Ta
                          "readConcern", Bson("level", "majority"));
   Timestamp first{};
   Timestamp last{};
-  std::vector<Document> entries;
+  std::vector<Document> documents;
+  std::vector<Entry> entries;
   const Result<bool> read =
       member.batches("local", find.get(), [&](const Bson&, Document batch) -> Result<void> {
+        documents.clear();
         entries.clear();
         bson_iter_t at = batch.begin();
         while (bson_iter_next(&at)) {
-          entries.push_back(as_document(at));
-          const Result<Entry> entry = parse_entry(entries.back());
-          if (!entry) return std::unexpected(entry.error());
+          documents.push_back(as_document(at));
+          Result<Entry> entry = parse_entry(documents.back());
+          if (!entry) return std::unexpected(std::move(entry.error()));
           last = entry->at.ts;
+          entries.push_back(*std::move(entry));
           if (std::exchange(first, first == Timestamp{} ? last : first) == Timestamp{} &&
               last != start)
             return std::unexpected(rolled_over(start));
         }
-        return take(entries);
+        return take(documents, entries);
       });
   if (Result<void> has = member.still_has(start); !has) return has;
   if (!read) return std::unexpected(read.error());
@@ -226,18 +230,13 @@ Result<Timestamp> begin_of_transaction(Member& member, Timestamp at) {
 Result<Timestamp> check_slice(Member& member, Timestamp start, Timestamp end, Timestamp listed) {
   while (true) {
     SliceCheck slice(listed);
-    if (Result<void> good = read_slice(member, start, end,
-                                       [&](std::span<const Document> entries) -> Result<void> {
-                                         for (const Document each : entries) {
-                                           const Result<Entry> entry = parse_entry(each);
-                                           if (!entry) return std::unexpected(entry.error());
-                                           if (Result<void> added = slice.add(*entry); !added)
-                                             return added;
-                                         }
-                                         return {};
-                                       });
-        !good)
-      return std::unexpected(std::move(good.error()));
+    Result<void> good =
+        read_slice(member, start, end, [&](auto, std::span<const Entry> entries) -> Result<void> {
+          for (const Entry& each : entries)
+            if (Result<void> added = slice.add(each); !added) return added;
+          return {};
+        });
+    if (!good) return std::unexpected(std::move(good.error()));
     Timestamp earliest = start;
     for (const Timestamp missing : slice.missing()) {
       const Result<Timestamp> begin = begin_of_transaction(member, missing);
@@ -368,11 +367,13 @@ Result<DumpFacts> dump(Server server, const BackupTarget& target, const TakeDump
   constexpr std::size_t oplog = BackupWriter::kOplog;
   Result<void> done = (*writer)->begin(oplog);
   if (done) {
-    done = read_slice(*member, *first, end, [&](std::span<const Document> entries) -> Result<void> {
-      if (Result<void> go_on = progress(facts.documents, extent->documents); !go_on) return go_on;
-      facts.entries += std::ssize(entries);
-      return (*writer)->put(oplog, entries);
-    });
+    done = read_slice(
+        *member, *first, end, [&](std::span<const Document> entries, auto) -> Result<void> {
+          if (Result<void> go_on = progress(facts.documents, extent->documents); !go_on)
+            return go_on;
+          facts.entries += std::ssize(entries);
+          return (*writer)->put(oplog, entries);
+        });
   }
   if (done) done = (*writer)->end(oplog);
   if (done)

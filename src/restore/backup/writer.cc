@@ -133,6 +133,13 @@ class FolderWriter final : public BackupWriter {
   Result<void> add(std::size_t of, const Block& block) override {
     return write(*files_.at(of), block);
   }
+  Result<void> put(std::size_t of, std::span<const Document> documents) override {
+    if (target_.gzip) return BackupWriter::put(of, documents);
+    OutputFile& file = *files_.at(of);
+    for (const Document each : documents)
+      if (Result<void> done = file.write(each.bytes()); !done) return done;
+    return {};
+  }
   Result<void> end(std::size_t of) override {
     const auto file = files_.find(of);
     if (file == files_.end()) return {};  // a view

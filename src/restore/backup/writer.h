@@ -47,8 +47,8 @@ class BackupWriter {
   [[nodiscard]] virtual Result<void> begin(std::size_t of) = 0;
   [[nodiscard]] virtual Result<void> add(std::size_t of, const Block& block) = 0;
   [[nodiscard]] virtual Result<void> end(std::size_t of) = 0;
-  // pack() and add().
-  [[nodiscard]] Result<void> put(std::size_t of, std::span<const Document> documents) {
+  // pack() and add(), without a copy where the backup has the documents as they are.
+  [[nodiscard]] virtual Result<void> put(std::size_t of, std::span<const Document> documents) {
     const Result<Block> block = pack(of, documents);
     return block ? add(of, *block) : std::unexpected(block.error());
   }

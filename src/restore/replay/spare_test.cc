@@ -8,15 +8,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/digest.h"
 #include "restore/output_file.h"
 #include "restore/replay/process.h"
 #include "tests/fakes/temp_folder.h"
@@ -128,6 +134,35 @@ TEST(OutputFiles, FollowNoSymbolicLink) {
     fs::remove(path);
     EXPECT_FALSE(fs::exists(folder.path("absent")));
     EXPECT_EQ(content(folder.path("victim")), "precious");
+  }
+}
+
+// Whole blocks go past the page cache on most file systems, and on none in memory (/dev/shm).
+TEST(OutputFiles, HaveWhatWasWritten) {
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
+  const fakes::TempFolder here;
+  const fakes::TempFolder in_memory("/dev/shm");
+  std::minstd_rand random(1);
+  for (const fakes::TempFolder* const folder : {&here, &in_memory}) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kBlock - 1, kBlock, kBlock + 1,
+                                   3 * kBlock, 5 * kBlock + 4097}) {
+      std::string text(size, '\0');
+      for (char& each : text) each = static_cast<char>(random());
+      const std::string path = folder->path(std::to_string(size));
+      const auto file = OutputFile::create(path);
+      ASSERT_TRUE(file);
+      for (std::string_view left = text; !left.empty();) {
+        const std::size_t some = std::min<std::size_t>(left.size(), 1 + random() % (2 * kBlock));
+        ASSERT_TRUE((*file)->write(left.substr(0, some)));
+        left.remove_prefix(some);
+      }
+      EXPECT_EQ((*file)->bytes(), size);
+      ASSERT_TRUE((*file)->finish());
+      EXPECT_TRUE(content(path) == text) << path;
+      Sha256 hash;
+      hash.add(std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
+      EXPECT_EQ((*file)->sha256(), hash.hex()) << path;
+    }
   }
 }
 
