@@ -34,12 +34,16 @@ Result<std::vector<std::string>> whole(std::vector<std::string> patterns) {
 }  // namespace
 
 bool is_own_database(std::string_view database) {
-  constexpr std::array<std::string_view, 4> own = {"admin", "config", "local", "idmint_restore"};
+  constexpr std::array<std::string_view, 4> own = {"admin", "config", "local", kRecordDatabase};
   return std::ranges::find(own, database) != own.end() || database.starts_with("__mdb_internal");
 }
 
 bool is_users(std::string_view ns) {
   return ns == "admin.system.users" || ns == "admin.system.roles";
+}
+
+bool is_kept_name(std::string_view ns) {
+  return ns.contains(kOldSuffix) || ns.contains(kCopySuffix) || ns.contains(kPromotedSuffix);
 }
 
 std::string_view without_buckets(std::string_view collection) {

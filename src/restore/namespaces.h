@@ -9,6 +9,9 @@
 
 namespace idmint::restore {
 
+// The records of runs and of promotions.
+inline constexpr const char* kRecordDatabase = "idmint_restore";
+
 // Databases that no restore touches: admin, config, local, the record of progress, and MongoDB's
 // internal ones (__mdb_internal...).
 [[nodiscard]] bool is_own_database(std::string_view database);
@@ -19,6 +22,13 @@ namespace idmint::restore {
 inline constexpr std::string_view kBuckets = "system.buckets.";
 // X for system.buckets.X; any other name as it is.
 [[nodiscard]] std::string_view without_buckets(std::string_view collection);
+
+// The collections that a promotion keeps have the name of their collection, one of these, and the
+// promotion's id.
+inline constexpr std::string_view kOldSuffix = ".before-restore-";
+inline constexpr std::string_view kCopySuffix = ".restored-";
+inline constexpr std::string_view kPromotedSuffix = ".promoted-";
+[[nodiscard]] bool is_kept_name(std::string_view ns);
 
 // `*` in a pattern matches any text.
 [[nodiscard]] bool matches_glob(std::string_view pattern, std::string_view text);

@@ -25,6 +25,7 @@
 #include "restore/oplog/fields.h"
 #include "restore/oplog/source.h"
 #include "restore/promote/collection_at.h"
+#include "restore/replay/record.h"
 #include "restore/replay/state.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/restore/production.h"
@@ -43,17 +44,19 @@ using testing::UnorderedElementsAre;
 class StopsAt final : public PromoteObserver {
  public:
   explicit StopsAt(std::size_t stop = SIZE_MAX) : stop_(stop) {}
+  explicit StopsAt(std::string before) : stop_(SIZE_MAX), before_(std::move(before)) {}
   void begin(std::string_view, std::optional<std::uint64_t>) override {}
   Result<void> advance(std::uint64_t) override { return {}; }
   Result<void> about_to(std::string_view what) override {
     points_.emplace_back(what);
-    if (points_.size() <= stop_) return {};
+    if (points_.size() <= stop_ && what != before_) return {};
     return fail(Code::kUnavailable, "stopped before: " + points_.back());
   }
   [[nodiscard]] const std::vector<std::string>& points() const { return points_; }
 
  private:
   std::size_t stop_;
+  std::string before_{};
   std::vector<std::string> points_{};
 };
 
@@ -444,7 +447,7 @@ TEST_F(Promote, MergesLaterWritesThatTheMistakeDidNotTouch) {
   EXPECT_FALSE(go(merging, 12));
   const Result<PromoteReport> report = go(merging);
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_THAT(report->merged.refused, IsEmpty());
+  EXPECT_THAT(report->unmerged, IsEmpty());
   const auto total = [&](const std::string& id) {
     const Bson found = production_.run("shop", R"({"find":"orders","filter":{"_id":)" + id + "}}");
     std::int64_t value = -1;
@@ -487,7 +490,7 @@ TEST_F(Promote, MergesWhatWasWrittenBeforeAnUndo) {
   EXPECT_EQ(planned->lost(), 0U);
   const Result<PromoteReport> report = go(merging);
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->merged.documents, 31U);
+  EXPECT_EQ(report->merged, 31U);
   EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 79U);
 }
 
@@ -510,7 +513,7 @@ TEST_F(Promote, MergesUniqueValuesThatMoved) {
   EXPECT_EQ(planned->lost(), 1U) << "that of the mistake";
   const Result<PromoteReport> report = go(merging);
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_THAT(report->merged.refused, IsEmpty());
+  EXPECT_THAT(report->unmerged, IsEmpty());
   EXPECT_EQ(ids_with(R"({"key":{"$in":["k10","k11","k12"]}})"), "10 11 112");
 }
 
@@ -532,7 +535,9 @@ TEST_F(Promote, ListsWhatAUniqueIndexWillRefuse) {
   EXPECT_EQ(loss_of(*planned, R"({"_id":"good"})"), Loss::kNone);
   const Result<PromoteReport> report = go(merging);
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_THAT(report->merged.refused, ElementsAre(HasSubstr("late")));
+  ASSERT_EQ(report->unmerged.size(), 1U);
+  EXPECT_THAT(report->unmerged[0].lost.id, HasSubstr("late"));
+  EXPECT_THAT(report->unmerged[0].lost.why, HasSubstr("duplicate key"));
   EXPECT_EQ(ids_with(R"({"_id":{"$in":[1,"late","good"]}})"), "1 good");
 
   StopsAt all;
@@ -712,6 +717,83 @@ TEST_F(Promote, NamesWhatIsLostSinceThePlanAndWhereItIs) {
   EXPECT_EQ(kept->ids, std::vector{report->unlisted[0].lost.id});
 }
 
+// A run that goes on has no plan: what the plan named stands on production.
+TEST_F(Promote, NamesAfterAKillWhatIsLostSinceThePlanAlone) {
+  for (const char* const step : {"close counters", "raise counters", "load collections"}) {
+    SetUp();
+    restore_here();
+    production_.run("shop", R"({"drop":"stock"})");
+    production_.insert("shop.stock", R"({"_id":"a","n":5})");  // the spare has this _id
+    const PromoteOptions merging = after_a_mistake_in(1);
+    PromoteOptions copy = merging;
+    Result<PromotePlan> planned = plan(std::move(copy));
+    ASSERT_TRUE(planned) << planned.error().message;
+    EXPECT_EQ(planned->lost(), 2U);
+    production_.insert("shop.stock", R"({"_id":"b","n":5})");
+    StopsAt stops{std::string(step)};
+    ASSERT_FALSE(promote(*planned, stops)) << step;
+    copy = merging;
+    for (int run = 0; run < 2; ++run) {
+      const Result<PromoteReport> report = go(merging);
+      ASSERT_TRUE(report) << report.error().message;
+      EXPECT_TRUE(report->resumed);
+      ASSERT_EQ(report->unlisted.size(), 1U) << step;
+      EXPECT_EQ(report->unlisted[0].ns, "shop.stock");
+      EXPECT_THAT(report->unlisted[0].lost.id, HasSubstr("b"));
+    }
+    ASSERT_TRUE(undo());
+  }
+}
+
+TEST_F(Promote, NamesAfterAKillWhatWasNotMerged) {
+  restore_here();
+  production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":1},"limit":1}]})");
+  PromoteOptions merging = options();
+  merging.mistake_to = production_.now();
+  merging.merge_later = true;
+  production_.insert("shop.orders", R"({"_id":"late","total":1,"key":"k1"})");
+  PromoteOptions copy = merging;
+  Result<PromotePlan> planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  StopsAt stops{std::string("swap shop.orders")};
+  ASSERT_FALSE(promote(*planned, stops));
+  for (int run = 0; run < 2; ++run) {
+    const Result<PromoteReport> report = go(merging);
+    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_EQ(report->unmerged.size(), 1U);
+    EXPECT_THAT(report->unmerged[0].lost.why, HasSubstr("duplicate key"));
+    EXPECT_EQ(report->unmerged[0].lost.in, std::vector{report->kept[0].ns});
+  }
+}
+
+// What was written between the two limits would be neither restored nor merged nor named.
+TEST_F(Promote, RefusesALimitThatTheSpareWasNotRestoredTo) {
+  restore_here();
+  const Bson restored =
+      Bson("limit", BsonTimestamp{.seconds = limit_.seconds, .ordinal = limit_.ordinal});
+  ASSERT_TRUE(Record::begin(spare_.server(), restored.view()));
+  production_.run("shop", R"({"drop":"orders"})");
+  EXPECT_TRUE(plan(options()));
+  PromoteOptions other = options();
+  other.limit = production_.now();
+  const Result<PromotePlan> planned = plan(std::move(other));
+  ASSERT_FALSE(planned);
+  EXPECT_EQ(planned.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(planned.error().message, HasSubstr("was restored to " + print_timestamp(limit_)));
+}
+
+// With the database of a mistake go the only copies that earlier promotions left in it.
+TEST_F(Promote, SaysWhatItLeavesOfEarlierPromotions) {
+  const std::string kept = "shop.orders.before-restore-20200101-000000";
+  production_.insert(kept, R"({"_id":"only"})");
+  restore_here();
+  production_.run("shop", R"({"dropDatabase":1})");
+  const Result<PromotePlan> planned = plan(options());
+  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_EQ(planned->left.size(), 1U);
+  EXPECT_EQ(planned->left[0].ns, kept);
+}
+
 // A finish that was stopped has dropped what an undo needs.
 TEST_F(Promote, IsNotUndoneOnceItsFinishHasBegun) {
   restore_here();
@@ -832,7 +914,7 @@ TEST_F(Promote, MergesDeletesUntilTheSwap) {
   Deletes watch(production_);
   const Result<PromoteReport> report = promote(*planned, watch);
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->merged.documents, 2U);
+  EXPECT_EQ(report->merged, 2U);
   const Bson left =
       production_.run("shop", R"({"count":"orders","query":{"_id":{"$in":[1,10,11]}}})");
   EXPECT_EQ(left.view().number("n"), 1) << "the restored 1";

@@ -160,7 +160,7 @@ void print_later(Output& out, const PromotePlan& plan) {
                    " of them lost" +
                    (plan.options.mistake_to && of_mistake != 0
                         ? " (" + print_count(static_cast<double>(of_mistake)) +
-                              " that only the mistake wrote to)"
+                              " written to in the mistake only)"
                         : "") +
                    (collection.dropped ? "; it was dropped as well" : ""));
     std::size_t listed = 0;
@@ -222,8 +222,9 @@ void print_promote_plan(Output& out, const PromotePlan& plan) {
     if (const std::uint64_t unlike = plan.lost_unlike(); unlike != 0)
       out.write_line(
           "To " + print_count(unlike, "document") +
-          " of these, only entries that change other fields than the mistake's first and last "
-          "one wrote in its time: --mistake-alike keeps these.");
+          " of these, only entries unlike the mistake's first and last one (of another kind, or "
+          "that change other fields) wrote in its time: --mistake-alike keeps these. Look at "
+          "some of them first, as a mistake may have more than two parts.");
   }
 }
 
@@ -274,6 +275,16 @@ Json json_of(const PromotePlan& plan) {
           {"notes", plan.notes}};
 }
 
+Json json_of(const std::vector<NamedLoss>& losses) {
+  Json all = Json::array();
+  for (const NamedLoss& each : losses)
+    all.push_back({{"ns", each.ns},
+                   {"_id", id_json(each.lost.id)},
+                   {"why", each.lost.why},
+                   {"in", each.lost.in}});
+  return all;
+}
+
 bool is_put_back(const PromoteReport& report, const FencedSource& source) {
   return std::ranges::find(report.put_back, source.label()) != report.put_back.end();
 }
@@ -288,8 +299,8 @@ Json json_of(const PromoteReport& report) {
                {"step", name(report.step)},
                {"resumed", report.resumed},
                {"documents", report.documents},
-               {"merged", report.merged.documents},
-               {"not_merged", report.merged.refused},
+               {"merged", report.merged},
+               {"not_merged", json_of(report.unmerged)},
                {"promoted", report.promoted},
                {"in_place", report.in_place},
                {"kept", Json::array()},
@@ -301,12 +312,7 @@ Json json_of(const PromoteReport& report) {
     Json& ids = json["only_there"][each.ns] = Json::array();
     for (const std::string& id : each.ids) ids.push_back(id_json(id));
   }
-  json["lost_since_plan"] = Json::array();
-  for (const UnlistedLoss& each : report.unlisted)
-    json["lost_since_plan"].push_back({{"ns", each.ns},
-                                       {"_id", id_json(each.lost.id)},
-                                       {"why", each.lost.why},
-                                       {"in", each.lost.in}});
+  json["lost_since_plan"] = json_of(report.unlisted);
   Json counters = Json::array();
   if (report.fence) {
     for (const FencedSource& each : report.fence->sources)
@@ -338,16 +344,16 @@ void print_fence_facts(Output& out, const PromoteReport& report) {
                                                                : " to " + std::to_string(each.to)));
 }
 
-void print_unlisted(Output& out, const PromoteReport& report) {
+void print_lost(Output& out, std::string_view word, const std::vector<NamedLoss>& losses) {
   std::size_t listed = 0;
-  for (const UnlistedLoss& each : report.unlisted) {
+  for (const NamedLoss& each : losses) {
     if (++listed > kListed) {
-      out.write_line("  ... --json lists more of them");
+      out.write_line("  ... the same command with --json lists more of them");
       return;
     }
     std::string in = each.lost.in.empty() ? "; in no collection any more" : "";
     for (const std::string& ns : each.lost.in) in += (in.empty() ? "; in " : " and ") + ns;
-    print_fact(out, "lost", each.ns + ", " + id_text(each.lost.id) + ": " + each.lost.why + in);
+    print_fact(out, word, each.ns + ", " + id_text(each.lost.id) + ": " + each.lost.why + in);
   }
 }
 
@@ -356,10 +362,9 @@ void print_promoted(Output& out, const PromoteReport& report) {
   out.write_line("Promoted" +
                  std::string(report.resumed ? ", going on with a run before this one." : "."));
   print_fact(out, "documents", print_count(report.documents, "document") + " copied by this run");
-  if (report.merged.documents != 0)
-    print_fact(out, "merged", print_count(report.merged.documents, "document"));
-  for (const std::string& each : report.merged.refused) print_fact(out, "not merged", each);
-  print_unlisted(out, report);
+  if (report.merged != 0) print_fact(out, "merged", print_count(report.merged, "document"));
+  print_lost(out, "not merged", report.unmerged);
+  print_lost(out, "lost", report.unlisted);
   print_fence_facts(out, report);
   for (const KeptCollection& each : report.kept) print_fact(out, "kept", each.ns);
   for (const std::string& each : report.notes) print_fact(out, "note", each);
@@ -465,9 +470,10 @@ void print_kept(Output& out, const KeptCollection& kept, bool undone) {
                  (undone ? ": promote --merge-later takes over what it can, and its --finish says "
                            "what is left"
                          : "; compare by hand, and drop it then"));
-  for (std::size_t i = 0; i < std::min(kept.ids.size(), kListed); ++i)
-    out.write_line("  " + id_text(kept.ids[i]));
-  if (kept.ids.size() > kListed) out.write_line("  ... --json lists more of them");
+  // After a finish nothing lists them again.
+  const std::size_t listed = undone ? std::min(kept.ids.size(), kListed) : kept.ids.size();
+  for (std::size_t i = 0; i < listed; ++i) out.write_line("  " + id_text(kept.ids[i]));
+  if (kept.ids.size() > listed) out.write_line("  ... --json lists more of them");
 }
 
 void print_end(Context& context, const PromoteReport& report, std::string_view done) {

@@ -18,6 +18,7 @@
 #include "restore/find/runs.h"
 #include "restore/find/schema_changes.h"
 #include "restore/find/suspects.h"
+#include "restore/namespaces.h"
 #include "restore/oplog/changes.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/operation_text.h"
@@ -232,7 +233,7 @@ void OplogAnalysis::State::change(const Operation& operation) {
     list(operation);
   }
   const std::string_view database = operation.database();
-  if (database == "config" || database == "local") return;
+  if (database == "config" || database == "local" || database == kRecordDatabase) return;
   // The filter does not apply here: all commands and writes tell which drops belong together.
   if (command) {
     const bool removes = place_.in_span && filter_.id && document_.concerns(operation);

@@ -99,6 +99,23 @@ TEST(OplogAnalysis, ADropThatWasNotOfDropDatabaseStandsAlone) {
   EXPECT_EQ(answer.suspects[1].limit, alone);
 }
 
+// What a promotion and its finish drop is the least likely mistake.
+TEST(OplogAnalysis, WhatAPromotionDropsStandsBehindTheMistake) {
+  Oplog oplog;
+  oplog.insert(1);
+  oplog.add("c", "shop.$cmd", R"("drop":"orders.before-restore-20261128-200809")",
+            R"("o2":{"numRecords":9000})");
+  oplog.add("c", "idmint_restore.$cmd", R"("drop":"promote")", R"("o2":{"numRecords":1})");
+  oplog.add("c", "idmint_restore.$cmd", R"("dropDatabase":1)");
+  oplog.insert(2);
+  const Timestamp mistake =
+      oplog.add("c", "shop.$cmd", R"("drop":"orders")", R"("o2":{"numRecords":7})");
+  const OplogAnswer answer = oplog.finish();
+  ASSERT_THAT(reasons(answer), ElementsAre(Reason::kDrop, Reason::kDrop));
+  EXPECT_EQ(answer.suspects[0].limit, mistake);
+  EXPECT_THAT(answer.suspects[1].why, HasSubstr("a promotion had kept it"));
+}
+
 TEST(OplogAnalysis, ADropAnHourBeforeIsNotOfTheDropDatabase) {
   Oplog oplog;
   const Timestamp alone = oplog.add("c", "shop.$cmd", R"("drop":"carts")");

@@ -7,6 +7,7 @@
 #include "base/figures.h"
 #include "base/text.h"
 #include "restore/find/hash.h"
+#include "restore/namespaces.h"
 #include "restore/oplog/operation_text.h"
 #include "restore/server.h"
 
@@ -124,14 +125,16 @@ void Drops::dropped(const Operation& drop, const Place& place, bool wanted) {
   const std::string_view collection = std::string_view(found.ns).substr(database.size() + 1);
   const std::optional<std::uint64_t> documents = records_of(drop);
   const bool temporary = is_temporary_name(collection);
+  const bool kept = is_kept_name(found.ns);
   found.key = hash_of(name_pattern(found.ns), 4) | 1;
   found.documents = documents;
   found.score = temporary        ? 5
+                : kept           ? 15
                 : !documents     ? 78
                 : *documents > 0 ? log_score(78, 2, *documents, 90)
                                  : 25;
   const auto* const life = lives_.find(hash_of(found.ns, 9));
-  const bool own = life != nullptr && !temporary && documents;
+  const bool own = life != nullptr && !temporary && !kept && documents;
   if (own) found.score -= found.score / 4;
   gone(found.ns, place.at);
   found.why = found.ns + " dropped" +
@@ -139,6 +142,7 @@ void Drops::dropped(const Operation& drop, const Place& place, bool wanted) {
                : *documents > 0 ? " with " + plural(*documents, "document")
                                 : "; it was empty") +
               (temporary ? "; MongoDB had made it for itself" : "") +
+              (kept ? "; a promotion had kept it, and its --finish drops it" : "") +
               (own ? "; it had been made " +
                          print_duration(place.at.seconds - life->value.born.seconds + 1) + " before"
                    : "");

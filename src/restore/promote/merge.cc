@@ -20,15 +20,17 @@ namespace idmint::restore {
 namespace {
 
 constexpr const char* kLaterCollection = "later";
+constexpr const char* kPlannedCollection = "planned";
 constexpr std::size_t kIdsAtOnce = 500;
 constexpr std::size_t kBytesOfInsert = std::size_t{8} << 20;
 constexpr std::size_t kMostUnmerged = 1000;  // that a record lists
 
-Result<void> put_batch(Server& production, std::size_t number, const MergeBatch& batch) {
+Result<void> put_batch(Server& production, const char* collection, std::size_t number,
+                       const MergeBatch& batch) {
   BsonArray ids;
   std::size_t index = 0;
   for (const Bson& each : batch.ids) ids.items.add(std::to_string(index++).c_str(), each);
-  Bson command = Bson("update", kLaterCollection, "updates",
+  Bson command = Bson("update", collection, "updates",
                       array(Bson("q", Bson("_id", static_cast<std::int64_t>(number)), "u",
                                  Bson("ns", batch.ns, "from", batch.from, "uuid", batch.uuid,
                                       "gone", batch.gone, "ids", ids),
@@ -128,14 +130,15 @@ Result<void> check_from(Server& production, const MergeBatch& batch) {
 }
 
 // Reads the notes, in order.
-Result<void> each_batch(Server& production, const std::function<Result<void>(MergeBatch)>& take) {
+Result<void> each_batch(Server& production, const char* collection,
+                        const std::function<Result<void>(MergeBatch)>& take) {
   const Collection later(
-      mongoc_client_get_collection(production.client(), kRecordDatabase, kLaterCollection));
+      mongoc_client_get_collection(production.client(), kRecordDatabase, collection));
   const Bson all;
   const Bson order = Bson("sort", Bson("_id", 1));
   const Cursor cursor(
       mongoc_collection_find_with_opts(later.get(), all.get(), order.get(), nullptr));
-  return each(cursor, std::string("find in ") + kRecordDatabase + "." + kLaterCollection,
+  return each(cursor, std::string("find in ") + kRecordDatabase + "." + collection,
               [&](Document document) { return take(batch_in(document)); });
 }
 
@@ -236,6 +239,37 @@ Result<Merged> merge_into(Server& into, const std::string& copy,
   return merged;
 }
 
+Result<void> note_planned(Server& production, const LaterWrites& later) {
+  std::size_t number = 0;
+  for (const auto& [ns, collection] : later.collections) {
+    MergeBatch batch{.ns = ns};
+    for (const auto& [element, document] : collection.documents) {
+      if (document.loss == Loss::kNone) continue;
+      batch.ids.push_back(only_id_of(element));
+      if (batch.ids.size() < kIdsAtOnce) continue;
+      if (Result<void> done = put_batch(production, kPlannedCollection, number++, batch); !done)
+        return done;
+      batch.ids.clear();
+    }
+    if (batch.ids.empty()) continue;
+    if (Result<void> done = put_batch(production, kPlannedCollection, number++, batch); !done)
+      return done;
+  }
+  return {};
+}
+
+Result<PlannedLosses> planned_losses(Server& production) {
+  PlannedLosses losses;
+  Result<void> read =
+      each_batch(production, kPlannedCollection, [&](const MergeBatch& batch) -> Result<void> {
+        auto& ids = losses[batch.ns];
+        for (const Bson& each : batch.ids) ids.insert(id_key(each.view()));
+        return {};
+      });
+  if (!read) return std::unexpected(std::move(read.error()));
+  return losses;
+}
+
 Result<void> note_later(Server& production, const PromoteState& state, const LaterWrites& later) {
   const std::string ns = std::string(kRecordDatabase) + "." + kLaterCollection;
   if (Result<void> dropped = drop_collection(production, ns); !dropped) return dropped;
@@ -244,35 +278,38 @@ Result<void> note_later(Server& production, const PromoteState& state, const Lat
     const auto found = later.collections.find(item.ns);
     if (!item.is_replaced() || found == later.collections.end()) continue;
     for (const MergeBatch& batch : batches_of(item.ns, found->second))
-      if (Result<void> done = put_batch(production, number++, batch); !done) return done;
+      if (Result<void> done = put_batch(production, kLaterCollection, number++, batch); !done)
+        return done;
   }
   return {};
 }
 
-Result<MergeCounts> merge_later(Server& spare, Server& production, PromoteState& state,
-                                const TakeProgress& progress) {
+Result<std::uint64_t> merge_later(Server& spare, Server& production, PromoteState& state,
+                                  const TakeProgress& progress) {
   std::map<std::string, std::vector<MergeBatch>> batches;  // by namespace
-  Result<void> read = each_batch(production, [&](MergeBatch batch) -> Result<void> {
-    batches[batch.ns].push_back(std::move(batch));
-    return {};
-  });
+  Result<void> read =
+      each_batch(production, kLaterCollection, [&](MergeBatch batch) -> Result<void> {
+        batches[batch.ns].push_back(std::move(batch));
+        return {};
+      });
   if (!read) return std::unexpected(std::move(read.error()));
-  MergeCounts counts;
+  std::uint64_t documents = 0;
   for (PromoteItem& item : state.items) {
     const auto found = batches.find(item.ns);
     if (found == batches.end()) continue;
     const Result<Merged> merged =
         merge_into(production, state.copy_name(item), found->second, spare, production, progress);
     if (!merged) return std::unexpected(merged.error());
-    counts.documents += merged->documents;
+    documents += merged->documents;
     item.unmerged.clear();
     item.unmerged_count = merged->refused.size();
     for (const MergeRefusal& each : merged->refused) {
-      counts.refused.push_back(item.ns + ", " + to_relaxed_json(each.id.view()) + ": " + each.why);
-      if (item.unmerged.size() < kMostUnmerged) item.unmerged.push_back(id_key(each.id.view()));
+      if (item.unmerged.size() == kMostUnmerged) break;
+      item.unmerged.push_back(
+          {.id = id_key(each.id.view()), .why = each.why, .in = {state.old_name(item)}});
     }
   }
-  return counts;
+  return documents;
 }
 
 Result<MergedDeletes> merge_deletes(Server& production, PromoteState& state,
@@ -290,7 +327,7 @@ Result<MergedDeletes> merge_deletes(Server& production, PromoteState& state,
       });
   if (!read) return std::unexpected(std::move(read.error()));
   MergedDeletes counts;
-  read = each_batch(production, [&](const MergeBatch& batch) -> Result<void> {
+  read = each_batch(production, kLaterCollection, [&](const MergeBatch& batch) -> Result<void> {
     const auto of = deleted.find(batch.ns);
     if (of == deleted.end() || !batch.from.empty()) return {};
     PromoteItem& item = *std::ranges::find(state.items, batch.ns, &PromoteItem::ns);

@@ -2,13 +2,16 @@
 // before these get their names.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "idmint/result.h"
 #include "restore/observer.h"
 #include "restore/promote/later.h"
-#include "restore/promote/promote.h"
 #include "restore/promote/record.h"
 #include "restore/server.h"
 
@@ -44,6 +47,14 @@ struct Merged {
                                         const std::vector<MergeBatch>& batches, Server& spare,
                                         Server& production, const TakeProgress& progress);
 
+// Stores on production which documents the plan names as lost, before the first writer is blocked:
+// a run that goes on after a kill has no plan.
+[[nodiscard]] Result<void> note_planned(Server& production, const LaterWrites& later);
+
+// These documents, by namespace and id_key(). Empty: none is noted.
+using PlannedLosses = std::map<std::string, std::set<std::string, std::less<>>, std::less<>>;
+[[nodiscard]] Result<PlannedLosses> planned_losses(Server& production);
+
 // Stores on production which documents to merge, and from where, because its oplog may have rolled
 // over by the time the collections are loaded; and of which ones the spare's are kept. Replaces an
 // earlier note. REQUIRES: choose_versions().
@@ -52,8 +63,9 @@ struct Merged {
 
 // Merges the noted documents into the copies. Writers are blocked, so a repeated call gives the
 // same result. Items keep which ones are refused. Errors and `progress` as merge_into().
-[[nodiscard]] Result<MergeCounts> merge_later(Server& spare, Server& production,
-                                              PromoteState& state, const TakeProgress& progress);
+// Returns how many documents it merged, including deletes.
+[[nodiscard]] Result<std::uint64_t> merge_later(Server& spare, Server& production,
+                                                PromoteState& state, const TakeProgress& progress);
 
 // Deletes from the promoted collections what programs have deleted from the old ones since the
 // note, as a validator stops no deletes. Documents that were kept as the spare's stay, and the

@@ -50,11 +50,6 @@ Result<Facts> facts_by_name(Server& server) {
 
 std::string_view collection_part(std::string_view ns) { return ns.substr(ns.find('.') + 1); }
 
-// Whether this promotion or an earlier one made the collection or keeps it.
-bool is_kept_name(std::string_view ns) {
-  return ns.contains(kOldSuffix) || ns.contains(kCopySuffix) || ns.contains(kPromotedSuffix);
-}
-
 bool is_idmint_own(std::string_view ns) { return collection_part(ns).starts_with(kOwnPrefix); }
 
 // The documents of a collection that are not counters, by id_key().
@@ -234,9 +229,13 @@ class Planner {
 
   Result<void> plan_one(const std::string& ns, const CollectionFacts& facts) {
     const std::string_view collection = collection_part(ns);
-    if (!is_wanted(ns) || is_idmint_own(ns) || collection.starts_with(kBuckets)) return {};
     const auto there = there_.find(ns);
     const bool is_there = there != there_.end();
+    if (plan_.options.filter.includes(ns) && is_kept_name(ns) && !is_there)
+      leave(ns,
+            "an earlier promotion kept it, and production lost it: its documents may be nowhere "
+            "else, so copy it over by hand before the spare goes");
+    if (!is_wanted(ns) || is_idmint_own(ns) || collection.starts_with(kBuckets)) return {};
     if (collection.starts_with("system.")) {
       if (collection != "system.views" && collection != "system.profile")
         leave(ns, "it is the server's own: bring it over by hand");
@@ -574,10 +573,16 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
     return std::unexpected(std::move(may.error()));
   PromotePlan plan{.options = std::move(options)};
   std::optional<Timestamp> limit = plan.options.limit;
+  const Result<std::optional<Timestamp>> recorded = limit_of(*spare, plan.options.restore_report);
   if (!limit) {
-    const Result<std::optional<Timestamp>> recorded = limit_of(*spare, plan.options.restore_report);
     if (!recorded) return std::unexpected(recorded.error());
     limit = *recorded;
+  } else if (recorded && *recorded && *recorded != limit) {
+    // What was written between the two would be neither restored nor merged nor named.
+    return fail(Code::kFailedPrecondition,
+                "--limit is " + print_timestamp(*limit) + ", and " + spare->shown_uri() +
+                    " was restored to " + print_timestamp(recorded->value()) +
+                    ": leave --limit out, or give the server that was restored to it");
   }
   if (!limit)
     return refuse("give --limit SECONDS:ORDINAL, to which " + spare->shown_uri() +

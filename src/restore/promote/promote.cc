@@ -94,9 +94,10 @@ Error error_of(Error error, const PromoteState& state) {
   if (error.code != Code::kUnavailable && error.code != Code::kDataLoss)
     error.code = Code::kUnknown;
   if (!error.message.contains("--undo"))
-    error.message += state.undoing ? "; writers may be blocked: --undo again goes on"
-                                   : "; writers are blocked at the step " +
-                                         std::string(name(state.step)) + ": --undo lets them in";
+    error.message += state.undoing
+                         ? "; writers may be blocked: --undo again goes on"
+                         : "; writers are blocked at the step " + std::string(name(state.step)) +
+                               ": the same command goes on, and --undo lets them in";
   return error;
 }
 
@@ -157,6 +158,10 @@ class Promotion {
 
   Result<void> block() {
     if (!has_blocked(state())) {
+      if (state().merge_later && !plan_.resumed) {
+        if (Result<void> told = about_to("note", "what the plan names as lost"); !told) return told;
+        if (Result<void> noted = note_planned(production(), plan_.later); !noted) return noted;
+      }
       if (Result<void> tried = try_first(); !tried) return tried;
     }
     has_begun_ = true;
@@ -181,7 +186,9 @@ class Promotion {
     if (!later) return std::unexpected(std::move(later.error()));
     if (Result<void> chosen = choose_versions(*later, search, true, spare_, production()); !chosen)
       return chosen;
-    note_unlisted(*later);
+    const Result<PlannedLosses> planned = planned_losses(production());
+    if (!planned) return std::unexpected(planned.error());
+    note_unlisted(*later, *planned);
     if (Result<void> told = about_to("note", "later writes"); !told) return told;
     if (Result<void> noted = note_later(production(), state(), *later); !noted) return noted;
     state().noted = later->last;
@@ -189,23 +196,19 @@ class Promotion {
   }
 
   // What is lost and was in no plan: programs went on until they were blocked.
-  void note_unlisted(const LaterWrites& later) {
+  void note_unlisted(const LaterWrites& later, const PlannedLosses& planned) {
     for (PromoteItem& item : state().items) {
       item.unlisted.clear();
       item.unlisted_count = 0;
       const auto now = later.collections.find(item.ns);
       if (!item.is_replaced() || now == later.collections.end()) continue;
-      const auto planned = plan_.later.collections.find(item.ns);
+      const auto listed = planned.find(item.ns);
       for (const auto& [id, document] : now->second.documents) {
         if (document.loss == Loss::kNone) continue;
-        if (planned != plan_.later.collections.end()) {
-          const auto listed = planned->second.documents.find(id);
-          if (listed != planned->second.documents.end() && listed->second.loss != Loss::kNone)
-            continue;
-        }
+        if (listed != planned.end() && listed->second.contains(id)) continue;
         if (++item.unlisted_count > kMostUnlisted) continue;
-        PromoteItem::Unlisted& lost = item.unlisted.emplace_back(
-            PromoteItem::Unlisted{.id = id, .why = std::string(in_words(document.loss))});
+        LostDocument& lost = item.unlisted.emplace_back(
+            LostDocument{.id = id, .why = std::string(in_words(document.loss))});
         for (std::size_t i = 0; i < now->second.holders.size(); ++i) {
           const std::string& in = now->second.holders[i].now;
           if (!in.empty() && (document.lost & now->second.terms_of(i)) != 0)
@@ -247,10 +250,10 @@ class Promotion {
   Result<void> merge() {
     if (state().merge_later) {
       if (Result<void> told = about_to("merge", "later writes"); !told) return told;
-      Result<MergeCounts> merged =
+      const Result<std::uint64_t> merged =
           merge_later(spare_, production(), state(), observer_.of("documents merged"));
-      if (!merged) return std::unexpected(std::move(merged.error()));
-      report_.merged = *std::move(merged);
+      if (!merged) return std::unexpected(merged.error());
+      report_.merged = *merged;
     }
     return note_copies(record_);
   }
@@ -268,7 +271,7 @@ class Promotion {
     if (Result<void> told = about_to("merge", "deletes"); !told) return told;
     const Result<MergedDeletes> deleted = merge_deletes(production(), state(), options_.to);
     if (deleted) {
-      report_.merged.documents += deleted->done;
+      report_.merged += deleted->done;
       if (deleted->left != 0)
         report_.notes.push_back(print_count(deleted->left, "document") +
                                 " that programs deleted meanwhile stay: the restored versions of "
@@ -514,9 +517,11 @@ void tell_items(const PromoteState& state, PromoteReport& report) {
     (item.in_place ? report.in_place : report.promoted).push_back(item.ns);
     if (item.is_replaced() && state.step >= PromoteStep::kOpen && !state.undoing)
       report.kept.push_back({.ns = state.old_name(item)});
-    for (const PromoteItem::Unlisted& each : item.unlisted)
-      if (!state.undoing) report.unlisted.push_back({.ns = item.ns, .lost = each});
     if (state.undoing) continue;  // the old collection is in its place, and has it
+    for (const LostDocument& each : item.unmerged)
+      report.unmerged.push_back({.ns = item.ns, .lost = each});
+    for (const LostDocument& each : item.unlisted)
+      report.unlisted.push_back({.ns = item.ns, .lost = each});
     if (item.unlisted_count != 0)
       report.notes.push_back(item.ns + ": " + print_count(item.unlisted_count, "document") +
                              " that programs wrote between the plan and the block " +
@@ -627,8 +632,9 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
     if (item.keeps_old()) {
       if (Result<void> opened = let_writers_in(*production, old, item.old_options.view()); !opened)
         return std::unexpected(std::move(opened.error()));
-      std::vector<std::string> ids = item.unmerged;
-      for (const PromoteItem::Unlisted& each : item.unlisted) ids.push_back(each.id);
+      std::vector<std::string> ids;
+      for (const auto* const lost : {&item.unmerged, &item.unlisted})
+        for (const LostDocument& each : *lost) ids.push_back(each.id);
       report.kept.push_back(
           {.ns = old, .written = item.unmerged_count + item.unlisted_count, .ids = std::move(ids)});
       continue;

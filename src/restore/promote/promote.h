@@ -37,11 +37,6 @@ class PromoteObserver {
   }
 };
 
-struct MergeCounts {
-  std::uint64_t documents = 0;         // merged, including deletes
-  std::vector<std::string> refused{};  // rejected by a unique index or a capped collection
-};
-
 struct KeptCollection {
   std::string ns{};
   // After an undo or a finish: the documents that may be nowhere else. nullopt: unknown, because
@@ -50,10 +45,9 @@ struct KeptCollection {
   std::vector<std::string> ids{};  // of these, or of some, by id_key()
 };
 
-// A document of PromoteItem::unlisted.
-struct UnlistedLoss {
+struct NamedLoss {
   std::string ns{};
-  PromoteItem::Unlisted lost{};
+  LostDocument lost{};
 };
 
 struct PromoteReport {
@@ -61,8 +55,11 @@ struct PromoteReport {
   bool resumed = false;
   std::string id{};
   std::uint64_t documents = 0;  // copied by this run
-  MergeCounts merged{};
-  std::vector<UnlistedLoss> unlisted{};  // lost, and in no plan
+  std::uint64_t merged = 0;     // documents, including deletes, by this run
+  // As the record lists them: rejected by a unique index or a capped collection; and lost since the
+  // plan was shown.
+  std::vector<NamedLoss> unmerged{};
+  std::vector<NamedLoss> unlisted{};
   std::optional<FenceReport> fence{};
   std::vector<std::string> put_back{};  // sequences and pools that production lacked
   std::vector<std::string> promoted{};  // namespaces

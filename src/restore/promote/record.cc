@@ -42,18 +42,32 @@ BsonArray texts_of(const std::vector<std::string>& texts) {
   return array;
 }
 
+BsonArray lost_of(const std::vector<LostDocument>& documents) {
+  BsonArray array;
+  std::size_t index = 0;
+  for (const LostDocument& each : documents)
+    array.items.add(std::to_string(index++).c_str(),
+                    Bson("id", only_id_of(each.id), "why", each.why, "in", texts_of(each.in)));
+  return array;
+}
+
+std::vector<LostDocument> lost_in(Document document, const char* field) {
+  std::vector<LostDocument> documents;
+  document.each(field, [&](const Document& each) {
+    LostDocument& lost = documents.emplace_back(
+        LostDocument{.id = id_key(each.document("id")), .why = text_of(each, "why")});
+    each.each_text("in", [&](std::string_view ns) { lost.in.emplace_back(ns); });
+  });
+  return documents;
+}
+
 Bson bson_of(const PromoteItem& item) {
   Bson document = Bson("ns", item.ns, "in_place", item.in_place, "view", item.view, "missing",
                        item.missing, "old_uuid", item.old_uuid, "new_uuid", item.new_uuid,
                        "unmerged_count", static_cast<std::int64_t>(item.unmerged_count), "unlisted",
                        static_cast<std::int64_t>(item.unlisted_count));
-  BsonArray unlisted;
-  std::size_t index = 0;
-  for (const PromoteItem::Unlisted& each : item.unlisted)
-    unlisted.items.add(std::to_string(index++).c_str(),
-                       Bson("id", only_id_of(each.id), "why", each.why, "in", texts_of(each.in)));
-  document.add("unlisted_documents", unlisted);
-  document.add("unmerged", ids_of(item.unmerged));
+  document.add("unlisted_documents", lost_of(item.unlisted));
+  document.add("unmerged", lost_of(item.unmerged));
   document.add("undeleted", ids_of(item.undeleted));
   document.add("lists_undeleted", item.lists_undeleted);
   if (item.old_options) document.add("old_options", item.old_options);
@@ -153,12 +167,8 @@ std::optional<PromoteState> promote_state_of(Document document) {
                            .lists_undeleted = each.boolean("lists_undeleted").value_or(false),
                            .unlisted_count = count_in(each, "unlisted")});
     PromoteItem& item = state.items.back();
-    each.each("unmerged", [&](const Document& id) { item.unmerged.push_back(id_key(id)); });
-    each.each("unlisted_documents", [&](const Document& one) {
-      PromoteItem::Unlisted& lost = item.unlisted.emplace_back(
-          PromoteItem::Unlisted{.id = id_key(one.document("id")), .why = text_of(one, "why")});
-      one.each_text("in", [&](std::string_view ns) { lost.in.emplace_back(ns); });
-    });
+    item.unmerged = lost_in(each, "unmerged");
+    item.unlisted = lost_in(each, "unlisted_documents");
     each.each("undeleted", [&](const Document& id) { item.undeleted.push_back(id_key(id)); });
   });
   return state;

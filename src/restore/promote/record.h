@@ -13,6 +13,7 @@
 
 #include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/namespaces.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"
 
@@ -31,6 +32,13 @@ enum class PromoteStep : std::uint8_t {
 };
 [[nodiscard]] std::string_view name(PromoteStep step);
 
+// A later document that is lost.
+struct LostDocument {
+  std::string id{};               // by id_key()
+  std::string why{};              // in words
+  std::vector<std::string> in{};  // collections that have what is lost, after the swap
+};
+
 struct PromoteItem {
   std::string ns{};
   // A collection with counters: they are raised in place; it is never copied or renamed.
@@ -43,8 +51,8 @@ struct PromoteItem {
   Bson old_options = Bson::none();    // before the block; none: not blocked yet
   Bson final_options = Bson::none();  // validation (or view) on the spare
   std::string new_uuid{};             // of the copy; empty: not loaded yet
-  // Later documents that the copy refused, by id_key(); a thousand at most, of unmerged_count.
-  std::vector<std::string> unmerged{};
+  // Later documents that the copy refused; a thousand at most, of unmerged_count.
+  std::vector<LostDocument> unmerged{};
   std::uint64_t unmerged_count = 0;
   // Documents that programs deleted while it was loaded, and that stay, as the restored versions
   // were taken; by id_key(), a thousand at most. It is unknown which ones of too many.
@@ -52,12 +60,7 @@ struct PromoteItem {
   bool lists_undeleted = true;
   // What is lost since the plan was shown, as programs went on; a thousand at most, of
   // unlisted_count.
-  struct Unlisted {
-    std::string id{};               // by id_key()
-    std::string why{};              // in words
-    std::vector<std::string> in{};  // collections that have what is lost, after the swap
-  };
-  std::vector<Unlisted> unlisted{};
+  std::vector<LostDocument> unlisted{};
   std::uint64_t unlisted_count = 0;
 
   // Whether the old collection has documents that are nowhere else, and that no plan listed.
@@ -97,9 +100,6 @@ struct PromoteState {
 [[nodiscard]] std::optional<PromoteState> promote_state_of(Document document);
 
 inline constexpr std::string_view kPromoteNamespace = "idmint_restore.promote";
-inline constexpr std::string_view kOldSuffix = ".before-restore-";
-inline constexpr std::string_view kCopySuffix = ".restored-";
-inline constexpr std::string_view kPromotedSuffix = ".promoted-";
 
 // For one thread. `production` must outlive it.
 class PromoteRecord {

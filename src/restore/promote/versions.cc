@@ -207,7 +207,7 @@ void describe(const std::string& ns, const LaterWrites& later, const Names& name
       if (holder == holders.end()) holder = holders.insert(holder, {.uuid = item.new_uuid});
       holder->kind = Holder::Kind::kPromoted;
       holder->promotion = i;
-      holder->refused.insert(item.unmerged.begin(), item.unmerged.end());
+      for (const LostDocument& each : item.unmerged) holder->refused.insert(each.id);
       holder->refused.insert(item.undeleted.begin(), item.undeleted.end());
       holder->lists_refused = item.unmerged.size() == item.unmerged_count && item.lists_undeleted;
     }

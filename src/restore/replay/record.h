@@ -13,11 +13,11 @@
 
 #include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/namespaces.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
 
-inline constexpr const char* kRecordDatabase = "idmint_restore";
 inline constexpr const char* kRecordNamespace = "idmint_restore.progress";
 
 // In order; each begins when the one before is done.
