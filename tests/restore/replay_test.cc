@@ -464,6 +464,44 @@ TEST_F(ReplayTest, UpdatesOfADocumentAreMergedUntilItIsDeleted) {
   EXPECT_EQ(all[1], R"({ "_id" : 2, "y" : 599 })");
 }
 
+// To the server numbers are equal whatever their type.
+TEST_F(ReplayTest, UpdatesOfADocumentAreMergedInTheirOrderThoughItsIdHasOtherTypes) {
+  OplogBuilder oplog = five_documents();
+  for (int i = 1; i <= 30; ++i) {
+    constexpr std::array ids = {"1", "1.0", R"({"$numberLong":"1"})", R"({"$numberDecimal":"1"})"};
+    oplog.set("d.c", ids[static_cast<std::size_t>(i * 7 % 11 % 4)],
+              R"({"x":)" + std::to_string(i) + "}");
+  }
+  for (int i = 0; i < 60; ++i) oplog.set("d.c", "2", R"({"x":)" + std::to_string(i) + "}");
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(documents("d.c")[0], R"({ "_id" : 1, "k" : 1, "x" : 30 })");
+}
+
+// A small change of a large document writes all of it: so many at once are more than the cache of
+// the server holds, which tries them again without end.
+TEST(ReplayOfLargeDocuments, SendsFewerAtOnceWhereTheServerCannotHoldThem) {
+  constexpr int kLarge = 1000;
+  MongoServer spare;
+  Server target = connected(spare.url(""));
+  const Bson small(R"({"setParameter":1,"wiredTigerEngineRuntimeConfig":"cache_size=256M"})");
+  ASSERT_TRUE(target.command("admin", small.get()));
+  OplogBuilder oplog;
+  oplog.create("d.c");
+  for (int id = 0; id < kLarge; ++id)
+    oplog.insert("d.c", R"({"_id":)" + std::to_string(id) + R"(,"text":")" +
+                            std::string(1'000'000, 'x') + R"("})");
+  for (int id = 0; id < kLarge; ++id)
+    oplog.set("d.c", std::to_string(id), R"({"n":)" + std::to_string(id) + "}");
+  fakes::TempFolder folder;
+  const Result<ReplayCounts> counts =
+      replay(target, oplog.write(folder.path("oplog.bson")), {.workers = 1});
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->updates, kLarge);
+  const Bson count(R"({"count":"c","query":{"$expr":{"$eq":["$n","$_id"]}}})");
+  EXPECT_EQ(target.command("d", count.get())->view().number("n"), kLarge);
+}
+
 TEST_F(ReplayTest, OfMergedUpdatesEachCountsWhereTheyFindNothing) {
   OplogBuilder oplog = five_documents();
   for (int i = 0; i < 60; ++i)

@@ -89,7 +89,7 @@ Error lost(const Server& server, const Answer& answer) {
 namespace {
 
 Answer apply(Server& server, const Operations& operations, const Operations& then, bool durable,
-             bool atomic) {
+             bool atomic, std::int32_t max_time) {
   const Bson command = Bson(bson_sized_new(operations.bytes() + then.bytes() + 1024));
   bson_t array;
   BSON_APPEND_ARRAY_BEGIN(command.get(), "applyOps", &array);
@@ -102,19 +102,20 @@ Answer apply(Server& server, const Operations& operations, const Operations& the
   BSON_APPEND_BOOL(command.get(), "allowAtomic", atomic);
   BSON_APPEND_BOOL(command.get(), "alwaysUpsert", false);
   BSON_APPEND_BOOL(command.get(), "bypassDocumentValidation", true);
+  if (max_time != 0) BSON_APPEND_INT32(command.get(), "maxTimeMS", max_time);
   append_concern(command.get(), server, durable);
   return ask(server, "admin", command.get());
 }
 
 }  // namespace
 
-Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
-                 bool durable) {
-  return apply(server, operations, then, durable, true);
+Answer apply_ops(Server& server, const Operations& operations, const Operations& then, bool durable,
+                 std::int32_t max_time) {
+  return apply(server, operations, then, durable, true, max_time);
 }
 
 Answer apply_one_by_one(Server& server, const Operations& operations) {
-  return apply(server, operations, {}, false, false);
+  return apply(server, operations, {}, false, false, 0);
 }
 
 }  // namespace idmint::restore

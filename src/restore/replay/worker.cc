@@ -32,7 +32,12 @@ constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostWaiting = 2;
 constexpr std::size_t kMostNamed = 20;
 
-constexpr std::array<std::int64_t, 3> kTooLarge = {112, 257, 413};  // error_codes.yml
+// Write conflict, transaction too large, transaction too large for the cache, too large a document
+// or command; and an applyOps that took too long, as mongod 6.0 tries one that its cache does not
+// hold again without end. error_codes.yml
+constexpr std::array<std::int64_t, 5> kTooLarge = {112, 257, 388, 413, kMaxTimeExpired};
+constexpr std::int32_t kLongest = 5000;  // milliseconds, of several operations
+constexpr std::size_t kMoreAfter = 256;  // batches, until more operations are tried again
 
 // The _id, equal for numbers that are.
 std::string id_of(Document document) {
@@ -48,9 +53,30 @@ std::string id_of(Document document) {
 // The document with the _id of what an insert, update or delete is about.
 Document key_of(const Operation& write) { return write.op == Op::kUpdate ? write.o2 : write.o; }
 
-std::string_view element_of(const Field& field) {
-  const std::span<const std::uint8_t> bytes = field.element();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+// A document of a batch. Whole numbers are equal whatever their type, as they are to the server.
+struct DocumentKey {
+  std::string_view ns;
+  std::optional<std::int64_t> number;
+  std::string_view element;  // without a number
+
+  friend bool operator==(const DocumentKey&, const DocumentKey&) = default;
+};
+struct HashOfKey {
+  std::size_t operator()(const DocumentKey& key) const {
+    const std::hash<std::string_view> hash;
+    return hash(key.ns) * 31 +
+           (key.number ? std::hash<std::int64_t>()(*key.number) : hash(key.element));
+  }
+};
+
+DocumentKey key_in(std::string_view ns, const Field& id) {
+  if (const std::optional<std::int64_t> whole = id.integer();
+      whole && (id.type != BSON_TYPE_DOUBLE || id.real() == static_cast<double>(*whole)))
+    return {.ns = ns, .number = whole, .element = {}};
+  const std::span<const std::uint8_t> bytes = id.element();
+  return {.ns = ns,
+          .number = {},
+          .element = {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
 }
 
 constexpr const char* kNotNoted =
@@ -96,7 +122,8 @@ Worker::Worker(Server server, Chain chain, bool slice, Shared& shared)
       chain_(std::move(chain)),
       chain_begin_(chain_.position),
       slice_(slice),
-      shared_(shared) {}
+      shared_(shared),
+      most_(kMostOperations) {}
 
 Worker::~Worker() {
   {
@@ -223,30 +250,26 @@ Result<void> Worker::foresee(Batch& batch) {
 
 // The operations with the net effect of the items from `begin` on, of as many before `end` as one
 // applyOps takes.
-Result<Worker::NetPart> Worker::net_part(const Batch& batch, std::size_t begin, std::size_t end) {
+Result<Worker::NetPart> Worker::net_part(const Batch& batch, std::size_t begin,
+                                         std::size_t end) const {
   struct Net {
     Operation operation;
     std::vector<std::uint8_t> merged{};  // instead of its `o`
     [[nodiscard]] Document o() const { return merged.empty() ? operation.o : Document::of(merged); }
   };
-  struct Hash {
-    std::size_t operator()(const std::pair<std::string_view, std::string_view>& key) const {
-      const std::hash<std::string_view> hash;
-      return hash(key.first) * 31 + hash(key.second);
-    }
-  };
   NetPart part;
   std::vector<Net> all;
   // The last operation on each document, if it is an update to which more may come.
-  std::unordered_map<std::pair<std::string_view, std::string_view>, std::size_t, Hash> last;
+  std::unordered_map<DocumentKey, std::size_t, HashOfKey> last;
   for (part.end = begin; part.end < end; ++part.end) {
     const Batch::Item& item = batch.items[part.end];
     const Result<Operation> operation = parse_operation(batch.operations[part.end]);
     if (!operation) return std::unexpected(operation.error());
     const std::optional<Field> id = find_field(key_of(*operation), "_id");
-    // An applyOps by hand may give the same _id with another type.
-    if (item.unsure || !id) last.clear();
-    const std::pair key{operation->ns, id ? element_of(*id) : std::string_view{}};
+    // An applyOps by hand may give the same _id with another type; a decimal is equal to a number.
+    if (item.unsure || !id || id->type == BSON_TYPE_DECIMAL128) last.clear();
+    const DocumentKey key = id ? key_in(operation->ns, *id)
+                               : DocumentKey{.ns = operation->ns, .number = {}, .element = {}};
     const bool update = item.op == Op::kUpdate && !item.unsure && id;
     const auto known = last.find(key);
     if (update && known != last.end()) {
@@ -256,7 +279,7 @@ Result<Worker::NetPart> Worker::net_part(const Batch& batch, std::size_t begin, 
         continue;
       }
     }
-    if (all.size() >= kMostOperations && item.op != Op::kNoop) break;
+    if (all.size() >= most_ && item.op != Op::kNoop) break;
     if (update) {
       last.insert_or_assign(key, all.size());
     } else if (known != last.end()) {
@@ -292,7 +315,22 @@ Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, 
   Operations marker;
   chain_.append_next(marker, position, sums.counts, nullptr);
   for (const auto& [life, outcome] : sums.outcomes) append_outcome(marker, life, outcome);
-  return apply_ops(server_, operations, marker, false);
+  const Answer answer =
+      apply_ops(server_, operations, marker, false, operations.size() > 1 ? kLongest : 0);
+  if (answer.ok && ++applied_ == kMoreAfter) {
+    most_ = std::min(kMostOperations, 2 * most_);
+    applied_ = 0;
+  }
+  return answer;
+}
+
+// Whether it was too much for the server, as small updates of large documents are for its cache.
+// Fewer are sent at once from then on.
+bool Worker::was_too_large(const Answer& answer, std::size_t operations) {
+  if (std::ranges::find(kTooLarge, answer.code) == kTooLarge.end() || operations < 2) return false;
+  most_ = operations / 2;
+  applied_ = 0;
+  return true;
 }
 
 // Once a batch has been applied.
@@ -311,13 +349,17 @@ Result<void> Worker::apply_net(const Batch& batch, std::size_t begin, std::size_
   while (begin < end) {
     const Result<NetPart> net = net_part(batch, begin, end);
     if (!net) return std::unexpected(net.error());
-    std::size_t plain = std::min(end, batch.end_of(begin, kMostOperations));
+    std::size_t plain = std::min(end, batch.end_of(begin, most_));
     if (net->operations.size() <= (net->end - begin) / 2) {
       Sums sums;
       const Answer answer = try_once(batch, begin, net->end, false, net->operations, sums);
       if (answer.ok) {
         advance(batch.items[net->end - 1].position, sums);
         begin = net->end;
+        continue;
+      }
+      if (was_too_large(answer, net->operations.size())) {
+        if (Result<void> there = is_there(server_, chain_); !there) return there;
         continue;
       }
       if (answer.unavailable) return std::unexpected(lost(server_, answer));
@@ -345,11 +387,12 @@ Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t en
       advance(batch.items[end - 1].position, sums);
       return {};
     }
-    if (answer.unavailable) return std::unexpected(lost(server_, answer));
+    const bool too_large = was_too_large(answer, end - begin);
+    if (answer.unavailable && !too_large) return std::unexpected(lost(server_, answer));
     const std::size_t failed = begin + std::max<std::size_t>(answer.results, 1) - 1;
     if (answer.code == kNamespaceNotFound && answer.results > 1) return broken(batch, failed);
     if (Result<void> there = is_there(server_, chain_); !there) return there;
-    if (std::ranges::find(kTooLarge, answer.code) != kTooLarge.end() && end - begin > 1) {
+    if (too_large) {
       std::size_t middle = begin + (end - begin) / 2;
       if (batch.items[middle].op == Op::kNoop) --middle;
       if (middle == begin) return refused(batch, begin, answer);

@@ -61,9 +61,11 @@ class Worker {
 
   void work();
   Result<void> foresee(Batch& batch);
-  static Result<NetPart> net_part(const Batch& batch, std::size_t begin, std::size_t end);
+  [[nodiscard]] Result<NetPart> net_part(const Batch& batch, std::size_t begin,
+                                         std::size_t end) const;
   Answer try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed,
                   const Operations& operations, Sums& sums);
+  [[nodiscard]] bool was_too_large(const Answer& answer, std::size_t operations);
   void advance(const Position& position, const Sums& sums);
   Result<void> apply_net(const Batch& batch, std::size_t begin, std::size_t end);
   Result<void> apply(const Batch& batch, std::size_t begin, std::size_t end);
@@ -77,6 +79,8 @@ class Worker {
   const Position chain_begin_;
   const bool slice_;
   Shared& shared_;
+  std::size_t most_;         // operations of one applyOps
+  std::size_t applied_ = 0;  // batches, since that was changed
   std::unique_ptr<Batch> batch_;
   std::deque<std::unique_ptr<Batch>> waiting_;  // shared_.lock guards it and the next
   bool working_ = false;
