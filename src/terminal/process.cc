@@ -33,6 +33,7 @@ const char* occupy_standard_descriptors() {
 
 int run_program(int argc, const char* const* argv, int (*run)(std::span<const char* const> words)) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like a full disk
   // MongoDB's driver creates a file in /dev/shm for each process. A killed process leaves it
   // behind, and the driver prints a message about such a file into the output.
   ::setenv("MONGOC_DISABLE_SHM", "1", 0);

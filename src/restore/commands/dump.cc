@@ -92,7 +92,7 @@ Result<void> run_dump(Context& context) {
         Error{Code::kInvalidArgument,
               shell_word(dump_options.out) + " cannot be --out: name a new folder"});
   const auto with_role = [](Error error) {
-    if (error.code == Code::kPermissionDenied)
+    if (error.code == Code::kPermissionDenied && !error.message.starts_with("cannot write"))
       error.message += "; the user needs the role backup of the database admin";
     return std::unexpected(std::move(error));
   };

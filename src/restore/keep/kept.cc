@@ -68,14 +68,15 @@ void add_base(Kept& kept, const std::string& name) {
 }
 
 // The last entry of a slice that has no whole checksums, as its writer was killed. 0: it ends
-// within the first.
-Result<Timestamp> last_of(const std::string& path) {
+// within the first. `whole`: nothing follows it.
+Result<Timestamp> last_of(const std::string& path, bool& whole) {
   Result<OplogReader> oplog = OplogReader::open(path);
   if (!oplog) return std::unexpected(std::move(oplog.error()));
   Timestamp last{};
   for (;;) {
     const Result<std::optional<Entry>> next = oplog->next();
     if (!next && !oplog->is_cut() && last == Timestamp{}) return std::unexpected(next.error());
+    whole = next.has_value();
     if (!next) return last;
     const std::optional<Entry>& entry = *next;
     if (!entry) return last;
@@ -108,11 +109,15 @@ void add_slice(Kept& kept, const std::string& name, Timestamp first) {
   // Damaged ones count as none: the slice itself says what it has.
   const std::optional<Checksums> sums =
       read_checksums(checksums_beside(path)).value_or(std::nullopt);
+  if (sums && bytes_of(*sums) > bytes)
+    kept.notes.push_back(path + " is " + std::to_string(bytes_of(*sums) - bytes) +
+                         " bytes shorter than its checksums say: its last entries are missing");
   Timestamp last{};
+  bool whole = true;
   if (sums && bytes_of(*sums) == bytes) {
     last = sums->last;
   } else {
-    const Result<Timestamp> found = last_of(path);
+    const Result<Timestamp> found = last_of(path, whole);
     if (!found) {
       kept.notes.push_back(found.error().message);
       kept.damaged.push_back(path);
@@ -123,8 +128,21 @@ void add_slice(Kept& kept, const std::string& name, Timestamp first) {
   if (last == Timestamp{}) {
     kept.begun.push_back(path);
   } else {
-    kept.slices.push_back({.path = path, .first = first, .last = last, .bytes = bytes});
+    kept.slices.push_back(
+        {.path = path, .first = first, .last = last, .bytes = bytes, .whole = whole});
   }
+}
+
+// A slice before the newest one that does not end with an entry: no restore reads past that.
+void leave_out_damaged(Kept& kept) {
+  if (kept.slices.empty()) return;
+  const std::string newest = kept.slices.back().path;
+  std::erase_if(kept.slices, [&](const KeptSlice& each) {
+    if (each.whole || each.path == newest) return false;
+    kept.notes.push_back(each.path + " is damaged behind the entry " + print_timestamp(each.last) +
+                         ", and is not used");
+    return true;
+  });
 }
 
 bool is_kept(const std::string& folder) {
@@ -260,6 +278,7 @@ Result<Kept> read_kept(const std::string& folder) {
       add_base(kept, name);
   for (const std::string& name : names_in(kept.oplog_folder()))
     if (const std::optional<Timestamp> first = first_of_slice(name)) add_slice(kept, name, *first);
+  leave_out_damaged(kept);
   std::ranges::sort(kept.bases, {}, &KeptBase::last);
   return kept;
 }

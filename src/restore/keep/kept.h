@@ -30,6 +30,7 @@ struct KeptSlice {
   Timestamp first{};
   Timestamp last{};
   std::uint64_t bytes = 0;
+  bool whole = true;  // ends with its last entry; only the newest one need not
 };
 
 // Each moment from `from` to `to` can be restored from one base.

@@ -528,6 +528,7 @@ Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions&
       if (facts) {
         facts->has_checksums = oplog->has_checksums();
         facts->unchecked = oplog->unchecked();
+        facts->lacking = oplog->lacking();
       }
       return facts;
     }

@@ -88,6 +88,7 @@ struct OplogFacts {
   // Whether the checksums were verified, and the bytes at the end that they do not cover.
   bool has_checksums = false;
   std::uint64_t unchecked = 0;
+  std::uint64_t lacking = 0;  // bytes that the checksums cover, and the newest slice lacks
   std::uint64_t silences = 0;
   Silence longest{};
   std::uint64_t entries = 0;

@@ -109,7 +109,10 @@ Result<void> OplogReader::begin_file() {
     sum_ = *std::move(known);
   }
   // A copy may have newer checksums than the slice that it was made of.
-  if (sum_ && is_newest() && sum_->bytes > reader_.size()) sum_.reset();
+  if (sum_ && is_newest() && sum_->bytes > reader_.size()) {
+    lacking_ = sum_->bytes - reader_.size();
+    sum_.reset();
+  }
   if (sum_) reader_.hash_first(sum_->bytes);
   return {};
 }

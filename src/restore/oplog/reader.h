@@ -67,6 +67,9 @@ class OplogReader {
   // cover.
   [[nodiscard]] bool has_checksums() const { return has_checksums_; }
   [[nodiscard]] std::uint64_t unchecked() const { return unchecked_; }
+  // The bytes that the newest slice lacks of those that its checksums cover, as a copy of a slice
+  // that grows may. What it has is not compared.
+  [[nodiscard]] std::uint64_t lacking() const { return lacking_; }
 
  private:
   OplogReader(DocumentReader reader, std::vector<std::string> rest, const OplogReadOptions& options)
@@ -90,6 +93,7 @@ class OplogReader {
   bool has_checksums_ = true;
   bool overlaps_ = false;  // the first entry of this file must be the last one of the file before
   std::uint64_t unchecked_ = 0;
+  std::uint64_t lacking_ = 0;
   std::uint64_t before_ = 0;
   std::uint64_t size_ = 0;
   Timestamp last_{};

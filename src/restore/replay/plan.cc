@@ -247,7 +247,11 @@ std::vector<std::string> RestorePlan::notes() const {
       names += (names.empty() ? "" : ", ") + pattern;
     all.push_back("the base was made without " + names);
   }
-  if (oplog.entries != 0 && !oplog.has_checksums)
+  if (oplog.lacking != 0)
+    all.push_back("the newest slice is " + print_count(oplog.lacking, "byte") +
+                  " shorter than its checksums say: its last entries are missing, and the others "
+                  "were not compared. Copy it again");
+  if (oplog.entries != 0 && !oplog.has_checksums && oplog.lacking == 0)
     all.push_back(
         "the oplog has no checksums, as idmint-restore oplog writes them: entries that "
         "were taken out go unseen");
