@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "restore/backup/writer.h"
+#include "restore/checksums.h"
 #include "restore/replay/restore.h"
 #include "restore/replay/state.h"
 #include "tests/fakes/temp_folder.h"
@@ -307,6 +308,41 @@ TEST_F(Load, IndexesThatNoCommandConcernsWaitForTheEndOfTheOplog) {
   EXPECT_THAT(AtOplog::names(server_), UnorderedElementsAre("changed text_1", "changed unique",
                                                             "plain text_1", "plain unique"));
   EXPECT_EQ(report->indexes, 4U);
+}
+
+// Another base of the same size, without checksums, would be mixed with the one that was begun.
+TEST_F(Load, DoesNotGoOnWithFilesThatChangedAndHaveNoChecksums) {
+  std::vector<CollectionFacts> all;
+  all.push_back(collection_named("plain"));
+  auto writer = write_backup({.path = folder_.path("base"), .server_version = "6.0.5"}, all);
+  ASSERT_TRUE(writer) << writer.error().message;
+  ASSERT_TRUE(write_one(**writer, 0, document_with(1, "old")));
+  ASSERT_TRUE((*writer)->finish({}));
+  std::filesystem::remove(folder_.path("base") + "/" + std::string(kChecksumsOfFolder));
+  const RestoreOptions options{.base = folder_.path("base"),
+                               .base_at = Timestamp{.seconds = 100, .ordinal = 1},
+                               .target = mongod_.url("?directConnection=true"),
+                               .report = folder_.path("report.json")};
+  AtOplog observer(server_);
+  Result<RestorePlan> plan = plan_restore(options, observer);
+  ASSERT_TRUE(plan) << plan.error().message;
+  // As a run that was killed in the load leaves it.
+  {
+    Result<Record> record = Record::begin(server_, plan->fingerprint.view());
+    ASSERT_TRUE(record);
+    const Bson stamp = Bson("stamp", plan->base_stamp);
+    ASSERT_TRUE(record->put("base files", stamp.get()));
+    ASSERT_TRUE(record->reach(RunStage::kBase));
+  }
+  const std::string data = folder_.path("base") + "/shop/plain.bson";
+  std::filesystem::copy_file(data, data + ".copy");
+  std::filesystem::rename(data + ".copy", data);
+  plan = plan_restore(options, observer);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const Result<RestoreReport> mixed = restore(*plan, observer);
+  ASSERT_FALSE(mixed);
+  EXPECT_EQ(mixed.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(mixed.error().message, HasSubstr("have no checksums"));
 }
 
 TEST_F(Load, AnIndexThatIsRefusedAfterTheOplogIsLeftOutByAContinuedRun) {

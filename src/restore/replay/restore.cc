@@ -180,8 +180,25 @@ Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
   return {};
 }
 
+// Without checksums nothing but its files says that it is the base of which a part is loaded.
+Result<void> check_same_files(const RestorePlan& plan, Record& record) {
+  constexpr const char* files = "base files";
+  if (plan.base->checksums()) return {};
+  const Result<std::optional<Bson>> noted = record.get(files);
+  if (!noted) return std::unexpected(noted.error());
+  const std::optional<Bson>& known = *noted;
+  if (!known) return record.put(files, Bson("stamp", plan.base_stamp).get());
+  if (text_of(known->view(), "stamp") == plan.base_stamp) return {};
+  return fail(Code::kFailedPrecondition,
+              "the files of " + plan.options.base +
+                  " were changed or copied since a part of them was loaded, and have no checksums "
+                  "that say that they are the same: begin anew, with an empty server or another "
+                  "--spare folder");
+}
+
 Result<void> load(const RestorePlan& plan, Server& server, Record& record, Observer& observer,
                   RestoreReport& report) {
+  if (Result<void> same = check_same_files(plan, record); !same) return same;
   const Result<LoadCounts> counts = load_base(*plan.base, server, record,
                                               {.filter = plan.options.filter,
                                                .writers = plan.options.writers,
