@@ -213,8 +213,10 @@ Timestamp after(Timestamp at) { return {.seconds = at.seconds + 1, .ordinal = 0}
 }  // namespace
 
 std::string Kept::in_words() const {
-  const std::vector<Span> all = spans();
+  std::vector<Span> all = spans();
   if (all.empty()) return "nothing can be restored yet";
+  std::erase_if(all, [](const Span& each) { return each.to < after(each.from); });
+  if (all.empty()) return "nothing but the moment of the newest base can be restored yet";
   std::string text = "each moment";
   for (std::size_t i = 0; i < all.size(); ++i)
     text += (i == 0 ? " from " : ", and from ") + print_seconds(after(all[i].from)) + " to " +

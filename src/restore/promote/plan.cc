@@ -574,16 +574,15 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
   PromotePlan plan{.options = std::move(options)};
   std::optional<Timestamp> limit = plan.options.limit;
   const Result<std::optional<Timestamp>> recorded = limit_of(*spare, plan.options.restore_report);
-  if (!limit) {
-    if (!recorded) return std::unexpected(recorded.error());
-    limit = *recorded;
-  } else if (recorded && *recorded && *recorded != limit) {
-    // What was written between the two would be neither restored nor merged nor named.
+  if (!limit && !recorded) return std::unexpected(recorded.error());
+  const std::optional<Timestamp> restored = recorded.value_or(std::nullopt);
+  if (!limit) limit = restored;
+  // What was written between the two would be neither restored nor merged nor named.
+  if (limit && restored && *restored != *limit)
     return fail(Code::kFailedPrecondition,
                 "--limit is " + print_timestamp(*limit) + ", and " + spare->shown_uri() +
-                    " was restored to " + print_timestamp(recorded->value()) +
+                    " was restored to " + print_timestamp(*restored) +
                     ": leave --limit out, or give the server that was restored to it");
-  }
   if (!limit)
     return refuse("give --limit SECONDS:ORDINAL, to which " + spare->shown_uri() +
                   " was restored, or --restore-report FILE: the report is not where run writes it");

@@ -36,8 +36,8 @@ constexpr std::size_t kMostNamed = 20;
 // or command; and an applyOps that took too long, as mongod 6.0 tries one that its cache does not
 // hold again without end. error_codes.yml
 constexpr std::array<std::int64_t, 5> kTooLarge = {112, 257, 388, 413, kMaxTimeExpired};
-constexpr std::int32_t kLongest = 5000;  // milliseconds, of several operations
-constexpr std::size_t kMoreAfter = 256;  // batches, until more operations are tried again
+constexpr std::int32_t kLongestApply = 5000;  // milliseconds, of several operations
+constexpr std::size_t kMoreAfter = 256;       // batches, until more operations are tried again
 
 // The _id, equal for numbers that are.
 std::string id_of(Document document) {
@@ -316,7 +316,7 @@ Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, 
   chain_.append_next(marker, position, sums.counts, nullptr);
   for (const auto& [life, outcome] : sums.outcomes) append_outcome(marker, life, outcome);
   const Answer answer =
-      apply_ops(server_, operations, marker, false, operations.size() > 1 ? kLongest : 0);
+      apply_ops(server_, operations, marker, false, operations.size() > 1 ? kLongestApply : 0);
   if (answer.ok && ++applied_ == kMoreAfter) {
     most_ = std::min(kMostOperations, 2 * most_);
     applied_ = 0;
