@@ -213,14 +213,17 @@ Timestamp after(Timestamp at) { return {.seconds = at.seconds + 1, .ordinal = 0}
 }  // namespace
 
 std::string Kept::in_words() const {
-  std::vector<Span> all = spans();
+  const std::vector<Span> all = spans();
   if (all.empty()) return "nothing can be restored yet";
-  std::erase_if(all, [](const Span& each) { return each.to < after(each.from); });
-  if (all.empty()) return "nothing but the moment of the newest base can be restored yet";
   std::string text = "each moment";
-  for (std::size_t i = 0; i < all.size(); ++i)
-    text += (i == 0 ? " from " : ", and from ") + print_seconds(after(all[i].from)) + " to " +
-            print_seconds(all[i].to);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& [from, to] = all[i];
+    const bool within_a_second = to < after(from);
+    text += i == 0 ? " from " : ", and from ";
+    text += within_a_second ? print_timestamp(from) : print_seconds(after(from));
+    text += " to ";
+    text += within_a_second ? print_timestamp(to) : print_seconds(to);
+  }
   return text + " can be restored";
 }
 
