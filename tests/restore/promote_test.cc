@@ -766,6 +766,16 @@ TEST_F(Promote, NamesAfterAKillWhatWasNotMerged) {
   }
 }
 
+// A document of the server has 16 MB, and a promotion may have many collections.
+TEST(PromoteRecord, HasRoomForSoMuchOfAList) {
+  ListRoom room;
+  const LostDocument lost{.id = std::string(1'000, 'i'), .why = std::string(900, 'w'), .in = {"a"}};
+  std::size_t taken = 0;
+  while (room.take(lost)) ++taken;
+  EXPECT_NEAR(static_cast<double>(taken), 4.0 * 1024 * 1024 / 2'011, 2);
+  EXPECT_FALSE(room.take({.id = "1"})) << "in their order";
+}
+
 // What was written between the two limits would be neither restored nor merged nor named.
 TEST_F(Promote, RefusesALimitThatTheSpareWasNotRestoredTo) {
   restore_here();

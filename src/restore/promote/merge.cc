@@ -294,6 +294,7 @@ Result<std::uint64_t> merge_later(Server& spare, Server& production, PromoteStat
       });
   if (!read) return std::unexpected(std::move(read.error()));
   std::uint64_t documents = 0;
+  ListRoom room;
   for (PromoteItem& item : state.items) {
     const auto found = batches.find(item.ns);
     if (found == batches.end()) continue;
@@ -304,9 +305,10 @@ Result<std::uint64_t> merge_later(Server& spare, Server& production, PromoteStat
     item.unmerged.clear();
     item.unmerged_count = merged->refused.size();
     for (const MergeRefusal& each : merged->refused) {
-      if (item.unmerged.size() == kMostUnmerged) break;
-      item.unmerged.push_back(
-          {.id = id_key(each.id.view()), .why = each.why, .in = {state.old_name(item)}});
+      LostDocument lost{
+          .id = id_key(each.id.view()), .why = each.why, .in = {state.old_name(item)}};
+      if (item.unmerged.size() == kMostUnmerged || !room.take(lost)) break;
+      item.unmerged.push_back(std::move(lost));
     }
   }
   return documents;

@@ -197,6 +197,7 @@ class Promotion {
 
   // What is lost and was in no plan: programs went on until they were blocked.
   void note_unlisted(const LaterWrites& later, const PlannedLosses& planned) {
+    ListRoom room;
     for (PromoteItem& item : state().items) {
       item.unlisted.clear();
       item.unlisted_count = 0;
@@ -207,13 +208,13 @@ class Promotion {
         if (document.loss == Loss::kNone) continue;
         if (listed != planned.end() && listed->second.contains(id)) continue;
         if (++item.unlisted_count > kMostUnlisted) continue;
-        LostDocument& lost = item.unlisted.emplace_back(
-            LostDocument{.id = id, .why = std::string(in_words(document.loss))});
+        LostDocument lost{.id = id, .why = std::string(in_words(document.loss))};
         for (std::size_t i = 0; i < now->second.holders.size(); ++i) {
           const std::string& in = now->second.holders[i].now;
           if (!in.empty() && (document.lost & now->second.terms_of(i)) != 0)
             lost.in.push_back(in == item.ns ? state().old_name(item) : in);
         }
+        if (room.take(lost)) item.unlisted.push_back(std::move(lost));
       }
     }
   }

@@ -174,6 +174,14 @@ std::optional<PromoteState> promote_state_of(Document document) {
   return state;
 }
 
+bool ListRoom::take(const LostDocument& lost) {
+  std::size_t size = 100 + lost.id.size() + lost.why.size();  // with the names of the fields
+  for (const std::string& each : lost.in) size += 10 + each.size();
+  if (size > bytes_) bytes_ = 0;
+  bytes_ -= std::min(size, bytes_);
+  return bytes_ != 0;
+}
+
 std::string_view name(PromoteStep step) { return kPromoteSteps[static_cast<std::size_t>(step)]; }
 
 std::string PromoteState::old_name(const PromoteItem& item) const {

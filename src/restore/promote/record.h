@@ -5,6 +5,7 @@
 // concern majority before each step, on condition that this run still owns it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,6 +38,17 @@ struct LostDocument {
   std::string id{};               // by id_key()
   std::string why{};              // in words
   std::vector<std::string> in{};  // collections that have what is lost, after the swap
+};
+
+// The room of a record for the documents of one list, over all items: a document of the server has
+// 16 MB.
+class ListRoom {
+ public:
+  // Whether one more fits. Once one does not, none does.
+  [[nodiscard]] bool take(const LostDocument& lost);
+
+ private:
+  std::size_t bytes_ = std::size_t{4} << 20;
 };
 
 struct PromoteItem {
