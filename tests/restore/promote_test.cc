@@ -740,8 +740,15 @@ TEST_F(Promote, NamesAfterAKillWhatIsLostSinceThePlanAlone) {
       ASSERT_EQ(report->unlisted.size(), 1U) << step;
       EXPECT_EQ(report->unlisted[0].ns, "shop.stock");
       EXPECT_THAT(report->unlisted[0].lost.id, HasSubstr("b"));
+      ASSERT_EQ(report->planned.size(), 2U);
+      EXPECT_EQ(report->planned[0].lost.why, in_words(Loss::kMistake));
+      EXPECT_EQ(report->planned[1].ns, "shop.stock");
     }
-    ASSERT_TRUE(undo());
+    StopsAt all;
+    const Result<PromoteReport> finished = finish_promotion(options(), all);
+    ASSERT_TRUE(finished) << finished.error().message;
+    EXPECT_EQ(finished->planned.size(), 2U);
+    ASSERT_EQ(finished->kept.size(), 1U) << "it has what no plan named";
   }
 }
 
@@ -856,7 +863,7 @@ TEST_F(Promote, AnUndoKeepsWhatAProgramMadeInThePlaceOfThePromotedOne) {
 TEST_F(Promote, AnUndoDropsAPlaceholderOfWhichItsRecordHasNoUuid) {
   restore_here();
   production_.run("shop", R"({"drop":"orders"})");
-  ASSERT_FALSE(go(2));
+  ASSERT_FALSE(go(3));
   ASSERT_EQ(points_.back(), "block shop.orders");
   const Result<std::optional<PromoteState>> state = PromoteRecord::look(production_.server());
   ASSERT_TRUE(state);
@@ -877,7 +884,7 @@ TEST_F(Promote, ARefusalAfterTheBlockNamesTheWayOut) {
   production_.run("shop",
                   R"({"update":"orders","updates":[{"q":{"_id":1},"u":{"$set":{"total":7}}}]})");
   for (const int code : {91, 13}) {  // ShutdownInProgress, Unauthorized
-    ASSERT_FALSE(go(4)) << "stopped after the block";
+    ASSERT_FALSE(go(5)) << "stopped after the block";
     production_.run("admin", R"({"configureFailPoint":"failCommand","mode":"alwaysOn",
         "data":{"failCommands":["collMod"],"errorCode":)" +
                                  std::to_string(code) + "}}");

@@ -312,6 +312,7 @@ Json json_of(const PromoteReport& report) {
     Json& ids = json["only_there"][each.ns] = Json::array();
     for (const std::string& id : each.ids) ids.push_back(id_json(id));
   }
+  json["lost"] = json_of(report.planned);
   json["lost_since_plan"] = json_of(report.unlisted);
   Json counters = Json::array();
   if (report.fence) {
@@ -363,6 +364,11 @@ void print_promoted(Output& out, const PromoteReport& report) {
                  std::string(report.resumed ? ", going on with a run before this one." : "."));
   print_fact(out, "documents", print_count(report.documents, "document") + " copied by this run");
   if (report.merged != 0) print_fact(out, "merged", print_count(report.merged, "document"));
+  if (!report.planned.empty())
+    print_fact(out, "lost",
+               print_count(report.planned.size(), "document") +
+                   " that the plan names: until --finish the same command with "
+                   "--json lists them");
   print_lost(out, "not merged", report.unmerged);
   print_lost(out, "lost", report.unlisted);
   print_fence_facts(out, report);

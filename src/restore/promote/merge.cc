@@ -25,12 +25,11 @@ constexpr std::size_t kIdsAtOnce = 500;
 constexpr std::size_t kBytesOfInsert = std::size_t{8} << 20;
 constexpr std::size_t kMostUnmerged = 1000;  // that a record lists
 
-Result<void> put_batch(Server& production, const char* collection, std::size_t number,
-                       const MergeBatch& batch) {
+Result<void> put_batch(Server& production, std::size_t number, const MergeBatch& batch) {
   BsonArray ids;
   std::size_t index = 0;
   for (const Bson& each : batch.ids) ids.items.add(std::to_string(index++).c_str(), each);
-  Bson command = Bson("update", collection, "updates",
+  Bson command = Bson("update", kLaterCollection, "updates",
                       array(Bson("q", Bson("_id", static_cast<std::int64_t>(number)), "u",
                                  Bson("ns", batch.ns, "from", batch.from, "uuid", batch.uuid,
                                       "gone", batch.gone, "ids", ids),
@@ -130,16 +129,18 @@ Result<void> check_from(Server& production, const MergeBatch& batch) {
 }
 
 // Reads the notes, in order.
-Result<void> each_batch(Server& production, const char* collection,
-                        const std::function<Result<void>(MergeBatch)>& take) {
-  const Collection later(
+Result<void> each_note(Server& production, const char* collection, const Bson& filter,
+                       const std::function<Result<void>(Document)>& take) {
+  const Collection notes(
       mongoc_client_get_collection(production.client(), kRecordDatabase, collection));
-  const Bson all;
   const Bson order = Bson("sort", Bson("_id", 1));
   const Cursor cursor(
-      mongoc_collection_find_with_opts(later.get(), all.get(), order.get(), nullptr));
-  return each(cursor, std::string("find in ") + kRecordDatabase + "." + collection,
-              [&](Document document) { return take(batch_in(document)); });
+      mongoc_collection_find_with_opts(notes.get(), filter.get(), order.get(), nullptr));
+  return each(cursor, std::string("find in ") + kRecordDatabase + "." + collection, take);
+}
+Result<void> each_batch(Server& production, const std::function<Result<void>(MergeBatch)>& take) {
+  return each_note(production, kLaterCollection, {},
+                   [&](Document document) { return take(batch_in(document)); });
 }
 
 // Puts the spare's documents back where the later versions are refused.
@@ -239,33 +240,48 @@ Result<Merged> merge_into(Server& into, const std::string& copy,
   return merged;
 }
 
-Result<void> note_planned(Server& production, const LaterWrites& later) {
-  std::size_t number = 0;
+Result<void> note_planned(Server& production, const std::string& id, const LaterWrites& later) {
+  std::int64_t number = 0;
+  const auto put = [&](const std::string& ns, Loss loss, const std::vector<Bson>& ids) {
+    BsonArray list;
+    std::size_t index = 0;
+    for (const Bson& each : ids) list.items.add(std::to_string(index++).c_str(), each);
+    const Bson note = Bson("_id", Bson("promotion", id, "number", number++), "ns", ns, "why",
+                           in_words(loss), "ids", list);
+    const Result<Bson> done = change(production, kRecordDatabase,
+                                     Bson("update", kPlannedCollection, "updates",
+                                          array(Bson("q", Bson("_id", note.view().document("_id")),
+                                                     "u", note, "upsert", true))));
+    return done ? Result<void>{} : std::unexpected(done.error());
+  };
   for (const auto& [ns, collection] : later.collections) {
-    MergeBatch batch{.ns = ns};
+    std::map<Loss, std::vector<Bson>> open;
     for (const auto& [element, document] : collection.documents) {
       if (document.loss == Loss::kNone) continue;
-      batch.ids.push_back(only_id_of(element));
-      if (batch.ids.size() < kIdsAtOnce) continue;
-      if (Result<void> done = put_batch(production, kPlannedCollection, number++, batch); !done)
-        return done;
-      batch.ids.clear();
+      std::vector<Bson>& ids = open[document.loss];
+      ids.push_back(only_id_of(element));
+      if (ids.size() < kIdsAtOnce) continue;
+      if (Result<void> done = put(ns, document.loss, ids); !done) return done;
+      ids.clear();
     }
-    if (batch.ids.empty()) continue;
-    if (Result<void> done = put_batch(production, kPlannedCollection, number++, batch); !done)
-      return done;
+    for (const auto& [loss, ids] : open) {
+      if (ids.empty()) continue;
+      if (Result<void> done = put(ns, loss, ids); !done) return done;
+    }
   }
   return {};
 }
 
-Result<PlannedLosses> planned_losses(Server& production) {
+Result<PlannedLosses> planned_losses(Server& production, const std::string& id) {
   PlannedLosses losses;
-  Result<void> read =
-      each_batch(production, kPlannedCollection, [&](const MergeBatch& batch) -> Result<void> {
-        auto& ids = losses[batch.ns];
-        for (const Bson& each : batch.ids) ids.insert(id_key(each.view()));
-        return {};
-      });
+  Result<void> read = each_note(production, kPlannedCollection, Bson("_id.promotion", id),
+                                [&](Document note) -> Result<void> {
+                                  auto& documents = losses[text_of(note, "ns")];
+                                  note.each("ids", [&](const Document& each) {
+                                    documents.emplace(id_key(each), text_of(note, "why"));
+                                  });
+                                  return {};
+                                });
   if (!read) return std::unexpected(std::move(read.error()));
   return losses;
 }
@@ -278,8 +294,7 @@ Result<void> note_later(Server& production, const PromoteState& state, const Lat
     const auto found = later.collections.find(item.ns);
     if (!item.is_replaced() || found == later.collections.end()) continue;
     for (const MergeBatch& batch : batches_of(item.ns, found->second))
-      if (Result<void> done = put_batch(production, kLaterCollection, number++, batch); !done)
-        return done;
+      if (Result<void> done = put_batch(production, number++, batch); !done) return done;
   }
   return {};
 }
@@ -287,11 +302,10 @@ Result<void> note_later(Server& production, const PromoteState& state, const Lat
 Result<std::uint64_t> merge_later(Server& spare, Server& production, PromoteState& state,
                                   const TakeProgress& progress) {
   std::map<std::string, std::vector<MergeBatch>> batches;  // by namespace
-  Result<void> read =
-      each_batch(production, kLaterCollection, [&](MergeBatch batch) -> Result<void> {
-        batches[batch.ns].push_back(std::move(batch));
-        return {};
-      });
+  Result<void> read = each_batch(production, [&](MergeBatch batch) -> Result<void> {
+    batches[batch.ns].push_back(std::move(batch));
+    return {};
+  });
   if (!read) return std::unexpected(std::move(read.error()));
   std::uint64_t documents = 0;
   ListRoom room;
@@ -329,7 +343,7 @@ Result<MergedDeletes> merge_deletes(Server& production, PromoteState& state,
       });
   if (!read) return std::unexpected(std::move(read.error()));
   MergedDeletes counts;
-  read = each_batch(production, kLaterCollection, [&](const MergeBatch& batch) -> Result<void> {
+  read = each_batch(production, [&](const MergeBatch& batch) -> Result<void> {
     const auto of = deleted.find(batch.ns);
     if (of == deleted.end() || !batch.from.empty()) return {};
     PromoteItem& item = *std::ranges::find(state.items, batch.ns, &PromoteItem::ns);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -47,13 +46,15 @@ struct Merged {
                                         const std::vector<MergeBatch>& batches, Server& spare,
                                         Server& production, const TakeProgress& progress);
 
-// Stores on production which documents the plan names as lost, before the first writer is blocked:
-// a run that goes on after a kill has no plan.
-[[nodiscard]] Result<void> note_planned(Server& production, const LaterWrites& later);
+// Stores on production which documents the plan of this promotion names as lost, and why: a run
+// that goes on after a kill has no plan.
+[[nodiscard]] Result<void> note_planned(Server& production, const std::string& id,
+                                        const LaterWrites& later);
 
-// These documents, by namespace and id_key(). Empty: none is noted.
-using PlannedLosses = std::map<std::string, std::set<std::string, std::less<>>, std::less<>>;
-[[nodiscard]] Result<PlannedLosses> planned_losses(Server& production);
+// The reasons, by namespace and id_key(). Empty: none is noted.
+using PlannedLosses =
+    std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>>;
+[[nodiscard]] Result<PlannedLosses> planned_losses(Server& production, const std::string& id);
 
 // Stores on production which documents to merge, and from where, because its oplog may have rolled
 // over by the time the collections are loaded; and of which ones the spare's are kept. Replaces an

@@ -158,10 +158,6 @@ class Promotion {
 
   Result<void> block() {
     if (!has_blocked(state())) {
-      if (state().merge_later && !plan_.resumed) {
-        if (Result<void> told = about_to("note", "what the plan names as lost"); !told) return told;
-        if (Result<void> noted = note_planned(production(), plan_.later); !noted) return noted;
-      }
       if (Result<void> tried = try_first(); !tried) return tried;
     }
     has_begun_ = true;
@@ -186,7 +182,7 @@ class Promotion {
     if (!later) return std::unexpected(std::move(later.error()));
     if (Result<void> chosen = choose_versions(*later, search, true, spare_, production()); !chosen)
       return chosen;
-    const Result<PlannedLosses> planned = planned_losses(production());
+    const Result<PlannedLosses> planned = planned_losses(production(), state().id);
     if (!planned) return std::unexpected(planned.error());
     note_unlisted(*later, *planned);
     if (Result<void> told = about_to("note", "later writes"); !told) return told;
@@ -534,6 +530,15 @@ void tell_items(const PromoteState& state, PromoteReport& report) {
   }
 }
 
+Result<void> tell_planned(Server& production, const PromoteState& state, PromoteReport& report) {
+  const Result<PlannedLosses> planned = planned_losses(production, state.id);
+  if (!planned) return std::unexpected(planned.error());
+  for (const auto& [ns, documents] : *planned)
+    for (const auto& [id, why] : documents)
+      report.planned.push_back({.ns = ns, .lost = {.id = id, .why = why}});
+  return {};
+}
+
 // Lists the collections that undone promotions left, with the documents that only they have. Where
 // that cannot be found out it stays unknown.
 void find_kept_promoted(const PromoteOptions& options, const PromoteState& state,
@@ -557,6 +562,11 @@ void find_kept_promoted(const PromoteOptions& options, const PromoteState& state
 
 Result<PromoteRecord> record_for(PromotePlan& plan, Server& production, PromoteObserver& observer) {
   if (plan.resumed) return PromoteRecord::take_over(production);
+  // Before there is a record, so that no run goes on with a part of it.
+  if (Result<void> told = observer.about_to("note the plan"); !told)
+    return std::unexpected(std::move(told.error()));
+  if (Result<void> noted = note_planned(production, plan.state.id, plan.later); !noted)
+    return std::unexpected(std::move(noted.error()));
   if (Result<void> told = observer.about_to("begin"); !told)
     return std::unexpected(std::move(told.error()));
   return PromoteRecord::begin(production, std::move(plan.state));
@@ -589,6 +599,8 @@ Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer) {
                                ? error_of(std::move(done.error()), record->state())
                                : std::move(done.error()));
   tell_items(record->state(), report);
+  if (Result<void> told = tell_planned(*production, record->state(), report); !told)
+    return std::unexpected(std::move(told.error()));
   return report;
 }
 
@@ -646,6 +658,8 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
       return std::unexpected(std::move(dropped.error()));
   }
   find_kept_promoted(options, state, *production, observer, report);
+  if (Result<void> told = tell_planned(*production, state, report); !told)
+    return std::unexpected(std::move(told.error()));
   if (Result<void> told = observer.about_to("forget"); !told)
     return std::unexpected(std::move(told.error()));
   if (Result<void> forgotten = record->forget(); !forgotten)

@@ -60,6 +60,7 @@ struct PromoteReport {
   // plan was shown.
   std::vector<NamedLoss> unmerged{};
   std::vector<NamedLoss> unlisted{};
+  std::vector<NamedLoss> planned{};  // lost, as the plan of the first run named them
   std::optional<FenceReport> fence{};
   std::vector<std::string> put_back{};  // sequences and pools that production lacked
   std::vector<std::string> promoted{};  // namespaces
