@@ -663,10 +663,14 @@ TEST_F(Promote, KeepsWhatWasLostSinceThePlan) {
   const Result<PromoteReport> report = promote(*planned, all);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_THAT(report->notes, Contains(HasSubstr("between the plan and the block")));
+  // As if there were more than a record names.
+  production_.run("idmint_restore", R"({"update":"promote","updates":[
+      {"q":{},"u":{"$set":{"items.0.unlisted":{"$numberLong":"5"}}}}]})");
   const Result<PromoteReport> finished = finish_promotion(options(), all);
   ASSERT_TRUE(finished) << finished.error().message;
   ASSERT_EQ(finished->kept.size(), 1U);
   EXPECT_EQ(*count_documents(production_.server(), finished->kept[0].ns), 1U);
+  EXPECT_THAT(finished->notes, ElementsAre(HasSubstr("4 documents of these are not named")));
 }
 
 // A document of which an undone promotion has one write and the old collection another: only one

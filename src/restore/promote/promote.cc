@@ -668,6 +668,11 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
   tell_items(state, report);
   report.kept = std::move(kept);
   report.notes.clear();
+  for (const KeptCollection& each : report.kept)
+    if (each.written && *each.written > each.ids.size())
+      report.notes.push_back(each.ns + ": " +
+                             print_count(*each.written - each.ids.size(), "document") +
+                             " of these are not named, as they were too many: compare all of it");
   return report;
 }
 
