@@ -189,6 +189,14 @@ class Promote : public testing::Test {
   PromoteOptions after_a_mistake_in(int id) {
     production_.run("shop", R"({"update":"orders","updates":[{"q":{"_id":)" + std::to_string(id) +
                                 R"(},"u":{"$set":{"total":7}}}]})");
+    return merging_after_now();
+  }
+  // A mistake that deleted one order.
+  PromoteOptions after_a_delete() {
+    production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":1},"limit":1}]})");
+    return merging_after_now();
+  }
+  PromoteOptions merging_after_now() {
     PromoteOptions merging = options();
     merging.mistake_to = production_.now();
     merging.merge_later = true;
@@ -520,10 +528,7 @@ TEST_F(Promote, MergesUniqueValuesThatMoved) {
 // The restored collection refuses a document: the plan says so, and --finish keeps what has it.
 TEST_F(Promote, ListsWhatAUniqueIndexWillRefuse) {
   restore_here();
-  production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":1},"limit":1}]})");
-  PromoteOptions merging = options();
-  merging.mistake_to = production_.now();
-  merging.merge_later = true;
+  const PromoteOptions merging = after_a_delete();
   production_.insert(
       "shop.orders",
       R"({"_id":"late","total":1,"key":"k1"},{"_id":"good","total":1,"key":"good"})");
@@ -736,7 +741,6 @@ TEST_F(Promote, NamesAfterAKillWhatIsLostSinceThePlanAlone) {
     production_.insert("shop.stock", R"({"_id":"b","n":5})");
     StopsAt stops{std::string(step)};
     ASSERT_FALSE(promote(*planned, stops)) << step;
-    copy = merging;
     for (int run = 0; run < 2; ++run) {
       const Result<PromoteReport> report = go(merging);
       ASSERT_TRUE(report) << report.error().message;
@@ -758,10 +762,7 @@ TEST_F(Promote, NamesAfterAKillWhatIsLostSinceThePlanAlone) {
 
 TEST_F(Promote, NamesAfterAKillWhatWasNotMerged) {
   restore_here();
-  production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":1},"limit":1}]})");
-  PromoteOptions merging = options();
-  merging.mistake_to = production_.now();
-  merging.merge_later = true;
+  const PromoteOptions merging = after_a_delete();
   production_.insert("shop.orders", R"({"_id":"late","total":1,"key":"k1"})");
   PromoteOptions copy = merging;
   Result<PromotePlan> planned = plan(std::move(copy));

@@ -39,13 +39,19 @@ constexpr std::array<std::int64_t, 5> kTooLarge = {112, 257, 388, 413, kMaxTimeE
 constexpr std::int32_t kLongestApply = 5000;  // milliseconds, of several operations
 constexpr std::size_t kMoreAfter = 256;       // batches, until more operations are tried again
 
+// nullopt: no number, or one with a fraction.
+std::optional<std::int64_t> whole_number(const Field& field) {
+  const std::optional<std::int64_t> whole = field.integer();
+  if (whole && field.type == BSON_TYPE_DOUBLE && field.real() != static_cast<double>(*whole))
+    return std::nullopt;
+  return whole;
+}
+
 // The _id, equal for numbers that are.
 std::string id_of(Document document) {
   const std::optional<Field> id = find_field(document, "_id");
   if (!id) return {};
-  if (const std::optional<std::int64_t> whole = id->integer();
-      whole && (id->type != BSON_TYPE_DOUBLE || id->real() == static_cast<double>(*whole)))
-    return std::to_string(*whole);
+  if (const std::optional<std::int64_t> whole = whole_number(*id)) return std::to_string(*whole);
   return std::string(1, static_cast<char>(id->type)) +
          std::string(reinterpret_cast<const char*>(id->value.data()), id->value.size());
 }
@@ -70,8 +76,7 @@ struct HashOfKey {
 };
 
 DocumentKey key_in(std::string_view ns, const Field& id) {
-  if (const std::optional<std::int64_t> whole = id.integer();
-      whole && (id.type != BSON_TYPE_DOUBLE || id.real() == static_cast<double>(*whole)))
+  if (const std::optional<std::int64_t> whole = whole_number(id))
     return {.ns = ns, .number = whole, .element = {}};
   const std::span<const std::uint8_t> bytes = id.element();
   return {.ns = ns,
