@@ -320,8 +320,9 @@ Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, 
   Operations marker;
   chain_.append_next(marker, position, sums.counts, nullptr);
   for (const auto& [life, outcome] : sums.outcomes) append_outcome(marker, life, outcome);
+  // Two may be the steps of one, which cannot be parted.
   const Answer answer =
-      apply_ops(server_, operations, marker, false, operations.size() > 1 ? kLongestApply : 0);
+      apply_ops(server_, operations, marker, false, operations.size() > 2 ? kLongestApply : 0);
   if (answer.ok && ++applied_ == kMoreAfter) {
     most_ = std::min(kMostOperations, 2 * most_);
     applied_ = 0;
