@@ -11,7 +11,7 @@ and release were built, and the programs are on the PATH.
   - "..." within a line stands for any text, a line "..." for any number of lines.
   - In a block marked `console varies`, ids and times are compared by their kind only: a version 7
     UUID must stand where the document shows one, but not the same one.
-  - A block marked `console runbook` is not run here: tests/restore/runbook_test.cc follows it.
+  - A block marked `console runbook` is not run here: restore/tests/runbook_test.cc follows it.
   - A block marked `console daemon` has the command "idmintd" and what it prints at its start. The
     daemon runs beside the sessions of the document. It listens on free ports: 7379 and 7380 in the
     commands are replaced by them, and put back into the output. SIGTERM must end it with status 0.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds libidmint shared or static, installs it, and uses it from outside as others would: through
-# find_package and through pkg-config.
+# find_package and through pkg-config. The static one comes with idmint and idmintd. `restore` builds
+# and installs idmint-restore without them.
 #
-#   install_test.sh shared|static SOURCE_DIR WORK_DIR CXX
+#   install_test.sh shared|static|restore SOURCE_DIR WORK_DIR CXX
 set -euo pipefail
 kind=$1 source=$2 work=$3 cxx=$4
 
@@ -12,9 +13,10 @@ fail() {
 }
 
 case $kind in
-  shared) shared=ON cli=OFF ;; # the command comes along with the static one only, to save a build
-  static) shared=OFF cli=ON ;;
-  *) fail "shared or static?" ;;
+  shared) shared=ON cli=OFF restore=OFF ;;
+  static) shared=OFF cli=ON restore=OFF ;;
+  restore) shared=OFF cli=OFF restore=ON ;;
+  *) fail "shared, static or restore?" ;;
 esac
 prefix=$work/prefix
 rm -rf "$prefix" "$work/consumer" "$work/ids.db"*
@@ -23,12 +25,31 @@ rm -rf "$prefix" "$work/consumer" "$work/ids.db"*
 export CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1
 cmake -S "$source" -B "$work" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_CXX_FLAGS_RELWITHDEBINFO='-O1 -g1' -DBUILD_SHARED_LIBS=$shared -DIDMINT_TESTS=OFF \
-  -DIDMINT_CLI=$cli >"$work/configure.log" || {
+  -DIDMINT_CLI=$cli -DIDMINT_RESTORE=$restore >"$work/configure.log" || {
   cat "$work/configure.log"
   fail "configuring failed"
 }
 cmake --build "$work"
 cmake --install "$work" --prefix "$prefix" >"$work/install.log"
+
+# installed PROGRAM: it starts, and has its manual page and its completions.
+installed() {
+  local file
+  "$prefix/bin/$1" --version >/dev/null || fail "the installed $1 does not start"
+  for file in share/man/man1/$1.1 share/bash-completion/completions/$1 \
+    share/zsh/site-functions/_$1 share/fish/vendor_completions.d/$1.fish; do
+    [[ -s $prefix/$file ]] || fail "$file was not installed"
+  done
+}
+
+if [[ $kind == restore ]]; then
+  installed idmint-restore
+  [[ $(ls "$prefix/bin") == idmint-restore ]] || fail "more than idmint-restore was built: $(ls "$prefix/bin")"
+  for unit in service timer; do
+    [[ -s $prefix/lib/systemd/system/idmint-restore-keep@.$unit ]] || fail "the $unit was not installed"
+  done
+  exit 0
+fi
 
 # use WHAT COMMAND...: the consumer must mint, and its sequence must go on where the last one ended.
 next=1000
@@ -77,13 +98,8 @@ if [[ $kind == shared ]]; then
   echo "libidmint.so shows $(wc -l <<<"$exported") names, all idmint's"
 else
   "$prefix/bin/idmint" next uuid7 >/dev/null || fail "the installed command does not mint"
-  "$prefix/bin/idmint-restore" --version >/dev/null || fail "the installed idmint-restore does not start"
-  for program in idmint idmint-restore; do
-    for file in share/man/man1/$program.1 share/bash-completion/completions/$program \
-      share/zsh/site-functions/_$program share/fish/vendor_completions.d/$program.fish; do
-      [[ -s $prefix/$file ]] || fail "$file was not installed"
-    done
-  done
+  installed idmint
+  [[ ! -e $prefix/bin/idmint-restore ]] || fail "idmint-restore was built in spite of -DIDMINT_RESTORE=OFF"
   "$prefix/bin/idmintd" --version >/dev/null || fail "the installed idmintd does not start"
   [[ -s $prefix/share/man/man1/idmintd.1 ]] || fail "the manual page of idmintd was not installed"
   for unit in idmintd.service idmintd-redis.socket idmintd-http.socket; do
