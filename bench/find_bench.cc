@@ -107,7 +107,7 @@ double my_cpu() {
 bool read(const std::string& path, int threads, OplogAnswer& answer) {
   Result<std::unique_ptr<OplogSource>> oplog = open_oplog(path);
   if (!oplog) {
-    std::fprintf(stderr, "find_bench: %s\n", oplog.error().message.c_str());
+    std::fprintf(stderr, "find_bench: %s\n", oplog.error().message().c_str());
     return false;
   }
   if (threads > 1) *oplog = read_ahead(*std::move(oplog));

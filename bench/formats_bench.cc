@@ -69,7 +69,7 @@ void keep(const T& value) {
 }
 
 [[gnu::cold, noreturn]] void give_up(const Error& error) {
-  std::fprintf(stderr, "idmint_bench: %s\n", error.message.c_str());
+  std::fprintf(stderr, "idmint_bench: %s\n", error.message().c_str());
   std::exit(1);
 }
 

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
         "p",
         {.token = Uuid4Generator().next(), .now = 0, .units = 1, .max_drift = 1, .terms = terms()});
     if (!lease) {
-      std::fprintf(stderr, "lease_bench: %s\n", lease.error().message.c_str());
+      std::fprintf(stderr, "lease_bench: %s\n", lease.error().message().c_str());
       return 1;
     }
     leases.push_back(*lease);

@@ -33,7 +33,7 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 // The value, or the end of the benchmark.
 template <class T>
 T checked(Result<T> result) {
-  if (!result) fail(result.error().message);
+  if (!result) fail(result.error().message());
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 

@@ -22,7 +22,7 @@ namespace idmint::restore {
 template <class T>
 T need(Result<T> result) {
   if (!result) {
-    std::fprintf(stderr, "%s\n", result.error().message.c_str());
+    std::fprintf(stderr, "%s\n", result.error().message().c_str());
     std::exit(1);
   }
   if constexpr (!std::is_void_v<T>) return *std::move(result);

@@ -45,7 +45,7 @@ class Orders {
 template <class T>
 T need(idmint::Result<T> result) {
   if (result) return std::move(*result);
-  std::cerr << name(result.error().code) << ": " << result.error().message << '\n';
+  std::cerr << name(result.error().code) << ": " << result.error().message() << '\n';
   std::exit(1);
 }
 

@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   }
   const std::string url = argv[1];
   const auto fail = [](const Error& error) {
-    std::fprintf(stderr, "%s\n", error.message.c_str());
+    std::fprintf(stderr, "%s\n", error.message().c_str());
     return 1;
   };
   const auto store = Store::open(url);

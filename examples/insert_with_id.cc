@@ -16,7 +16,7 @@ namespace {
 template <class T>
 T need(idmint::Result<T> result) {
   if (result) return std::move(*result);
-  std::cerr << name(result.error().code) << ": " << result.error().message << '\n';
+  std::cerr << name(result.error().code) << ": " << result.error().message() << '\n';
   std::exit(1);
 }
 
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
       mongodb::insert_with_id(accounts, *numbers, views, {.field = "account", .make_index = true});
   if (!inserted) {
     const mongodb::NotInserted& not_all = inserted.error();
-    std::cerr << name(not_all.error.code) << ": " << not_all.error.message << '\n';
+    std::cerr << name(not_all.error.code) << ": " << not_all.error.message() << '\n';
     for (const mongodb::Outcome& outcome : not_all.outcomes)
       if (outcome.fate == mongodb::Outcome::Fate::kUnknown)
         std::cerr << "perhaps " << to_string(outcome.id) << '\n';

@@ -14,7 +14,7 @@
 namespace {
 
 [[noreturn]] void give_up(const idmint::Error& error) {
-  std::cerr << name(error.code) << ": " << error.message << '\n';
+  std::cerr << name(error.code) << ": " << error.message() << '\n';
   std::exit(1);
 }
 

@@ -16,7 +16,7 @@ namespace {
 template <class T>
 T need(idmint::Result<T> result) {
   if (result) return std::move(*result);
-  std::cerr << name(result.error().code) << ": " << result.error().message << '\n';
+  std::cerr << name(result.error().code) << ": " << result.error().message() << '\n';
   std::exit(1);
 }
 
@@ -49,7 +49,7 @@ int main() {
   // Many at once is faster, and still in order.
   std::array<idmint::Uuid, 1000> many;
   if (const idmint::Result<void> filled = uuid7.next(many); !filled) {
-    std::cerr << filled.error().message << '\n';
+    std::cerr << filled.error().message() << '\n';
     return 1;
   }
   if (!std::ranges::is_sorted(many)) return 1;

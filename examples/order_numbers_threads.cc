@@ -18,7 +18,7 @@ constexpr std::size_t kThreads = 64;
 constexpr std::size_t kOrdersPerThread = 100;
 
 [[noreturn]] void give_up(const idmint::Error& error) {
-  std::cerr << name(error.code) << ": " << error.message << '\n';
+  std::cerr << name(error.code) << ": " << error.message() << '\n';
   std::exit(1);
 }
 

@@ -13,7 +13,7 @@ namespace {
 template <class T>
 T need(const idmint::Result<T>& result) {
   if (result) return *result;
-  std::cerr << name(result.error().code) << ": " << result.error().message << '\n';
+  std::cerr << name(result.error().code) << ": " << result.error().message() << '\n';
   std::exit(1);
 }
 

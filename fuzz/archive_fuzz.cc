@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string path = fuzz::input_path(data, size);
   const auto base = restore::open_base(path);
   if (!base) {
-    require(base.error().message.starts_with(path));
+    require(base.error().message().starts_with(path));
     return 0;
   }
   for (const restore::CollectionFacts& facts : (*base)->collections()) {
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(bool(facts.options));
   }
   const Result<void> good = (*base)->check([](std::uint64_t) { return Result<void>{}; });
-  require(good || !good.error().message.empty());
+  require(good || !good.error().message().empty());
   std::size_t bytes = 0;
   const Result<void> read = (*base)->documents(
       std::nullopt, [&](const restore::CollectionFacts&, std::span<const restore::Document> some) {

@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       // A file of another kind is named as that.
       require(document.error().code == Code::kDataLoss ||
               (at == 0 && document.error().code == Code::kInvalidArgument));
-      require(document.error().message.starts_with(path));
+      require(document.error().message().starts_with(path));
       break;
     }
     if (!*document) {
@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!entry) {
       require(entry.error().code == Code::kDataLoss ||
               (first && entry.error().code == Code::kInvalidArgument));
-      require(!entry.error().message.empty());
+      require(!entry.error().message().empty());
       return 0;
     }
     if (!*entry) return 0;

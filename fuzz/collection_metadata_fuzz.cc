@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   Result<restore::CollectionFacts> facts = restore::parse_metadata(text);
   if (!facts) {
-    require(facts.error().code == Code::kDataLoss && !facts.error().message.empty());
+    require(facts.error().code == Code::kDataLoss && !facts.error().message().empty());
     return 0;
   }
   if (facts->name.empty()) facts->name = "x";

@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                      : advice::read_from(text, from, advice::Words::kOptions),
         advice::id_from_bson(text)}) {
     if (!id) {
-      require(!id.error().message.empty());
+      require(!id.error().message().empty());
       continue;
     }
     const Result<Id> again =

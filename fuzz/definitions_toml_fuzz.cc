@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto definitions = idmint::definitions_from_toml(text);
   if (!definitions) {
     require(definitions.error().code == idmint::Code::kInvalidArgument);
-    require(definitions.error().message.find('\n') == std::string::npos);
+    require(definitions.error().message().find('\n') == std::string::npos);
     return 0;
   }
   for (const idmint::Definition& definition : *definitions) {

@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const idmint::Result<void> valid = layout.validate();
   const idmint::Result<Digits> id = Digits::parse(text);
   if (!id) {
-    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message.empty());
+    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message().empty());
     return 0;
   }
   require(id->size() == text.size() && id->to_string() == text);
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(*index < layout.capacity());
     require(layout.at(*index) == *id);
   } else {
-    require(!index.error().message.empty());
+    require(!index.error().message().empty());
   }
   return 0;
 }

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const idmint::Result<void> decoded = idmint::decode(encoding, text, bytes);
   if (!decoded) {
     require(decoded.error().code == idmint::Code::kInvalidArgument);
-    require(!decoded.error().message.empty());
+    require(!decoded.error().message().empty());
     return 0;
   }
   char printed[idmint::kMaxEncodedChars];

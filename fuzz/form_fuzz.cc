@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const idmint::Result<void> valid = idmint::validate(form, format);
   const idmint::Result<idmint::Id> id = idmint::parse(text, format, form);
   if (!id) {
-    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message.empty());
+    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message().empty());
     return 0;
   }
   require(valid.has_value());

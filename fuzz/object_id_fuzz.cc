@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const idmint::Result<ObjectId> id = ObjectId::parse(text);
   if (!id) {
-    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message.empty());
+    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message().empty());
     return 0;
   }
   const std::string printed = id->to_string();

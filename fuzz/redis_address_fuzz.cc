@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string url = "redis:" + std::string(reinterpret_cast<const char*>(data), size);
   const idmint::Result<redis::Address> address = redis::parse_address(url);
   if (!address) {
-    require(!address.error().message.empty());
+    require(!address.error().message().empty());
     return 0;
   }
   require(!address->servers.empty() && address->database >= 0 && !address->tls);

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::vector<idmint::Error> faults = read_toml("settings", text, settings);
   for (const idmint::Error& fault : faults) {
     require(fault.code == idmint::Code::kInvalidArgument);
-    require(fault.message.find('\n') == std::string::npos);
+    require(fault.message().find('\n') == std::string::npos);
   }
   const auto scope = scope_of(text);
   require(!scope || scope->verbs != 0);

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto layout = idmint::parse_snowflake_layout(text);
   if (!layout) {
-    require(!layout.error().message.empty());
+    require(!layout.error().message().empty());
     return 0;
   }
   require(layout->validate().has_value());

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (store) {
     require(url.starts_with("memory:") && (*store)->counters() != nullptr);
   } else {
-    require(!store.error().message.empty());
+    require(!store.error().message().empty());
   }
   return 0;
 }

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     require(time.error().code == idmint::Code::kInvalidArgument ||
             time.error().code == idmint::Code::kOutOfRange);
-    require(!time.error().message.empty());
+    require(!time.error().message().empty());
   }
   return 0;
 }

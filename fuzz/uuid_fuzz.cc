@@ -17,12 +17,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Uuid::Bson payload = id->bson();
     require(std::equal(payload.begin(), payload.end(), data, data + size));
   } else {
-    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message.empty());
+    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message().empty());
   }
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const idmint::Result<Uuid> id = Uuid::parse(text);
   if (!id) {
-    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message.empty());
+    require(id.error().code == idmint::Code::kInvalidArgument && !id.error().message().empty());
     return 0;
   }
   const std::string printed = id->to_string();

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errors.h"
+
 namespace idmint::restore {
 namespace {
 
@@ -28,10 +30,10 @@ std::unexpected<Error> unwritable(const std::string& path, int error) {
                     : error == EACCES || error == EPERM || error == EROFS ? Code::kPermissionDenied
                     : error == ENOENT || error == ENOTDIR                 ? Code::kNotFound
                                                                           : Code::kUnavailable;
-  return std::unexpected(
-      Error{code, "cannot write " + path + ": " +
-                      (error == ELOOP ? "it is a symbolic link; give the path that it leads to"
-                                      : std::generic_category().message(error))});
+  return std::unexpected(at_place(
+      path, {code, "cannot be written: " +
+                       (error == ELOOP ? "it is a symbolic link; give the path that it leads to"
+                                       : std::generic_category().message(error))}));
 }
 
 Result<std::vector<std::uint8_t>> gzip_member(std::span<const std::uint8_t> bytes) {

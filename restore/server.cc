@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/url.h"
 #include "idmint/result.h"
 
@@ -129,18 +130,17 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
   if (!found) {
     Error refused = found.error();
     if (refused.code == Code::kPermissionDenied)
-      refused.message =
-          "the user of " + server->shown_ +
-          " may not read admin.system.version, which says whether this is a shard "
-          "of a sharded cluster: give it the role backup of the database admin, or add "
-          "--not-sharded where you know that it is none";
+      refused.what = "the user of " + server->shown_ +
+                     " may not read admin.system.version, which says whether this is a shard "
+                     "of a sharded cluster: give it the role backup of the database admin, or add "
+                     "--not-sharded where you know that it is none";
     return std::unexpected(std::move(refused));
   }
   bool shard = false;
   found->view().each_found([&](const Document&) { shard = true; });
   if (!shard) return server;
   std::unexpected<Error> refused = sharded(server->shown_, "a shard of a sharded cluster");
-  refused.error().message +=
+  end_of(refused.error()) +=
       " (admin.system.version has its identity). Where it was one once, and is a replica set by "
       "itself now, add --not-sharded";
   return refused;
@@ -149,7 +149,7 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
 Error Server::explained(Error error) const {
   const std::string reason = watch_ ? watch_->reason() : std::string();
   if (error.code == Code::kUnavailable && !reason.empty())
-    error.message = reason + " (" + error.message + ")";
+    error = {.code = error.code, .what = reason + " (" + error.message() + ")"};
   return error;
 }
 

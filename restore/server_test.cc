@@ -42,8 +42,8 @@ TEST(Connect, RefusesWhatTheDriverWouldMisreadBeforeItAsksAnybody) {
     const Result<Server> server = Server::connect(uri);
     ASSERT_FALSE(server.has_value()) << uri;
     EXPECT_EQ(server.error().code, Code::kInvalidArgument) << uri;
-    EXPECT_THAT(server.error().message, HasSubstr(why)) << uri;
-    EXPECT_THAT(server.error().message, Not(HasSubstr("geheim"))) << uri;
+    EXPECT_THAT(server.error().message(), HasSubstr(why)) << uri;
+    EXPECT_THAT(server.error().message(), Not(HasSubstr("geheim"))) << uri;
   }
 }
 

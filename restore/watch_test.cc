@@ -20,7 +20,7 @@ class StandingStill : public testing::Test {
  protected:
   Server connect(const ConnectOptions& options) {
     Result<Server> server = Server::connect(mongod_.url("?directConnection=true"), options);
-    EXPECT_TRUE(server) << server.error().message;
+    EXPECT_TRUE(server) << server.error().message();
     return *std::move(server);
   }
 
@@ -31,14 +31,14 @@ class StandingStill : public testing::Test {
 TEST_F(StandingStill, AServerIsGivenUpWhenItAnswersNothing) {
   Server server = connect({.watch = {.silence = 1s}});
   const Result<Server> another = server.another();
-  ASSERT_TRUE(another) << another.error().message;
+  ASSERT_TRUE(another) << another.error().message();
   mongod_.signal(SIGSTOP);
   const Bson command = Bson("listDatabases", 1);
   const Result<Bson> reply = server.command("admin", command.get());
   mongod_.signal(SIGCONT);
   ASSERT_FALSE(reply);
-  EXPECT_EQ(reply.error().code, Code::kUnavailable) << reply.error().message;
-  EXPECT_THAT(reply.error().message, HasSubstr(mongod_.host() + " has answered nothing for"));
+  EXPECT_EQ(reply.error().code, Code::kUnavailable) << reply.error().message();
+  EXPECT_THAT(reply.error().message(), HasSubstr(mongod_.host() + " has answered nothing for"));
 }
 
 // A call that takes long is let be, as long as its server answers others.
@@ -48,7 +48,7 @@ TEST_F(StandingStill, AServerThatIsBusyIsWaitedFor) {
   ASSERT_TRUE(server.command("d", insert.get()));
   const Bson slow = Bson("find", "c", "filter", Bson("$where", "sleep(2500); return true"));
   const Result<Bson> reply = server.command("d", slow.get());
-  EXPECT_TRUE(reply) << reply.error().message;
+  EXPECT_TRUE(reply) << reply.error().message();
 }
 
 TEST_F(StandingStill, WhoWantsToEndDoesNotWaitForAnAnswer) {
@@ -60,7 +60,7 @@ TEST_F(StandingStill, WhoWantsToEndDoesNotWaitForAnAnswer) {
   const Result<Bson> reply = server.command("admin", command.get());
   mongod_.signal(SIGCONT);
   ASSERT_FALSE(reply);
-  EXPECT_EQ(reply.error().code, Code::kUnavailable) << reply.error().message;
+  EXPECT_EQ(reply.error().code, Code::kUnavailable) << reply.error().message();
 }
 
 }  // namespace

@@ -23,6 +23,6 @@ idmint::Result<void> greet() {
 int main() {
   const idmint::Result<void> greeted = greet();
   if (greeted) return 0;
-  std::cerr << greeted.error().message << '\n';
+  std::cerr << greeted.error().message() << '\n';
   return 1;
 }

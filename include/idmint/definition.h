@@ -103,8 +103,19 @@ enum class Guarantee : std::uint8_t {
 
 // The guarantee of all sequences with this strategy.
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(Strategy strategy) noexcept;
-// "all", "per thread" or "none".
-[[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
+// Which ids of a source increase in the order in which they are asked for.
+enum class Order : std::uint8_t {
+  kNone,
+  kBySecond,    // those of different seconds
+  kPerThread,   // those of one thread
+  kPerProcess,  // those of one process
+  kAll,
+};
+// "none", "by second", "per thread", "per process", "all".
+[[nodiscard]] IDMINT_EXPORT std::string_view name(Order order) noexcept;
+
+// kAll, kPerThread or kNone.
+[[nodiscard]] IDMINT_EXPORT Order order(Strategy strategy) noexcept;
 
 // The move of a sequence from one store to another (move_sequence()), as recorded in the definition
 // in either store. In the target it is removed when the move is complete.
@@ -211,11 +222,11 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 [[nodiscard]] IDMINT_EXPORT const std::string& name(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT const Form& form(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT bool is_retired(const Definition& definition) noexcept;
-// The strategy's name, or "pool"; the guarantee and the order as above. A pool is kUnique and "per
-// process".
+// The strategy's name, or "pool"; the guarantee and the order as above. A pool is kUnique and
+// kPerProcess.
 [[nodiscard]] IDMINT_EXPORT std::string_view strategy_name(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(const Definition& definition) noexcept;
-[[nodiscard]] IDMINT_EXPORT std::string_view order(const Definition& definition) noexcept;
+[[nodiscard]] IDMINT_EXPORT Order order(const Definition& definition) noexcept;
 
 // kInvalidArgument unless all of these hold; the message says what to change. The name has 1 to 120
 // characters of A-Z a-z 0-9 . _ - and begins with a letter or a digit. For a sequence:

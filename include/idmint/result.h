@@ -87,13 +87,25 @@ struct Advice {
   friend bool operator==(const Advice&, const Advice&) = default;
 };
 
-// `message` says what failed, where, and what to do in general terms: one line without a trailing
-// full stop or newline. `advice` is the same next step for a front end, which words it as its own
-// call: the command idmint as a command, a service as a request.
+// The parts are clauses in one line, without a full stop at their end. A part that does not apply
+// is empty. Copies are values; no member refers to another object.
 struct Error {
   Code code = Code::kUnknown;
-  std::string message{};
+  // What failed, why, and what to do in general terms.
+  std::string what{};
+  // The same next step for a front end, which words it as its own call: the command idmint as a
+  // command, a service as a request.
   Advice advice{};
+  // What the caller named: "sequence orders", "pool web". If it is there, `what` and `outcome` name
+  // no server, path or URL, so a service may show them to its clients.
+  std::string subject{};
+  // The store or file in which the subject is, as a URL without passwords or a path.
+  std::string place{};
+  // What is true after the failure, if `code` does not say it all, and what to do about that.
+  std::string outcome{};
+
+  // "SUBJECT in PLACE: WHAT; OUTCOME".
+  [[nodiscard]] IDMINT_EXPORT std::string message() const;
 
   friend bool operator==(const Error&, const Error&) = default;
 };

@@ -408,6 +408,10 @@ class IDMINT_EXPORT Sequence {
   // unknown. Empty before close().
   [[nodiscard]] virtual std::vector<Range> given_up() const { return {}; }
 
+  // The values taken from the store and not yet handed out, as of a cached sequence.
+  // raise_sequence() does not reach them.
+  [[nodiscard]] virtual std::int64_t held() const noexcept { return 0; }
+
   [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;
 };
 
@@ -422,7 +426,8 @@ class IDMINT_EXPORT Sequence {
 // later one fail with kDataLoss until the store is settled (Store::settle()).
 class IDMINT_EXPORT CounterSequence final : public Sequence {
  public:
-  // As Sequence::open(); kFailedPrecondition also: another strategy.
+  // As Sequence::open(), whose sequence of the strategy kCounter is of this class.
+  // kFailedPrecondition also: another strategy.
   [[nodiscard]] static Result<std::unique_ptr<CounterSequence>> open(
       Store& store, std::string_view name, const SequenceOptions& options = {});
   ~CounterSequence() override;
@@ -527,7 +532,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
 
   // The number of values taken from the store and not yet handed out. raise_sequence() does not
   // recall them, and they are lost if the program ends now. Exact while no thread calls next().
-  [[nodiscard]] std::int64_t held() const noexcept;
+  [[nodiscard]] std::int64_t held() const noexcept override;
 
   // The number of callers that wait for values; may be out of date at once.
   [[nodiscard]] std::size_t waiting() const noexcept;

@@ -15,11 +15,18 @@
 
 namespace idmint {
 
+enum class SourceKind : std::uint8_t {
+  kFormat,    // waits for nobody
+  kSequence,  // its ids are integers that a store counts
+  kPool,      // its ids are Snowflakes, of a worker id that a store leases
+};
+
 struct Declaration {
+  SourceKind kind = SourceKind::kFormat;
   std::string name;    // the name that Mint::source() and the command `next` take
   std::string format;  // of its ids, a name from format_of(Id): "uuid", "integer"
   Guarantee guarantee = Guarantee::kPractical;
-  std::string order;               // "none", "by second", "per thread", "per process", "all"
+  Order order = Order::kNone;
   std::string notes;               // for users: the odds or the condition, the store, ...
   Form form{};                     // how the ids are printed
   std::int64_t largest_count = 0;  // the most ids that one call may take; 0: no limit
@@ -51,10 +58,8 @@ class IDMINT_EXPORT Source {
   }
 
   // The sequence behind it, for example to submit without blocking. It lives as long as the source.
-  // Null: the source is a format or a pool.
+  // Null unless it is a kSequence.
   [[nodiscard]] virtual Sequence* sequence() noexcept { return nullptr; }
-  // Whether next() may wait for a store, as sequences and pools do.
-  [[nodiscard]] virtual bool waits() const noexcept { return false; }
 };
 
 }  // namespace idmint

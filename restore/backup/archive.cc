@@ -191,7 +191,7 @@ Result<void> BaseArchive::add(Document document) {
       left_out_.push_back(dotted(name));
     } else {
       Result<CollectionFacts> facts = parse_metadata(as_text(at));
-      if (!facts) return refuse("the metadata of " + dotted(name) + ": " + facts.error().message);
+      if (!facts) return refuse("the metadata of " + dotted(name) + ": " + facts.error().message());
       if (!facts->name.empty() && facts->name != name.second)
         return refuse("the metadata of " + dotted(name) + " is of another collection");
       facts->database = database;

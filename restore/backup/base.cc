@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/digest.h"
+#include "base/errors.h"
 #include "restore/backup/names.h"
 #include "restore/backup/parts.h"
 #include "restore/namespaces.h"
@@ -80,8 +81,7 @@ Result<void> refuse_sharded(std::string_view database, std::string_view collecti
 }
 
 Error at_byte(const std::string& path, std::uint64_t offset, Error error) {
-  error.message = path + ", byte " + std::to_string(offset) + ": " + error.message;
-  return error;
+  return in_context(path + ", byte " + std::to_string(offset), std::move(error));
 }
 
 std::string stamp_of_files(const std::string& path) {

@@ -46,7 +46,7 @@ void write(const fs::path& path, const std::string& text) {
 // of the rest.
 std::vector<std::string> contents(const std::string& path) {
   const auto refused = [](const Error& error) {
-    return std::vector<std::string>{"refused: " + error.message};
+    return std::vector<std::string>{"refused: " + error.message()};
   };
   const auto base = open_base(path);
   if (!base) return refused(base.error());
@@ -146,7 +146,7 @@ Result<void> write_sample(const BackupTarget& target, const std::vector<Collecti
 std::string sample_at(const std::string& path, BackupForm form, bool gzip) {
   const Result<void> written =
       write_sample({.path = path, .form = form, .gzip = gzip, .server_version = "6.0.5"}, sample());
-  EXPECT_TRUE(written) << written.error().message;
+  EXPECT_TRUE(written) << written.error().message();
   return path;
 }
 
@@ -154,7 +154,7 @@ std::string sample_at(const std::string& path, BackupForm form, bool gzip) {
 
 TEST(RealFolder, IsRead) {
   const auto base = open_base(kFixtures + "/s2_wrong_inc_ordinal/base-dump");
-  ASSERT_TRUE(base) << base.error().message;
+  ASSERT_TRUE(base) << base.error().message();
   EXPECT_EQ((*base)->server_version(), "6.0.5");
   EXPECT_THAT((*base)->left_out(), ElementsAre("admin.system.version"));
   ASSERT_EQ((*base)->collections().size(), 2);
@@ -231,7 +231,7 @@ TEST_P(EachForm, IsReadAsItWasWritten) {
   const fakes::TempFolder folder;
   const std::string path = sample_at(folder.path("b"), form, gzip);
   const auto base = open_base(path);
-  ASSERT_TRUE(base) << base.error().message;
+  ASSERT_TRUE(base) << base.error().message();
   EXPECT_EQ((*base)->server_version(), "6.0.5");
   EXPECT_THAT((*base)->left_out(), ElementsAre("admin.system.version"));
   const std::vector<CollectionFacts>& read_back = (*base)->collections();
@@ -274,7 +274,7 @@ TEST_P(EachForm, GivesDocumentsInBatches) {
   ASSERT_TRUE((*writer)->end(BackupWriter::kOplog));
   ASSERT_TRUE((*writer)->finish({}));
   const auto base = open_base(folder.path("b"));
-  ASSERT_TRUE(base) << base.error().message;
+  ASSERT_TRUE(base) << base.error().message();
   std::vector<std::size_t> sizes;
   std::int64_t next = 0;
   ASSERT_TRUE((*base)->documents(
@@ -303,7 +303,7 @@ TEST_P(EachForm, IsThereOnlyWhenItIsWhole) {
     const auto second = write_backup(target, all);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Code::kAlreadyExists);
-    EXPECT_THAT(second.error().message, HasSubstr("not finished; remove it"));
+    EXPECT_THAT(second.error().message(), HasSubstr("not finished; remove it"));
   }
   EXPECT_FALSE(fs::exists(target.path + ".partial"));
   ASSERT_TRUE(write_sample(target, all));
@@ -372,7 +372,7 @@ TEST_P(EachForm, HasLongNamesOfOtherAlphabets) {
   all.push_back(facts_of("shop", chinese + "t", R"({"timeseries":{"timeField":"t"}})"));
   const Result<void> written =
       write_sample({.path = folder.path("b"), .form = form, .gzip = gzip}, all);
-  ASSERT_TRUE(written) << written.error().message;
+  ASSERT_TRUE(written) << written.error().message();
   EXPECT_THAT(contents(folder.path("b")),
               AllOf(SizeIs(3 + 9 + 2), Contains(HasSubstr("shop." + chinese + ": ")),
                     Contains(HasSubstr("shop." + chinese + "t: ")),
@@ -387,9 +387,9 @@ TEST_P(EachForm, StopsWhereItIsTold) {
   const auto stop = [](auto&&...) {
     return Result<void>(std::unexpected(Error{Code::kUnavailable, "stop"}));
   };
-  EXPECT_EQ((*base)->check(stop).error().message, "stop");
-  EXPECT_EQ((*base)->documents(std::nullopt, stop).error().message, "stop");
-  EXPECT_EQ((*base)->oplog(stop).error().message, "stop");
+  EXPECT_EQ((*base)->check(stop).error().message(), "stop");
+  EXPECT_EQ((*base)->documents(std::nullopt, stop).error().message(), "stop");
+  EXPECT_EQ((*base)->oplog(stop).error().message(), "stop");
 }
 
 TEST(Stamp, DiffersAfterAChangeOfAnyFile) {
@@ -730,7 +730,7 @@ TEST(Folder, NamesThatTrickAreRefused) {
     const auto base = open_base(folder.path(""));
     ASSERT_FALSE(base) << files[0];
     EXPECT_EQ(base.error().code, code) << files[0];
-    EXPECT_THAT(base.error().message, HasSubstr(says)) << files[0];
+    EXPECT_THAT(base.error().message(), HasSubstr(says)) << files[0];
   }
 }
 
@@ -741,7 +741,7 @@ TEST(Folder, OneThatHoldsDumpsNamesThem) {
     EXPECT_FALSE(base) << path;
     if (base) return std::string();
     EXPECT_EQ(base.error().code, Code::kNotFound);
-    return base.error().message;
+    return base.error().message();
   };
   const std::string parent = folder.path("backups");
   fs::create_directories(parent);
@@ -797,7 +797,7 @@ TEST_P(EachForm, UsersAndRolesAreReadOnRequest) {
               ElementsAre("admin.system.roles", "shop.$admin.system.users"));
   EXPECT_THAT((*without)->collections(), SizeIs(1));
   const auto base = open_base(target.path, {.users = true});
-  ASSERT_TRUE(base) << base.error().message;
+  ASSERT_TRUE(base) << base.error().message();
   EXPECT_THAT((*base)->left_out(), IsEmpty());
   EXPECT_EQ((*base)->users_of(), "shop");
   std::map<std::string, std::size_t> documents;
@@ -817,7 +817,7 @@ TEST_P(EachForm, UsersAndRolesAreReadOnRequest) {
   EXPECT_TRUE(open_base(twice.path));
   const auto refused = open_base(twice.path, {.users = true});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition) << refused.error().message;
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition) << refused.error().message();
 }
 
 TEST(Archive, NamesThatTrickAreRefused) {
@@ -843,7 +843,7 @@ TEST(Archive, NamesThatTrickAreRefused) {
     const auto base = open_base(folder.path("a"));
     ASSERT_FALSE(base) << database;
     EXPECT_EQ(base.error().code, Code::kDataLoss);
-    EXPECT_THAT(base.error().message, HasSubstr("byte 26"));
+    EXPECT_THAT(base.error().message(), HasSubstr("byte 26"));
   }
 }
 
@@ -885,7 +885,7 @@ TEST_P(EachForm, OfAShardedClusterIsRefused) {
     EXPECT_EQ(!good, refused) << database << "." << collection;
     if (good) continue;
     EXPECT_EQ(good.error().code, Code::kFailedPrecondition);
-    EXPECT_THAT(good.error().message, HasSubstr("of a sharded cluster"));
+    EXPECT_THAT(good.error().message(), HasSubstr("of a sharded cluster"));
   }
 }
 

@@ -36,16 +36,16 @@ Result<void> no_progress(std::int64_t, std::int64_t) { return {}; }
 
 Server connected(const std::string& uri) {
   Result<Server> server = Server::connect(uri);
-  EXPECT_TRUE(server) << server.error().message;
+  EXPECT_TRUE(server) << server.error().message();
   return *std::move(server);
 }
 
 Bson command(Server& server, const char* database, const std::string& json) {
   const Result<Bson> parsed = read_extended_json(json);
-  EXPECT_TRUE(parsed) << json.substr(0, 200) << ": " << parsed.error().message;
+  EXPECT_TRUE(parsed) << json.substr(0, 200) << ": " << parsed.error().message();
   if (!parsed) return Bson();
   Result<Bson> reply = server.command(database, parsed->get());
-  EXPECT_TRUE(reply) << json.substr(0, 200) << ": " << reply.error().message;
+  EXPECT_TRUE(reply) << json.substr(0, 200) << ": " << reply.error().message();
   if (!reply) return Bson();
   bson_iter_t errors;
   EXPECT_FALSE(reply->view().find("writeErrors", &errors)) << to_relaxed_json(reply->view());
@@ -67,7 +67,7 @@ Documents live(Server& server, const char* database, const std::string& name,
                                     BsonTimestamp{at->seconds, at->ordinal}));
   }
   const Result<Bson> reply = server.command(database, find.get());
-  EXPECT_TRUE(reply) << reply.error().message;
+  EXPECT_TRUE(reply) << reply.error().message();
   Documents all;
   bson_iter_t at_cursor;
   bson_iter_t batch;
@@ -89,10 +89,10 @@ struct Read {
 Read read_back(const std::string& path) {
   Read all;
   const auto base = open_base(path);
-  EXPECT_TRUE(base) << base.error().message;
+  EXPECT_TRUE(base) << base.error().message();
   if (!base) return all;
   const Result<void> good = (*base)->check([](std::uint64_t) { return Result<void>{}; });
-  EXPECT_TRUE(good) << good.error().message;
+  EXPECT_TRUE(good) << good.error().message();
   all.left_out = (*base)->left_out();
   const auto name_of = [](const CollectionFacts& facts) {
     return facts.database + "." + facts.name;
@@ -172,7 +172,7 @@ TEST_P(EachForm, HasWhatTheServerHas) {
   const Result<DumpFacts> facts =
       dump(connected(mongo_set().url("admin")),
            {.path = folder.path("b/"), .form = form, .gzip = gzip}, no_progress);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   const Read base = read_back(folder.path("b"));
 
   const Bson listed = command(server, "kinds", R"({"listCollections":1})");
@@ -273,7 +273,7 @@ TEST(Dump, IsOfOneMomentWhileOthersWrite) {
   const fakes::TempFolder folder;
   const Result<DumpFacts> facts =
       dump(connected(mongo_set().url("admin")), {.path = folder.path("b")}, change);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_GT(next, 3002);
   Read base = read_back(folder.path("b"));
   for (const char* const database : {"moment", "moment2"}) {
@@ -314,7 +314,7 @@ std::vector<IdRange> ranges_of(const std::string& database, const std::string& n
   const auto found = std::ranges::find(*all, database + "." + name, &CollectionFacts::ns);
   EXPECT_NE(found, all->end());
   Result<std::vector<IdRange>> ranges = split(*member, *found, 30'000, 500'000);
-  EXPECT_TRUE(ranges) << ranges.error().message;
+  EXPECT_TRUE(ranges) << ranges.error().message();
   return *std::move(ranges);
 }
 
@@ -353,7 +353,7 @@ TEST_P(EachForm, ReadsRangesSideBySide) {
     const Result<DumpFacts> facts = dump(connected(mongo_set().url("admin")),
                                          {.path = folder.path("b"), .form = form, .gzip = gzip},
                                          no_progress, {.readers = readers, .range = 300'000});
-    ASSERT_TRUE(facts) << facts.error().message;
+    ASSERT_TRUE(facts) << facts.error().message();
     const Read base = read_back(folder.path("b"));
     for (const char* const name : {"types", "scattered"})
       EXPECT_TRUE(base.documents.at(std::string("ranges.") + name) == live(server, "ranges", name))
@@ -382,7 +382,7 @@ TEST(Dump, RangesAreOfOneMomentToo) {
                                        {.path = folder.path("b")}, no_progress, {.range = 300'000});
   over = true;
   writer.join();
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   Read base = read_back(folder.path("b"));
   replay(base, "ranges.c");
   EXPECT_TRUE(base.documents["ranges.c"] == live(server, "ranges", "c", facts->last));
@@ -404,7 +404,7 @@ TEST(Dump, RangesGoOnOverARename) {
              return {};
            },
            {.readers = 2, .range = 300'000});
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   const Documents read = read_back(folder.path("b")).documents.at("ranges.c");
   EXPECT_EQ(std::set(read.begin(), read.end()), std::set(before.begin(), before.end()));
 }
@@ -421,7 +421,7 @@ TEST(Dump, EndsWhenAReaderFails) {
   const Result<DumpFacts> facts = dump(connected(set.url("admin")), {.path = folder.path("b")},
                                        no_progress, {.range = 300'000});
   ASSERT_FALSE(facts);
-  EXPECT_THAT(facts.error().message, HasSubstr("getMore on "));
+  EXPECT_THAT(facts.error().message(), HasSubstr("getMore on "));
   EXPECT_TRUE(fs::is_empty(folder.path("")));
 }
 
@@ -445,7 +445,7 @@ TEST(Dump, BeginsWithTheOldestOpenTransaction) {
   const auto write = [&](const std::string& json) {
     const Bson options = Bson("writeConcern", Bson("w", 0));
     const Result<Bson> parsed = from_json(json);
-    ASSERT_TRUE(parsed) << parsed.error().message;
+    ASSERT_TRUE(parsed) << parsed.error().message();
     bson_error_t error{};
     EXPECT_TRUE(mongoc_client_write_command_with_opts(server.client(), "config", parsed->get(),
                                                       options.get(), nullptr, &error))
@@ -460,7 +460,7 @@ TEST(Dump, BeginsWithTheOldestOpenTransaction) {
   const Result<DumpFacts> facts =
       dump(connected(mongo_set().url("admin")), {.path = folder.path("b")}, no_progress);
   write(R"({"delete":"transactions","deletes":[{"q":{"_id":)" + id + R"(},"limit":1}]})");
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_EQ(facts->first, begin);
   EXPECT_GE(facts->entries, 2);
 }
@@ -488,7 +488,7 @@ TEST(Dump, GoesOnOverARenameMeanwhile) {
     const std::string text = json;
     const Result<DumpFacts> facts =
         dump_while(folder.path("b"), [&] { command(server, in, text); });
-    ASSERT_TRUE(facts) << json << facts.error().message;
+    ASSERT_TRUE(facts) << json << facts.error().message();
     std::vector<std::string> renames;
     for (const Bson& each : read_back(folder.path("b")).slice) {
       const Result<Entry> entry = parse_entry(each.view());
@@ -510,7 +510,7 @@ TEST(Dump, LeavesOutHalfATimeSeries) {
   const fakes::TempFolder folder;
   const Result<DumpFacts> facts =
       dump(connected(mongo_set().url("admin")), {.path = folder.path("b")}, no_progress);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_THAT(facts->notes,
               testing::ElementsAre(HasSubstr("half.system.buckets.series is left out")));
   EXPECT_FALSE(read_back(folder.path("b")).collections.contains("half.series"));
@@ -538,7 +538,7 @@ TEST(Dump, TellsOfAStepDownMeanwhile) {
              return {};
            });
   if (!facts) {
-    EXPECT_EQ(facts.error().code, Code::kUnavailable) << facts.error().message;
+    EXPECT_EQ(facts.error().code, Code::kUnavailable) << facts.error().message();
     EXPECT_TRUE(fs::is_empty(folder.path(""))) << "half a backup is left";
     return;
   }
@@ -553,7 +553,7 @@ TEST(Dump, GoesOnOverADrop) {
   const fakes::TempFolder folder;
   const Result<DumpFacts> facts =
       dump_while(folder.path("b"), [&] { command(server, "zz", R"({"drop":"gone"})"); });
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   const Read base = read_back(folder.path("b"));
   EXPECT_EQ(base.documents.at("zz.kept").size(), 1);
   std::vector<std::string> drops;
@@ -593,7 +593,7 @@ TEST(Dump, ReadsAgainWhatItsReadingWasEndedOf) {
   for (const int number : {175, 136}) {  // QueryPlanKilled, CappedPositionLost
     fail_reading(number, 3);
     const Result<DumpFacts> facts = dumped();
-    ASSERT_TRUE(facts) << number << facts.error().message;
+    ASSERT_TRUE(facts) << number << facts.error().message();
     const Documents read = read_back(folder.path("b")).documents.at("d.c");
     EXPECT_EQ(std::set(read.begin(), read.end()).size(), 3000U);
     EXPECT_GT(read.size(), 3000U) << "what was read before comes twice";
@@ -601,7 +601,7 @@ TEST(Dump, ReadsAgainWhatItsReadingWasEndedOf) {
     const Result<DumpFacts> ended = dumped();
     ASSERT_FALSE(ended) << number;
     EXPECT_EQ(ended.error().code, Code::kUnavailable);
-    EXPECT_THAT(ended.error().message, HasSubstr("--exclude d.c"));
+    EXPECT_THAT(ended.error().message(), HasSubstr("--exclude d.c"));
     EXPECT_TRUE(fs::is_empty(folder.path("")));
     command(server, "admin", R"({"configureFailPoint":"failCommand","mode":"off"})");
   }
@@ -633,8 +633,8 @@ TEST(Dump, RefusesAnOplogThatRolledOver) {
              return {};
            });
   ASSERT_FALSE(facts);
-  EXPECT_EQ(facts.error().code, Code::kOutOfRange) << facts.error().message;
-  EXPECT_THAT(facts.error().message, HasSubstr("replSetResizeOplog"));
+  EXPECT_EQ(facts.error().code, Code::kOutOfRange) << facts.error().message();
+  EXPECT_THAT(facts.error().message(), HasSubstr("replSetResizeOplog"));
   EXPECT_TRUE(fs::is_empty(folder.path("")));
 }
 
@@ -653,7 +653,7 @@ TEST(Dump, NeedsTheRoleBackup) {
   const fakes::TempFolder folder;
   const Result<DumpFacts> facts =
       dump(connected(as("keeper")), {.path = folder.path("b")}, no_progress);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   const Read base = read_back(folder.path("b"));
   EXPECT_EQ(base.documents.at("d.c").size(), 1);
   EXPECT_EQ(base.documents.at("d.w").size(), 1);
@@ -663,7 +663,7 @@ TEST(Dump, NeedsTheRoleBackup) {
       reader ? dump(connected(as("reader")), {.path = folder.path("c")}, no_progress)
              : Result<DumpFacts>(std::unexpected(reader.error()));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kPermissionDenied) << refused.error().message;
+  EXPECT_EQ(refused.error().code, Code::kPermissionDenied) << refused.error().message();
   EXPECT_FALSE(fs::exists(folder.path("c")));
 }
 
@@ -672,11 +672,11 @@ TEST(Dump, ReadsFromTheMemberThatTheUriPrefers) {
   const fakes::TempFolder folder;
   const std::string uri = mongo_set().url("admin") + "&readPreference=secondary";
   Result<DumpFacts> facts = dump(connected(uri), {.path = folder.path("a")}, no_progress);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_NE(facts->member, mongo_set().member(primary).host());
   const std::size_t other = primary == 0 ? 1 : 0;
   facts = dump(connected(mongo_set().direct(other)), {.path = folder.path("b")}, no_progress);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_EQ(facts->member, mongo_set().member(other).host());
 }
 
@@ -686,7 +686,7 @@ TEST(Dump, OfAStandaloneIsRefused) {
       dump(connected(servers::mongo_standalone().url("")), {.path = folder.path("b")}, no_progress);
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(facts.error().message, HasSubstr("no member of a replica set"));
+  EXPECT_THAT(facts.error().message(), HasSubstr("no member of a replica set"));
 }
 
 TEST(Dump, StopsWhereItIsTold) {
@@ -697,7 +697,7 @@ TEST(Dump, StopsWhereItIsTold) {
              return std::unexpected(Error{Code::kUnavailable, "stop"});
            });
   ASSERT_FALSE(facts);
-  EXPECT_EQ(facts.error().message, "stop");
+  EXPECT_EQ(facts.error().message(), "stop");
   EXPECT_TRUE(fs::is_empty(folder.path("")));
 }
 

@@ -187,7 +187,7 @@ Result<void> BaseFolder::read_prelude(const std::string& path) {
   const Result<std::string> text = read_text(path, kLongestMetadata);
   if (!text) return std::unexpected(text.error());
   const Result<Bson> prelude = read_extended_json(*text);
-  if (!prelude) return damaged(path, prelude.error().message);
+  if (!prelude) return damaged(path, prelude.error().message());
   bson_iter_t at;
   if (prelude->view().find("ServerVersion", &at)) server_version_ = as_text(at);
   if (prelude->view().find("ToolVersion", &at)) tool_ = as_text(at);
@@ -272,7 +272,7 @@ Result<void> BaseFolder::open_collection(const std::string& database, const std:
   const Result<std::string> text = read_text(path, kLongestMetadata);
   if (!text) return std::unexpected(text.error());
   Result<CollectionFacts> facts = parse_metadata(*text);
-  if (!facts) return damaged(path, facts.error().message);
+  if (!facts) return damaged(path, facts.error().message());
   facts->database = database;
   if (facts->name.empty()) {  // an older dump
     if (is_cut_stem(stem)) return damaged(path, "it does not say the whole name of its collection");

@@ -115,7 +115,7 @@ Result<void> append(bson_t* to, const std::string& key, const Json& value) {
   if (value.is_object() && is_wrapper(value)) {
     if (value.begin().key() == "$regularExpression") return append_regex(to, key, *value.begin());
     const Result<Bson> parsed = from_json(R"({"v":)" + value.dump() + "}");
-    if (!parsed) return damaged(parsed.error().message);
+    if (!parsed) return damaged(parsed.error().message());
     const std::optional<Field> field = find_field(parsed->view(), "v");
     ok = field.has_value();
     if (field) append_field_as(to, key, *field);
@@ -280,7 +280,7 @@ Result<std::string> print_metadata(const CollectionFacts& collection) {
   if (!json)
     return std::unexpected(Error{json.error().code, "the metadata of " + collection.database + "." +
                                                         collection.name + ": " +
-                                                        json.error().message});
+                                                        json.error().message()});
   return json;
 }
 

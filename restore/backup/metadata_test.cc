@@ -12,9 +12,9 @@ using testing::HasSubstr;
 
 std::string again(std::string_view json) {
   const Result<Bson> document = read_extended_json(json);
-  if (!document) return "refused: " + document.error().message;
+  if (!document) return "refused: " + document.error().message();
   const Result<std::string> written = write_extended_json(document->view());
-  return written ? *written : "not written: " + written.error().message;
+  return written ? *written : "not written: " + written.error().message();
 }
 
 TEST(ExtendedJson, KeepsEachType) {
@@ -100,8 +100,8 @@ TEST(ExtendedJson, OfAnyDepthIsRefusedAndNotFollowed) {
     const Result<Bson> read = read_extended_json(json + "}");
     ASSERT_FALSE(read);
     EXPECT_EQ(read.error().code, Code::kDataLoss);
-    EXPECT_NE(read.error().message.find("nested too deeply"), std::string::npos)
-        << read.error().message;
+    EXPECT_NE(read.error().message().find("nested too deeply"), std::string::npos)
+        << read.error().message();
   }
 }
 
@@ -110,7 +110,7 @@ TEST(Metadata, IsReadAndWritten) {
       R"({"options":{"capped":true,"size":{"$numberInt":"4096"}},"indexes":[)" + std::string(kId) +
       R"(],"uuid":"683a9e632d184f05a50554a4b61f9263","collectionName":"log","type":"collection"})";
   const Result<CollectionFacts> facts = parse_metadata(json);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_EQ(facts->kind, CollectionKind::kCollection);
   EXPECT_EQ(facts->name, "log");
   EXPECT_EQ(facts->uuid, "683a9e632d184f05a50554a4b61f9263");
@@ -154,7 +154,7 @@ TEST(Metadata, ThatIsDamagedIsRefused) {
     const Result<CollectionFacts> facts = parse_metadata(json);
     ASSERT_FALSE(facts) << json;
     EXPECT_EQ(facts.error().code, Code::kDataLoss) << json;
-    EXPECT_THAT(facts.error().message, HasSubstr(says)) << json;
+    EXPECT_THAT(facts.error().message(), HasSubstr(says)) << json;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/quantity.h"
 #include "base/shell.h"
 #include "restore/commands/commands.h"
@@ -92,8 +93,8 @@ Result<void> run_dump(Context& context) {
         Error{Code::kInvalidArgument,
               shell_word(dump_options.out) + " cannot be --out: name a new folder"});
   const auto with_role = [](Error error) {
-    if (error.code == Code::kPermissionDenied && !error.message.starts_with("cannot write"))
-      error.message += "; the user needs the role backup of the database admin";
+    if (error.code == Code::kPermissionDenied && error.place.empty())  // not of a file
+      add_outcome(error, "the user needs the role backup of the database admin");
     return std::unexpected(std::move(error));
   };
   Result<Server> server = Server::connect(dump_options.uri, to_read(dump_options.not_sharded));

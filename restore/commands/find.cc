@@ -158,7 +158,7 @@ Result<void> run_find(Context& context) {
         return std::unexpected(
             Error{added.error().code,
                   oplog->name() + (offset ? ", byte " + std::to_string(*offset) : "") + ", entry " +
-                      print_timestamp(entry->at.ts) + ": " + added.error().message});
+                      print_timestamp(entry->at.ts) + ": " + added.error().message()});
       }
     }
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/quantity.h"
 #include "restore/backup/base.h"
 #include "restore/commands/commands.h"
@@ -101,7 +102,7 @@ class ShowOplog final : public FollowObserver {
   }
   void reconnects(const Error& why) override {
     progress_.reset();
-    report_notice(why.message + "; trying again", context_.json);
+    report_notice(why.message() + "; trying again", context_.json);
   }
   Result<OplogDump*> synced(OplogDump& dump) override {
     kept_ = added_;
@@ -131,9 +132,8 @@ Result<void> run_oplog(Context& context) {
                                    *dump, *watch);
   const std::uint64_t added = watch->added();
   watch.reset();
-  if (!done && done.error().code == Code::kOutOfRange &&
-      done.error().message.contains("rolled over"))
-    done.error().message += ": take a new base, and dump the oplog from there";
+  if (!done && done.error().code == Code::kOutOfRange)  // it has rolled over what was wanted
+    add_outcome(done.error(), "take a new base, and dump the oplog from there");
   if (!dump->first() || !dump->synced()) return done;
   const std::string first = print_timestamp(dump->first().value_or(Timestamp{}));
   const std::string last = print_timestamp(dump->synced().value_or(Timestamp{}));

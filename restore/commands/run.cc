@@ -454,7 +454,7 @@ Result<ChosenKept> choose_kept(RestoreOptions& options) {
   options.oplog = kept->oplog_folder();
   Result<FileLock> lock = options.limit ? hold_base(base) : lock_to_keep(folder);
   if (!lock && !options.limit && lock.error().code == Code::kFailedPrecondition)
-    lock.error().message += ", or give --at TIME, as the oplog grows";
+    add_outcome(lock.error(), "or give --at TIME, as the oplog grows");
   if (!lock) return std::unexpected(std::move(lock.error()));
   return ChosenKept{.lock = *std::move(lock),
                     .before = reach->base == 0 ? std::string() : kept->bases[reach->base - 1].path};
@@ -463,9 +463,9 @@ Result<ChosenKept> choose_kept(RestoreOptions& options) {
 // What helps where this base does not do: it is damaged, or an earlier run had begun with the one
 // before it.
 Error with_other_base(Error error, const std::string& before) {
-  if (!before.empty() && (error.code == Code::kDataLoss || error.message.contains("other inputs")))
-    error.message += "; with the base before it: --base " + shell_word(before) + " --oplog " +
-                     shell_word(run_options.from);
+  if (!before.empty() && (error.code == Code::kDataLoss || error.subject == kAnotherRestore))
+    add_outcome(error, "with the base before it: --base " + shell_word(before) + " --oplog " +
+                           shell_word(run_options.from));
   return error;
 }
 

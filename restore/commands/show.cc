@@ -156,7 +156,7 @@ Result<void> run_show(Context& context) {
     }
     if (!next) {
       if (!(*oplog)->goes_on()) return std::unexpected(next.error());
-      leave_out(next.error().message);
+      leave_out(next.error().message());
       continue;
     }
     const std::optional<Entry>& entry = *next;
@@ -165,7 +165,7 @@ Result<void> run_show(Context& context) {
     if (!json) {
       const std::optional<std::uint64_t> offset = (*oplog)->offset();
       leave_out((*oplog)->name() + (offset ? ", byte " + std::to_string(*offset) : "") +
-                ", entry " + print_timestamp(entry->at.ts) + ": " + json.error().message);
+                ", entry " + print_timestamp(entry->at.ts) + ": " + json.error().message());
       continue;
     }
     context.out.write(*json + "\n");

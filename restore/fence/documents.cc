@@ -323,7 +323,7 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
   const std::uint8_t type = shape.type == 0 ? std::uint8_t{BSON_TYPE_INT64} : shape.type;
   if (const Result<Bson> possible = field_with(field.field, type, row.to); !possible) {
     row.outcome = FenceOutcome::kRefused;
-    row.why = possible.error().message + ", or --exclude " + field.ns;
+    row.why = possible.error().message() + ", or --exclude " + field.ns;
   } else {
     row.outcome = planned.make.empty() ? FenceOutcome::kRaised : FenceOutcome::kMade;
     if (row.to == INT64_MAX) add_to(row.note, "no larger value is possible");

@@ -70,15 +70,16 @@ Result<HandedOut> read_once(const std::string& where, WatchedFields& watched,
     if (!next) {
       Error error = next.error();
       if (error.code == Code::kDataLoss)
-        error.message +=
-            "; what was handed out after it is not known, and nothing was written: copy the oplog "
-            "again";
+        add_outcome(
+            error,
+            "what was handed out after it is not known, and nothing was written: copy the oplog "
+            "again");
       return std::unexpected(std::move(error));
     }
     const std::optional<Entry>& entry = *next;
     if (!entry) break;
     if (Result<void> taken = reader.add(*entry); !taken)
-      return fail(taken.error().code, source.name() + ": " + taken.error().message);
+      return fail(taken.error().code, source.name() + ": " + taken.error().message());
     if (entries % kEntriesBetweenLooks == 0)
       if (Result<void> going = observer.advance(source.done()); !going)
         return std::unexpected(std::move(going.error()));
@@ -302,7 +303,7 @@ Result<void> carry_out_rows(Fence& fence, std::vector<Row>& rows, FenceObserver&
     }
     if (!fenced) {
       rows[i].outcome = FenceOutcome::kRefused;
-      rows[i].why = fenced.error().message;
+      rows[i].why = fenced.error().message();
       if (!failure) failure = fenced.error();
     }
     if (Result<void> going = observer.advance(++done); !going) {

@@ -103,7 +103,7 @@ void HandedOutCounter::reach(std::int64_t value) {
 void HandedOutStore::take_definition(const std::string& name, std::string_view json) {
   Result<Definition> definition = definition_from_json(json);
   if (!definition) {
-    unreadable[name] = definition.error().message;
+    unreadable[name] = definition.error().message();
     return;
   }
   const auto there = definitions.find(name);

@@ -10,8 +10,8 @@
 
 #include "idmint/sequence.h"
 #include "restore/oplog/reader.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/oplog_builder.h"
+#include "tests/fakes/temp_folder.h"
 
 namespace idmint::restore {
 namespace {
@@ -39,7 +39,7 @@ class HandedOutTest : public testing::Test {
   }
   HandedOut found(WatchedFields watched = {}, std::optional<Timestamp> limit = {}) {
     Result<HandedOut> all = read(std::move(watched), limit);
-    EXPECT_TRUE(all) << all.error().message;
+    EXPECT_TRUE(all) << all.error().message();
     return all ? *std::move(all) : HandedOut{};
   }
   // Of shop.counters, the document "users".
@@ -246,7 +246,7 @@ TEST_F(HandedOutTest, OneOutOfOrderIsDamage) {
   const Result<HandedOut> all = read();
   ASSERT_FALSE(all);
   EXPECT_EQ(all.error().code, Code::kDataLoss);
-  EXPECT_THAT(all.error().message, HasSubstr("the entry 99:1 comes after the entry 100:1"));
+  EXPECT_THAT(all.error().message(), HasSubstr("the entry 99:1 comes after the entry 100:1"));
 }
 
 TEST_F(HandedOutTest, TheLargestOfTwoReportsCounts) {

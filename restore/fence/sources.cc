@@ -332,7 +332,7 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
     if (!preview && preview.error().code == Code::kUnavailable)
       return std::unexpected(preview.error());
     if (!preview) {
-      refuse_row(row, preview.error().message);
+      refuse_row(row, preview.error().message());
       return {};
     }
     row.skipped = preview->skipped;
@@ -351,7 +351,7 @@ Result<void> SourceFence::plan_used_in(const SequenceDefinition& wanted, Planned
       // The mistake may have removed the collection.
       if (!values && values.error().code == Code::kNotFound) continue;
       if (!values) {
-        refuse_row(row, values.error().message);
+        refuse_row(row, values.error().message());
         return {};
       }
       planned.used.emplace_back(uri, used);
@@ -361,7 +361,7 @@ Result<void> SourceFence::plan_used_in(const SequenceDefinition& wanted, Planned
       const Result<Raised> preview =
           raise_sequence(**store, wanted.name, **values, RaiseMode::kPreview);
       if (!preview) {
-        refuse_row(row, preview.error().message);
+        refuse_row(row, preview.error().message());
         return {};
       }
       row.skipped = std::max(row.skipped, preview->skipped);
@@ -406,7 +406,7 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
                              ? (*values)->largest(wanted.first, wanted.last)
                              : Result<std::optional<std::int64_t>>(std::unexpected(values.error()));
     if (!largest) {
-      refuse_row(row, largest.error().message);
+      refuse_row(row, largest.error().message());
       return {};
     }
     next = std::max(next, largest->value_or(wanted.first - 1) + 1);

@@ -176,9 +176,9 @@ Result<void> OplogAnalysis::State::changes_of(const Operation& operation, int de
   while (inner.next(each)) {
     const Result<Operation> parsed = parse_operation(each.document());
     if (!parsed)
-      return std::unexpected(Error{
-          Code::kDataLoss,
-          "operation " + std::string(each.key) + " of its applyOps is " + parsed.error().message});
+      return std::unexpected(Error{Code::kDataLoss, "operation " + std::string(each.key) +
+                                                        " of its applyOps is " +
+                                                        parsed.error().message()});
     if (parsed->op == Op::kUnknown) ++unknown_;
     if (parsed->op == Op::kUnknown || parsed->op == Op::kNoop) continue;
     if (Result<void> done = changes_of(*parsed, depth + 1); !done) return done;

@@ -21,7 +21,7 @@ using testing::SizeIs;
 
 OplogAnswer answer_of(const std::string& fixture) {
   const auto oplog = open_oplog(IDMINT_FIXTURES "/" + fixture + "/oplog-dump");
-  EXPECT_TRUE(oplog) << (oplog ? "" : oplog.error().message);
+  EXPECT_TRUE(oplog) << (oplog ? "" : oplog.error().message());
   OplogAnalysis analysis({});
   for (;;) {
     const Result<std::optional<Entry>> entry = (*oplog)->next();

@@ -153,7 +153,7 @@ Result<std::string> replace_base(const KeptBase& old, const KeptBase& next,
       return std::unexpected(std::move(aside.error()));
     return fail(Code::kDataLoss,
                 "the base of " + print_seconds(next.last) +
-                    " is damaged, and those before it stay: " + whole.error().message);
+                    " is damaged, and those before it stay: " + whole.error().message());
   }
   if (Result<void> removed = remove_all(old.path); !removed)
     return std::unexpected(std::move(removed.error()));
@@ -186,15 +186,15 @@ class Keeping final : public FollowObserver {
     dump_.reset();
     if (Result<void> read = refresh(); !read && done) done = std::move(read);
     if (done) return std::move(kept_);
-    done.error().message += "; " + kept_.in_words();
+    add_outcome(done.error(), kept_.in_words());
     return std::unexpected(std::move(done.error()));
   }
 
   bool stopped() override { return observer_.stopped(); }
   void appended(Timestamp, Timestamp, Timestamp) override {}
   void reconnects(const Error& why) override {
-    if (std::exchange(told_, why.message) == why.message) return;
-    observer_.tell(why.message + "; trying again; " + kept_.in_words());
+    if (std::exchange(told_, why.message()) == why.message()) return;
+    observer_.tell(why.message() + "; trying again; " + kept_.in_words());
   }
   Result<OplogDump*> synced(OplogDump& dump) override {
     newest_ = dump.synced().value_or(newest_);
@@ -220,8 +220,8 @@ class Keeping final : public FollowObserver {
       if (Result<void> sealed = dump_->seal(); !sealed) return sealed;
       dump_.reset();
       if (Result<void> read = refresh(); !read) return read;
-      observer_.tell("entries are missing: " + followed.error().message + "; " + kept_.in_words() +
-                     "; a new base is made at once");
+      observer_.tell("entries are missing: " + followed.error().message() + "; " +
+                     kept_.in_words() + "; a new base is made at once");
       is_broken_ = true;
     }
   }
@@ -245,7 +245,8 @@ class Keeping final : public FollowObserver {
     Result<OplogDump> opened = OplogDump::open(path);
     if (!opened && opened.error().code == Code::kDataLoss) {
       // What it had is read again after the slice before it, if the oplog has it yet.
-      if (Result<void> aside = set_aside_slice(path, opened.error().message); !aside) return aside;
+      if (Result<void> aside = set_aside_slice(path, opened.error().message()); !aside)
+        return aside;
       return open_slice();
     }
     if (!opened) return std::unexpected(std::move(opened.error()));
@@ -323,7 +324,7 @@ class Keeping final : public FollowObserver {
     work_.start([this, path = path_of_base(kept_.bases_folder(), newest_)](
                     const std::atomic<bool>& stop) -> Result<std::string> {
       Result<std::string> made = make_base(options_, path, stop);
-      if (!made) made.error().message = "no base was made: " + made.error().message;
+      if (!made) made.error() = in_context("no base was made", std::move(made.error()));
       return made;
     });
     return true;
@@ -334,7 +335,7 @@ class Keeping final : public FollowObserver {
     if (done && !done->empty()) observer_.tell(*done);
     if (!done && !stopped()) {
       failed_ = done.error();
-      observer_.tell(failed_->message + "; it is tried again in a minute; " + kept_.in_words());
+      observer_.tell(failed_->message() + "; it is tried again in a minute; " + kept_.in_words());
     }
     if (Result<void> read = refresh(); !read) return read;
     // A base of a member that is behind may not be of use yet.

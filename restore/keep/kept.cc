@@ -102,7 +102,7 @@ void add_slice(Kept& kept, const std::string& name, Timestamp first) {
   if (failed) return;
   if (const Result<bool> begins = begins_with(path, first); !begins || !*begins) {
     kept.notes.push_back(begins ? path + " begins with another entry than its name says"
-                                : begins.error().message);
+                                : begins.error().message());
     kept.damaged.push_back(path);
     return;
   }
@@ -119,7 +119,7 @@ void add_slice(Kept& kept, const std::string& name, Timestamp first) {
   } else {
     const Result<Timestamp> found = last_of(path, whole);
     if (!found) {
-      kept.notes.push_back(found.error().message);
+      kept.notes.push_back(found.error().message());
       kept.damaged.push_back(path);
       return;
     }
@@ -246,7 +246,8 @@ FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)
 Result<FileLock> lock_to_keep(const std::string& folder) {
   Result<FileLock> lock = FileLock::take(folder + "/" + kLockName, FileLock::Kind::kAlone);
   if (!lock && lock.error().code == Code::kFailedPrecondition)
-    lock.error().message = "another idmint-restore keeps " + shell_word(folder) + ": end it first";
+    lock.error() = {Code::kFailedPrecondition,
+                    "another idmint-restore keeps " + shell_word(folder) + ": end it first"};
   return lock;
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/shell.h"
 #include "base/text.h"
 #include "restore/checksums.h"
@@ -80,7 +81,7 @@ OplogCheck::OplogCheck(std::string path, OplogCheckOptions options, Transactions
 OplogCheck::~OplogCheck() = default;
 
 std::unexpected<Error> OplogCheck::refuse(Code code, const std::string& why) const {
-  return std::unexpected(Error{code, path_ + ", byte " + std::to_string(offset_) + ": " + why});
+  return std::unexpected(at_place(path_ + ", byte " + std::to_string(offset_), {code, why}));
 }
 
 Result<void> OplogCheck::order(const Entry& entry) {
@@ -109,7 +110,7 @@ Result<void> OplogCheck::add(const Entry& entry, std::uint64_t offset) {
   if (Result<void> whole = validate(entry.document); !whole)
     return refuse(
         whole.error().code,
-        whole.error().message +
+        whole.error().message() +
             (facts_.entries == 0 ? std::string("; no entry before it is good")
                                  : "; the last good entry is " + print_timestamp(previous_.ts)));
   if (Result<void> ordered = order(entry); !ordered) return ordered;
@@ -148,10 +149,9 @@ Result<void> OplogCheck::add(const Entry& entry, std::uint64_t offset) {
   } else if (!before) {
     taken = for_each_operation(entry, take);
   }
-  // Errors of count() have the position already.
-  if (!taken && !taken.error().message.starts_with(path_))
+  if (!taken && taken.error().place.empty())  // those of count() have it
     return refuse(taken.error().code,
-                  "the entry " + print_timestamp(ts) + ": " + taken.error().message);
+                  "the entry " + print_timestamp(ts) + ": " + taken.error().message());
   return taken;
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "restore/document_reader.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/oplog_builder.h"
+#include "tests/fakes/temp_folder.h"
 
 namespace idmint::restore {
 namespace {
@@ -49,7 +49,7 @@ OplogBuilder some_entries() {
 
 TEST_F(OplogCheckTest, TellsWhatThereIs) {
   const Result<OplogFacts> facts = check(some_entries());
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_EQ(facts->entries, 7);
   EXPECT_EQ(facts->operations, 5);
   EXPECT_EQ(facts->first, (Timestamp{100, 1}));
@@ -85,7 +85,7 @@ TEST_F(OplogCheckTest, AFileCutAnywhereIsRefused) {
     }
     const Error error = refusal(cut);
     EXPECT_EQ(error.code, Code::kDataLoss) << size;
-    EXPECT_THAT(error.message, HasSubstr(at_byte(begin)));
+    EXPECT_THAT(error.message(), HasSubstr(at_byte(begin)));
   }
 }
 
@@ -96,7 +96,7 @@ TEST_F(OplogCheckTest, DamageWithinADocumentIsRefusedWithItsPlace) {
   oplog.bytes()[at - 1] = '\x55';  // no type
   const Error error = refusal(oplog);
   EXPECT_EQ(error.code, Code::kDataLoss);
-  EXPECT_THAT(error.message, AllOf(HasSubstr(at_byte(oplog.offset(1))), HasSubstr("100:1")));
+  EXPECT_THAT(error.message(), AllOf(HasSubstr(at_byte(oplog.offset(1))), HasSubstr("100:1")));
 }
 
 // What a flipped bit leaves well-formed is another oplog, and none can tell; all else is refused
@@ -116,7 +116,7 @@ TEST_F(OplogCheckTest, FlippedBitsAreRefusedWithTheirPlaceOrMakeAnotherOplog) {
     std::size_t entry = 0;
     while (entry < 6 && whole.offset(entry + 1) <= bit / 8) ++entry;
     EXPECT_THAT(
-        facts.error().message,
+        facts.error().message(),
         testing::AnyOf(HasSubstr(at_byte(whole.offset(entry))),
                        HasSubstr(at_byte(whole.offset(std::min<std::size_t>(entry + 1, 6))))))
         << bit;
@@ -128,41 +128,42 @@ TEST_F(OplogCheckTest, OrderIsKept) {
   const std::string noop = R"("op":"n","ns":"","o":{})";
   OplogBuilder same;
   same.add_at({100, 1}, noop).add_at({100, 1}, noop);
-  EXPECT_THAT(refusal(same).message, AllOf(HasSubstr("out of order"), HasSubstr("byte 76")));
+  EXPECT_THAT(refusal(same).message(), AllOf(HasSubstr("out of order"), HasSubstr("byte 76")));
   OplogBuilder back;
   back.add_at({100, 2}, noop).add_at({99, 3}, noop);
   EXPECT_EQ(refusal(back).code, Code::kDataLoss);
   OplogBuilder term;
   term.add_at({100, 1}, noop, 3).add_at({100, 2}, noop, 2);
-  EXPECT_THAT(refusal(term).message, HasSubstr("rolled back"));
+  EXPECT_THAT(refusal(term).message(), HasSubstr("rolled back"));
 }
 
 TEST_F(OplogCheckTest, OnlyVersion2IsKnown) {
   const std::string noop = R"("op":"n","ns":"","o":{})";
   OplogBuilder old;
   old.add_at({100, 1}, noop, 1, R"("v":1)");
-  EXPECT_THAT(refusal(old).message, HasSubstr("has v: 1"));
+  EXPECT_THAT(refusal(old).message(), HasSubstr("has v: 1"));
   OplogBuilder none;
   none.add_at({100, 1}, noop, 1, "");
-  EXPECT_THAT(refusal(none).message, HasSubstr("has v: none"));
+  EXPECT_THAT(refusal(none).message(), HasSubstr("has v: none"));
 }
 
 TEST_F(OplogCheckTest, UnknownOperationsAndCommandsAreRefused) {
   OplogBuilder op;
   op.noop().add(R"("op":"zz","ns":"d.c","o":{"_id":1})");
-  EXPECT_THAT(refusal(op).message, AllOf(HasSubstr("op \"zz\""), HasSubstr(at_byte(op.offset(1)))));
+  EXPECT_THAT(refusal(op).message(),
+              AllOf(HasSubstr("op \"zz\""), HasSubstr(at_byte(op.offset(1)))));
   OplogBuilder command;
   command.command("d", R"({"shardThis":"c"})");
-  EXPECT_THAT(refusal(command).message, HasSubstr("the command shardThis on d"));
+  EXPECT_THAT(refusal(command).message(), HasSubstr("the command shardThis on d"));
   OplogBuilder capped;
   capped.command("d", R"({"convertToCapped":"c","size":1})");
-  EXPECT_THAT(refusal(capped).message, HasSubstr("servers since 4.4"));
+  EXPECT_THAT(refusal(capped).message(), HasSubstr("servers since 4.4"));
   OplogBuilder viewless;
   viewless.command("d", R"({"upgradeDowngradeViewlessTimeseries":"c"})");
-  EXPECT_THAT(refusal(viewless).message, HasSubstr("time-series"));
+  EXPECT_THAT(refusal(viewless).message(), HasSubstr("time-series"));
   OplogBuilder inner;
   inner.command("admin", R"({"applyOps":[{"op":"c","ns":"d.$cmd","o":{"shardThis":"c"}}]})");
-  EXPECT_THAT(refusal(inner).message, HasSubstr("shardThis"));
+  EXPECT_THAT(refusal(inner).message(), HasSubstr("shardThis"));
 }
 
 TEST_F(OplogCheckTest, CommandsWithoutEffectArePassedOver) {
@@ -170,7 +171,7 @@ TEST_F(OplogCheckTest, CommandsWithoutEffectArePassedOver) {
   for (const char* const command : {"setMultikeyMetadata", "dropIdent"})
     oplog.command("d", R"({")" + std::string(command) + R"(":"c"})");
   const Result<OplogFacts> facts = check(oplog);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_EQ(facts->operations, 0);
 }
 
@@ -185,12 +186,12 @@ TEST_F(OplogCheckTest, NamesThatAreNoneAreRefused) {
     oplog.noop().command("d", command);
     const Error error = refusal(oplog);
     EXPECT_EQ(error.code, Code::kDataLoss) << command;
-    EXPECT_THAT(error.message, AllOf(HasSubstr("names no collection"), HasSubstr("100:2")))
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("names no collection"), HasSubstr("100:2")))
         << command;
   }
   OplogBuilder write;
   write.insert("d.c\\u0000x", R"({"_id":1})");
-  EXPECT_THAT(refusal(write).message, HasSubstr("its ns is no namespace"));
+  EXPECT_THAT(refusal(write).message(), HasSubstr("its ns is no namespace"));
 }
 
 TEST_F(OplogCheckTest, NoopsOfChangeStreamsArePassedOver) {
@@ -199,7 +200,7 @@ TEST_F(OplogCheckTest, NoopsOfChangeStreamsArePassedOver) {
   for (const char* const op : {"ci", "cu", "cd", "km", "n"})
     oplog.add(R"("op":")" + std::string(op) + R"(","ns":"d.c","o":{"_id":1})");
   const Result<OplogFacts> facts = check(oplog, {.collections = {{"d.b"}}});
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_EQ(facts->operations, 0);
 }
 
@@ -217,7 +218,7 @@ TEST_F(OplogCheckTest, IndexesWhoseBuildBeganBeforeAreTold) {
   const Timestamp limit = oplog.next();
   oplog.noop().command("d", build("commit", "after", 'C'));
   const Result<OplogFacts> facts = check(oplog, {.after = after, .limit = limit});
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_THAT(facts->building, ElementsAre(Pair("d.c", ElementsAre("after", "before"))));
 }
 
@@ -236,7 +237,7 @@ TEST_F(OplogCheckTest, ShardedClustersAreRefused) {
     oplog.noop().add(migrated).add(trace);
     const Error error = refusal(oplog);
     EXPECT_EQ(error.code, Code::kFailedPrecondition) << trace;
-    EXPECT_THAT(error.message,
+    EXPECT_THAT(error.message(),
                 AllOf(HasSubstr("sharded cluster"), HasSubstr("100:3"), HasSubstr("--not-sharded")))
         << trace;
     // Wherever it stands, and whoever knows better.
@@ -251,7 +252,7 @@ TEST_F(OplogCheckTest, NoSingleFlagMakesASetAShard) {
   copied.add(R"("op":"i","ns":"d.c","fromMigrate":true,"o":{"_id":1})");
   copied.add(R"("op":"i","ns":"d.tmpAbcde.convertToCapped.c","fromMigrate":true,"o":{"_id":1})");
   const Result<OplogFacts> facts = check(copied);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_EQ(facts->migrated, 0);
   OplogBuilder begun;  // before the oplog does
   begun.add(R"("op":"i","ns":"d.c","fromMigrate":true,"o":{"_id":1})");
@@ -266,11 +267,12 @@ TEST_F(OplogCheckTest, TheMomentOfTheBaseIsThere) {
   EXPECT_TRUE(check(oplog, {.after = Timestamp{100, 2}}));
   const Error before = refusal(oplog, {.after = Timestamp{99, 9}});
   EXPECT_EQ(before.code, Code::kOutOfRange);
-  EXPECT_THAT(before.message, HasSubstr("begins with 100:1"));
-  EXPECT_THAT(refusal(oplog, {.after = Timestamp{100, 9}}).message, HasSubstr("ends with 100:4"));
+  EXPECT_THAT(before.message(), HasSubstr("begins with 100:1"));
+  EXPECT_THAT(refusal(oplog, {.after = Timestamp{100, 9}}).message(), HasSubstr("ends with 100:4"));
   OplogBuilder gap;
   gap.noop().add_at({100, 3}, R"("op":"n","ns":"","o":{})");
-  EXPECT_THAT(refusal(gap, {.after = Timestamp{100, 2}}).message, HasSubstr("has no entry 100:2"));
+  EXPECT_THAT(refusal(gap, {.after = Timestamp{100, 2}}).message(),
+              HasSubstr("has no entry 100:2"));
 }
 
 TEST_F(OplogCheckTest, TheLimitIsWithin) {
@@ -279,14 +281,14 @@ TEST_F(OplogCheckTest, TheLimitIsWithin) {
   const auto limit = [](std::uint32_t ordinal) {
     return OplogCheckOptions{.after = Timestamp{100, 1}, .limit = Timestamp{100, ordinal}};
   };
-  EXPECT_THAT(refusal(oplog, limit(1)).message, HasSubstr("not after 100:1, the moment"));
+  EXPECT_THAT(refusal(oplog, limit(1)).message(), HasSubstr("not after 100:1, the moment"));
   EXPECT_EQ(check(oplog, limit(2))->operations, 0);
   EXPECT_EQ(check(oplog, limit(3))->operations, 1);
   EXPECT_EQ(check(oplog, limit(4))->operations, 2);
   const Error future = refusal(oplog, limit(5));
   EXPECT_EQ(future.code, Code::kOutOfRange);
-  EXPECT_THAT(future.message, HasSubstr("after its last entry 100:4"));
-  EXPECT_THAT(refusal(oplog, {.limit = Timestamp{100, 1}}).message,
+  EXPECT_THAT(future.message(), HasSubstr("after its last entry 100:4"));
+  EXPECT_THAT(refusal(oplog, {.limit = Timestamp{100, 1}}).message(),
               HasSubstr("nothing would be replayed"));
 }
 
@@ -298,7 +300,7 @@ TEST_F(OplogCheckTest, WhereNobodyKnowsItsBeginningTheRestIsChecked) {
     return OplogCheckOptions{.anywhere = true, .limit = limit, .skip = {{100, 9}}};
   };
   const Result<OplogFacts> facts = check(oplog, anywhere({100, 4}));
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_EQ(facts->operations, 0);
   EXPECT_EQ(refusal(oplog, anywhere({100, 6})).code, Code::kOutOfRange);
   oplog.bytes().pop_back();
@@ -322,7 +324,7 @@ TEST_F(OplogCheckTest, OwnDatabasesAreLeftOut) {
   oplog.insert("idmint_restore.progress", R"({"_id":1})").command("config", R"({"drop":"c"})");
   oplog.insert("__mdb_internal_x.c", R"({"_id":1})");
   const Result<OplogFacts> facts = check(oplog);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_EQ(facts->operations, 0);
   EXPECT_THAT(facts->tallies, IsEmpty());
   EXPECT_THAT(facts->left_out, ElementsAre(Pair("__mdb_internal_x", 1), Pair("config", 2),
@@ -340,7 +342,7 @@ TEST_F(OplogCheckTest, TalliesFollowCollections) {
   oplog.insert("d.log", R"({"_id":1})").command("d", R"({"emptycapped":"log"})");
   oplog.insert("d.log", R"({"_id":2})");
   const Result<OplogFacts> facts = check(oplog);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   std::map<std::string, std::string> tallies;
   for (const auto& [ns, tally] : facts->tallies)
     tallies[ns] = tally.base + "+" + std::to_string(tally.inserts);
@@ -349,7 +351,7 @@ TEST_F(OplogCheckTest, TalliesFollowCollections) {
   EXPECT_THAT(facts->gone, UnorderedElementsAre("d.a", "d.target", "d.dropped", "d.log", "e.x"));
   const Result<OplogFacts> known =
       check(oplog, {.collections = {{"d.a", "d.target", "d.dropped", "d.log", "e.x"}}});
-  ASSERT_TRUE(known) << known.error().message;
+  ASSERT_TRUE(known) << known.error().message();
   EXPECT_EQ(known->gone, facts->gone);
 }
 
@@ -369,7 +371,8 @@ TEST_F(OplogCheckTest, WhatCameAndWentHasNoName) {
 TEST_F(OplogCheckTest, WritesToACollectionThatIsNotThereAreRefused) {
   OplogBuilder oplog;
   oplog.noop().insert("d.c", R"({"_id":1})");
-  EXPECT_THAT(refusal(oplog, {.collections = {{"d.b"}}}).message, HasSubstr("neither in the base"));
+  EXPECT_THAT(refusal(oplog, {.collections = {{"d.b"}}}).message(),
+              HasSubstr("neither in the base"));
   EXPECT_TRUE(check(oplog, {.collections = {{"d.c"}}}));
   OplogBuilder made;
   made.create("d.c").insert("d.c", R"({"_id":1})");
@@ -396,7 +399,7 @@ TEST_F(OplogCheckTest, CommandsOfACollectionThatIsNotThereAreRefused) {
     oplog.noop().command("d", command);
     const Error error = refusal(oplog, {.collections = {{"d.b"}}});
     EXPECT_EQ(error.code, Code::kFailedPrecondition) << command;
-    EXPECT_THAT(error.message, HasSubstr("neither in the base")) << command;
+    EXPECT_THAT(error.message(), HasSubstr("neither in the base")) << command;
     EXPECT_TRUE(check(oplog, {.collections = {{"d.c"}}})) << command;
   }
   OplogBuilder dropped;  // production's was another, and went
@@ -413,7 +416,7 @@ TEST_F(OplogCheckTest, ARenameInASliceIsRefused) {
   OplogBuilder oplog;
   oplog.noop().command("d", R"({"renameCollection":"d.a","to":"d.b"})");
   EXPECT_TRUE(check(oplog));
-  EXPECT_THAT(refusal(oplog, {.slice = true}).message, HasSubstr("take another base"));
+  EXPECT_THAT(refusal(oplog, {.slice = true}).message(), HasSubstr("take another base"));
 }
 
 TEST_F(OplogCheckTest, ARenameOutOfTheFilterIsRefused) {
@@ -422,8 +425,8 @@ TEST_F(OplogCheckTest, ARenameOutOfTheFilterIsRefused) {
   const auto only = [](const char* pattern) {
     return OplogCheckOptions{.filter = *NamespaceFilter::of({pattern}, {})};
   };
-  EXPECT_THAT(refusal(oplog, only("d.a")).message, HasSubstr("d.b is not restored"));
-  EXPECT_THAT(refusal(oplog, only("d.b")).message, HasSubstr("d.a is not restored"));
+  EXPECT_THAT(refusal(oplog, only("d.a")).message(), HasSubstr("d.b is not restored"));
+  EXPECT_THAT(refusal(oplog, only("d.b")).message(), HasSubstr("d.a is not restored"));
   EXPECT_TRUE(check(oplog, only("d")));
   EXPECT_TRUE(check(oplog, only("e")));
 }
@@ -460,7 +463,7 @@ class SkipTest : public OplogCheckTest {
 
 TEST_F(SkipTest, LeavesOneOut) {
   const Result<OplogFacts> facts = skip(5);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   EXPECT_THAT(facts->skipped, ElementsAre("d on d.c, _id 2, at 100:5"));
   EXPECT_EQ(facts->tallies.at("d.c").deletes, 0);
   EXPECT_TRUE(skip(6));
@@ -471,7 +474,7 @@ TEST_F(SkipTest, IsRefusedWhereALaterEntryTouchesTheDocument) {
   const Result<OplogFacts> facts = skip(4);
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(facts.error().message,
+  EXPECT_THAT(facts.error().message(),
               AllOf(HasSubstr("_id 1, at 100:6"), HasSubstr("touches that document")));
   EXPECT_TRUE(skip(4, true));
   EXPECT_FALSE(skip(3));
@@ -506,7 +509,7 @@ TEST_F(SkipTest, OfACommandExplainsAnotherUuid) {
     const Result<OplogFacts> facts = check(
         oplog, {.skip = {skipped}, .skip_forced = true, .uuids = {{"d.c", std::string(16, 'x')}}});
     EXPECT_EQ(facts.has_value(), database == std::string("d"))
-        << command << (facts ? "" : facts.error().message);
+        << command << (facts ? "" : facts.error().message());
   }
 }
 
@@ -520,7 +523,7 @@ TEST_F(SkipTest, FollowsADocumentThroughARename) {
 }
 
 TEST_F(SkipTest, OfWhatIsNotReplayedIsRefused) {
-  EXPECT_THAT(skip(99).error().message, HasSubstr("no operation 100:99"));
+  EXPECT_THAT(skip(99).error().message(), HasSubstr("no operation 100:99"));
   const Result<OplogFacts> after = check(oplog_, {.limit = Timestamp{100, 4}, .skip = {{100, 5}}});
   ASSERT_FALSE(after);
   EXPECT_EQ(after.error().code, Code::kOutOfRange);
@@ -541,7 +544,7 @@ class TransactionsInOplog : public OplogCheckTest {
   static constexpr const char* kCommit = R"({"commitTransaction":1})";
   static constexpr const char* kAbort = R"({"abortTransaction":1})";
   static std::uint64_t inserts(const Result<OplogFacts>& facts) {
-    EXPECT_TRUE(facts) << facts.error().message;
+    EXPECT_TRUE(facts) << facts.error().message();
     return facts && facts->tallies.contains("d.c") ? facts->tallies.at("d.c").inserts : 0;
   }
 };
@@ -588,7 +591,7 @@ TEST_F(TransactionsInOplog, OpenAtTheLimitAreTold) {
   oplog.transaction(2, 1, {}, partial(one(2))).noop();
   oplog.transaction(1, 1, {100, 2}, kCommit);
   const Result<OplogFacts> facts = check(oplog, {.limit = Timestamp{100, 4}});
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   ASSERT_EQ(facts->open.size(), 2);
   EXPECT_EQ(facts->open[0].first, (Timestamp{100, 2}));
   EXPECT_TRUE(facts->open[0].prepared);
@@ -605,7 +608,7 @@ TEST_F(TransactionsInOplog, WithAMissingPartAreRefused) {
            {"the prepare", OplogBuilder().noop().transaction(1, 1, {99, 9}, kCommit)}}) {
     const Error error = refusal(oplog);
     EXPECT_EQ(error.code, Code::kOutOfRange) << what;
-    EXPECT_THAT(error.message, HasSubstr("99:9")) << what;
+    EXPECT_THAT(error.message(), HasSubstr("99:9")) << what;
   }
   // Of no matter where it aborts, or is over before the base.
   OplogBuilder aborted;
@@ -636,7 +639,7 @@ TEST_F(TransactionsInOplog, AreSkippedByTheEntryThatCommits) {
   oplog.noop().transaction(1, 1, {}, partial(one(1))).transaction(1, 1, {100, 2}, whole(one(2)));
   oplog.insert("d.c", R"({"_id":3})");
   EXPECT_EQ(inserts(check(oplog, {.skip = {{100, 3}}})), 1);
-  EXPECT_THAT(check(oplog, {.skip = {{100, 2}}}).error().message,
+  EXPECT_THAT(check(oplog, {.skip = {{100, 2}}}).error().message(),
               HasSubstr("name the entry that commits it"));
   oplog.remove("d.c", "1");
   EXPECT_FALSE(check(oplog, {.skip = {{100, 3}}}));
@@ -682,7 +685,7 @@ TEST(TransactionsTest, LargeOnesAreKeptInAFile) {
                 std::to_string(as_integer(at).value_or(-1)) + "@" + std::to_string(index) + " ";
             return {};
           });
-      ASSERT_TRUE(added) << added.error().message;
+      ASSERT_TRUE(added) << added.error().message();
     }
     EXPECT_THAT(order, AllOf(testing::StartsWith("0@0 1@1 "), testing::EndsWith(" 19@19 ")));
     EXPECT_EQ(transactions.open().front().first, (Timestamp{100, 12}));

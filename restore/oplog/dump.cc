@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/checksums.h"
 #include "restore/document_reader.h"
 #include "restore/input_file.h"
@@ -54,8 +55,8 @@ Result<OplogDump> OplogDump::open(const std::string& path) {
   if (struct stat facts{};
       ::fstat(dump.fd_, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != ::geteuid())
     return std::unexpected(
-        Error{Code::kAlreadyExists,
-              "cannot write " + path + ": it is no file of this user; give another name"});
+        at_place(path, {Code::kAlreadyExists,
+                        "cannot be written: it is no file of this user; give another name"}));
   if (dump.made_) {
     ::unlink(checksums_beside(path).c_str());  // left by an earlier dump
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -132,7 +133,7 @@ Result<void> OplogDump::read() {
         Code::kDataLoss, path_ + " is damaged at byte " + std::to_string(begin) + ", after " +
                              print_timestamp(*last_) + ": " +
                              (entry ? "entry " + print_timestamp(entry->at.ts) + " is out of order"
-                                    : entry.error().message) +
+                                    : entry.error().message()) +
                              "; name another file"});
   }
 }

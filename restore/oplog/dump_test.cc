@@ -63,7 +63,7 @@ TEST_F(OplogDumpTest, IsNoSymbolicLinkAndOfThisUser) {
     const Result<OplogDump> dump = OplogDump::open(link);
     ASSERT_FALSE(dump) << target;
     EXPECT_EQ(dump.error().code, Code::kAlreadyExists);
-    EXPECT_THAT(dump.error().message, HasSubstr("symbolic link"));
+    EXPECT_THAT(dump.error().message(), HasSubstr("symbolic link"));
     std::filesystem::remove(link);
   }
   EXPECT_FALSE(std::filesystem::exists(folder_.path("absent")));
@@ -144,7 +144,7 @@ TEST_F(OplogDumpTest, IsCutAfterTheLastWholeEntryAtAnyByte) {
   for (std::size_t cut = size; cut < whole.size(); ++cut) {
     write(whole.substr(0, cut));
     const Result<OplogDump> dump = OplogDump::open(path_);
-    ASSERT_TRUE(dump) << cut << dump.error().message;
+    ASSERT_TRUE(dump) << cut << dump.error().message();
     EXPECT_EQ(dump->last()->ordinal, cut / size) << cut;
     EXPECT_EQ(std::filesystem::file_size(path_), cut / size * size) << cut;
   }
@@ -172,7 +172,7 @@ TEST_F(OplogDumpTest, RefusesDamageBeforeItsEnd) {
   const Result<OplogDump> dump = OplogDump::open(path_);
   ASSERT_FALSE(dump);
   EXPECT_EQ(dump.error().code, Code::kDataLoss);
-  EXPECT_THAT(dump.error().message, HasSubstr("at byte " + std::to_string(size)));
+  EXPECT_THAT(dump.error().message(), HasSubstr("at byte " + std::to_string(size)));
   EXPECT_EQ(bytes(), damaged);
 }
 

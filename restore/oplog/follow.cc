@@ -88,7 +88,7 @@ class Following {
         dump_->last().value_or(options_.begin ? options_.begin->at : window->first);
     if (begin < window->first) return rolled_over(*member, begin, window->first);
     if (begin > window->last)
-      return std::unexpected(Error{goes_on ? Code::kUnavailable : Code::kOutOfRange,
+      return std::unexpected(Error{goes_on ? Code::kUnavailable : Code::kFailedPrecondition,
                                    "the oplog of " + member->host() + " ends at " +
                                        print_timestamp(window->last) + ", before " +
                                        print_timestamp(begin) +

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
+
 namespace idmint::restore {
 namespace {
 
@@ -67,9 +69,10 @@ Result<std::optional<Document>> LiveOplog::next() {
     }
     Result<Member::Batch> batch = member_->batch("local", command_.get());
     if (!batch && batch.error().code == Code::kOutOfRange)
-      batch.error().message +=
-          ": the oplog rolled over entries before they were read; it is too small for the writes "
-          "of this set";
+      add_outcome(
+          batch.error(),
+          "the oplog rolled over entries before they were read; it is too small for the writes "
+          "of this set");
     if (!batch) return std::unexpected(std::move(batch.error()));
     batch_ = *std::move(batch);
     command_ = std::move(batch_.next);

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
+
 namespace idmint::restore {
 
 namespace {
@@ -145,10 +147,10 @@ bool OplogReader::may_end_here() const {
 }
 
 Result<std::optional<Entry>> OplogReader::next() {
-  const auto with_last = [this](std::string message) {
-    return std::move(message) + (last_ == Timestamp{}
-                                     ? "; no entry before it is good"
-                                     : "; the last good entry is " + print_timestamp(last_));
+  const auto with_last = [this](Error error) {
+    add_outcome(error, last_ == Timestamp{} ? "no entry before it is good"
+                                            : "the last good entry is " + print_timestamp(last_));
+    return error;
   };
   const Result<std::optional<Document>> read = reader_.next();
   goes_on_ = read.has_value();
@@ -158,7 +160,7 @@ Result<std::optional<Entry>> OplogReader::next() {
       if (Result<void> ended = end_file(); !ended) return std::unexpected(std::move(ended.error()));
       return std::nullopt;
     }
-    if (error.code == Code::kDataLoss) error.message = with_last(std::move(error.message));
+    if (error.code == Code::kDataLoss) error = with_last(std::move(error));
     return std::unexpected(std::move(error));
   }
   const std::optional<Document>& document = *read;
@@ -171,7 +173,7 @@ Result<std::optional<Entry>> OplogReader::next() {
   if (!entry)
     return std::unexpected(
         Error{entry.error().code, with_last(reader_.path() + ", byte " + std::to_string(offset()) +
-                                            ": " + entry.error().message)});
+                                            ": " + entry.error().message())});
   if (std::exchange(overlaps_, false) && last_ != Timestamp{}) {
     if (entry->at.ts == last_) return next();
     if (!options_.over_holes)

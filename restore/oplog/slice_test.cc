@@ -19,7 +19,7 @@ Result<void> add(SliceCheck& slice, int ordinal, const std::string& fields) {
   const Bson document = *from_json(R"({"v":2,"ts":{"$timestamp":{"t":10,"i":)" +
                                    std::to_string(ordinal) + "}}," + fields + "}");
   const Result<Entry> entry = parse_entry(document.view());
-  EXPECT_TRUE(entry) << entry.error().message;
+  EXPECT_TRUE(entry) << entry.error().message();
   return slice.add(*entry);
 }
 
@@ -40,7 +40,7 @@ TEST(Slice, RefusesWhatNoReplaySetsRight) {
     const Result<void> added = add(slice, 7, fields);
     ASSERT_FALSE(added) << fields;
     EXPECT_EQ(added.error().code, code) << fields;
-    EXPECT_THAT(added.error().message, HasSubstr(says)) << fields;
+    EXPECT_THAT(added.error().message(), HasSubstr(says)) << fields;
   }
 }
 

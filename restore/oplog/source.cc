@@ -55,7 +55,7 @@ class Live final : public OplogSource {
     Result<Entry> entry = parse_entry(*document);
     if (!entry)
       return std::unexpected(Error{entry.error().code, name() + ", after " + print_timestamp(at_) +
-                                                           ": " + entry.error().message});
+                                                           ": " + entry.error().message()});
     at_ = entry->at.ts;
     return *std::move(entry);
   }

@@ -156,17 +156,15 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
   }
   const std::optional<CollectionFacts>& found = *there;
   if (!found)
-    return fail(Code::kUnavailable,
-                item.ns + " was dropped on " + production.shown_uri() +
-                    " meanwhile: --undo opens what was closed, then promote again");
+    return must_be_undone(Code::kUnavailable,
+                          item.ns + " was dropped on " + production.shown_uri() + " meanwhile");
   const CollectionFacts& facts = *found;
   if (facts.kind != CollectionKind::kCollection)
     return fail(Code::kFailedPrecondition,
                 item.ns + " is a " + std::string(name(facts.kind)) + " on production by now");
   if (!item.old_uuid.empty() && facts.uuid != item.old_uuid)
-    return fail(Code::kUnavailable,
-                item.ns + " is another collection on " + production.shown_uri() +
-                    " than before: --undo opens what was closed, then promote again");
+    return must_be_undone(Code::kUnavailable, item.ns + " is another collection on " +
+                                                  production.shown_uri() + " than before");
   const bool blocked = refuses_writers(facts.options.view(), id);
   if (item.old_uuid.empty()) {
     item.missing = item.missing && blocked;  // otherwise another program created it first

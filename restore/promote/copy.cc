@@ -128,10 +128,9 @@ Result<std::vector<CollectionFacts>> restored_facts(Server& spare, const Promote
     return each.kind != CollectionKind::kCollection || !wanted.contains(each.ns());
   });
   if (all->size() != wanted.size())
-    return fail(Code::kFailedPrecondition,
-                spare.shown_uri() +
-                    " does not have all of the collections any more that the plan "
-                    "has: --undo opens what was closed");
+    return must_be_undone(
+        Code::kFailedPrecondition,
+        spare.shown_uri() + " does not have all of the collections any more that the plan has");
   return all;
 }
 
@@ -159,7 +158,7 @@ Result<void> index_one(Server& production, const std::string& database,
   const Result<Bson> built = change(production, database, std::move(command));
   if (built) return {};
   return std::unexpected(Error{built.error().code, "indexes of " + database + "." + collection +
-                                                       ": " + built.error().message});
+                                                       ": " + built.error().message()});
 }
 
 struct MemberTimes {
@@ -228,7 +227,7 @@ Result<void> try_views(Server& production, const PromoteState& state,
     if (Result<void> dropped = drop_collection(production, trial); !dropped) return dropped;
     if (made) continue;
     if (made.error().code == Code::kUnavailable) return std::unexpected(made.error());
-    refused.push_back({item.ns, "production refuses the view: " + made.error().message});
+    refused.push_back({item.ns, "production refuses the view: " + made.error().message()});
   }
   return {};
 }
@@ -280,7 +279,7 @@ Result<std::vector<PlannedRefusal>> try_copies(Server& spare, Server& production
       return std::unexpected(std::move(dropped.error()));
     if (tried) continue;
     if (tried.error().code == Code::kUnavailable) return std::unexpected(std::move(tried.error()));
-    refused.push_back({ns, "production refuses what the spare has: " + tried.error().message});
+    refused.push_back({ns, "production refuses what the spare has: " + tried.error().message()});
   }
   Result<void> rest = try_views(production, state, refused);
   if (rest) rest = try_indexes_in_place(spare, production, state, refused);

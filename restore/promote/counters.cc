@@ -319,7 +319,7 @@ Result<void> close_counters(Server& production, const PromoteState& state) {
         Bson("update", kIdmintCounters, "updates", array(statement), "maxTimeMS", kCommandLimit));
     if (!closed)
       return std::unexpected(Error{closed.error().code, "closing the counters of " + database +
-                                                            ": " + closed.error().message});
+                                                            ": " + closed.error().message()});
   }
   return {};
 }
@@ -348,7 +348,7 @@ Result<void> open_counters(Server& production, const PromoteState& state) {
              array(Bson("q", query, "u", update, "multi", true)), "maxTimeMS", kCommandLimit));
     if (!opened)
       return std::unexpected(Error{opened.error().code, "opening the counters of " + database +
-                                                            ": " + opened.error().message});
+                                                            ": " + opened.error().message()});
   }
   return {};
 }

@@ -122,10 +122,9 @@ Result<void> check_from(Server& production, const MergeBatch& batch) {
   if (!there) return std::unexpected(there.error());
   const std::optional<CollectionFacts>& found = *there;
   if (found && found->uuid == batch.uuid) return {};
-  return fail(Code::kFailedPrecondition,
-              batch.from + ", which has later writes, was dropped or renamed on " +
-                  production.shown_uri() +
-                  " meanwhile: --undo lets the writers in; then promote again");
+  return must_be_undone(Code::kFailedPrecondition,
+                        batch.from + ", which has later writes, was dropped or renamed on " +
+                            production.shown_uri() + " meanwhile");
 }
 
 // Reads the notes, in order.

@@ -29,10 +29,7 @@ Result<void> note_copies(PromoteRecord& record) {
     const Result<std::optional<CollectionFacts>> there = find_collection(record.production(), copy);
     if (!there) return std::unexpected(there.error());
     const std::optional<CollectionFacts>& found = *there;
-    if (!found)
-      return fail(Code::kUnavailable, copy +
-                                          " was dropped meanwhile: --undo opens what was "
-                                          "closed, then promote again");
+    if (!found) return must_be_undone(Code::kUnavailable, copy + " was dropped meanwhile");
     item.new_uuid = found->uuid;
   }
   return record.write();
@@ -93,11 +90,11 @@ bool has_blocked(const PromoteState& state) {
 Error error_of(Error error, const PromoteState& state) {
   if (error.code != Code::kUnavailable && error.code != Code::kDataLoss)
     error.code = Code::kUnknown;
-  if (!error.message.contains("--undo"))
-    error.message += state.undoing
-                         ? "; writers may be blocked: --undo again goes on"
-                         : "; writers are blocked at the step " + std::string(name(state.step)) +
-                               ": the same command goes on, and --undo lets them in";
+  if (error.outcome != kUndoFirst)
+    add_outcome(error, state.undoing
+                           ? "writers may be blocked: --undo again goes on"
+                           : "writers are blocked at the step " + std::string(name(state.step)) +
+                                 ": the same command goes on, and --undo lets them in");
   return error;
 }
 
@@ -231,13 +228,12 @@ class Promotion {
     if (!found) return std::unexpected(found.error());
     if (!found->empty()) {
       const Difference& first = found->front();
-      return fail(Code::kDataLoss,
-                  print_count(found->size(), "difference") +
-                      " between the spare and what was "
-                      "loaded, such as " +
-                      first.what + " of " + first.ns + ": " + first.is + ", and should be " +
-                      first.should_be +
-                      "; where nobody writes to the spare, --undo and promote again");
+      return must_be_undone(Code::kDataLoss,
+                            print_count(found->size(), "difference") +
+                                " between the spare, to which nobody may write, and what was "
+                                "loaded, such as " +
+                                first.what + " of " + first.ns + ": " + first.is +
+                                ", and should be " + first.should_be);
     }
     if (Result<void> told = about_to("build", "TTL indexes"); !told) return told;
     return index_copies(spare_, production(), state(), WhichIndexes::kTtl,
@@ -276,7 +272,7 @@ class Promotion {
     } else if (deleted.error().code == Code::kOutOfRange) {
       report_.notes.push_back(
           "what programs deleted while the collections were loaded may be back: " +
-          deleted.error().message);
+          deleted.error().message());
     } else {
       return std::unexpected(deleted.error());
     }
@@ -397,7 +393,7 @@ class Undo {
     if (why != Code::kFailedPrecondition && why != Code::kUnknown && why != Code::kOutOfRange)
       return std::unexpected(std::move(drawn.error()));
     // No counter was ever lowered, so a refusal is no reason to keep writers out.
-    report_.notes.push_back("the fence was not drawn again: " + drawn.error().message);
+    report_.notes.push_back("the fence was not drawn again: " + drawn.error().message());
     return {};
   }
 
@@ -486,7 +482,7 @@ class Undo {
     Result<LaterWrites> later = find_later(search, observer_.of("entries of the oplog"));
     if (!later) {
       report_.notes.push_back("which documents are in the kept collections alone is unknown: " +
-                              later.error().message);
+                              later.error().message());
       return;
     }
     for (KeptCollection& kept : report_.kept) {

@@ -33,6 +33,13 @@ enum class PromoteStep : std::uint8_t {
 };
 [[nodiscard]] std::string_view name(PromoteStep step);
 
+// The outcome of an error after which a promotion cannot go on, as something has changed meanwhile.
+inline constexpr std::string_view kUndoFirst = "--undo opens what was closed; then promote again";
+[[nodiscard]] inline std::unexpected<Error> must_be_undone(Code code, std::string what) {
+  return std::unexpected(
+      Error{.code = code, .what = std::move(what), .outcome = std::string(kUndoFirst)});
+}
+
 // A later document that is lost.
 struct LostDocument {
   std::string id{};               // by id_key()

@@ -204,9 +204,9 @@ Result<void> try_merge(const std::vector<PromoteItem>& items, LaterWrites& later
     if (tried) tried = std::move(ended);
     if (!tried) {
       if (tried.error().code == Code::kPermissionDenied)
-        tried.error().message +=
-            "; the user of the spare needs the role readWrite of the database " +
-            std::string(kRecordDatabase) + " there";
+        add_outcome(tried.error(),
+                    "the user of the spare needs the role readWrite of the database " +
+                        std::string(kRecordDatabase) + " there");
       return tried;
     }
   }

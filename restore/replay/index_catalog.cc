@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
@@ -188,25 +189,38 @@ Bson index_spec(Document index) {
   return spec;
 }
 
-Result<void> create_indexes(Server& server, std::string_view ns,
-                            const std::vector<Document>& specs) {
+namespace {
+
+Result<void> send_create_indexes(Server& server, std::string_view ns,
+                                 std::span<const Document> specs) {
+  if (specs.empty()) return {};
   const std::size_t dot = ns.find('.');
   const std::string database(ns.substr(0, dot));
   const std::string collection(ns.substr(dot + 1));
   BsonArray list;
   std::uint32_t index = 0;
-  std::string names;
-  for (const Document spec : specs) {
-    names += (names.empty() ? "" : ", ") + text_of(spec, "name");
+  for (const Document spec : specs)
     list.items.append(std::to_string(index++).c_str(), index_spec(spec));
-  }
-  if (index == 0) return {};
   const Bson command =
       Bson("createIndexes", collection, "indexes", list, "ignoreUnknownIndexOptions", true);
   const Result<Bson> reply = server.command(database.c_str(), command.get());
-  if (reply) return {};
-  return std::unexpected(Error{reply.error().code, "indexes " + names + " of " + std::string(ns) +
-                                                       ": " + reply.error().message});
+  if (!reply) return std::unexpected(reply.error());
+  return {};
+}
+
+}  // namespace
+
+Result<void> create_indexes(Server& server, std::string_view ns,
+                            const std::vector<Document>& specs) {
+  Result<void> created = send_create_indexes(server, ns, specs);
+  if (created) return created;
+  std::string names;
+  for (const Document spec : specs) {
+    names += names.empty() ? "" : ", ";
+    names += text_of(spec, "name");
+  }
+  return std::unexpected(
+      in_context("indexes " + names + " of " + std::string(ns), std::move(created.error())));
 }
 
 std::string in_words(const RefusedIndex& refused) {
@@ -219,15 +233,12 @@ Result<void> create_one_by_one(Server& server, std::string_view ns,
                                const std::vector<Document>& specs,
                                std::vector<RefusedIndex>& refused) {
   for (const Document spec : specs) {
-    Result<void> created = create_indexes(server, ns, {spec});
+    const Result<void> created = send_create_indexes(server, ns, std::span(&spec, 1));
     if (created) continue;
     if (created.error().code == Code::kUnavailable) return created;
-    std::string& why = created.error().message;
-    if (const std::size_t at = why.find("createIndexes on "); at != std::string::npos)
-      why = why.substr(at);
     refused.push_back({.ns = std::string(ns),
                        .name = text_of(spec, "name"),
-                       .why = std::move(why),
+                       .why = created.error().message(),
                        .spec = Bson::copy_of(spec)});
   }
   return {};
@@ -256,7 +267,7 @@ Result<void> drop_unfinished_indexes(Server& server) {
         return std::unexpected(
             Error{dropped.error().code,
                   "the index " + name + " of " + each.ns() +
-                      ", of which the copy has the beginning: " + dropped.error().message});
+                      ", of which the copy has the beginning: " + dropped.error().message()});
     }
   }
   return {};

@@ -97,7 +97,7 @@ TEST_F(IndexCatalogTest, CollModChangesAnIndexByNameOrKey) {
   const Result<void> unknown = apply(R"({"collMod":"c","index":{"name":"a","colour":1}})");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(unknown.error().message, HasSubstr("colour of the index a of d.c"));
+  EXPECT_THAT(unknown.error().message(), HasSubstr("colour of the index a of d.c"));
 }
 
 TEST_F(IndexCatalogTest, IndexesGoWithTheirCollection) {

@@ -165,11 +165,12 @@ Result<std::optional<Record>> Record::read(Record record) {
 Result<void> Record::expect(Document fingerprint) const {
   if (this->fingerprint() == fingerprint) return {};
   return std::unexpected(
-      Error{Code::kAlreadyExists,
-            server_->shown_uri() +
-                " has another restore, of other inputs or another limit: begin with an empty "
-                "server or a new --spare folder; this one was " +
-                to_relaxed_json(this->fingerprint())});
+      Error{.code = Code::kAlreadyExists,
+            .what = "it has other inputs or another limit: begin with an empty server or a new "
+                    "--spare folder; it was " +
+                    to_relaxed_json(this->fingerprint()),
+            .subject = std::string(kAnotherRestore),
+            .place = server_->shown_uri()});
 }
 
 Result<Record> Record::begin(Server& server, Document fingerprint) {

@@ -18,6 +18,8 @@
 
 namespace idmint::restore {
 
+// The subject of the error of Record::expect().
+inline constexpr std::string_view kAnotherRestore = "another restore";
 inline constexpr const char* kRecordNamespace = "idmint_restore.progress";
 
 // In order; each begins when the one before is done.
@@ -48,7 +50,7 @@ class Record {
   [[nodiscard]] Document fingerprint() const { return fingerprint_.view(); }
   // Whether the run restores users and roles.
   [[nodiscard]] bool users() const { return fingerprint().boolean("users").value_or(false); }
-  // kAlreadyExists: the record is of another run.
+  // kAlreadyExists: the record is of another run; the subject is kAnotherRestore.
   [[nodiscard]] Result<void> expect(Document fingerprint) const;
   // Sets the stage, durably and with write concern majority on a replica set. Errors: those of
   // put().

@@ -450,7 +450,7 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   if (options_.slice && operation.command() == "renameCollection" && at_ == first_) return {};
   if (catalog_ != nullptr) {
     if (Result<void> kept = catalog_->apply(operation); !kept)
-      return refused(operation, kept.error().message);
+      return refused(operation, kept.error().message());
     if (const std::string to = new_namespace_of(operation); !to.empty() && !lane(to).included)
       catalog_->drop(to);
   } else {
@@ -615,7 +615,7 @@ Result<void> Replay::Engine::build_index(const Operation& operation, const std::
     for (RefusedIndex& each : all) each.built = at_;
     return left_out_.add(std::move(all));
   }
-  return refused(operation, built.error().message,
+  return refused(operation, built.error().message(),
                  built.error().code == Code::kAlreadyExists ? Code::kAlreadyExists
                                                             : Code::kFailedPrecondition);
 }

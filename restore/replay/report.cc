@@ -86,11 +86,11 @@ Result<DoneRestore> report_of(Server& server, const std::string& path, const Jso
   for (const Json& each : member_of(json, "record")) {
     Result<Bson> document =
         read_extended_json(each.dump(-1, ' ', false, Json::error_handler_t::replace));
-    if (!document) return std::unexpected(damaged(path, document.error().message));
+    if (!document) return std::unexpected(damaged(path, document.error().message()));
     documents[text_of(document->view(), "_id")] = std::move(*document);
   }
   Result<Record> record = Record::kept(server, std::move(documents));
-  if (!record) return std::unexpected(damaged(path, record.error().message));
+  if (!record) return std::unexpected(damaged(path, record.error().message()));
   DoneRestore report{.record = *std::move(record)};
   report.restored = {.documents = number_in(json, "documents"),
                      .indexes = number_in(json, "indexes"),

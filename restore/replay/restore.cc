@@ -372,7 +372,7 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   if (!before) return std::unexpected(before.error());
   if (*before) return add_minted(plan, *server, report);
   if (Result<void> writable = check_replaceable(report.report); !writable)
-    return fail(writable.error().code, writable.error().message +
+    return fail(writable.error().code, writable.error().message() +
                                            ": the report of this restore goes there; give another "
                                            "place with --report FILE");
   const Result<TargetFacts> facts =
@@ -402,12 +402,13 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   const Code why = done.error().code;
   if (why != Code::kFailedPrecondition && why != Code::kAlreadyExists) return done;
   // Something has been written.
-  std::string message = std::move(done.error().message);
+  done.error().code = Code::kUnknown;
   if (!plan.options.skip.empty() && why == Code::kAlreadyExists)
-    message +=
-        "; where --skip left out what freed that key, as a delete does: take a new spare, and skip "
-        "the entries that use it too";
-  return fail(Code::kUnknown, std::move(message));
+    add_outcome(
+        done.error(),
+        "where --skip left out what freed that key, as a delete does: take a new spare, and "
+        "skip the entries that use it too");
+  return done;
 }
 
 // Examines a data copy before anything is replayed.
@@ -462,7 +463,7 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
   if (done && !plan.options.stop_spare) return done;
   if (!done) {
     if (std::optional<Error> why = why_it_ended(*report.spare)) {
-      why->message += " (" + done.error().message + ")";
+      end_of(*why) += " (" + done.error().message() + ")";
       return std::unexpected(*std::move(why));
     }
     if (report.spare->ran_before) return done;
@@ -470,7 +471,7 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
   // A failed restore's server is ended, unless it ran before. The same command starts it again.
   Result<void> ended = stop_spare(*report.spare, progress);
   report.spare_ended = ended.has_value();
-  if (!done && !ended) done.error().message += "; and " + ended.error().message;
+  if (!done && !ended) add_outcome(done.error(), "and " + ended.error().message());
   return done ? ended : done;
 }
 

@@ -409,7 +409,7 @@ Result<SpareFolder> look_at(const std::string& given) {
   if (json.contains("port") && json["port"].is_number_unsigned()) state.port = json["port"];
   if (json.contains("recovered") && json["recovered"].is_string()) {
     const Result<Timestamp> recovered = parse_timestamp(json["recovered"].get<std::string>());
-    if (!recovered) return std::unexpected(Error{Code::kDataLoss, recovered.error().message});
+    if (!recovered) return std::unexpected(Error{Code::kDataLoss, recovered.error().message()});
     state.recovered = *recovered;
   }
   for (const auto& each : json.value("arguments", nlohmann::json::array()))
@@ -592,20 +592,20 @@ Result<Spare> start_temporary_spare(const Mongod& mongod, const TakeProgress& pr
   if (failed) return fail(Code::kNotFound, "there is no temporary folder: set TMPDIR");
   if (::mkdtemp(folder.data()) == nullptr) {
     Error error = cannot("make a folder for a mongod in", place, errno).error();
-    error.message += "; set TMPDIR to another place";
+    add_outcome(error, "set TMPDIR to another place");
     return std::unexpected(std::move(error));
   }
   Result<Spare> spare = start_spare(folder, mongod, progress, limits);
   if (spare) return spare;
   if (spare.error().code == Code::kResourceExhausted)
-    spare.error().message = "there is no room in " + shell_word(place.string()) +
-                            " to start a mongod on " + shell_word(folder) +
-                            ": make room there, or set TMPDIR to a folder with more";
-  // What it says of a log would be gone with the folder.
-  if (spare.error().message.contains(kLog))
-    spare.error().message += "; that was a temporary folder, which is removed";
+    spare.error() = {Code::kResourceExhausted,
+                     "there is no room in " + shell_word(place.string()) +
+                         " to start a mongod on " + shell_word(folder) +
+                         ": make room there, or set TMPDIR to a folder with more"};
+  // Its log, which the error may name, goes with it.
+  add_outcome(spare.error(), "that was a temporary folder, which is removed");
   if (Result<void> removed = remove_spare(folder); !removed)
-    spare.error().message += "; and " + removed.error().message;
+    add_outcome(spare.error(), "and " + removed.error().message());
   return spare;
 }
 

@@ -55,7 +55,7 @@ TEST(SpareFolder, IsClosedToOthers) {
   EXPECT_EQ(::mkdir(there.c_str(), 0777), 0);
   for (const std::string& path : {fresh, there}) {
     const Result<Spare> spare = start_spare(path, {kProgram});
-    ASSERT_TRUE(spare.has_value()) << spare.error().message;
+    ASSERT_TRUE(spare.has_value()) << spare.error().message();
     EXPECT_EQ(mode_of(path), 0700U) << path;
     EXPECT_EQ(mode_of(path + "/idmint-restore.json"), 0600U);
     EXPECT_EQ(::chmod(path.c_str(), 0777), 0);
@@ -76,7 +76,7 @@ TEST(SpareFolder, IsNoSymbolicLinkAndHasNone) {
       EXPECT_EQ(look_at(given).error().code, Code::kFailedPrecondition) << given;
       const Result<Spare> spare = start_spare(given, {kProgram});
       ASSERT_FALSE(spare.has_value()) << given;
-      EXPECT_THAT(spare.error().message, HasSubstr("is a symbolic link")) << given;
+      EXPECT_THAT(spare.error().message(), HasSubstr("is a symbolic link")) << given;
     }
     fs::remove(path);
   }
@@ -93,7 +93,7 @@ TEST(SpareFolder, IsNoSymbolicLinkAndHasNone) {
   fs::create_symlink(victim, path + "/mongod.log");
   const Result<Spare> spare = start_spare(path, {kProgram});
   ASSERT_FALSE(spare.has_value());
-  EXPECT_THAT(spare.error().message, HasSubstr("mongod.log is a symbolic link"));
+  EXPECT_THAT(spare.error().message(), HasSubstr("mongod.log is a symbolic link"));
 }
 
 TEST(SpareFolder, OfAnotherUserIsRefused) {
@@ -105,7 +105,7 @@ TEST(SpareFolder, OfAnotherUserIsRefused) {
   const Result<Spare> spare = start_spare(path, {kProgram});
   ASSERT_FALSE(spare.has_value());
   EXPECT_EQ(spare.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(spare.error().message, HasSubstr("belongs to another user"));
+  EXPECT_THAT(spare.error().message(), HasSubstr("belongs to another user"));
 }
 
 // A data folder has to be opened as it was made.
@@ -121,7 +121,7 @@ TEST(SpareFolder, KeepsTheArgumentsOfItsMongod) {
       start_spare(path, {.program = kProgram, .arguments = {"--journalCommitInterval=5"}});
   ASSERT_FALSE(other.has_value());
   EXPECT_EQ(other.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(other.error().message, HasSubstr("--directoryperdb"));
+  EXPECT_THAT(other.error().message(), HasSubstr("--directoryperdb"));
 }
 
 TEST(OutputFiles, FollowNoSymbolicLink) {
@@ -191,7 +191,7 @@ TEST(SpareWait, ForOneThatDoesNotComeUpEndsWithWhatItLoggedLast) {
   const Result<Spare> spare = start_spare(folder.path("spare"), {mongod}, {}, kSoon);
   ASSERT_FALSE(spare);
   EXPECT_EQ(spare.error().code, Code::kUnavailable);
-  EXPECT_THAT(spare.error().message,
+  EXPECT_THAT(spare.error().message(),
               testing::AllOf(HasSubstr("does not come up"), HasSubstr("ends with: Recovering")));
 }
 
@@ -203,7 +203,7 @@ TEST(SpareWait, EndsWithTheOneWhoWaits) {
         return std::unexpected(Error{Code::kUnavailable, "enough"});
       });
   ASSERT_FALSE(spare);
-  EXPECT_EQ(spare.error().message, "enough");
+  EXPECT_EQ(spare.error().message(), "enough");
 }
 
 TEST(SpareWait, AFullDiskIsNamed) {
@@ -214,7 +214,7 @@ TEST(SpareWait, AFullDiskIsNamed) {
   const Result<Spare> spare = start_spare(folder.path("spare"), {mongod});
   ASSERT_FALSE(spare);
   EXPECT_EQ(spare.error().code, Code::kResourceExhausted);
-  EXPECT_THAT(spare.error().message, HasSubstr("No space left on device: make room there"));
+  EXPECT_THAT(spare.error().message(), HasSubstr("No space left on device: make room there"));
 }
 
 TEST(SpareWait, ForTheVersionOfAProgramEndsToo) {
@@ -267,7 +267,7 @@ TEST(SpareWait, ForOneThatDoesNotEndSaysWhatItLoggedLast) {
     const Result<void> ended = stop_spare(spare, progress, limits);
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code, Code::kUnavailable);
-    EXPECT_THAT(ended.error().message,
+    EXPECT_THAT(ended.error().message(),
                 testing::AllOf(HasSubstr("Still at it"),
                                HasSubstr("kill -9 " + std::to_string(holder.pid()))));
   }
@@ -297,7 +297,7 @@ TEST(SpareRemoved, IsLeftIfItsProcessIs) {
     std::this_thread::yield();
   const Result<void> removed = remove_spare(spare);
   ASSERT_FALSE(removed);
-  EXPECT_THAT(removed.error().message, HasSubstr("process " + std::to_string(holder.pid())));
+  EXPECT_THAT(removed.error().message(), HasSubstr("process " + std::to_string(holder.pid())));
   EXPECT_TRUE(fs::exists(spare + "/mongod.lock"));
 }
 
@@ -319,7 +319,7 @@ TEST(SpareTemporary, NamesTMPDIRWhereThereIsNoRoom) {
   }
   ASSERT_FALSE(spare);
   EXPECT_EQ(spare.error().code, Code::kResourceExhausted);
-  EXPECT_THAT(spare.error().message,
+  EXPECT_THAT(spare.error().message(),
               testing::AllOf(HasSubstr(folder.path("tmp")), HasSubstr("set TMPDIR")));
   EXPECT_TRUE(fs::is_empty(folder.path("tmp")));
 }
@@ -331,7 +331,7 @@ TEST(SpareWait, ForOneThatIsDeadIsOver) {
   while (runs(holder.pid())) std::this_thread::yield();
   EXPECT_EQ(::kill(holder.pid(), 0), 0);
   const Result<void> ended = stop_spare({.folder = folder.path(""), .program = "mongod"});
-  EXPECT_TRUE(ended) << ended.error().message;
+  EXPECT_TRUE(ended) << ended.error().message();
 }
 
 }  // namespace

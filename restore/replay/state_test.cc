@@ -46,7 +46,7 @@ TEST(State, AFileIsReadAsItWasWritten) {
   const fakes::TempFolder folder;
   std::ofstream(folder.path("state")) << state_file(one());
   const Result<State> read = read_state_file(folder.path("state"));
-  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_TRUE(read) << read.error().message();
   EXPECT_TRUE(differences(*read, one()).empty());
   EXPECT_EQ(state_file(*read), state_file(one()));
 }
@@ -130,7 +130,7 @@ TEST(Spare, WhatAFolderIs) {
   std::ofstream(folder.path("idmint-restore.json"))
       << R"({"made_by":"idmint-restore","port":7,"recovered":"5:6"})";
   const Result<SpareFolder> ours = look_at(folder.path(""));
-  ASSERT_TRUE(ours) << ours.error().message;
+  ASSERT_TRUE(ours) << ours.error().message();
   EXPECT_TRUE(ours->ours);
   EXPECT_EQ(ours->port, 7);
   EXPECT_EQ(ours->recovered, (Timestamp{.seconds = 5, .ordinal = 6}));

@@ -14,9 +14,9 @@
 
 #include "restore/document_reader.h"
 #include "restore/server.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/oplog_builder.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -168,7 +168,7 @@ class Written : public Case {
     EXPECT_TRUE(server);
     const Bson find = Bson("find", "orders", "sort", Bson("_id", 1));
     const Result<Bson> reply = server->command("shop", find.get());
-    EXPECT_TRUE(reply) << reply.error().message;
+    EXPECT_TRUE(reply) << reply.error().message();
     std::string bytes;
     reply->view().each_found([&](const Document& each) {
       bytes.append(reinterpret_cast<const char*>(each.bytes().data()), each.bytes().size());
@@ -479,7 +479,7 @@ TEST_F(Written, ADocumentIsNoCompressedFile) {
   Result<DocumentReader> reader = DocumentReader::open(path("large.bson"));
   ASSERT_TRUE(reader);
   const Result<std::optional<Document>> next = reader->next();
-  ASSERT_TRUE(next) << next.error().message;
+  ASSERT_TRUE(next) << next.error().message();
   EXPECT_TRUE(*next);
 }
 

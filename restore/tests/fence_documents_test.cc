@@ -157,7 +157,7 @@ TEST_F(FenceOfDocuments, AFallBeforeTheLimitIsNoCounterUntilItIsNamed) {
   inc("app.counters", R"("stock")", "seq", "9");
   inc("app.counters", R"("userid")", "seq", "1");
   FenceOptions options = by_oplog();
-  EXPECT_THAT(refused(options).message,
+  EXPECT_THAT(refused(options).message(),
               AllOf(HasSubstr("app.counters/stock"), HasSubstr("--counter app.counters.seq")));
   options.exclude = {"app.counters/stock"};
   fenced(options);
@@ -224,7 +224,7 @@ TEST_F(FenceOfDocuments, AnOplogThatIsCutIsRefused) {
     write(options.oplog, whole.substr(0, whole.size() - less));
     const Error error = refused(options);
     EXPECT_EQ(error.code, Code::kDataLoss);
-    EXPECT_THAT(error.message, HasSubstr("nothing was written"));
+    EXPECT_THAT(error.message(), HasSubstr("nothing was written"));
   }
 }
 
@@ -254,16 +254,17 @@ TEST_F(FenceOfDocuments, ProductionItselfIsNotFencedUnasked) {
   options.target = production_url();
   Error error = refused(options);
   EXPECT_EQ(error.code, Code::kFailedPrecondition);
-  EXPECT_THAT(error.message, AllOf(HasSubstr("is production itself"), HasSubstr("its oplog has")));
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr("is production itself"), HasSubstr("its oplog has")));
   // One that ends with an entry which the target does not have; its collections are those of it.
   OplogBuilder later;
   later.add_at({.seconds = limit_.seconds + 1000, .ordinal = 1}, R"("op":"n","ns":"","o":{})");
   write(options.oplog, content(options.oplog) + later.bytes());
-  EXPECT_THAT(refused(options).message, HasSubstr("is the one that the oplog writes to"));
+  EXPECT_THAT(refused(options).message(), HasSubstr("is the one that the oplog writes to"));
   options.oplog.clear();
   options.live = production_url();
   error = refused(options);
-  EXPECT_THAT(error.message, HasSubstr("is production itself: it is the server of --live"));
+  EXPECT_THAT(error.message(), HasSubstr("is production itself: it is the server of --live"));
   options.allow_production = true;
   inc("app.counters", R"("userid")", "seq", "10");
   set("app.counters", R"("userid")", R"({"seq":3})");  // a counter that was copied back
@@ -284,7 +285,7 @@ TEST_F(FenceTest, WhatTakesNoWritesIsRefused) {
   const Result<void> done = fence(options, FenceMode::kCarryOut, observer, report);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(done.error().message, HasSubstr("takes no writes"));
+  EXPECT_THAT(done.error().message(), HasSubstr("takes no writes"));
 }
 
 }  // namespace

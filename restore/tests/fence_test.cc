@@ -27,11 +27,11 @@
 #include "ids/lease_table.h"
 #include "restore/fence/server_state.h"
 #include "restore/fence/sources.h"
+#include "restore/tests/fenced_target.h"
+#include "restore/tests/program.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
-#include "restore/tests/fenced_target.h"
-#include "restore/tests/program.h"
 
 namespace idmint::restore {
 namespace {
@@ -47,7 +47,7 @@ using testing::SizeIs;
 std::map<std::string, std::int64_t> next_of_each(Store& store) {
   std::map<std::string, std::int64_t> all;
   const auto counters = store.counters()->list("");
-  EXPECT_TRUE(counters) << counters.error().message;
+  EXPECT_TRUE(counters) << counters.error().message();
   if (counters)
     for (const CounterState& each : *counters) all[each.name] = each.next;
   return all;
@@ -72,10 +72,10 @@ class FenceOfStores : public FenceTest {
     };
     for (const SequenceDefinition& definition : definitions) {
       const auto created = create_sequence(*shop_, definition);
-      ASSERT_TRUE(created) << created.error().message;
+      ASSERT_TRUE(created) << created.error().message();
     }
     const auto made = create_pool(*shop_, {.name = "web", .workers = 4});
-    ASSERT_TRUE(made) << made.error().message;
+    ASSERT_TRUE(made) << made.error().message();
     mint_some();
     mint(*shop_, "idle", 3);
     give_invoices(3);
@@ -128,7 +128,7 @@ class FenceOfStores : public FenceTest {
     std::set<std::int64_t>& all = given_[name];
     if (name.ends_with("web")) {
       auto generator = SnowflakeGenerator::open(store, name);
-      ASSERT_TRUE(generator) << generator.error().message;
+      ASSERT_TRUE(generator) << generator.error().message();
       std::vector<Snowflake> ids(static_cast<std::size_t>(count));
       ASSERT_TRUE((*generator)->next(ids));
       for (const Snowflake& id : ids)
@@ -136,7 +136,7 @@ class FenceOfStores : public FenceTest {
       return;
     }
     const auto sequence = Sequence::open(store, name);
-    ASSERT_TRUE(sequence) << name << ": " << sequence.error().message;
+    ASSERT_TRUE(sequence) << name << ": " << sequence.error().message();
     for (int i = 0; i < count; ++i) {
       std::int64_t value = 0;
       ASSERT_TRUE((*sequence)->next({&value, 1})) << name;
@@ -197,7 +197,7 @@ TEST_F(FenceOfStores, EachStrategyGoesPastWhatTheOplogHas) {
   EXPECT_EQ(source(report, "shop/codes").claims, 4);
 
   // Gapless numbers are passed only on demand; until then nothing is.
-  EXPECT_THAT(refused(options).message, HasSubstr("--leave-gap"));
+  EXPECT_THAT(refused(options).message(), HasSubstr("--leave-gap"));
   options.leave_gap = true;
   report = fenced(options);
   EXPECT_THAT(source(report, "shop/invoices").lost, ElementsAre(NumberSpan{4, 7}));
@@ -295,18 +295,18 @@ TEST_F(FenceOfStores, ASequenceThatWasDefinedAnewIsRefused) {
       create_sequence(*shop_, {.name = "cards", .strategy = Strategy::kPermuted, .last = 999'999}));
   FenceOptions options = by_oplog();
   options.leave_gap = true;
-  EXPECT_THAT(refused(options).message,
+  EXPECT_THAT(refused(options).message(),
               AllOf(HasSubstr("shop/cards"), HasSubstr("defined it otherwise")));
 }
 
 TEST_F(FenceOfStores, WhatNobodyKnowsOfIsRefusedWhereTheOplogBeginsTooLate) {
   const Result<ServerState> there = read_server_state(on_target_.server());
-  ASSERT_TRUE(there) << there.error().message;
+  ASSERT_TRUE(there) << there.error().message();
   const HandedOutStores nothing;
   SourceFence fence({.target = target_url(), .must_be_seen = true}, on_target_.server(), nullptr,
                     there->stores, nothing);
   const Result<std::vector<FencedSource>> rows = fence.plan();
-  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_TRUE(rows) << rows.error().message();
   EXPECT_THAT(*rows, SizeIs(12));
   for (const FencedSource& row : *rows) {
     EXPECT_EQ(row.outcome, FenceOutcome::kRefused) << row.label();
@@ -346,7 +346,7 @@ TEST_F(FenceOfStores, WhatWasMovedToAnotherStoreGivesNothingHere) {
   const FencedSource moved = source(fenced(options), "shop/counter");
   EXPECT_EQ(moved.outcome, FenceOutcome::kRetired);
   EXPECT_THAT(moved.note, HasSubstr("production moved it to memory:"));
-  EXPECT_THAT(Sequence::open(*open(target_url("shop")), "counter").error().message,
+  EXPECT_THAT(Sequence::open(*open(target_url("shop")), "counter").error().message(),
               HasSubstr("it was moved to memory:"));
 
   const auto blocks = std::get<SequenceDefinition>(shop_->catalog()->find("blocks").value());
@@ -355,7 +355,7 @@ TEST_F(FenceOfStores, WhatWasMovedToAnotherStoreGivesNothingHere) {
   ASSERT_TRUE(shop_->catalog()->replace(blocks, leaving));
   options = by_oplog();
   options.leave_gap = true;
-  EXPECT_THAT(refused(options).message,
+  EXPECT_THAT(refused(options).message(),
               AllOf(HasSubstr("shop/blocks"), HasSubstr("production is moving it")));
 }
 

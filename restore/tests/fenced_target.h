@@ -15,8 +15,8 @@
 #include "idmint/store.h"
 #include "restore/collections.h"
 #include "restore/fence/fence.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -66,14 +66,14 @@ class FenceTest : public testing::Test {
   // The state that a restore brings back: production's as it is now; and the limit after it.
   void restore_to_now() {
     Result<std::vector<CollectionFacts>> there = list_collections(production_.server());
-    ASSERT_TRUE(there) << there.error().message;
+    ASSERT_TRUE(there) << there.error().message();
     for (const CollectionFacts& each : *there) {
       const Result<void> copied = for_each_document(
           production_.server(), each.database, each.name, [&](Document document) -> Result<void> {
             on_target_.insert(each.ns(), to_canonical_json(document));
             return {};
           });
-      ASSERT_TRUE(copied) << copied.error().message;
+      ASSERT_TRUE(copied) << copied.error().message();
     }
     limit_ = production_.now();
   }
@@ -94,7 +94,7 @@ class FenceTest : public testing::Test {
     StoppingFence observer;
     FenceReport report;
     const Result<void> done = fence(options, mode, observer, report);
-    EXPECT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(done) << done.error().message();
     return report;
   }
   // One that is refused and writes nothing.
@@ -127,7 +127,7 @@ class FenceTest : public testing::Test {
 
   std::unique_ptr<Store> open(const std::string& url) {
     Result<std::unique_ptr<Store>> store = Store::open(url, {.deadline = std::chrono::seconds{60}});
-    EXPECT_TRUE(store) << store.error().message;
+    EXPECT_TRUE(store) << store.error().message();
     if (!store) std::abort();
     return *std::move(store);
   }

@@ -18,9 +18,9 @@ OplogAnswer analyse(const KnownCause& cause, Setting setting, FindFilter filter,
   OplogAnalysis analysis(std::move(filter));
   limit = write_oplog(cause, setting, [&](mongo::Document document) {
     const Result<Entry> entry = parse_entry(document);
-    ASSERT_TRUE(entry) << entry.error().message;
+    ASSERT_TRUE(entry) << entry.error().message();
     const Result<void> added = analysis.add(*entry);
-    ASSERT_TRUE(added) << added.error().message;
+    ASSERT_TRUE(added) << added.error().message();
   });
   return analysis.finish();
 }

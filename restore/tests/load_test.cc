@@ -18,8 +18,8 @@
 #include "restore/checksums.h"
 #include "restore/replay/restore.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/oplog_builder.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -105,7 +105,7 @@ class Load : public testing::Test {
     all.push_back(collection_named("orders"));
     auto writer =
         write_backup({.path = folder_.path("base"), .form = form.form, .gzip = form.gzip}, all);
-    ASSERT_TRUE(writer) << writer.error().message;
+    ASSERT_TRUE(writer) << writer.error().message();
     std::vector<Bson> documents;
     for (const std::int32_t id : ids) documents.push_back(document_with(id, "a"));
     ASSERT_TRUE(write(**writer, 0, documents));
@@ -115,7 +115,7 @@ class Load : public testing::Test {
     ASSERT_TRUE(write(**writer, BackupWriter::kOplog, entries));
     ASSERT_TRUE((*writer)->finish({}));
     auto base = open_base(folder_.path("base"));
-    ASSERT_TRUE(base) << base.error().message;
+    ASSERT_TRUE(base) << base.error().message();
     base_ = std::make_unique<Watched>(*std::move(base));
   }
   static std::vector<std::int32_t> numbers(std::int32_t count) {
@@ -176,14 +176,14 @@ TEST_F(Load, GoesOnWithACollectionThatItHadBegun) {
     make_base(numbers(kDocuments), form);
     const Result<LoadCounts> stopped = load(1'500'000);
     ASSERT_FALSE(stopped);
-    EXPECT_EQ(stopped.error().message, "enough");
+    EXPECT_EQ(stopped.error().message(), "enough");
     const std::uint64_t note = noted();
     EXPECT_GE(note, kNoteEvery);
     const std::uint64_t before = there();
     EXPECT_GT(before, 0U);
     EXPECT_LT(before, static_cast<std::uint64_t>(kDocuments));
     const Result<LoadCounts> done = load();
-    ASSERT_TRUE(done) << done.error().message;
+    ASSERT_TRUE(done) << done.error().message();
     if (form.form == BackupForm::kFolder) {
       EXPECT_EQ(base_->passed_over, note);
       EXPECT_GT(first_progress_, note);
@@ -202,10 +202,10 @@ TEST_F(Load, ALossBeforeTheNoteIsSeenAndLoadedAgain) {
   const Result<LoadCounts> lost = load();
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, Code::kUnavailable);
-  EXPECT_THAT(lost.error().message, HasSubstr("has 19999 documents"));
+  EXPECT_THAT(lost.error().message(), HasSubstr("has 19999 documents"));
   EXPECT_EQ(noted(), 0U);
   const Result<LoadCounts> again = load();
-  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_TRUE(again) << again.error().message();
   EXPECT_EQ(there(), static_cast<std::uint64_t>(kDocuments));
 }
 
@@ -215,7 +215,7 @@ TEST_F(Load, ACollectionThatIsGoneIsLoadedFromItsBeginning) {
   ASSERT_GT(noted(), 0U);
   ask(R"({"drop":"orders"})");
   const Result<LoadCounts> done = load();
-  ASSERT_TRUE(done) << done.error().message;
+  ASSERT_TRUE(done) << done.error().message();
   EXPECT_EQ(base_->passed_over, 0U);
   EXPECT_EQ(there(), static_cast<std::uint64_t>(kDocuments));
 }
@@ -227,7 +227,7 @@ TEST_F(Load, DocumentsThatAreTwiceInTheBaseAreCountedOnceByAContinuedRun) {
   ASSERT_FALSE(load(1'500'000, true));
   ASSERT_GT(noted(), 0U);
   const Result<LoadCounts> done = load({}, true);
-  ASSERT_TRUE(done) << done.error().message;
+  ASSERT_TRUE(done) << done.error().message();
   EXPECT_EQ(done->twice, 3U);
   EXPECT_EQ(done->documents, static_cast<std::uint64_t>(kDocuments));
 }
@@ -244,7 +244,7 @@ TEST_F(Load, WithoutASliceADocumentThatIsTwiceIsRefusedByAContinuedRunToo) {
   const Result<LoadCounts> anew = load();
   ASSERT_FALSE(anew);
   EXPECT_EQ(anew.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(anew.error().message, HasSubstr("3"));
+  EXPECT_THAT(anew.error().message(), HasSubstr("3"));
 }
 
 // The indexes that are there when the oplog begins.
@@ -288,7 +288,7 @@ TEST_F(Load, IndexesThatNoCommandConcernsWaitForTheEndOfTheOplog) {
       .insert("shop.plain", R"({"_id":{"$numberInt":"7"},"text":"new"})")
       .command("shop", R"({"collMod":"changed","index":{"name":"text_1","hidden":true}})");
   auto writer = write_backup({.path = folder_.path("base"), .server_version = "6.0.5"}, all);
-  ASSERT_TRUE(writer) << writer.error().message;
+  ASSERT_TRUE(writer) << writer.error().message();
   for (std::size_t i = 0; i < all.size(); ++i)
     ASSERT_TRUE(write_one(**writer, i, document_with(1, "a")));
   ASSERT_TRUE((*writer)->finish({}));
@@ -300,9 +300,9 @@ TEST_F(Load, IndexesThatNoCommandConcernsWaitForTheEndOfTheOplog) {
                                .report = folder_.path("report.json")};
   AtOplog observer(server_);
   Result<RestorePlan> plan = plan_restore(options, observer);
-  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(plan) << plan.error().message();
   const Result<RestoreReport> report = restore(*plan, observer);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_THAT(observer.indexes,
               UnorderedElementsAre("changed text_1", "changed unique", "plain unique"));
   EXPECT_THAT(AtOplog::names(server_), UnorderedElementsAre("changed text_1", "changed unique",
@@ -315,7 +315,7 @@ TEST_F(Load, DoesNotGoOnWithFilesThatChangedAndHaveNoChecksums) {
   std::vector<CollectionFacts> all;
   all.push_back(collection_named("plain"));
   auto writer = write_backup({.path = folder_.path("base"), .server_version = "6.0.5"}, all);
-  ASSERT_TRUE(writer) << writer.error().message;
+  ASSERT_TRUE(writer) << writer.error().message();
   ASSERT_TRUE(write_one(**writer, 0, document_with(1, "old")));
   ASSERT_TRUE((*writer)->finish({}));
   std::filesystem::remove(folder_.path("base") + "/" + std::string(kChecksumsOfFolder));
@@ -325,7 +325,7 @@ TEST_F(Load, DoesNotGoOnWithFilesThatChangedAndHaveNoChecksums) {
                                .report = folder_.path("report.json")};
   AtOplog observer(server_);
   Result<RestorePlan> plan = plan_restore(options, observer);
-  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(plan) << plan.error().message();
   // As a run that was killed in the load leaves it.
   {
     Result<Record> record = Record::begin(server_, plan->fingerprint.view());
@@ -338,11 +338,11 @@ TEST_F(Load, DoesNotGoOnWithFilesThatChangedAndHaveNoChecksums) {
   std::filesystem::copy_file(data, data + ".copy");
   std::filesystem::rename(data + ".copy", data);
   plan = plan_restore(options, observer);
-  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(plan) << plan.error().message();
   const Result<RestoreReport> mixed = restore(*plan, observer);
   ASSERT_FALSE(mixed);
   EXPECT_EQ(mixed.error().code, Code::kUnknown) << "a part was written before";
-  EXPECT_THAT(mixed.error().message, HasSubstr("have no checksums"));
+  EXPECT_THAT(mixed.error().message(), HasSubstr("have no checksums"));
 }
 
 TEST_F(Load, AnIndexThatIsRefusedAfterTheOplogIsLeftOutByAContinuedRun) {
@@ -352,7 +352,7 @@ TEST_F(Load, AnIndexThatIsRefusedAfterTheOplogIsLeftOutByAContinuedRun) {
       Bson("v", 2, "key", Bson("text", "2dsphere"), "name", "place", "2dsphereIndexVersion", 3));
   all[0].indexes.push_back(Bson("v", 2, "key", Bson("text", 1), "name", "text_1"));
   auto writer = write_backup({.path = folder_.path("base"), .server_version = "6.0.5"}, all);
-  ASSERT_TRUE(writer) << writer.error().message;
+  ASSERT_TRUE(writer) << writer.error().message();
   ASSERT_TRUE(write_one(**writer, 0, document_with(1, "no place")));
   ASSERT_TRUE((*writer)->finish({}));
   OplogBuilder oplog;
@@ -370,10 +370,10 @@ TEST_F(Load, AnIndexThatIsRefusedAfterTheOplogIsLeftOutByAContinuedRun) {
   };
   const Result<RestoreReport> refused = run();
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("plain"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("plain"));
   options.report_index_errors = true;
   const Result<RestoreReport> report = run();
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_TRUE(report->resumed);
   EXPECT_THAT(report->notes, Contains(HasSubstr("left out is the index place of shop.plain")));
   EXPECT_EQ(report->indexes, 1U);

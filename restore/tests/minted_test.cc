@@ -17,9 +17,9 @@
 #include "idmint/store.h"
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
+#include "restore/tests/production.h"
 #include "stores/spi/counter_store.h"
 #include "tests/e2e/cli.h"
-#include "restore/tests/production.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -43,7 +43,7 @@ class Minted : public e2e::Cli {
     std::set<std::int64_t>& all = given_[name];
     if (name == "web") {
       auto generator = SnowflakeGenerator::open(store, name);
-      ASSERT_TRUE(generator) << generator.error().message;
+      ASSERT_TRUE(generator) << generator.error().message();
       std::vector<Snowflake> ids(static_cast<std::size_t>(count));
       ASSERT_TRUE((*generator)->next(ids));
       for (const Snowflake& id : ids)
@@ -51,7 +51,7 @@ class Minted : public e2e::Cli {
       return;
     }
     const auto sequence = Sequence::open(store, name);
-    ASSERT_TRUE(sequence) << sequence.error().message;
+    ASSERT_TRUE(sequence) << sequence.error().message();
     for (int i = 0; i < count; ++i) {
       std::int64_t value = 0;
       ASSERT_TRUE((*sequence)->next({&value, 1}));
@@ -85,7 +85,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   const std::string url = set_.url(kDatabase);
   Production production(set_.url("admin"));
   const auto opened = Store::open(url);
-  ASSERT_TRUE(opened) << opened.error().message;
+  ASSERT_TRUE(opened) << opened.error().message();
   Store& store = **opened;
   const std::vector<SequenceDefinition> definitions = {
       {.name = "adopted", .adopted = "ids/a:last=n", .make_adopted = true},
@@ -103,10 +103,10 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   };
   for (const SequenceDefinition& definition : definitions) {
     const auto created = create_sequence(store, definition);
-    ASSERT_TRUE(created) << created.error().message;
+    ASSERT_TRUE(created) << created.error().message();
   }
   const auto made = create_pool(store, {.name = "web", .workers = 4});
-  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_TRUE(made) << made.error().message();
   const std::vector<std::string> minting = {"adopted", "blocks", "cached", "cards", "codes",
                                             "counter", "few",    "turns",  "web"};
   const auto mint_some = [&] {
@@ -147,7 +147,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   const std::string spare_url = out.substr(out.find("mongodb://127.0.0.1"));
   const std::string host = spare_url.substr(0, spare_url.find('/', 10));
   const auto spare = Store::open(host + "/" + kDatabase + "?directConnection=true");
-  ASSERT_TRUE(spare) << spare.error().message;
+  ASSERT_TRUE(spare) << spare.error().message();
   auto expected = next_values(store);
   EXPECT_NE(next_values(**spare), expected);
   // What is asked on a terminal is answered here.

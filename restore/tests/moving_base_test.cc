@@ -17,8 +17,8 @@
 #include "restore/checksums.h"
 #include "restore/replay/state.h"
 #include "restore/server.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -48,7 +48,7 @@ std::string produce(const std::string& database, const std::string& json) {
 
 Server connected(const std::string& uri) {
   Result<Server> server = Server::connect(uri);
-  EXPECT_TRUE(server) << server.error().message;
+  EXPECT_TRUE(server) << server.error().message();
   return *std::move(server);
 }
 
@@ -58,7 +58,7 @@ State state_of(const std::string& uri) {
   Result<State> state = read_state(server, {.hashes = true, .wanted = [](std::string_view ns) {
                                               return ns.starts_with("moving.");
                                             }});
-  EXPECT_TRUE(state) << state.error().message;
+  EXPECT_TRUE(state) << state.error().message();
   return state ? *std::move(state) : State{};
 }
 
@@ -121,7 +121,7 @@ TEST_F(MovingBase, CollectionsThatAreReplacedMeanwhileAreAsAtTheEnd) {
                produce("moving",
                        R"({"update":"origin","updates":[{"q":{"_id":7},"u":{"$set":{"n":9}}}]})");
              }});
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   const State production = state_of(mongo_set().url("admin"));
   const Ended ended = restore(base);
   ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
@@ -136,7 +136,7 @@ TEST_F(MovingBase, WhatIsLeftOutStaysOut) {
   const std::string base = folder_.path("base");
   const Result<DumpFacts> facts = dump_while(
       base, {out_to("report", 2), out_to("zz_report", 2), out_to("report", 3)}, {"moving.report"});
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   State production = state_of(mongo_set().url("admin"));
   EXPECT_EQ(production.erase("moving.report"), 1U);
   const Ended ended = restore(base);
@@ -300,7 +300,7 @@ TEST_F(MovingBase, AnArchiveHasItsChecksumsBesideIt) {
     const Result<DumpFacts> facts = dump(connected(mongo_set().url("admin")),
                                          {.path = path, .form = BackupForm::kArchive, .gzip = gzip},
                                          [](std::int64_t, std::int64_t) { return Result<void>{}; });
-    ASSERT_TRUE(facts) << facts.error().message;
+    ASSERT_TRUE(facts) << facts.error().message();
     const Result<std::optional<Checksums>> sums = read_checksums(checksums_beside(path));
     ASSERT_TRUE(sums && *sums);
     EXPECT_EQ((*sums)->last, facts->last);

@@ -129,7 +129,7 @@ class NetEffect : public testing::Test {
 
   static Server connected() {
     Result<Server> server = Server::connect(servers::mongo_standalone().url(""));
-    EXPECT_TRUE(server) << server.error().message;
+    EXPECT_TRUE(server) << server.error().message();
     return *std::move(server);
   }
   void apply(const Operations& operations) {
@@ -143,7 +143,7 @@ class NetEffect : public testing::Test {
           all.emplace(static_cast<std::int32_t>(document.number("_id")), Bson::copy_of(document));
           return {};
         });
-    EXPECT_TRUE(read) << read.error().message;
+    EXPECT_TRUE(read) << read.error().message();
     return all;
   }
 

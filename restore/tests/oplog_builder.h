@@ -27,7 +27,7 @@ class OplogBuilder {
   }
   OplogBuilder& add_raw(const std::string& entry) {
     const Result<Bson> document = from_json(entry);
-    EXPECT_TRUE(document) << entry << ": " << document.error().message;
+    EXPECT_TRUE(document) << entry << ": " << document.error().message();
     const auto bytes = document->view().bytes();
     offsets_.push_back(bytes_.size());
     bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "restore/oplog/live.h"
-#include "tests/e2e/cli.h"
 #include "restore/tests/oplog_builder.h"
 #include "restore/tests/production.h"
+#include "tests/e2e/cli.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -38,7 +38,7 @@ class OplogCommands : public e2e::Cli {
   }
   static Member member_of(const std::string& at) {
     Result<Member> member = connect_to_oplog(at);
-    EXPECT_TRUE(member) << member.error().message;
+    EXPECT_TRUE(member) << member.error().message();
     return *std::move(member);
   }
   static void await_majority(const std::string& at, Timestamp last) {

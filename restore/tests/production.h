@@ -93,7 +93,7 @@ class Production {
   static Server connect(const std::string& uri) {
     Result<Server> server = Server::connect(uri);
     if (!server) {
-      ADD_FAILURE() << server.error().message;
+      ADD_FAILURE() << server.error().message();
       std::abort();
     }
     return *std::move(server);
@@ -129,7 +129,7 @@ inline std::string in_lines(const std::vector<Difference>& all) {
 
 inline State state_of(Server& server) {
   Result<State> state = read_state(server, {});
-  EXPECT_TRUE(state) << state.error().message;
+  EXPECT_TRUE(state) << state.error().message();
   return state ? *std::move(state) : State{};
 }
 

@@ -43,7 +43,7 @@ Documents documents_of(Server& server, const std::string& collection) {
         all[static_cast<int>(document.number("_id"))] = std::move(marks);
         return {};
       });
-  EXPECT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read) << read.error().message();
   return all;
 }
 
@@ -237,7 +237,7 @@ class History {
     std::optional<Result<PromoteReport>> report;
     for (int stops = pick(0, 2);; --stops) {
       Result<PromotePlan> plan = plan_promotion(options(merge), {});
-      ASSERT_TRUE(plan) << plan.error().message;
+      ASSERT_TRUE(plan) << plan.error().message();
       ASSERT_TRUE(plan->refused.empty()) << plan->refused.front().why;
       if (!plan->resumed) {
         listed.emplace();
@@ -253,8 +253,8 @@ class History {
                   merge ? meanwhile() : nullptr);
       report.emplace(promote(*plan, watch));
       if (*report) break;
-      ASSERT_EQ(report->error().code, Code::kUnavailable) << report->error().message;
-      tell(report->error().message);
+      ASSERT_EQ(report->error().code, Code::kUnavailable) << report->error().message();
+      tell(report->error().message());
     }
     ++term_;
     merged_always_ = merged_always_ && merge;
@@ -288,10 +288,10 @@ class History {
   void give_up_halfway() {
     tell("promote, halfway");
     Result<PromotePlan> plan = plan_promotion(options(true), {});
-    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_TRUE(plan) << plan.error().message();
     Watch watch(static_cast<std::size_t>(pick(1, 18)), nullptr);
     const Result<PromoteReport> report = promote(*plan, watch);
-    if (!report) tell(report.error().message);
+    if (!report) tell(report.error().message());
     undo();
   }
 
@@ -302,7 +302,7 @@ class History {
       Watch watch(stops > 0 ? static_cast<std::size_t>(pick(1, 8)) : SIZE_MAX, nullptr);
       report.emplace(undo_promotion(options(true), watch));
       if (*report) break;
-      ASSERT_EQ(report->error().code, Code::kUnavailable) << report->error().message;
+      ASSERT_EQ(report->error().code, Code::kUnavailable) << report->error().message();
     }
     ++term_;
     for (const KeptCollection& kept : (*report)->kept) {
@@ -318,7 +318,7 @@ class History {
       Watch watch(stops > 0 ? static_cast<std::size_t>(pick(1, 3)) : SIZE_MAX, nullptr);
       finished.emplace(finish_promotion(options(true), watch));
       if (*finished) break;
-      ASSERT_EQ(finished->error().code, Code::kUnavailable) << finished->error().message;
+      ASSERT_EQ(finished->error().code, Code::kUnavailable) << finished->error().message();
     }
     for (const KeptCollection& kept : (*finished)->kept) tell("kept " + kept.ns);
     if (!last_merged_ || pick(0, 1) == 0) return;

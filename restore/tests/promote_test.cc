@@ -27,8 +27,8 @@
 #include "restore/promote/collection_at.h"
 #include "restore/replay/record.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -152,7 +152,7 @@ class Promote : public testing::Test {
             const Result<Bson> done = spare_.server().command("shop", insert.get());
             return done ? Result<void>{} : std::unexpected(done.error());
           });
-      ASSERT_TRUE(read) << read.error().message;
+      ASSERT_TRUE(read) << read.error().message();
       for (const Bson& index : each.indexes) {
         if (text_of(index.view(), "name") == "_id_") continue;
         const Bson build = Bson("createIndexes", name, "indexes", array(index));
@@ -304,14 +304,14 @@ TEST_F(Promote, PutsBackWhatTheMistakeChangedAndKeepsTheRest) {
   const State mistaken = of(production_.server(), kReplaced);
 
   Result<PromotePlan> planned = plan(options());
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(planned->items.size(), 2U);
   EXPECT_EQ(planned->lost(), 50U) << "one had that total already";
   EXPECT_EQ(planned->left.size(), 2U) << "counters, which nobody wrote to, and later";
   EXPECT_EQ(of(production_.server(), kReplaced).size(), mistaken.size());
 
   const Result<PromoteReport> report = go();
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->step, PromoteStep::kOpened);
   EXPECT_EQ(
       in_lines(differences(of(production_.server(), kReplaced), of(spare_.server(), kReplaced))),
@@ -324,11 +324,11 @@ TEST_F(Promote, PutsBackWhatTheMistakeChangedAndKeepsTheRest) {
   EXPECT_EQ(sequence(), 100);
 
   const Result<PromoteReport> again = go();
-  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_TRUE(again) << again.error().message();
   EXPECT_TRUE(again->resumed);
   StopsAt watch;
   const Result<PromoteReport> finished = finish_promotion(options(), watch);
-  ASSERT_TRUE(finished) << finished.error().message;
+  ASSERT_TRUE(finished) << finished.error().message();
   EXPECT_THAT(namespaces(),
               UnorderedElementsAre("shop.orders", "shop.stock", "shop.counters", "shop.later"));
   EXPECT_EQ(undo().error().code, Code::kNotFound);
@@ -344,7 +344,7 @@ TEST_F(Promote, SetsBackWhatIsNamedAlone) {
   PromoteOptions only = options();
   only.filter = *NamespaceFilter::of({"shop.orders"}, {});
   const Result<PromoteReport> report = go(std::move(only));
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_THAT(report->promoted, ElementsAre("shop.orders"));
   EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.stock"}), before)), "");
   EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.orders"}),
@@ -365,9 +365,9 @@ TEST_F(Promote, GoesOnAfterAKillAtAnyPointAndNoIdComesTwice) {
         {"q":{},"u":{"$set":{"total":7}},"multi":true}]})");
     const Result<PromoteReport> stopped = go(stop);
     if (stopped) break;
-    ASSERT_EQ(stopped.error().code, Code::kUnavailable) << stopped.error().message;
+    ASSERT_EQ(stopped.error().code, Code::kUnavailable) << stopped.error().message();
     const Result<PromoteReport> report = go();
-    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_TRUE(report) << report.error().message();
     EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.orders"}),
                                    of(spare_.server(), {"shop.orders"}))),
               "")
@@ -391,10 +391,10 @@ TEST_F(Promote, IsGivenUpAtAnyPointAndNoIdComesTwice) {
     SCOPED_TRACE(points_.back());
     Result<PromoteReport> given_up = undo(undone);  // is stopped itself
     if (!given_up && given_up.error().code != Code::kNotFound) {
-      EXPECT_EQ(given_up.error().code, Code::kUnavailable) << given_up.error().message;
+      EXPECT_EQ(given_up.error().code, Code::kUnavailable) << given_up.error().message();
       given_up = undo();
     }
-    EXPECT_TRUE(given_up || given_up.error().code == Code::kNotFound) << given_up.error().message;
+    EXPECT_TRUE(given_up || given_up.error().code == Code::kNotFound) << given_up.error().message();
     EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.orders"}), before)), "");
     EXPECT_TRUE(takes_writes("orders"));
     program.await_more(20);
@@ -416,7 +416,7 @@ TEST_F(Promote, KeepsWhatProgramsWroteAfterwardsWhereItIsGivenUp) {
   ASSERT_TRUE(go());
   production_.insert("shop.orders", R"({"_id":"new","total":1,"key":"new"})");
   const Result<PromoteReport> given_up = undo();
-  ASSERT_TRUE(given_up) << given_up.error().message;
+  ASSERT_TRUE(given_up) << given_up.error().message();
   ASSERT_EQ(given_up->kept.size(), 1U);
   const Result<std::uint64_t> kept = count_documents(production_.server(), given_up->kept[0].ns);
   ASSERT_TRUE(kept);
@@ -445,16 +445,16 @@ TEST_F(Promote, MergesLaterWritesThatTheMistakeDidNotTouch) {
   Production::abort(session);
 
   Result<PromotePlan> planned = plan(options());
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(planned->lost(), 14U);
   PromoteOptions copy = merging;
   planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(planned->lost(), 10U);
   // Stopped in the merge, and gone on with.
   EXPECT_FALSE(go(merging, 12));
   const Result<PromoteReport> report = go(merging);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_THAT(report->unmerged, IsEmpty());
   const auto total = [&](const std::string& id) {
     const Bson found = production_.run("shop", R"({"find":"orders","filter":{"_id":)" + id + "}}");
@@ -487,17 +487,17 @@ TEST_F(Promote, MergesWhatWasWrittenBeforeAnUndo) {
   for (int id = 110; id < 120; ++id) write(id);
   production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":7},"limit":1}]})");
   const Result<PromoteReport> undone = undo();
-  ASSERT_TRUE(undone) << undone.error().message;
+  ASSERT_TRUE(undone) << undone.error().message();
   ASSERT_EQ(undone->kept.size(), 1U);
   EXPECT_EQ(undone->kept[0].written, 11U);
   for (int id = 120; id < 130; ++id) write(id);
 
   PromoteOptions copy = merging;
   Result<PromotePlan> planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(planned->lost(), 0U);
   const Result<PromoteReport> report = go(merging);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->merged, 31U);
   EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 79U);
 }
@@ -517,10 +517,10 @@ TEST_F(Promote, MergesUniqueValuesThatMoved) {
   production_.insert("shop.orders", R"({"_id":112,"total":1,"key":"k12"})");
   PromoteOptions copy = merging;
   const Result<PromotePlan> planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(planned->lost(), 1U) << "that of the mistake";
   const Result<PromoteReport> report = go(merging);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_THAT(report->unmerged, IsEmpty());
   EXPECT_EQ(ids_with(R"({"key":{"$in":["k10","k11","k12"]}})"), "10 11 112");
 }
@@ -534,12 +534,12 @@ TEST_F(Promote, ListsWhatAUniqueIndexWillRefuse) {
       R"({"_id":"late","total":1,"key":"k1"},{"_id":"good","total":1,"key":"good"})");
   PromoteOptions copy = merging;
   const Result<PromotePlan> planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(planned->lost(), 2U) << "the deleted one, and the one that has its key";
   EXPECT_EQ(loss_of(*planned, R"({"_id":"late"})"), Loss::kRefused);
   EXPECT_EQ(loss_of(*planned, R"({"_id":"good"})"), Loss::kNone);
   const Result<PromoteReport> report = go(merging);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   ASSERT_EQ(report->unmerged.size(), 1U);
   EXPECT_THAT(report->unmerged[0].lost.id, HasSubstr("late"));
   EXPECT_THAT(report->unmerged[0].lost.why, HasSubstr("duplicate key"));
@@ -547,7 +547,7 @@ TEST_F(Promote, ListsWhatAUniqueIndexWillRefuse) {
 
   StopsAt all;
   const Result<PromoteReport> finished = finish_promotion(options(), all);
-  ASSERT_TRUE(finished) << finished.error().message;
+  ASSERT_TRUE(finished) << finished.error().message();
   ASSERT_EQ(finished->kept.size(), 1U);
   // A promotion after it takes the document from there, where it fits by then.
   production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":1},"limit":1}]})");
@@ -577,24 +577,24 @@ TEST_F(Promote, TellsEntriesUnlikeTheMistakesFromThem) {
   PromoteOptions copy = merging;
   Result<PromotePlan> planned = plan(std::move(copy));
   ASSERT_FALSE(planned) << "the limit is an entry that changes nothing";
-  EXPECT_THAT(planned.error().message, HasSubstr("changes nothing"));
+  EXPECT_THAT(planned.error().message(), HasSubstr("changes nothing"));
   const std::vector<Timestamp> entries = entries_of("shop.orders");
   merging.alike = false;
   merging.limit = limit_ = entries.front();
   merging.mistake_to = entries.back();
   copy = merging;
   planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(planned->lost(), 4U);
   EXPECT_EQ(planned->lost_unlike(), 2U);
   merging.alike = true;
   copy = merging;
   planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(planned->lost(), 2U);
   EXPECT_THAT(planned->notes, Contains(HasSubstr("updates of items, total in shop.orders")));
   const Result<PromoteReport> report = go(merging);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(ids_with(R"({"$or":[{"name":"x"},{"_id":"new"}]})"), "20 new");
   EXPECT_EQ(ids_with(R"({"total":7})"), "7");
 }
@@ -608,7 +608,7 @@ TEST_F(Promote, TakesEqualNumbersForOneId) {
   production_.insert("shop.orders", R"({"_id":5.0,"total":55,"key":"k5"},{"_id":1.0,"total":55})");
   PromoteOptions copy = merging;
   const Result<PromotePlan> planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(planned->lost(), 1U);
   ASSERT_TRUE(go(merging));
   EXPECT_EQ(ids_with(R"({"total":55})"), "5.0");
@@ -625,7 +625,7 @@ TEST_F(Promote, FollowsACollectionThatIsRenamedToTheName) {
                   {"$out":"orders"}]})");
   PromoteOptions copy = merging;
   Result<PromotePlan> planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   EXPECT_EQ(loss_of(*planned, R"({"_id":{"$numberLong":"102"}})"), Loss::kNone);
   ASSERT_TRUE(go(merging));
   EXPECT_EQ(ids_with(R"({"_id":{"$gte":100}})"), "100 101 102");
@@ -634,7 +634,7 @@ TEST_F(Promote, FollowsACollectionThatIsRenamedToTheName) {
   production_.run("admin",
                   R"({"renameCollection":"shop.older","to":"shop.orders","dropTarget":true})");
   planned = plan(std::move(merging));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   ASSERT_EQ(planned->refused.size(), 1U);
   EXPECT_THAT(planned->refused[0].why, HasSubstr("shop.older was renamed to it"));
 }
@@ -649,7 +649,7 @@ TEST_F(Promote, ReadsProductionsOplogAfterTheFile) {
   write_oplog(merging.oplog, limit_);
   PromoteOptions copy = merging;
   Result<PromotePlan> planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   production_.insert("shop.orders", R"({"_id":"after","total":1,"key":"after"})");
   StopsAt all;
   ASSERT_TRUE(promote(*planned, all));
@@ -661,18 +661,18 @@ TEST_F(Promote, KeepsWhatWasLostSinceThePlan) {
   restore_here();
   PromoteOptions merging = after_a_mistake_in(1);
   Result<PromotePlan> planned = plan(std::move(merging));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   production_.run("shop", R"({"drop":"orders"})");
   production_.insert("shop.orders", R"({"_id":3,"total":33})");  // the spare has this _id
   StopsAt all;
   const Result<PromoteReport> report = promote(*planned, all);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_THAT(report->notes, Contains(HasSubstr("between the plan and the block")));
   // As if there were more than a record names.
   production_.run("idmint_restore", R"({"update":"promote","updates":[
       {"q":{},"u":{"$set":{"items.0.unlisted":{"$numberLong":"5"}}}}]})");
   const Result<PromoteReport> finished = finish_promotion(options(), all);
-  ASSERT_TRUE(finished) << finished.error().message;
+  ASSERT_TRUE(finished) << finished.error().message();
   ASSERT_EQ(finished->kept.size(), 1U);
   EXPECT_EQ(*count_documents(production_.server(), finished->kept[0].ns), 1U);
   EXPECT_THAT(finished->notes, ElementsAre(HasSubstr("4 documents of these are not named")));
@@ -687,7 +687,7 @@ TEST_F(Promote, NamesWhatIsLostSinceThePlanAndWhereItIs) {
   {
     PromoteOptions copy = merging;
     Result<PromotePlan> first = plan(std::move(copy));
-    ASSERT_TRUE(first) << first.error().message;
+    ASSERT_TRUE(first) << first.error().message();
     const LaterCollection& later = first->later.collections.at("shop.orders");
     EXPECT_EQ(later.lost_of_mistake(), later.lost());
     ASSERT_TRUE(promote(*first, all));
@@ -699,21 +699,21 @@ TEST_F(Promote, NamesWhatIsLostSinceThePlanAndWhereItIs) {
   };
   change("promoted");
   const Result<PromoteReport> undone = undo();
-  ASSERT_TRUE(undone) << undone.error().message;
+  ASSERT_TRUE(undone) << undone.error().message();
   PromoteOptions copy = merging;
   Result<PromotePlan> second = plan(std::move(copy));
-  ASSERT_TRUE(second) << second.error().message;
+  ASSERT_TRUE(second) << second.error().message();
   EXPECT_EQ(loss_of(*second, R"({"_id":{"$numberInt":"3"}})"), Loss::kNone);
   change("old");
   // Of an earlier promotion, of which the oplog since the limit knows nothing; and a program's own.
   production_.insert("shop.orders.promoted-20200101-000000", R"({"_id":1})");
   production_.insert("shop.orders.promoted-mine", R"({"_id":1})");
   const Result<PromoteReport> report = promote(*second, all);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   ASSERT_EQ(report->unlisted.size(), 1U);
   EXPECT_EQ(report->unlisted[0].lost.in, std::vector{undone->kept[0].ns});
   const Result<PromoteReport> finished = finish_promotion(options(), all);
-  ASSERT_TRUE(finished) << finished.error().message;
+  ASSERT_TRUE(finished) << finished.error().message();
   const auto kept = std::ranges::find(finished->kept, undone->kept[0].ns, &KeptCollection::ns);
   ASSERT_NE(kept, finished->kept.end());
   const auto unknown = std::ranges::find(finished->kept, "shop.orders.promoted-20200101-000000",
@@ -736,14 +736,14 @@ TEST_F(Promote, NamesAfterAKillWhatIsLostSinceThePlanAlone) {
     const PromoteOptions merging = after_a_mistake_in(1);
     PromoteOptions copy = merging;
     Result<PromotePlan> planned = plan(std::move(copy));
-    ASSERT_TRUE(planned) << planned.error().message;
+    ASSERT_TRUE(planned) << planned.error().message();
     EXPECT_EQ(planned->lost(), 2U);
     production_.insert("shop.stock", R"({"_id":"b","n":5})");
     StopsAt stops{std::string(step)};
     ASSERT_FALSE(promote(*planned, stops)) << step;
     for (int run = 0; run < 2; ++run) {
       const Result<PromoteReport> report = go(merging);
-      ASSERT_TRUE(report) << report.error().message;
+      ASSERT_TRUE(report) << report.error().message();
       EXPECT_TRUE(report->resumed);
       ASSERT_EQ(report->unlisted.size(), 1U) << step;
       EXPECT_EQ(report->unlisted[0].ns, "shop.stock");
@@ -754,7 +754,7 @@ TEST_F(Promote, NamesAfterAKillWhatIsLostSinceThePlanAlone) {
     }
     StopsAt all;
     const Result<PromoteReport> finished = finish_promotion(options(), all);
-    ASSERT_TRUE(finished) << finished.error().message;
+    ASSERT_TRUE(finished) << finished.error().message();
     EXPECT_EQ(finished->planned.size(), 2U);
     ASSERT_EQ(finished->kept.size(), 1U) << "it has what no plan named";
   }
@@ -766,12 +766,12 @@ TEST_F(Promote, NamesAfterAKillWhatWasNotMerged) {
   production_.insert("shop.orders", R"({"_id":"late","total":1,"key":"k1"})");
   PromoteOptions copy = merging;
   Result<PromotePlan> planned = plan(std::move(copy));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   StopsAt stops{std::string("swap shop.orders")};
   ASSERT_FALSE(promote(*planned, stops));
   for (int run = 0; run < 2; ++run) {
     const Result<PromoteReport> report = go(merging);
-    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_TRUE(report) << report.error().message();
     ASSERT_EQ(report->unmerged.size(), 1U);
     EXPECT_THAT(report->unmerged[0].lost.why, HasSubstr("duplicate key"));
     EXPECT_EQ(report->unmerged[0].lost.in, std::vector{report->kept[0].ns});
@@ -801,7 +801,7 @@ TEST_F(Promote, RefusesALimitThatTheSpareWasNotRestoredTo) {
   const Result<PromotePlan> planned = plan(std::move(other));
   ASSERT_FALSE(planned);
   EXPECT_EQ(planned.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(planned.error().message, HasSubstr("was restored to " + print_timestamp(limit_)));
+  EXPECT_THAT(planned.error().message(), HasSubstr("was restored to " + print_timestamp(limit_)));
 }
 
 // With the database of a mistake go the only copies that earlier promotions left in it.
@@ -811,7 +811,7 @@ TEST_F(Promote, SaysWhatItLeavesOfEarlierPromotions) {
   restore_here();
   production_.run("shop", R"({"dropDatabase":1})");
   const Result<PromotePlan> planned = plan(options());
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   ASSERT_EQ(planned->left.size(), 1U);
   EXPECT_EQ(planned->left[0].ns, kept);
 }
@@ -825,11 +825,11 @@ TEST_F(Promote, IsNotUndoneOnceItsFinishHasBegun) {
   StopsAt forget(2);  // the collection is dropped, the record is not
   const Result<PromoteReport> stopped = finish_promotion(options(), forget);
   ASSERT_FALSE(stopped);
-  EXPECT_THAT(stopped.error().message, HasSubstr("forget"));
+  EXPECT_THAT(stopped.error().message(), HasSubstr("forget"));
   const Result<PromoteReport> undone = undo();
   ASSERT_FALSE(undone);
   EXPECT_EQ(undone.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(undone.error().message, HasSubstr("--finish"));
+  EXPECT_THAT(undone.error().message(), HasSubstr("--finish"));
   EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 51U);
   StopsAt all;
   EXPECT_TRUE(finish_promotion(options(), all));
@@ -851,7 +851,7 @@ TEST_F(Promote, AnUndoKeepsWhatAProgramMadeInThePlaceOfThePromotedOne) {
     }
     production_.insert("shop.orders", R"({"_id":"made","total":1,"key":"made"})");
     const Result<PromoteReport> undone = undo();
-    ASSERT_TRUE(undone) << undone.error().message;
+    ASSERT_TRUE(undone) << undone.error().message();
     ASSERT_EQ(undone->kept.size(), 1U);
     EXPECT_EQ(*count_documents(production_.server(), undone->kept[0].ns), 1U);
     EXPECT_NE(undone->kept[0].written, 0U);
@@ -879,7 +879,7 @@ TEST_F(Promote, AnUndoDropsAPlaceholderOfWhichItsRecordHasNoUuid) {
   const Bson create = Bson("create", "orders", "validator", refusing_validator((*state)->id));
   ASSERT_TRUE(production_.server().command("shop", create.get()));
   const Result<PromoteReport> undone = undo();
-  ASSERT_TRUE(undone) << undone.error().message;
+  ASSERT_TRUE(undone) << undone.error().message();
   EXPECT_FALSE(*find_collection(production_.server(), "shop.orders"));
 }
 
@@ -897,7 +897,7 @@ TEST_F(Promote, ARefusalAfterTheBlockNamesTheWayOut) {
     production_.run("admin", R"({"configureFailPoint":"failCommand","mode":"off"})");
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().code, code == 91 ? Code::kUnavailable : Code::kUnknown);
-    EXPECT_THAT(failed.error().message, HasSubstr("--undo"));
+    EXPECT_THAT(failed.error().message(), HasSubstr("--undo"));
     ASSERT_TRUE(undo());
     EXPECT_TRUE(takes_writes("orders"));
   }
@@ -912,7 +912,7 @@ TEST_F(Promote, MergesDeletesUntilTheSwap) {
   merging.mistake_to = production_.now();
   merging.merge_later = true;
   Result<PromotePlan> planned = plan(std::move(merging));
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
 
   class Deletes final : public PromoteObserver {
    public:
@@ -935,7 +935,7 @@ TEST_F(Promote, MergesDeletesUntilTheSwap) {
   };
   Deletes watch(production_);
   const Result<PromoteReport> report = promote(*planned, watch);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->merged, 2U);
   const Bson left =
       production_.run("shop", R"({"count":"orders","query":{"_id":{"$in":[1,10,11]}}})");
@@ -955,7 +955,7 @@ TEST_F(Promote, MakesADroppedCollectionAndItsCountersAgain) {
   production_.run("shop", R"({"drop":"counters"})");
   production_.run("shop", R"({"drop":"orders"})");
   const Result<PromoteReport> report = go();
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_THAT(report->in_place, ElementsAre("shop.counters"));
   ASSERT_TRUE(report->fence);
   ASSERT_EQ(report->fence->documents.size(), 1U);
@@ -978,7 +978,7 @@ TEST_F(Promote, MakesAViewAgain) {
   production_.run("shop", R"({"drop":"orders"})");
   production_.run("shop", R"({"drop":"cheap"})");
   const Result<PromoteReport> report = go();
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   const std::set<std::string> both = {"shop.orders", "shop.cheap"};
   EXPECT_EQ(in_lines(differences(of(production_.server(), both), of(spare_.server(), both))), "");
   ASSERT_TRUE(undo());
@@ -992,11 +992,11 @@ TEST_F(Promote, PutsADroppedStoreBack) {
   std::int64_t last = 0;
   {
     const auto store = Store::open(url);
-    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store) << store.error().message();
     ASSERT_TRUE(create_sequence(**store, {.name = "mails"}));
     ASSERT_TRUE(create_pool(**store, PoolDefinition{.name = "web"}));
     const auto sequence = Sequence::open(**store, "mails");
-    ASSERT_TRUE(sequence) << sequence.error().message;
+    ASSERT_TRUE(sequence) << sequence.error().message();
     for (int i = 0; i < 7; ++i) last = (*sequence)->next().value_or(0);
   }
   restore_here();
@@ -1008,7 +1008,7 @@ TEST_F(Promote, PutsADroppedStoreBack) {
       production_.run("shop", R"({"drop":"idmint.counters"})");
     }
     const Result<PromoteReport> report = go();
-    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_TRUE(report) << report.error().message();
     EXPECT_EQ(report->step, PromoteStep::kOpened);
     EXPECT_THAT(report->put_back, Contains("shop/mails"));
     EXPECT_EQ(report->put_back.size(), all ? 2U : 1U);
@@ -1030,11 +1030,11 @@ TEST_F(Promote, UnitesWhatWasDeletedOfAStore) {
   const std::string url = servers::mongo_set().url("shop");
   {
     const auto store = Store::open(url);
-    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store) << store.error().message();
     ASSERT_TRUE(
         create_sequence(**store, {.name = "codes", .strategy = Strategy::kRandom, .last = 1000}));
     const auto sequence = Sequence::open(**store, "codes");
-    ASSERT_TRUE(sequence) << sequence.error().message;
+    ASSERT_TRUE(sequence) << sequence.error().message();
     for (int i = 0; i < 20; ++i) ASSERT_TRUE((*sequence)->next());
   }
   restore_here();
@@ -1043,7 +1043,7 @@ TEST_F(Promote, UnitesWhatWasDeletedOfAStore) {
   ASSERT_GE(before, 20U);
   production_.run("shop", R"({"delete":")" + claims + R"(","deletes":[{"q":{},"limit":0}]})");
   const Result<PromoteReport> report = go();
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(*count_documents(production_.server(), "shop." + claims), before);
 }
 
@@ -1052,7 +1052,7 @@ TEST_F(Promote, RefusesASequenceThatWasMadeAnewInAnotherWay) {
   const std::string url = servers::mongo_set().url("shop");
   const auto make = [&] {
     const auto store = Store::open(url);
-    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store) << store.error().message();
     ASSERT_TRUE(
         create_sequence(**store, {.name = "codes", .strategy = Strategy::kPermuted, .last = 1000}));
   };
@@ -1061,7 +1061,7 @@ TEST_F(Promote, RefusesASequenceThatWasMadeAnewInAnotherWay) {
   production_.run("shop", R"({"dropDatabase":1})");
   make();  // with another key
   const Result<PromotePlan> planned = plan(options());
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   ASSERT_EQ(planned->refused.size(), 1U);
   EXPECT_EQ(planned->refused[0].ns, "shop/codes");
 }
@@ -1075,7 +1075,7 @@ TEST_F(Promote, MakesACounterOfWhichOnlyTheOplogKnows) {
         "update":{"$inc":{"seq":{"$numberLong":"1"}}}})");
   production_.run("shop", R"({"delete":"counters","deletes":[{"q":{"_id":"late"},"limit":1}]})");
   const Result<PromoteReport> report = go();
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(*count_documents(production_.server(), "shop.counters"), 2U);
 }
 
@@ -1094,7 +1094,7 @@ TEST_F(Promote, WhatProductionRefusesIsFoundBeforeAWriterIsBlocked) {
   production_.run("admin", R"({"configureFailPoint":"failCommand","mode":"off"})");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(refused.error().message, HasSubstr("no writer was blocked"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("no writer was blocked"));
   EXPECT_TRUE(takes_writes("orders"));
   EXPECT_EQ(undo().error().code, Code::kNotFound);
 }
@@ -1135,15 +1135,15 @@ TEST(PromoteOnASet, TakesTheRightToDoAnythingWhichIsAskedForFirst) {
   const Result<PromotePlan> denied = plan_promotion(options, {});
   ASSERT_FALSE(denied);
   EXPECT_EQ(denied.error().code, Code::kPermissionDenied);
-  EXPECT_THAT(denied.error().message, HasSubstr("createRole"));
+  EXPECT_THAT(denied.error().message(), HasSubstr("createRole"));
   production.run("admin", R"({"createRole":"idmintRestore","privileges":[
       {"resource":{"anyResource":true},"actions":["anyAction"]}],"roles":[]})");
   production.run("admin", R"({"grantRolesToUser":"root","roles":["idmintRestore"]})");
   Result<PromotePlan> planned = plan_promotion(options, {});
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   StopsAt watch;
   const Result<PromoteReport> report = promote(*planned, watch);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   const Bson wrong = production.run("shop", R"({"count":"orders","query":{"n":2}})");
   EXPECT_EQ(wrong.view().number("n"), 0);
 }
@@ -1177,7 +1177,7 @@ TEST(PromoteOnASet, GoesOnWhereThePrimaryIsKilled) {
           planned ? promote(*planned, observer)
                   : Result<PromoteReport>(std::unexpected(planned.error()));
       done = report.has_value();
-      EXPECT_TRUE(done || report.error().code == Code::kUnavailable) << report.error().message;
+      EXPECT_TRUE(done || report.error().code == Code::kUnavailable) << report.error().message();
     }
     EXPECT_TRUE(done);
     EXPECT_TRUE(observer.has_killed());
@@ -1187,7 +1187,7 @@ TEST(PromoteOnASet, GoesOnWhereThePrimaryIsKilled) {
     EXPECT_EQ(wrong.view().number("n"), 0);
     StopsAt watch;
     const Result<PromoteReport> undone = undo_promotion(options, watch);
-    ASSERT_TRUE(undone) << undone.error().message;
+    ASSERT_TRUE(undone) << undone.error().message();
     for (const KeptCollection& kept : undone->kept)
       production.run("shop", R"({"drop":")" + kept.ns.substr(5) + R"("})");
   }
@@ -1200,7 +1200,7 @@ TEST_F(Promote, RaisesACounterThatTheMistakeSetBack) {
         "update":{"$inc":{"seq":{"$numberLong":"1"}}}})");
   production_.run("shop", R"({"update":"counters","updates":[{"q":{},"u":{"$set":{"seq":3}}}]})");
   const Result<PromoteReport> report = go();
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(sequence(), 105);
   EXPECT_THAT(namespaces(), UnorderedElementsAre("shop.orders", "shop.stock", "shop.counters"));
 }
@@ -1211,12 +1211,12 @@ TEST_F(Promote, RefusesAMistakeOrACounterThatIsNotThere) {
   later.mistake_to->seconds += 500;
   const Result<PromotePlan> planned = plan(std::move(later));
   ASSERT_FALSE(planned);
-  EXPECT_THAT(planned.error().message, HasSubstr("after the newest entry"));
+  EXPECT_THAT(planned.error().message(), HasSubstr("after the newest entry"));
   PromoteOptions within = options();
   within.counters = {{.ns = "shop.counters.d", .field = "next"}};
   const Result<PromotePlan> other = plan(std::move(within));
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message, HasSubstr("a field within another"));
+  EXPECT_THAT(other.error().message(), HasSubstr("a field within another"));
 }
 
 TEST_F(Promote, RefusesWhatItCannotDoBeforeAnythingIsWritten) {
@@ -1229,7 +1229,7 @@ TEST_F(Promote, RefusesWhatItCannotDoBeforeAnythingIsWritten) {
   production_.run("shop",
                   R"({"update":"mixed","updates":[{"q":{"_id":1},"u":{"$set":{"name":"b"}}}]})");
   Result<PromotePlan> planned = plan(options());
-  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_TRUE(planned) << planned.error().message();
   ASSERT_EQ(planned->refused.size(), 2U);
   EXPECT_EQ(planned->refused[0].ns, "shop.mixed");
   EXPECT_EQ(planned->refused[1].ns, "shop.rates");
@@ -1256,7 +1256,7 @@ TEST_F(Promote, OneRunAtATime) {
   production_.run("shop",
                   R"({"update":"orders","updates":[{"q":{"_id":1},"u":{"$set":{"total":7}}}]})");
   Result<PromotePlan> first = plan(options());
-  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(first) << first.error().message();
 
   // Another takes over while the first is at work.
   class TakesOver final : public PromoteObserver {
@@ -1276,8 +1276,8 @@ TEST_F(Promote, OneRunAtATime) {
   TakesOver watch([&] { second.emplace(go()); });
   const Result<PromoteReport> report = promote(*first, watch);
   ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().code, Code::kUnavailable) << report.error().message;
-  ASSERT_TRUE(second && *second) << (second ? second->error().message : "never ran");
+  EXPECT_EQ(report.error().code, Code::kUnavailable) << report.error().message();
+  ASSERT_TRUE(second && *second) << (second ? second->error().message() : "never ran");
 
   PromoteOptions other = options();
   other.filter = *NamespaceFilter::of({"shop.stock"}, {});

@@ -25,7 +25,7 @@ inline unsigned number_given(const char* variable, unsigned usual) {
 // Takes all databases away that are not its own.
 inline void empty_server(Server& server) {
   const Result<std::vector<std::string>> databases = list_databases(server);
-  ASSERT_TRUE(databases) << databases.error().message;
+  ASSERT_TRUE(databases) << databases.error().message();
   std::vector<std::string> all = *databases;
   all.emplace_back("idmint_restore");
   for (const std::string& name : all) {

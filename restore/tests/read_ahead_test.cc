@@ -14,8 +14,8 @@
 #include "restore/commands/find_report.h"
 #include "restore/find/analysis.h"
 #include "restore/oplog/reader.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/oplog_builder.h"
+#include "tests/fakes/temp_folder.h"
 
 namespace idmint::restore {
 namespace {
@@ -111,7 +111,7 @@ std::string told(OplogSource& source, const FindFilter& filter) {
   for (;;) {
     const Result<std::optional<Entry>> next = source.next();
     if (!next) {
-      all += "error: " + next.error().message + "\n";
+      all += "error: " + next.error().message() + "\n";
       if (!source.goes_on()) break;
       continue;
     }
@@ -119,7 +119,7 @@ std::string told(OplogSource& source, const FindFilter& filter) {
     all += source.name() + " " + std::to_string(source.offset().value_or(0)) + " " +
            text((*next)->at.ts) + "\n";
     if (const Result<void> added = analysis.add(**next); !added)
-      all += "analysis: " + added.error().message + "\n";
+      all += "analysis: " + added.error().message() + "\n";
   }
   return all + source.name() + find_json({.answer = analysis.finish(), .listed = true});
 }

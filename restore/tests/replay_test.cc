@@ -22,11 +22,11 @@
 #include "restore/replay/left_out.h"
 #include "restore/replay/outcomes.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/oplog_builder.h"
 #include "restore/tests/production.h"
 #include "restore/tests/random_work.h"
 #include "restore/tests/workload.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -41,7 +41,7 @@ using testing::SizeIs;
 
 Server connected(const std::string& uri) {
   Result<Server> server = Server::connect(uri);
-  EXPECT_TRUE(server) << server.error().message;
+  EXPECT_TRUE(server) << server.error().message();
   return *std::move(server);
 }
 
@@ -54,13 +54,13 @@ MongoSet& production_set() {
 // Another server's collections, as a base. Indexes go to `catalog`, or are built at once.
 void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
   Result<std::vector<CollectionFacts>> all = list_collections(from);
-  ASSERT_TRUE(all) << all.error().message;
+  ASSERT_TRUE(all) << all.error().message();
   for (const CollectionFacts& each : *all) {
     if (each.name.starts_with("system.buckets.")) continue;
     const Bson create = Bson("create", each.name);
     bson_concat(create.get(), each.options.get());
     const Result<Bson> made = to.command(each.database.c_str(), create.get());
-    ASSERT_TRUE(made) << made.error().message;
+    ASSERT_TRUE(made) << made.error().message();
     const std::string data = data_name(each);
     if (each.kind == CollectionKind::kView) continue;
     const Result<void> copied =
@@ -72,7 +72,7 @@ void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
           if (!reply) return std::unexpected(reply.error());
           return {};
         });
-    ASSERT_TRUE(copied) << copied.error().message;
+    ASSERT_TRUE(copied) << copied.error().message();
     std::vector<Document> specs;
     for (const Bson& index : each.indexes) {
       bson_iter_t at;
@@ -83,7 +83,7 @@ void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
       continue;
     }
     const Result<void> built = create_indexes(to, each.ns(), specs);
-    ASSERT_TRUE(built) << built.error().message;
+    ASSERT_TRUE(built) << built.error().message();
   }
 }
 
@@ -91,7 +91,7 @@ void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
 std::int64_t updates_of(Server& server) {
   const Bson ask = Bson("serverStatus", 1);
   const Result<Bson> status = server.command("admin", ask.get());
-  EXPECT_TRUE(status) << status.error().message;
+  EXPECT_TRUE(status) << status.error().message();
   return status ? status->view().document("opcounters").number("update") : 0;
 }
 
@@ -124,9 +124,9 @@ TEST(LiveOplog, OfEveryKindIsReplayed) {
   Transactions transactions;
   const Result<OplogFacts> facts =
       check_oplog(path, {.after = base, .limit = limit}, transactions, {});
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
   const Result<ReplayCounts> counts = replay(target, path, {.after = base, .limit = limit});
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(in_lines(differences(state_of(target), expected)), "");
   EXPECT_EQ(counts->missed, 0);
   for (const std::string& note : counts->notes) ADD_FAILURE() << note;
@@ -238,36 +238,36 @@ TEST(FuzzyBase, IsMadeConsistentByItsSlice) {
   Transactions checked;
   const Result<OplogFacts> slice =
       check_oplog(folder.path("slice.bson"), {.slice = true, .limit = std::nullopt}, checked, {});
-  ASSERT_TRUE(slice) << slice.error().message;
+  ASSERT_TRUE(slice) << slice.error().message();
   ASSERT_EQ(slice->last, base);
   const OplogCheckOptions options{.after = base, .limit = limit};
   const Result<OplogFacts> facts = check_oplog(folder.path("oplog.bson"), options, checked, {});
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << facts.error().message();
 
   Result<Record> record = Record::begin(target, fingerprint().view());
-  ASSERT_TRUE(record) << record.error().message;
+  ASSERT_TRUE(record) << record.error().message();
   ASSERT_TRUE(record->reach(RunStage::kSlice));
   Transactions transactions;
   const Result<std::unique_ptr<Replay>> replay =
       Replay::begin(target, *record, transactions, &catalog, {.slice = true});
-  ASSERT_TRUE(replay) << replay.error().message;
+  ASSERT_TRUE(replay) << replay.error().message();
   Result<OplogReader> reader = OplogReader::open(folder.path("slice.bson"));
   while (true) {
     const Result<std::optional<Entry>> entry = reader->next();
-    ASSERT_TRUE(entry) << entry.error().message;
+    ASSERT_TRUE(entry) << entry.error().message();
     if (!*entry) break;
     const Result<void> applied = (*replay)->apply(**entry);
-    ASSERT_TRUE(applied) << applied.error().message;
+    ASSERT_TRUE(applied) << applied.error().message();
   }
   const Result<ReplayCounts> sliced = (*replay)->finish();
-  ASSERT_TRUE(sliced) << sliced.error().message;
+  ASSERT_TRUE(sliced) << sliced.error().message();
   const Result<void> built = build_indexes(target, catalog, {});
-  ASSERT_TRUE(built) << built.error().message;
+  ASSERT_TRUE(built) << built.error().message();
   ASSERT_TRUE(record->reach(RunStage::kOplog));
   const Result<ReplayCounts> counts =
       replay_oplog(folder.path("oplog.bson"), target, *record, transactions,
                    {.after = base, .limit = limit}, {});
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(counts->missed, 0);
   // The other test's collections are production's too.
   const auto only_f = [](State state) {
@@ -346,7 +346,7 @@ TEST(HotWork, IsReplayedByItsNetEffect) {
                                     R"({"delete":"c","deletes":[{"q":{"_id":)" +
                                         std::to_string(random() % 12) + R"(},"limit":1}]})"}) {
       const Result<Bson> write = from_json(json);
-      ASSERT_TRUE(write) << write.error().message;
+      ASSERT_TRUE(write) << write.error().message();
       ASSERT_TRUE(production.server().command("h", write->get()));
     }
   }
@@ -358,7 +358,7 @@ TEST(HotWork, IsReplayedByItsNetEffect) {
   Server target = connected(spare.url(""));
   const std::int64_t done = updates_of(target);
   const Result<ReplayCounts> counts = replay(target, path, {.after = before, .limit = limit});
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(counts->missed, 0);
   EXPECT_EQ(in_lines(differences(state_of(target), expected)), "");
   const std::int64_t applied = updates_of(target) - done;
@@ -397,14 +397,14 @@ class ReplayTest : public testing::Test {
                                                   all.push_back(to_relaxed_json(document));
                                                   return {};
                                                 });
-    EXPECT_TRUE(read) << read.error().message;
+    EXPECT_TRUE(read) << read.error().message();
     return all;
   }
   void command(const std::string& database, const std::string& json) {
     const Result<Bson> parsed = from_json(json);
     ASSERT_TRUE(parsed) << json;
     const Result<Bson> reply = target_.command(database.c_str(), parsed->get());
-    ASSERT_TRUE(reply) << reply.error().message;
+    ASSERT_TRUE(reply) << reply.error().message();
   }
 
   fakes::TempFolder folder_;
@@ -424,7 +424,7 @@ TEST_F(ReplayTest, AnUpdateThatFindsNothingIsCountedAndTheRestApplied) {
   oplog.set("d.c", "7", R"({"x":1})").set("d.c", "1", R"({"x":1})");
   oplog.set("d.c", "8", R"({"x":1})").set("d.c", "9", R"({"x":1})").remove("d.c", "6");
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(counts->inserts, 5);
   EXPECT_EQ(counts->updates, 1);
   EXPECT_EQ(counts->deletes, 1);
@@ -436,7 +436,7 @@ TEST_F(ReplayTest, AnUpdateThatFindsNothingIsCountedAndTheRestApplied) {
   EXPECT_THAT(documents("d.c"), SizeIs(5));
   // Again: nothing is left to do, and all is still told.
   const Result<ReplayCounts> again = run(oplog);
-  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_TRUE(again) << again.error().message();
   EXPECT_EQ(again->inserts, 5);
   EXPECT_EQ(again->missed, 3);
 }
@@ -453,7 +453,7 @@ TEST_F(ReplayTest, UpdatesOfADocumentAreMergedUntilItIsDeleted) {
   count("y");
   const std::int64_t before = updates_of(target_);
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_LT(updates_of(target_), before + 50);
   EXPECT_EQ(counts->updates, 1200);
   EXPECT_EQ(counts->inserts, 6);
@@ -474,7 +474,7 @@ TEST_F(ReplayTest, UpdatesOfADocumentAreMergedInTheirOrderThoughItsIdHasOtherTyp
   }
   for (int i = 0; i < 60; ++i) oplog.set("d.c", "2", R"({"x":)" + std::to_string(i) + "}");
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(documents("d.c")[0], R"({ "_id" : 1, "k" : 1, "x" : 30 })");
 }
 
@@ -511,7 +511,7 @@ TEST_F(ReplayTest, FewerOperationsAreSentWhereTheServerCannotHoldThem) {
           return {};
         });
     command("admin", R"({"configureFailPoint":"failCommand","mode":"off"})");
-    ASSERT_TRUE(counts) << counts.error().message;
+    ASSERT_TRUE(counts) << counts.error().message();
     EXPECT_EQ(counts->updates, 2000);
     const Bson right(R"({"count":"c","query":{"n":{"$size":40},"n.0":0,"n.39":39}})");
     EXPECT_EQ(target_.command("d", right.get())->view().number("n"), 50) << code;
@@ -523,7 +523,7 @@ TEST_F(ReplayTest, OfMergedUpdatesEachCountsWhereTheyFindNothing) {
   for (int i = 0; i < 60; ++i)
     oplog.set("d.c", i % 6 == 0 ? "7" : "1", R"({"x":)" + std::to_string(i) + "}");
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(counts->updates, 50);
   EXPECT_EQ(counts->missed, 10);
   EXPECT_EQ(documents("d.c")[0], R"({ "_id" : 1, "k" : 1, "x" : 59 })");
@@ -541,7 +541,7 @@ TEST_F(ReplayTest, AUniqueValueGoesFromOneDocumentToAnother) {
           .set("d.c", "1", R"({"k":2})");
   }
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(counts->updates, 103);
   EXPECT_EQ(documents("d.c")[0], R"({ "_id" : 1, "k" : 2, "x" : 99 })");
   EXPECT_EQ(documents("d.c")[1], R"({ "_id" : 2, "k" : 1 })");
@@ -553,7 +553,7 @@ TEST_F(ReplayTest, TheEntryThatIsRefusedIsNamed) {
   oplog.insert("d.c", R"({"_id":6,"k":6})").insert("d.c", R"({"_id":7,"k":3})").noop();
   const Error error = refusal(oplog);
   EXPECT_EQ(error.code, Code::kAlreadyExists);
-  EXPECT_THAT(error.message, AllOf(HasSubstr("i on d.c, _id 7, at 100:9"), HasSubstr("E11000")));
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("i on d.c, _id 7, at 100:9"), HasSubstr("E11000")));
   // None of that batch.
   EXPECT_THAT(documents("d.c"), SizeIs(5));
 }
@@ -594,7 +594,7 @@ TEST_F(ReplayTest, AnIndexThatIsLeftOutIsKnownToAContinuedRun) {
   oplog.command("d", R"({"dropIndexes":"e","index":"b"})");
   ASSERT_TRUE(run(oplog, {.limit = limit, .report_index_errors = true}));
   const Result<ReplayCounts> counts = run(oplog, {.report_index_errors = true});
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_THAT(counts->notes, SizeIs(0));
   Result<std::optional<Record>> record = Record::find(target_);
   ASSERT_TRUE(record && *record);
@@ -618,7 +618,7 @@ TEST_F(ReplayTest, ATimestampOfZerosStaysOne) {
   oplog.add(R"("op":"u","ns":"d.c","o":{"_id":2,"at":)" + zero + R"(},"o2":{"_id":2})");
   oplog.add(R"("op":"u","ns":"d.c","o":{"_id":3,"at":)" + zero + R"(},"o2":{"_id":3})");
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(counts->inserts, 2);
   EXPECT_EQ(counts->updates, 1);
   EXPECT_EQ(counts->missed, 1);
@@ -629,7 +629,7 @@ TEST_F(ReplayTest, ATimestampOfZerosStaysOne) {
 TEST_F(ReplayTest, ACollectionThatIsMissingIsNoReasonForHalfABatch) {
   OplogBuilder oplog = five_documents();
   oplog.insert("d.missing", R"({"_id":1})");
-  EXPECT_THAT(refusal(oplog).message, HasSubstr("i on d.missing, _id 1, at 100:7"));
+  EXPECT_THAT(refusal(oplog).message(), HasSubstr("i on d.missing, _id 1, at 100:7"));
   OplogBuilder deletes = five_documents();
   deletes.remove("d.missing", "1");
   EXPECT_TRUE(run(deletes));
@@ -638,7 +638,7 @@ TEST_F(ReplayTest, ACollectionThatIsMissingIsNoReasonForHalfABatch) {
 TEST_F(ReplayTest, AnIndexMakesNoCollection) {
   OplogBuilder oplog;
   oplog.command("d", R"({"createIndexes":"c","v":2,"key":{"k":1},"name":"k"})");
-  EXPECT_THAT(refusal(oplog).message, HasSubstr("there is no such collection"));
+  EXPECT_THAT(refusal(oplog).message(), HasSubstr("there is no such collection"));
   EXPECT_THAT(state_of(target_), SizeIs(0));
 }
 
@@ -650,7 +650,7 @@ TEST_F(ReplayTest, AnIndexWhoseBuildWasEndedIsDropped) {
   oplog.command("d", R"({"startIndexBuild":"c","indexes":[{"v":2,"key":{"n":1},"name":"n"}]})");
   oplog.command("d", R"({"setMultikeyMetadata":"c"})").command("d", R"({"dropIdent":"x"})");
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_THAT(state_of(target_).at("d.c").indexes, SizeIs(1));
 }
 
@@ -672,7 +672,7 @@ TEST_F(ReplayTest, OptionsOfOlderServersAreLeftOut) {
   oplog.command("d", R"({"collMod":"c","usePowerOf2Sizes":true,"validationLevel":"off"})");
   oplog.command("d", R"({"create":"e","recordIdsReplicated":true,"temp":true})");
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_THAT(state_of(target_).at("d.c").options, HasSubstr("validationLevel"));
   EXPECT_EQ(state_of(target_).at("d.e").options, "{}");
 }
@@ -682,7 +682,7 @@ TEST_F(ReplayTest, UpdatesOfVersion1AreApplied) {
   oplog.add(R"("op":"u","ns":"d.c","o":{"$v":1,"$set":{"k":9}},"o2":{"_id":1})");
   oplog.add(R"("op":"u","ns":"d.c","o":{"$v":1,"$unset":{"k":true}},"o2":{"_id":2})");
   const Result<ReplayCounts> counts = run(oplog, {.limit = oplog.next()});
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(documents("d.c")[0], R"({ "_id" : 1, "k" : 9 })");
   EXPECT_EQ(documents("d.c")[1], R"({ "_id" : 2 })");
 }
@@ -691,19 +691,19 @@ TEST_F(ReplayTest, ADropOfWhatIsNotThereIsDone) {
   OplogBuilder oplog = five_documents();
   oplog.command("d", R"({"drop":"missing"})").command("missing", R"({"dropDatabase":1})");
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(counts->commands, 3);
 }
 
 TEST_F(ReplayTest, ACollectionThatIsThereWithOtherOptionsIsRefused) {
   command("d", R"({"create":"c","capped":true,"size":4096})");
-  EXPECT_THAT(refusal(five_documents()).message, HasSubstr("with other options"));
+  EXPECT_THAT(refusal(five_documents()).message(), HasSubstr("with other options"));
 }
 
 TEST_F(ReplayTest, ACollectionThatIsThereWithTheSameOptionsIsTold) {
   command("d", R"({"create":"c"})");
   const Result<ReplayCounts> counts = run(five_documents());
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_THAT(counts->notes, ElementsAre("create of d.c, at 100:1: it was there already"));
 }
 
@@ -714,7 +714,7 @@ TEST_F(ReplayTest, ARenameTakesTheTargetThatIsThere) {
       {"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}})");
   oplog.insert("d.target", R"({"_id":6})");
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_THAT(documents("d.target"), SizeIs(6));
   const State state = state_of(target_);
   EXPECT_THAT(state, SizeIs(1)) << "a collection is left over";
@@ -723,7 +723,7 @@ TEST_F(ReplayTest, ARenameTakesTheTargetThatIsThere) {
 TEST_F(ReplayTest, ARenameOverWhatWasNotThereInProductionIsRefused) {
   OplogBuilder oplog = five_documents();
   oplog.create("d.target").command("d", R"({"renameCollection":"d.c","to":"d.target"})");
-  EXPECT_THAT(refusal(oplog).message, HasSubstr("was not in production"));
+  EXPECT_THAT(refusal(oplog).message(), HasSubstr("was not in production"));
 }
 
 TEST_F(ReplayTest, ARenameThatWasDoneIsNotDoneAgain) {
@@ -753,7 +753,7 @@ TEST_F(ReplayTest, ARenameThatWasDoneIsNotDoneAgain) {
   ASSERT_TRUE((*record)->put(markers->begin()->first, doing.get()));
   command("admin", R"({"renameCollection":"d.c","to":"d.target","dropTarget":true})");
   const Result<ReplayCounts> counts = run(oplog);
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_THAT(documents("d.target"), SizeIs(6));
   EXPECT_EQ(counts->commands, 3);
 }
@@ -778,7 +778,7 @@ TEST_F(ReplayTest, ABatchIsNotAppliedWithoutTheOneBefore) {
                    });
   ASSERT_FALSE(counts);
   EXPECT_EQ(counts.error().code, Code::kUnavailable);
-  EXPECT_THAT(counts.error().message, HasSubstr("has lost what it had done"));
+  EXPECT_THAT(counts.error().message(), HasSubstr("has lost what it had done"));
 }
 
 // As the server refuses a batch that its cache, or its own oplog, has no room for.
@@ -809,9 +809,9 @@ TEST_F(ReplayTest, ABatchThatIsTooLargeIsSplit) {
   const Result<ReplayCounts> none = replay_while_refused(R"("alwaysOn")");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(none.error().message, HasSubstr("the server refuses i on d.c, _id "));
+  EXPECT_THAT(none.error().message(), HasSubstr("the server refuses i on d.c, _id "));
   const Result<ReplayCounts> counts = replay_while_refused(R"({"times":5})");
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(counts->inserts, 3000);
   EXPECT_EQ(counts->updates, 3000);
   EXPECT_EQ(counts->missed, 0);
@@ -896,17 +896,17 @@ TEST_F(ReplayTest, InASliceWhatMissesIsNormal) {
     IndexCatalog catalog;
     const Result<std::unique_ptr<Replay>> replay =
         Replay::begin(target_, *record, transactions, &catalog, {.slice = true});
-    ASSERT_TRUE(replay) << replay.error().message;
+    ASSERT_TRUE(replay) << replay.error().message();
     reader = OplogReader::open(folder_.path("oplog.bson"));
     while (true) {
       const Result<std::optional<Entry>> entry = reader->next();
       ASSERT_TRUE(entry);
       if (!*entry) break;
       const Result<void> applied = (*replay)->apply(**entry);
-      ASSERT_TRUE(applied) << applied.error().message;
+      ASSERT_TRUE(applied) << applied.error().message();
     }
     const Result<ReplayCounts> counts = (*replay)->finish();
-    ASSERT_TRUE(counts) << counts.error().message;
+    ASSERT_TRUE(counts) << counts.error().message();
     EXPECT_EQ(counts->inserts, 5);
     EXPECT_THAT(counts->first_missed, SizeIs(0));
     EXPECT_THAT(documents("d.c"), SizeIs(4));
@@ -930,7 +930,7 @@ TEST_F(ReplayTest, AnotherRunOnTheTargetIsRefused) {
 
 TEST_F(ReplayTest, ARunBesideAnotherRecordsNothingMore) {
   Result<Record> first = Record::begin(target_, fingerprint().view());
-  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(first) << first.error().message();
   const Bson fields = Bson("n", 1);
   ASSERT_TRUE(first->put("base:d.c", fields.get()));
   Result<Record> second = Record::begin(target_, fingerprint().view());
@@ -938,7 +938,7 @@ TEST_F(ReplayTest, ARunBesideAnotherRecordsNothingMore) {
   const Result<void> late = first->put("base:d.other", fields.get());
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Code::kUnavailable);
-  EXPECT_THAT(late.error().message, HasSubstr("belongs to another run"));
+  EXPECT_THAT(late.error().message(), HasSubstr("belongs to another run"));
   EXPECT_FALSE(first->reach(RunStage::kSlice));
   EXPECT_TRUE(second->put("base:d.c", fields.get())) << "again";
   EXPECT_THAT(*second->get_all("base:"), SizeIs(1));
@@ -1044,7 +1044,7 @@ class ReplayProcess {
           return std::unexpected(Error{Code::kUnavailable, "nobody reads"});
         });
     if (!counts && counts.error().code != Code::kUnavailable)
-      std::fprintf(stderr, "%s\n", counts.error().message.c_str());
+      std::fprintf(stderr, "%s\n", counts.error().message().c_str());
     return counts ? 0 : static_cast<int>(counts.error().code);
   }
 
@@ -1081,7 +1081,7 @@ TEST(ReplayKilled, GoesOnExactlyWhereItWas) {
   EXPECT_GT(killed, 0);
   Server target = connected(spare.url(""));
   const Result<ReplayCounts> counts = replay(target, path, {.workers = 3});
-  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_TRUE(counts) << counts.error().message();
   EXPECT_EQ(counts->updates, made.updates);
   for (const auto& [ns, documents] : made.expected) {
     std::map<int, std::string> is;
@@ -1096,7 +1096,7 @@ TEST(ReplayKilled, GoesOnExactlyWhereItWas) {
           while (bson_iter_next(&each)) text += std::to_string(*as_integer(each)) + " ";
           return {};
         });
-    ASSERT_TRUE(read) << read.error().message;
+    ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(is, documents) << ns;
   }
   EXPECT_THAT(state_of(target), SizeIs(made.expected.size()));

@@ -11,8 +11,8 @@
 #include "restore/backup/dump.h"
 #include "restore/replay/restore.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -57,22 +57,22 @@ TEST(Restore, IsStoppedInAnyStepAndTheSameCallGoesOn) {
     const Result<RestoreReport> report = restored(options, observer);
     ASSERT_FALSE(report) << "step " << static_cast<int>(step);
     EXPECT_EQ(report.error().code, Code::kUnavailable);
-    EXPECT_EQ(report.error().message, "enough") << "step " << static_cast<int>(step);
+    EXPECT_EQ(report.error().message(), "enough") << "step " << static_cast<int>(step);
     EXPECT_EQ(observer.steps.back(), step);
   }
 
   Stopping observer(std::nullopt);
   const Result<RestoreReport> report = restored(options, observer);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   // The base is loaded and its indexes are built, and its slice is read again for its transactions.
   EXPECT_THAT(observer.steps, ElementsAre(kCheckBase, kCheckOplog, kReplaySlice, kReplayOplog));
   EXPECT_TRUE(report->resumed);
   EXPECT_EQ(report->oplog.missed, 0);
   EXPECT_FALSE(report->spare);
   Result<Server> target = Server::connect(options.target);
-  ASSERT_TRUE(target) << target.error().message;
+  ASSERT_TRUE(target) << target.error().message();
   const Result<State> expected = read_state_file(fixture + "/expected.json");
-  ASSERT_TRUE(expected) << expected.error().message;
+  ASSERT_TRUE(expected) << expected.error().message();
   EXPECT_EQ(in_lines(differences(state_of(*target), *expected)), "");
 }
 
@@ -84,10 +84,10 @@ TEST(Restore, GoesOnWithUsersAndNotWithout) {
   production.run("shop", R"({"createUser":"dropped","pwd":"old","roles":["read"]})");
   const fakes::TempFolder folder;
   Result<Server> from = Server::connect(set.url("admin"));
-  ASSERT_TRUE(from) << from.error().message;
+  ASSERT_TRUE(from) << from.error().message();
   const Result<DumpFacts> dumped = dump(*std::move(from), {.path = folder.path("base")},
                                         [](std::int64_t, std::int64_t) { return Result<void>{}; });
-  ASSERT_TRUE(dumped) << dumped.error().message;
+  ASSERT_TRUE(dumped) << dumped.error().message();
   production.run("shop", R"({"updateUser":"changed","pwd":"new"})");
   production.run("shop", R"({"dropUser":"dropped"})");
   production.run("shop", R"({"createRole":"late","privileges":[],"roles":["read"]})");
@@ -103,17 +103,17 @@ TEST(Restore, GoesOnWithUsersAndNotWithout) {
   with_users.filter.include_users();
   for (const RestoreStep step : {RestoreStep::kLoad, RestoreStep::kReplayOplog}) {
     Stopping observer(step);
-    EXPECT_EQ(restored(with_users, observer).error().message, "enough");
+    EXPECT_EQ(restored(with_users, observer).error().message(), "enough");
   }
   Stopping observer(std::nullopt);
   const Result<RestoreReport> without = restored(options, observer);
   ASSERT_FALSE(without);
-  EXPECT_EQ(without.error().code, Code::kAlreadyExists) << without.error().message;
+  EXPECT_EQ(without.error().code, Code::kAlreadyExists) << without.error().message();
   const Result<RestoreReport> report = restored(with_users, observer);
-  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report) << report.error().message();
   EXPECT_TRUE(report->resumed);
   Result<Server> target = Server::connect(options.target);
-  ASSERT_TRUE(target) << target.error().message;
+  ASSERT_TRUE(target) << target.error().message();
   const Result<State> is = read_state(*target, {.users = true});
   const Result<State> should = read_state(production.server(), {.users = true});
   ASSERT_TRUE(is && should);

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 #include "tests/servers/relay.h"
 
@@ -132,7 +132,7 @@ TEST_F(Run, AnotherRestoreOnTheSameSpareIsRefused) {
   words[6] = "1795230181:15";
   const Ended other = restore(with(words, spare.words()));
   EXPECT_EQ(other.status, 4) << other.err;
-  EXPECT_THAT(other.err, HasSubstr("has another restore"));
+  EXPECT_THAT(other.err, HasSubstr("another restore in "));
 }
 
 // The restore is killed where its next request has this in it. That never reaches the server, or it
@@ -502,7 +502,7 @@ TEST_F(Refused, ATargetWithTheRecordOfAnother) {
   };
   for (const auto& [record, status, says] :
        {Found{R"({"_id":"run","stage":"base","fingerprint":{"base":"another"}})", 4,
-              "has another restore, of other inputs"},
+              "it has other inputs or another limit"},
         Found{R"({"_id":"run","stage":"slice"})", 10, "is damaged: empty the target"},
         Found{R"({"_id":"run","stage":"somewhere","fingerprint":{}})", 10, "is damaged"},
         Found{R"({"_id":"run"})", 10, "is damaged"}}) {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/e2e/cli.h"
 #include "restore/tests/production.h"
 #include "restore/tests/workload.h"
+#include "tests/e2e/cli.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -131,7 +131,7 @@ TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
   const e2e::Ended saved = follow("idmint-restore verify --spare spare --save is.json >/dev/null");
   ASSERT_EQ(saved.status, 0) << saved.err;
   const Result<State> is = read_state_file(folder_ / "is.json");
-  ASSERT_TRUE(is) << is.error().message;
+  ASSERT_TRUE(is) << is.error().message();
   EXPECT_EQ(in_lines(differences(*is, before)), "");
   // One of the collections goes back, with what came later. Without --merge-later the plan says
   // what is lost.
@@ -177,7 +177,7 @@ TEST_F(Runbook, KeepsBackupsThatLeadBackAsWell) {
   const e2e::Ended saved = follow("idmint-restore verify --spare spare --save is.json >/dev/null");
   ASSERT_EQ(saved.status, 0) << saved.err;
   const Result<State> is = read_state_file(folder_ / "is.json");
-  ASSERT_TRUE(is) << is.error().message;
+  ASSERT_TRUE(is) << is.error().message();
   EXPECT_EQ(in_lines(differences(*is, before)), "");
   const e2e::Ended metrics = follow(blocks[2]);
   EXPECT_EQ(metrics.status, 0) << metrics.err;

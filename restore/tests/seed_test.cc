@@ -13,9 +13,9 @@
 
 #include "base/errors.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/loopback.h"
 #include "tests/servers/mongo.h"
 
@@ -93,7 +93,7 @@ TEST_F(Seed, MakesASetOfThreeThoughItIsStoppedBeforeEachStep) {
     options_.members.push_back(
         {.host = "127.0.0.1", .port = servers::unused_port(), .folder = folder_.path(name)});
   const Result<std::vector<std::string>> steps = seed_steps(options_);
-  ASSERT_TRUE(steps) << steps.error().message;
+  ASSERT_TRUE(steps) << steps.error().message();
   EXPECT_THAT(*steps, SizeIs(14U));
 
   bool done = false;
@@ -102,7 +102,7 @@ TEST_F(Seed, MakesASetOfThreeThoughItIsStoppedBeforeEachStep) {
     const Result<void> seeded = seed(options_, observer);
     done = seeded.has_value();
     ASSERT_TRUE(done || seeded.error().code == Code::kUnavailable)
-        << stop << seeded.error().message << content(folder_.path("one/mongod.log"));
+        << stop << seeded.error().message() << content(folder_.path("one/mongod.log"));
   }
   EXPECT_TRUE(done);
   std::string uri = "mongodb://";
@@ -132,7 +132,7 @@ TEST_F(Seed, SaysWhyAMongodDoesNotStart) {
   ::close(taken);
   ASSERT_FALSE(seeded);
   EXPECT_EQ(seeded.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(seeded.error().message,
+  EXPECT_THAT(seeded.error().message(),
               testing::AllOf(HasSubstr("mongod does not start on " + folder_.path("one") + ": "),
                              HasSubstr("ddress already in use")));
 }

@@ -11,9 +11,9 @@
 #include "restore/backup/dump.h"
 #include "restore/namespaces.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -87,7 +87,7 @@ class Users : public testing::Test {
     Result<State> state = read_state(server, {.users = true, .wanted = [](std::string_view ns) {
                                                 return ns.starts_with("shop.") || is_users(ns);
                                               }});
-    EXPECT_TRUE(state) << state.error().message;
+    EXPECT_TRUE(state) << state.error().message();
     return state ? *std::move(state) : State{};
   }
   // What a run with --users has restored.
@@ -95,7 +95,7 @@ class Users : public testing::Test {
     ASSERT_EQ(run.status, 0) << run.out << run.err;
     const std::string host = host_in(run.out);
     Result<Server> server = Server::connect(uri_of(host));
-    ASSERT_TRUE(server) << server.error().message;
+    ASSERT_TRUE(server) << server.error().message();
     EXPECT_EQ(in_lines(differences(all_of(*server), should)), "");
     expect_logins(host);
   }
@@ -152,7 +152,7 @@ TEST_P(UsersOfEachBase, AreThoseOfTheMoment) {
       *std::move(from), {.path = base, .form = GetParam().form}, [&](std::int64_t, std::int64_t) {
         return std::exchange(changed, true) ? Result<void>{} : change_in_slice();
       });
-  ASSERT_TRUE(dumped) << dumped.error().message;
+  ASSERT_TRUE(dumped) << dumped.error().message();
   change_after_base();
   const State should = all_of(production_.server());
   const Timestamp limit = production_.now();
@@ -177,7 +177,7 @@ TEST_P(UsersOfEachBase, AreThoseOfTheMoment) {
   ASSERT_EQ(run.status, 0) << run.out << run.err;
   EXPECT_THAT(run.out, Not(HasSubstr("left out: admin.system.users")));
   Result<Server> server = Server::connect(target.url("?directConnection=true"));
-  ASSERT_TRUE(server) << server.error().message;
+  ASSERT_TRUE(server) << server.error().message();
   EXPECT_EQ(in_lines(differences(all_of(*server), should)), "");
   expect_logins(target.host());
 
@@ -227,7 +227,7 @@ TEST_F(Users, AreThoseOfTheMomentInKeptBackups) {
   const Ended run = restore_tool(with(with(words, spare.words()), {"--users"}));
   ASSERT_NO_FATAL_FAILURE(expect_restored(run, should));
   Result<Server> server = Server::connect(uri_of(host_in(run.out)));
-  ASSERT_TRUE(server) << server.error().message;
+  ASSERT_TRUE(server) << server.error().message();
 
   // What production lost by mistake is carried over, as docs/restore.md says.
   for (const auto& [name, to] :
@@ -236,10 +236,10 @@ TEST_F(Users, AreThoseOfTheMomentInKeptBackups) {
       if (text_of(each, "db") != "shop") return Result<void>{};
       const Bson insert = Bson("insert", to, "documents", array(each));
       const Result<Bson> reply = production_.server().command("admin", insert.get());
-      EXPECT_TRUE(reply) << reply.error().message;
+      EXPECT_TRUE(reply) << reply.error().message();
       return Result<void>{};
     });
-    EXPECT_TRUE(copied) << copied.error().message;
+    EXPECT_TRUE(copied) << copied.error().message();
   }
   production_.run("admin", R"({"_mergeAuthzCollections":1,"tempUsersCollection":"admin.tempusers",
       "tempRolesCollection":"admin.temproles","db":"","drop":false})");
@@ -303,7 +303,7 @@ TEST_F(Users, OfOneDatabaseAlone) {
   const Ended run = restore_tool(words);
   ASSERT_EQ(run.status, 0) << run.out << run.err;
   Result<Server> server = Server::connect(uri_of(host_in(run.out)));
-  ASSERT_TRUE(server) << server.error().message;
+  ASSERT_TRUE(server) << server.error().message();
   EXPECT_EQ(in_lines(differences(all_of(*server), all_of(production_.server()))), "");
 }
 

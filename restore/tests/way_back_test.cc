@@ -25,9 +25,9 @@
 #include "idmint/worker_pool.h"
 #include "restore/promote/record.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/gapless.h"
 #include "tests/servers/mongo.h"
 
@@ -92,7 +92,7 @@ class MintingProgram {
   void failed(const Error& error) {
     {
       const std::lock_guard lock(mutex_);
-      last_error_ = error.message;
+      last_error_ = error.message();
     }
     std::this_thread::sleep_for(milliseconds{10});
   }
@@ -220,7 +220,7 @@ class WayBack : public testing::Test {
  protected:
   void SetUp() override {
     const auto opened = Store::open(set_.url(kShop));
-    ASSERT_TRUE(opened) << opened.error().message;
+    ASSERT_TRUE(opened) << opened.error().message();
     for (const SequenceDefinition& definition : sequences())
       ASSERT_TRUE(create_sequence(**opened, definition));
     ASSERT_TRUE(create_sequence(**opened, {.name = "invoices", .strategy = Strategy::kGapless}));

@@ -23,7 +23,7 @@ class Oplog {
   Timestamp add(std::string_view op, std::string_view ns, std::string_view o,
                 std::string_view more = "") {
     const Result<Timestamp> at = try_add(op, ns, o, more);
-    EXPECT_TRUE(at) << (at ? "" : at.error().message);
+    EXPECT_TRUE(at) << (at ? "" : at.error().message());
     return at.value_or(Timestamp{});
   }
   Result<Timestamp> try_add(std::string_view op, std::string_view ns, std::string_view o,

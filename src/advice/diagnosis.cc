@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/local_disk.h"
 #include "base/quantity.h"
 #include "idmint/form.h"
@@ -79,7 +80,7 @@ Finding begin(std::string_view kind, const SequenceStatus& status) {
     finding.text = move != nullptr ? "moved to " + move->url : "retired";
   } else if (status.error) {
     finding.health = Health::kFail;
-    finding.text = without_subject(status.error->message, status.definition);
+    finding.text = without_subject(*status.error, status.definition);
     finding.advice = status.error->advice;
   }
   return finding;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/errors.h"
 #include "tests/fakes/definitions.h"
 
 namespace idmint::advice {
@@ -241,7 +242,7 @@ TEST(Diagnosis, SequencesThatAreOver) {
   EXPECT_EQ(damaged.health, Health::kFail);
   EXPECT_EQ(damaged.text, "its counter is gone");
   EXPECT_EQ(damaged.advice, compare);
-  status.error->message =
+  status.error->message() =
       "sequence " + name(status.definition) + " in sqlite:ids.db: its counter is gone: look";
   EXPECT_EQ(diagnose(status, {}, {}, kTimeOfDiagnosis).text, "its counter is gone: look")
       << "the subject of the finding is said once";

@@ -43,7 +43,7 @@ Result<Bounds<Id>> of_snowflake(Instant at, const Asked& given) {
   if (!layout) return std::unexpected(layout.error());
   const Result<Bounds<Snowflake>> bounds = layout->bounds(at);
   // The time is the argument that is wrong.
-  if (!bounds) return refuse(bounds.error().message);
+  if (!bounds) return refuse(bounds.error().message());
   return Bounds<Id>{bounds->smallest, bounds->largest};
 }
 

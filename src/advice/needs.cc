@@ -24,7 +24,7 @@ std::string_view shared_url() {
 // Adds the option to the message.
 template <class Value>
 Result<Value> of_option(std::string_view option, Result<Value> value) {
-  if (!value) value.error().message = std::string(option) + ": " + value.error().message;
+  if (!value) value.error() = in_context(option, std::move(value.error()));
   return value;
 }
 

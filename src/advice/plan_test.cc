@@ -605,8 +605,8 @@ TEST(Plan, Names) {
        {"none", "mongodb", "postgresql", "mysql", "sqlite", "redis"}) {
     EXPECT_EQ(name(*database_named(text)), text);
   }
-  EXPECT_THAT(ordering_named("any").error().message, HasSubstr("none, per-host, strict"));
-  EXPECT_THAT(database_named("oracle").error().message, HasSubstr("postgresql"));
+  EXPECT_THAT(ordering_named("any").error().message(), HasSubstr("none, per-host, strict"));
+  EXPECT_THAT(database_named("oracle").error().message(), HasSubstr("postgresql"));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::string spelled(Words words, std::string_view name) {
 Result<Instant> time_option(std::string_view option, const std::string& text) {
   Result<Instant> time = parse_time(text);
   if (!time) {
-    time.error().message = std::string(option) + as_given(text) + ": " + time.error().message;
+    time.error() = in_context(std::string(option) + as_given(text), std::move(time.error()));
   }
   return time;
 }

@@ -21,7 +21,7 @@ TEST(ByteOrderMark, ThatOfUtf8IsLeftOutAndOthersAreNamed) {
     const Result<std::string_view> refused = without_mark(text);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
-    EXPECT_TRUE(refused.error().message.contains("iconv -f UTF-16 -t UTF-8"));
+    EXPECT_TRUE(refused.error().message().contains("iconv -f UTF-16 -t UTF-8"));
   }
 }
 

@@ -33,7 +33,7 @@ std::string check_of(Check check, std::string_view text, std::string_view alphab
 
 TEST(CheckSymbol, NamesAndWidths) {
   for (const Check check : kAllChecks) EXPECT_EQ(check_named(name(check)), check);
-  EXPECT_EQ(check_named("mod36").error().message,
+  EXPECT_EQ(check_named("mod36").error().message(),
             "there is no check of that name: take one of none, luhn, damm, verhoeff, mod11-10, "
             "mod97-10, mod37");
   EXPECT_EQ(check_named("").error().code, Code::kInvalidArgument);

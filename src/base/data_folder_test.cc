@@ -32,8 +32,8 @@ TEST(DataFolder, WhatIsInTheWayIsNamed) {
   for (const char* const name : {"dangling", "dangling/below"})
     EXPECT_NE(code_of(can_keep_files(folder.path(name))), Code{0}) << name;
   const Result<void> below = can_keep_files(folder.path("file/below"));
-  EXPECT_THAT(below.error().message, testing::HasSubstr(folder.path("file")));
-  EXPECT_THAT(below.error().message, testing::HasSubstr("XDG_DATA_HOME"));
+  EXPECT_THAT(below.error().message(), testing::HasSubstr(folder.path("file")));
+  EXPECT_THAT(below.error().message(), testing::HasSubstr("XDG_DATA_HOME"));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 
 std::string hex(Digest digest, std::string_view first, std::string_view second = "") {
   const Result<DigestBytes> bytes = digest_of(digest, {bytes_of(first), bytes_of(second)});
-  if (!bytes) return bytes.error().message;
+  if (!bytes) return bytes.error().message();
   std::string text;
   const std::size_t size = digest == Digest::kMd5 ? 16 : digest == Digest::kSha1 ? 20 : 32;
   for (std::size_t i = 0; i < size; ++i) {

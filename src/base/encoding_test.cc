@@ -51,7 +51,7 @@ std::string refusal(Encoding encoding, std::string_view text, std::size_t size) 
   const Result<void> decoded = decode(encoding, text, bytes);
   if (decoded) return "accepted";
   EXPECT_EQ(decoded.error().code, Code::kInvalidArgument);
-  return decoded.error().message;
+  return decoded.error().message();
 }
 
 TEST(Encoding, NamesAreReadBack) {
@@ -61,7 +61,7 @@ TEST(Encoding, NamesAreReadBack) {
   for (const std::string_view none : {"", "Hex", "hex ", "base64"}) {
     EXPECT_EQ(encoding_named(none).error().code, Code::kInvalidArgument);
   }
-  EXPECT_EQ(encoding_named("base64").error().message,
+  EXPECT_EQ(encoding_named("base64").error().message(),
             "there is no encoding of that name: take one of canonical, decimal, hex, base32, "
             "base32-lower, base32hex, base36, base58, base62");
 }

@@ -225,12 +225,12 @@ TEST(WorkerFromOrdinal, IsTheNumberAtTheEndOfThePodsName) {
     const auto refused = of(name);
     ASSERT_FALSE(refused) << name;
     EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
-    EXPECT_THAT(refused.error().message, HasSubstr("no ordinal")) << name;
+    EXPECT_THAT(refused.error().message(), HasSubstr("no ordinal")) << name;
   }
   for (const char* const name : {"web-1024", "web-4294967296", "web-99999999999999999999"}) {
     ASSERT_FALSE(of(name)) << name;
     EXPECT_EQ(of(name).error().code, Code::kFailedPrecondition);
-    EXPECT_THAT(of(name).error().message, HasSubstr("past 1023")) << name;
+    EXPECT_THAT(of(name).error().message(), HasSubstr("past 1023")) << name;
   }
 }
 
@@ -240,7 +240,7 @@ TEST(WorkerFromOrdinal, IsNoPartOfAnAddress) {
     return detail::worker_from_ordinal({.host_name = name}, 10);
   };
   ASSERT_FALSE(of("ip-10-0-3-7"));
-  EXPECT_THAT(of("ip-10-0-3-7").error().message, HasSubstr("address"));
+  EXPECT_THAT(of("ip-10-0-3-7").error().message(), HasSubstr("address"));
   EXPECT_FALSE(of("ip-10-0-3-7.ec2.internal"));
   EXPECT_EQ(of("ip-7"), 7U);
   EXPECT_EQ(of("ip-a-b-c-7"), 7U);
@@ -257,11 +257,11 @@ TEST(WorkerFromEnvironment, IsTheNumberInTheVariable) {
     const auto refused = of(value);
     ASSERT_FALSE(refused) << value;
     EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
-    EXPECT_THAT(refused.error().message, HasSubstr("IDMINT_TEST_WORKER"));
-    EXPECT_THAT(refused.error().message, HasSubstr("0 to 1023"));
+    EXPECT_THAT(refused.error().message(), HasSubstr("IDMINT_TEST_WORKER"));
+    EXPECT_THAT(refused.error().message(), HasSubstr("0 to 1023"));
   }
   ::unsetenv("IDMINT_TEST_WORKER");
-  EXPECT_THAT(worker_from_environment("IDMINT_TEST_WORKER", 10).error().message,
+  EXPECT_THAT(worker_from_environment("IDMINT_TEST_WORKER", 10).error().message(),
               HasSubstr("not set"));
 }
 
@@ -292,7 +292,7 @@ TEST(WorkerFromAddress, IsTheLowBitsOfTheAddressOfTheDefaultRoute) {
   const detail::HostFacts facts{.ip_addresses = {kLoopback, kEth1, kLinkLocal, kEth0},
                                 .ipv4_routes = kRoutes};
   const auto found = detail::worker_from_address(facts, 10, "");
-  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(found) << found.error().message();
   EXPECT_EQ(found->worker, (5U * 256 + 6) & 1023);
   EXPECT_EQ(found->address, "192.168.5.6/24");
   EXPECT_EQ(found->block, "192.168.4.0/22");
@@ -322,14 +322,15 @@ TEST(WorkerFromAddress, IsOfIpv6WhereThereIsNoIpv4) {
                           .ipv4_routes = "",
                           .ipv6_routes = kIpv6Routes};
   const auto found = detail::worker_from_address(facts, 16, "");
-  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(found) << found.error().message();
   EXPECT_EQ(found->worker, 0x1234U);
   EXPECT_EQ(found->address, "fd00::1234/112");
   EXPECT_EQ(found->block, "fd00::/112");
   // A subnet of so many addresses that no layout has enough bits.
   const auto wide = detail::worker_from_address(facts, 16, "eth4");
   ASSERT_FALSE(wide);
-  EXPECT_THAT(wide.error().message, HasSubstr("16 bits of worker id tell apart: give a worker id"));
+  EXPECT_THAT(wide.error().message(),
+              HasSubstr("16 bits of worker id tell apart: give a worker id"));
   facts.ip_addresses.push_back({"eth5", {10, 0, 0, 1}, 24});
   EXPECT_EQ(detail::worker_from_address(facts, 10, "")->worker, 1U);
 }
@@ -340,7 +341,7 @@ TEST(WorkerFromAddress, IsRefusedWhereItMayBeAnotherHostsToo) {
     EXPECT_FALSE(found);
     if (found) return std::string();
     EXPECT_EQ(found.error().code, Code::kFailedPrecondition);
-    return found.error().message;
+    return found.error().message();
   };
   const InterfaceAddress loopback6{"lo", {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128};
   EXPECT_THAT(refused({}, ""), HasSubstr("no IP address"));

@@ -74,7 +74,7 @@ TEST(Quantity, DurationsAndPercents) {
 }
 
 TEST(Quantity, MessagesAreOneShortLine) {
-  const std::string message = parse_count(std::string(5000, '\n')).error().message;
+  const std::string message = parse_count(std::string(5000, '\n')).error().message();
   EXPECT_LT(message.size(), 200u);
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }

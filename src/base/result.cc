@@ -1,5 +1,9 @@
 #include "idmint/result.h"
 
+#include <utility>
+
+#include "base/errors.h"
+
 namespace idmint {
 
 std::string_view name(Code code) noexcept {
@@ -34,6 +38,30 @@ std::string_view name(Code code) noexcept {
       return "UNAUTHENTICATED";
   }
   return "UNKNOWN";
+}
+
+std::string Error::message() const {
+  std::string text = subject;
+  if (!place.empty()) text += (text.empty() ? "" : " in ") + place;
+  if (!text.empty() && !what.empty()) text += ": ";
+  text += what;
+  if (!outcome.empty()) add_clause(text, outcome);
+  return text;
+}
+
+Error naming_places(Error error) {
+  std::string outcome = std::exchange(error.outcome, {});
+  error.what = error.message();
+  error.outcome = std::move(outcome);
+  error.subject.clear();
+  error.place.clear();
+  return error;
+}
+
+Error in_context(std::string_view context, Error error) {
+  error = naming_places(std::move(error));
+  error.what = std::string(context) + ": " + error.what;
+  return error;
 }
 
 }  // namespace idmint

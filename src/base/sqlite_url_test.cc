@@ -20,7 +20,7 @@ std::string why_not(std::string_view url) {
   const auto parsed = parse_sqlite_url(url);
   if (parsed) return "";
   EXPECT_EQ(parsed.error().code, Code::kInvalidArgument);
-  return parsed.error().message;
+  return parsed.error().message();
 }
 
 TEST(SqliteUrl, NamesAFile) {

@@ -15,17 +15,19 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/fork_wiped.h"
 #include "idmint/executor.h"
 #include "idmint/result.h"
 
 namespace idmint {
 
-// The error of a request beyond the limit. `what` names the queue's owner: "sequence orders".
-[[nodiscard]] inline Error too_many_wait(const std::string& what, std::size_t most) {
-  return {Code::kResourceExhausted,
-          what + ": " + std::to_string(most) +
-              " requests are waiting already; ask again when some have been answered"};
+// The error of a request beyond the limit. `owner` is that of the queue: "sequence orders".
+[[nodiscard]] inline Error too_many_wait(std::string owner, std::size_t most) {
+  return about(std::move(owner),
+               {Code::kResourceExhausted,
+                std::to_string(most) +
+                    " requests are waiting already; ask again when some have been answered"});
 }
 
 // Threads may share it. A Request has a member `done`, which is called once with a Result<void>: by
@@ -36,10 +38,10 @@ class Submitted {
   // Answers each request of a batch. Called without a lock, one call at a time.
   using Serve = std::move_only_function<void(std::span<Request>)>;
 
-  // `what` is for messages. `most` is the number of requests that may wait at a time. Everything
-  // that `serve` uses must live until close() has returned.
-  Submitted(std::string what, std::size_t most, Executor& executor, Serve serve)
-      : core_(std::make_shared<Core>(std::move(what), most, executor, std::move(serve))) {}
+  // `owner` is the subject of errors. `most` is the number of requests that may wait at a time.
+  // Everything that `serve` uses must live until close() has returned.
+  Submitted(std::string owner, std::size_t most, Executor& executor, Serve serve)
+      : core_(std::make_shared<Core>(std::move(owner), most, executor, std::move(serve))) {}
   // Like close(). In a child of fork() the lock may be held, so nothing is touched.
   ~Submitted() {
     if (owned()) {
@@ -62,7 +64,7 @@ class Submitted {
     const std::lock_guard lock(core.mutex);
     if (core.closed) return std::unexpected(core.error_when_closed());
     if (core.waiting.size() + core.in_service >= core.most) {
-      return std::unexpected(too_many_wait(core.what, core.most));
+      return std::unexpected(too_many_wait(core.owner, core.most));
     }
     if (!core.posted && !core.serving) {
       if (auto posted = core.post(); !posted) return posted;
@@ -92,14 +94,14 @@ class Submitted {
  private:
   // Shared with the tasks, since one may begin after the owner is gone.
   struct Core : std::enable_shared_from_this<Core> {
-    Core(std::string its_name, std::size_t its_most, Executor& its_executor, Serve its_serve)
-        : what(std::move(its_name)),
+    Core(std::string its_owner, std::size_t its_most, Executor& its_executor, Serve its_serve)
+        : owner(std::move(its_owner)),
           most(its_most),
           executor(its_executor),
           serve(std::move(its_serve)) {}
 
     [[nodiscard]] Error error_when_closed() const {
-      return {Code::kUnavailable, what + ": closed"};
+      return about(owner, {Code::kUnavailable, "closed"});
     }
 
     Result<void> post() {
@@ -147,7 +149,7 @@ class Submitted {
     }
 
     const OwnedByProcess owned{};
-    const std::string what;
+    const std::string owner;
     const std::size_t most;
     Executor& executor;
     Serve serve;

@@ -85,7 +85,7 @@ TEST(ParseTime, ReadsItsSpellings) {
            {"@-9223372036854ms", Instant{-9223372036854ms}},
        }) {
     const Result<Instant> read = parse_time(text);
-    ASSERT_TRUE(read) << text << ": " << read.error().message;
+    ASSERT_TRUE(read) << text << ": " << read.error().message();
     EXPECT_EQ(*read, time) << text;
   }
 }
@@ -149,8 +149,8 @@ TEST(ParseTime, RefusesWhatIsNoTime) {
     const Result<Instant> read = parse_time(text);
     ASSERT_FALSE(read) << text;
     EXPECT_EQ(read.error().code, Code::kInvalidArgument) << text;
-    EXPECT_THAT(read.error().message, testing::StartsWith("not a time: ")) << text;
-    EXPECT_THAT(read.error().message, testing::HasSubstr("give one like")) << text;
+    EXPECT_THAT(read.error().message(), testing::StartsWith("not a time: ")) << text;
+    EXPECT_THAT(read.error().message(), testing::HasSubstr("give one like")) << text;
   }
 }
 

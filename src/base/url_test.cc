@@ -157,7 +157,7 @@ TEST(CheckMongodbUrl, RefusesOptionsThatDoNotExistAndNamesThem) {
     const Result<void> refused = check_mongodb_url(url);
     ASSERT_FALSE(refused.has_value()) << url;
     EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
-    EXPECT_THAT(refused.error().message, HasSubstr("knows no option \"tsl\"")) << url;
+    EXPECT_THAT(refused.error().message(), HasSubstr("knows no option \"tsl\"")) << url;
   }
 }
 
@@ -168,7 +168,7 @@ TEST(CheckMongodbUrl, RefusesAnUnescapedUserAndTellsNoPartOfIt) {
         "mongodb://u:p/?geheim=a@b/", "mongodb://a/?tlsCertificateKeyFilePassword=p&geheim=q"}) {
     const Result<void> refused = check_mongodb_url(url);
     ASSERT_FALSE(refused.has_value()) << url;
-    EXPECT_THAT(refused.error().message, Not(HasSubstr("geheim"))) << url;
+    EXPECT_THAT(refused.error().message(), Not(HasSubstr("geheim"))) << url;
   }
 }
 

@@ -51,7 +51,8 @@ Result<void> run_formats(Context& context) {
   }
   std::vector<Row> rows;
   for (const Declaration& format : formats) {
-    rows.push_back({format.name, std::string(name(format.guarantee)), format.order, format.notes});
+    rows.push_back({format.name, std::string(name(format.guarantee)),
+                    std::string(name(format.order)), format.notes});
   }
   print_table(context.out, {{"FORMAT"}, {"GUARANTEE"}, {"ORDER"}, {"NOTES"}}, rows);
   return {};

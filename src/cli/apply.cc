@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/text.h"
 #include "cli/adopted.h"
 #include "cli/applied.h"
@@ -70,7 +71,7 @@ Result<std::vector<Definition>> read_file(const std::string& path, std::string_v
   }
   Result<std::vector<Definition>> definitions = definitions_from_toml(text, store);
   if (!definitions) {
-    definitions.error().message = shown + ": " + definitions.error().message;
+    definitions.error() = in_context(shown, std::move(definitions.error()));
   }
   return definitions;
 }
@@ -95,7 +96,7 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
   };
   if (there == nullptr) {
     if (const Result<void> fit = check_new(wanted, system_clock().now()); !fit) {
-      return refuse(worded(fit.error()).message);
+      return refuse(worded(fit.error()).message());
     }
     const auto repeats = apply_options.yes ? std::nullopt
                                            : would_repeat(mint.store_url().value_or(""), wanted,
@@ -113,7 +114,7 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
   const bool cut_off = error && error->code == Code::kUnavailable;
   // Its name stands before the text.
   const auto text_of = [&](Error why) {
-    return without_subject(worded(std::move(why)).message, there->definition);
+    return without_subject(worded(std::move(why)), there->definition);
   };
   if (error && !cut_off) return refuse(text_of(*error));
   const auto* const sequence = std::get_if<SequenceDefinition>(&there->definition);
@@ -189,8 +190,8 @@ Result<void> run_apply(Context& context) {
     if (done) continue;
     judged[i].outcome = Outcome::kFailed;
     done.error() = worded(std::move(done.error()));
-    done.error().message += "; " + std::to_string(i) + " of " + std::to_string(judged.size()) +
-                            " sequences are as the file has them: apply it again";
+    add_outcome(done.error(), std::to_string(i) + " of " + std::to_string(judged.size()) +
+                                  " sequences are as the file has them: apply it again");
   }
   if (refused == 0 && apply_options.dry_run) {
     for (Applied& each : judged) each.stage = Stage::kWould;

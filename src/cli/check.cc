@@ -178,7 +178,7 @@ class Checker {
     const Result<Id> id = any_integer ? advice::read_integer(joined, standard_.form)
                                       : parse(joined, standard_.format, standard_.form);
     if (!id) {
-      verdict.problem = id.error().message;
+      verdict.problem = id.error().message();
     } else if (digits_ != 0 && digits_in(text) != digits_) {
       verdict.problem = "it has " + std::to_string(digits_in(text)) + " digits instead of " +
                         std::to_string(digits_);
@@ -235,7 +235,7 @@ class Checker {
 
   [[nodiscard]] static std::string problem_of(const Id& id, const PoolDefinition& pool) {
     const Result<SnowflakeParts> parts = pool.layout.decode(std::get<Snowflake>(id));
-    if (!parts) return parts.error().message;
+    if (!parts) return parts.error().message();
     if (parts->worker < pool.workers) return {};
     return "its worker id is " + std::to_string(parts->worker) + ", and those of " + pool.name +
            " are 0 to " + std::to_string(pool.workers - 1);
@@ -243,7 +243,7 @@ class Checker {
 
   [[nodiscard]] std::string type_id_problem(std::string_view text) const {
     const Result<TypeId> id = TypeId::parse(text);
-    if (!id) return id.error().message;
+    if (!id) return id.error().message();
     if (!standard_.form.prefix.empty() && id->prefix() != standard_.form.prefix) {
       return "its prefix is \"" + id->prefix() + "\" instead of \"" + standard_.form.prefix + "\"";
     }

@@ -6,6 +6,7 @@
 
 #include "advice/conversion.h"
 #include "advice/read_id.h"
+#include "base/errors.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -66,8 +67,8 @@ Result<void> run_convert(Context& context) {
     context.out.flush();
     Error& error = printed.error();
     context.status = exit_status(error.code);
-    error.message = place_of(line) + "\"" + shortened(text) + "\": " + error.message;
-    report(error, context.json);
+    report(in_context(place_of(line) + "\"" + shortened(text) + "\"", std::move(error)),
+           context.json);
   };
   return for_each_text(context, convert_options.ids, convert);
 }

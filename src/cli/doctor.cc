@@ -120,12 +120,12 @@ Result<Wanted> read_wanted(const DoctorOptions& given) {
   Wanted wanted;
   const Result<double> least = parse_percent(given.warn_below);
   if (!least) {
-    return std::unexpected(Error{least.error().code, "--warn-below: " + least.error().message});
+    return std::unexpected(Error{least.error().code, "--warn-below: " + least.error().message()});
   }
   wanted.limits.least_left = *least;
   const Result<std::chrono::nanoseconds> horizon = parse_duration(given.horizon);
   if (!horizon) {
-    return std::unexpected(Error{horizon.error().code, "--horizon: " + horizon.error().message});
+    return std::unexpected(Error{horizon.error().code, "--horizon: " + horizon.error().message()});
   }
   wanted.limits.horizon = *horizon;
   for (const std::string& text : given.rates) {
@@ -135,7 +135,8 @@ Result<Wanted> read_wanted(const DoctorOptions& given) {
           Error{Code::kInvalidArgument, "--rate is \"" + shortened(text) + "\": give NAME=50k/s"});
     }
     const Result<double> rate = parse_rate(text.substr(equals + 1));
-    if (!rate) return std::unexpected(Error{rate.error().code, "--rate: " + rate.error().message});
+    if (!rate)
+      return std::unexpected(Error{rate.error().code, "--rate: " + rate.error().message()});
     wanted.rates.push_back({text.substr(0, equals), *rate});
   }
   for (const std::string& text : given.used_in) {
@@ -198,7 +199,7 @@ std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
   if (!opened) return std::nullopt;  // not made yet; mint.list() has reported other errors
   const std::optional<Error> doubt = (*opened)->doubt();
   if (!doubt) return std::nullopt;
-  return Finding{Health::kFail, "store", store, doubt->message, doubt->advice};
+  return Finding{Health::kFail, "store", store, doubt->message(), doubt->advice};
 }
 
 // Whether this host can record what it was given, so that an older state of a store is noticed.
@@ -210,13 +211,13 @@ std::optional<Finding> look_at_data_folder(Mint& mint) {
   const std::string name = folder ? folder->string() : "";
   const Result<std::shared_ptr<Store>> store = mint.store();
   if (store)
-    if (const auto why = (*store)->unrecorded()) return warning(name, why->message);
+    if (const auto why = (*store)->unrecorded()) return warning(name, why->message());
   if (!folder)
     return warning("none",
                    "neither XDG_DATA_HOME nor HOME holds an absolute path: nothing is recorded of "
                    "what this host was given; set one");
   if (const Result<void> usable = can_keep_files(*folder); !usable)
-    return warning(name, usable.error().message);
+    return warning(name, usable.error().message());
   return std::nullopt;
 }
 
@@ -248,7 +249,7 @@ class Evidence {
         finding.health = std::max(finding.health, Health::kWarn);
         word(finding);
         finding.text += "; it cannot be compared with its values in use (" +
-                        worded(largest.error()).message + ")";
+                        worded(largest.error()).message() + ")";
         continue;
       }
       const std::optional<std::int64_t> value = *largest;
@@ -342,7 +343,7 @@ Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant
   if (!all) {
     if (all.error().code == Code::kInvalidArgument) return std::unexpected(all.error());
     const Error& why = all.error();
-    findings.push_back({Health::kFail, "store", shown, why.message, why.advice});
+    findings.push_back({Health::kFail, "store", shown, why.message(), why.advice});
     return {};
   }
   const StoreKind* const kind = store_kind(*url);
@@ -437,7 +438,7 @@ void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>
     if (of_uuid) {
       findings.push_back(*of_uuid);
     } else if (!content) {
-      findings.push_back({Health::kFail, "state file", file_name, content.error().message});
+      findings.push_back({Health::kFail, "state file", file_name, content.error().message()});
     } else if (!space) {
       findings.push_back({Health::kFail, "state file", file_name,
                           "it is for what this idmint does not know (" + content->id_space + ")"});

@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/errors.h"
 #include "base/shell.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
@@ -109,20 +110,21 @@ Error with_given_before(Error error, Mint& mint, std::string_view source) {
   if (error.code != Code::kNotFound || !url) return error;
   const std::optional<GivenBefore> before = given_before(*url, source);
   if (!before) return error;
-  error.message += "; " + before->words +
-                   " from a store that was there: restore that, or go on above every value in use";
+  add_outcome(error,
+              before->words +
+                  " from a store that was there: restore that, or go on above every value in use");
   const std::string create = ": idmint create " + shell_word(source);
   if (before->last) {
-    error.message += create + " --start N" + store_again() +
+    end_of(error) += create + " --start N" + store_again() +
                      ", with the options that it had, where N is " +
                      std::to_string(*before->last + 1) +
                      " or more: other hosts and users may have been given larger values";
     error.advice = {};
   } else if (before->bound) {
-    error.message += create + " --kind pool" + store_again() + ", with the layout that it had";
+    end_of(error) += create + " --kind pool" + store_again() + ", with the layout that it had";
     error.advice = {};
   } else {
-    error.message += ", with a sequence of other values";
+    end_of(error) += ", with a sequence of other values";
     error.advice = {};
   }
   return error;

@@ -235,7 +235,7 @@ class Import {
       result_ = std::unexpected(Error{
           document.error().code,
           place_of(number) +
-              (other.empty() ? document.error().message : "it is " + std::string(other)) + "; " +
+              (other.empty() ? document.error().message() : "it is " + std::string(other)) + "; " +
               so_far() + ", and none of the lines from " + std::to_string(done_ + 1) + " on"});
       return false;
     }
@@ -265,7 +265,7 @@ class Import {
                                 std::to_string(done_ + 1)),
           context_.json);
     context_.stopped_by = stop_signal();
-    context_.unwritten = (result_ ? so_far() : result_.error().message) +
+    context_.unwritten = (result_ ? so_far() : result_.error().message()) +
                          ", but the ids could not all be told: look for them in the collection, "
                          "and insert the other lines only";
     return result_;
@@ -294,10 +294,10 @@ class Import {
       for (std::size_t i = 0; i < outcomes.size(); ++i) print(lines_[i], outcomes[i]);
       Error error = std::move(inserted.error().error);
       error = worded(std::move(error));
-      if (done_ > 0) error.message += "; the lines 1 to " + std::to_string(done_) + " are in";
+      if (done_ > 0) add_outcome(error, "the lines 1 to " + std::to_string(done_) + " are in");
       if (more)
-        error.message +=
-            "; nothing from line " + std::to_string(lines_.back() + 1) + " on was sent";
+        add_outcome(error,
+                    "nothing from line " + std::to_string(lines_.back() + 1) + " on was sent");
       result_ = std::unexpected(std::move(error));
     }
     context_.out.flush();
@@ -348,25 +348,25 @@ Result<void> import_lines(Context& context, Inserter inserter) {
       context.out, kLongestDocument,
       [&](std::string_view line, std::size_t number) { return import.take(line, number); });
   if (Result<void> done = import.finish(); !done || read) return done;
-  return std::unexpected(Error{read.error().code, read.error().message + "; " + import.so_far()});
+  Error error = read.error();
+  add_outcome(error, import.so_far());
+  return std::unexpected(std::move(error));
 }
 
 // The error of a call that inserts all of its documents or none, with their lines.
 Error in_lines(Error error, Lines lines) {
   const std::string first = std::to_string(lines.front());
-  std::string message =
-      (lines.size() == 1 ? "line " + first
-                         : "lines " + first + " to " + std::to_string(lines.back())) +
-      ": " + error.message;
+  error = in_context(lines.size() == 1 ? "line " + first
+                                       : "lines " + first + " to " + std::to_string(lines.back()),
+                     std::move(error));
   std::size_t number = 0;
   const std::string& document = error.advice.subject;
   if (error.advice.remedy == Remedy::kMendDocument &&
       std::from_chars(document.data(), document.data() + document.size(), number).ec ==
           std::errc{} &&
       number >= 1 && number <= lines.size())
-    message += "; mend line " + std::to_string(lines[number - 1]) + "; nothing of the lines from " +
-               first + " on was inserted";
-  error.message = std::move(message);
+    add_outcome(error, "mend line " + std::to_string(lines[number - 1]) +
+                           "; nothing of the lines from " + first + " on was inserted");
   return error;
 }
 
@@ -474,7 +474,7 @@ Result<void> run_insert(Context& context) {
 
 Result<void> run_sweep(Context& context) {
   const auto age = parse_duration(sweep_options.older_than);
-  if (!age) return refuse("--older-than: " + age.error().message);
+  if (!age) return refuse("--older-than: " + age.error().message());
   Result<Collection> collection = open_collection(sweep_options.collection, kDeadline);
   if (!collection) return std::unexpected(collection.error());
   mongodb::SweepOptions options;

@@ -51,7 +51,7 @@ Json sequence(const SequenceStatus& status) {
       stores.push_back({{"id", stripe.store.id.to_string()},
                         {"url", stripe.store.url},
                         {"next", integer(stripe.next)},
-                        {"error", stripe.error ? Json(stripe.error->message) : Json(nullptr)}});
+                        {"error", stripe.error ? Json(stripe.error->message()) : Json(nullptr)}});
     json["skew"] = integer(status.skew());
   }
   if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
@@ -104,7 +104,7 @@ std::string json_formats(std::span<const Declaration> formats) {
   for (const Declaration& format : formats) {
     all.push_back({{"name", format.name},
                    {"guarantee", name(format.guarantee)},
-                   {"order", format.order},
+                   {"order", name(format.order)},
                    {"notes", format.notes}});
   }
   return line(all);
@@ -167,7 +167,7 @@ std::string json_raised_all(std::span<const RaisedSource> sources, std::string_v
     if (each.past_unit) json["past_units"] = integer(*each.past_unit);
     json["retired"] = each.retired;
     json["remains"] = each.remains;
-    json["error"] = each.error ? Json(each.error->message) : Json(nullptr);
+    json["error"] = each.error ? Json(each.error->message()) : Json(nullptr);
     all.push_back(std::move(json));
   }
   return line({{"store", store}, {"dry_run", dry_run}, {"settled", settled}, {"sources", all}});

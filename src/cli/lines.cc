@@ -61,7 +61,7 @@ Result<void> read_standard_input(Output& out, std::size_t longest, const TakeLin
       held = left.size();
       if (!ended && held < kLongestMark && !left.contains('\n')) continue;
       const Result<std::string_view> unmarked = without_mark(left);
-      if (!unmarked) return refuse("standard input: " + unmarked.error().message);
+      if (!unmarked) return refuse("standard input: " + unmarked.error().message());
       left = *unmarked;
       held = 0;
       begun = true;

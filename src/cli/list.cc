@@ -81,7 +81,7 @@ std::string left(const SequenceStatus& status) {
 // "next 5, in URL", or what is wrong, which mostly names the URL, perhaps with a user.
 std::string about(const StripeStatus& stripe) {
   const std::string& url = stripe.store.url;
-  const std::string text = stripe.error ? stripe.error->message : "next " + or_dash(stripe.next);
+  const std::string text = stripe.error ? stripe.error->message() : "next " + or_dash(stripe.next);
   return text.contains(url.substr(0, url.find(':') + 1)) ? text : text + ", in " + url;
 }
 
@@ -121,7 +121,7 @@ Result<void> print_toml(Output& out, std::span<const SequenceStatus> all) {
     out.write_line("#   " + each.name);
     if (!result) report(worded(result.error()), false);
     result = std::unexpected(std::move(each.error));
-    result.error().message += "; it is left out of the list";
+    add_outcome(result.error(), "it is left out of the list");
   }
   return result;
 }

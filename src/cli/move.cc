@@ -96,7 +96,7 @@ Result<void> run_move(Context& context) {
   const Result<std::unique_ptr<Store>> from = Store::open(*from_url, options);
   if (!from) return told(from.error());
   if (const std::optional<Error> why = (*from)->unrecorded())
-    report_notice(why->message, context.json);
+    report_notice(why->message(), context.json);
   Result<std::unique_ptr<Store>> to = Store::open(*to_url, options);
   const bool is_new = !to && to.error().code == Code::kNotFound;
   if (!to && !is_new) return std::unexpected(idmint::worded(to.error(), redacted(*to_url)));

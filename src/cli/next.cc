@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/errors.h"
 #include "cli/commands.h"
 #include "cli/given.h"
 #include "cli/numbers_option.h"
@@ -160,7 +161,7 @@ Result<void> run_next(Context& context) {
   if (!source) return std::unexpected(with_given_before(source.error(), mint, wanted.source));
   const Declaration& declaration = (*source)->declaration();
   const bool durable = declaration.guarantee >= Guarantee::kUnique;
-  const bool is_pool = durable && declaration.format == "snowflake";
+  const bool is_pool = declaration.kind == SourceKind::kPool;
   if (wanted.wait && !is_pool)
     return std::unexpected(Error{
         Code::kInvalidArgument,
@@ -168,7 +169,7 @@ Result<void> run_next(Context& context) {
 
   // The store refuses one step as a whole. Ranges are not, and the values of them that this process
   // holds are lost when it ends.
-  const bool in_ranges = declaration.order == order(Strategy::kCached);
+  const bool in_ranges = declaration.order == Order::kPerThread;
   if (durable && (count > kLargestTake || (in_ranges && count > 1))) {
     const Result<SequenceStatus> status = mint.peek(wanted.source, until);
     if (!status) return std::unexpected(status.error());
@@ -202,9 +203,9 @@ Result<void> run_next(Context& context) {
       if (error.code == Code::kOutOfRange && count > 1 && done == 0) {
         if (const auto status = mint.peek(wanted.source);
             status && status->left > 0 && !idmint::is_pool(*status))
-          error.message += "; " + are_left(status->left);
+          add_outcome(error, are_left(status->left));
       }
-      if (done != 0) error.message += "; " + std::to_string(done) + " ids were printed before";
+      if (done != 0) add_outcome(error, std::to_string(done) + " ids were printed before");
       return std::unexpected(std::move(error));
     }
     if (context.json) {

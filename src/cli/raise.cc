@@ -213,7 +213,7 @@ Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bo
   };
   if (const std::optional<Error> doubt = (*from)->doubt())
     return refuse(doubt->code,
-                  "it may itself be behind what it handed out (" + doubt->message + ")");
+                  "it may itself be behind what it handed out (" + doubt->message() + ")");
   const Result<std::shared_ptr<Store>> store = mint.store();
   if (store && (*store)->id() != (*from)->id())
     return refuse(Code::kFailedPrecondition, "it is another store, and no newer state of this one");
@@ -352,7 +352,7 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
         {{"NAME"}, {"STRATEGY"}, {"SKIPPED", Align::kRight}, {"OF", Align::kRight}, {"OUTCOME"}},
         rows);
   for (const RaisedSource& each : sources) {
-    if (each.error) out.write_line(each.error->message);
+    if (each.error) out.write_line(each.error->message());
     if (!each.remains.empty()) out.write_line(name(each.definition) + ": " + each.remains);
   }
 }
@@ -420,8 +420,8 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
           store.settle(given.yes ? Store::Settle::kRaised : Store::Settle::kOnlyMoved);
       if (!settled && settled.error().code == Code::kDataLoss && !given.yes) {
         settled.error() = worded(std::move(settled.error()));
-        settled.error().message +=
-            "; if each sequence was raised by itself: " + settle_command() + " --yes";
+        add_outcome(settled.error(),
+                    "if each sequence was raised by itself: " + settle_command() + " --yes");
       }
       if (!settled) return settled;
       if (doubtful) void_seen({store.name_on_host(), url});

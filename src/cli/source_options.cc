@@ -199,7 +199,7 @@ Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
     const Result<std::int64_t> id = whole_number("the worker id (--worker, IDMINT_WORKER)",
                                                  *given.worker, 0, layout->max_worker());
     if (!id) {
-      return refuse(id.error().message +
+      return refuse(id.error().message() +
                     ", or env:NAME, ordinal, address, address:INTERFACE, mac or random");
     }
     options.worker = Worker{.id = static_cast<std::uint32_t>(*id)};

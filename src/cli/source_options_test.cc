@@ -12,9 +12,9 @@ using testing::HasSubstr;
 
 Definition made_of(const SequenceTexts& given, std::string_view store = {}) {
   const Result<Definition> made = definition("x", given, store);
-  EXPECT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(made) << made.error().message();
   if (!made) return {};
-  EXPECT_TRUE(validate(*made)) << validate(*made).error().message;
+  EXPECT_TRUE(validate(*made)) << validate(*made).error().message();
   return *made;
 }
 
@@ -25,7 +25,7 @@ SequenceDefinition defined(const SequenceTexts& given, std::string_view store = 
 std::string refusal(const SequenceTexts& given, std::string_view store = {}) {
   const Result<Definition> made = definition("x", given, store);
   EXPECT_FALSE(made);
-  return made ? "" : made.error().message;
+  return made ? "" : made.error().message();
 }
 
 TEST(SequenceOptions, FollowFromWhatIsGiven) {
@@ -223,7 +223,7 @@ TEST(FormatOptions, OfSnowflakeAreAWorkerAndALayout) {
   const auto own = format_options(
       "snowflake",
       {.worker = "65535", .layout = "39t8s16w", .epoch = "2025-01-01", .unit = "10ms"});
-  ASSERT_TRUE(own) << own.error().message;
+  ASSERT_TRUE(own) << own.error().message();
   EXPECT_EQ(own->layout, *snowflake_layout("sonyflake"));
   EXPECT_EQ(own->worker, Worker{.id = 65535});
   EXPECT_EQ(format_options("snowflake", {.worker = "mac"})->worker->from, Worker::From::kHardware);
@@ -239,13 +239,13 @@ TEST(FormatOptions, OfSnowflakeAreAWorkerAndALayout) {
        {"env", "env:", "env:A B", "env:1A", "address:", "ordinal:3", "Mac", ""}) {
     const auto refused = format_options("snowflake", {.worker = worker});
     ASSERT_FALSE(refused) << worker;
-    EXPECT_THAT(refused.error().message, HasSubstr("env:NAME, ordinal, address"));
+    EXPECT_THAT(refused.error().message(), HasSubstr("env:NAME, ordinal, address"));
   }
   EXPECT_EQ(format_options("snowflake", {.run_ahead = "50ms"})->run_ahead,
             std::chrono::milliseconds{50});
   const auto outside = format_options("snowflake", {.worker = "1024"});
   ASSERT_FALSE(outside);
-  EXPECT_THAT(outside.error().message, HasSubstr("0 to 1023"));
+  EXPECT_THAT(outside.error().message(), HasSubstr("0 to 1023"));
   EXPECT_FALSE(format_options("snowflake", {.layout = "41t10w"}));
   EXPECT_FALSE(format_options("snowflake", {.run_ahead = "soon"}));
 }
@@ -260,7 +260,7 @@ TEST(FormatOptions, OfTypeidAreItsType) {
 TEST(FormatOptions, OfUuidsAreANodeAndADomain) {
   const auto given = format_options(
       "uuid2", {.node = "00:01:02:03:04:ff", .domain = "group", .local_id = "4294967295"});
-  ASSERT_TRUE(given) << given.error().message;
+  ASSERT_TRUE(given) << given.error().message();
   EXPECT_EQ(given->node,
             (UuidNode{.from = UuidNode::From::kGiven, .address = {0, 1, 2, 3, 4, 255}}));
   EXPECT_EQ(given->domain, DceDomain::kGroup);

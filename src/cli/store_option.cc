@@ -177,10 +177,10 @@ std::string in_words(Advice advice) {
 Error worded(Error error) {
   static const Advice kOfStore{.remedy = Remedy::kSetOption, .values = {"store"}};
   if (store_option.from_environment && error.advice == kOfStore) {
-    error.message += " (the value came from IDMINT_STORE)";
+    end_of(error) += " (the value came from IDMINT_STORE)";
     error.advice = {};
   }
-  error.message += in_words(std::exchange(error.advice, {}));
+  end_of(error) += in_words(std::exchange(error.advice, {}));
   return error;
 }
 

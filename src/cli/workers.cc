@@ -145,7 +145,7 @@ Result<void> release(Context& context, Mint& mint, const PoolDefinition& pool) {
 
 Result<void> raise(Context& context, Mint& mint, const PoolDefinition& pool) {
   const Result<Instant> past = parse_time(workers_options.past);
-  if (!past) return refuse("--past: " + past.error().message);
+  if (!past) return refuse("--past: " + past.error().message());
   if (*past > system_clock().now() + 24h)
     return refuse(
         "--past is " + format_exact_time(*past) +
@@ -153,7 +153,7 @@ Result<void> raise(Context& context, Mint& mint, const PoolDefinition& pool) {
         "and there is no way back; a minute past the time when the last one stopped will do");
   const Result<std::int64_t> floor = mint.raise_pool(pool.name, *past);
   if (!floor && floor.error().code == Code::kOutOfRange)
-    return refuse(worded(floor.error()).message);
+    return refuse(worded(floor.error()).message());
   if (!floor) return std::unexpected(floor.error());
   report_notice("no process may mint from " + pool.name +
                     " while it is raised: if one did, stop it, raise the pool a minute past that, "

@@ -44,7 +44,7 @@ std::vector<std::pair<std::int64_t, std::uint32_t>> take(ClockSequence& sequence
   for (int i = 0; i < n; ++i) {
     Result<Stamp> stamp = sequence.next(1);
     if (!stamp) {
-      ADD_FAILURE() << stamp.error().message;
+      ADD_FAILURE() << stamp.error().message();
       break;
     }
     pairs.emplace_back(stamp->tick, stamp->count);
@@ -192,7 +192,7 @@ TEST(ClockSequence, PastMaxDriftItRefusesUntilTheClockHasCaughtUp) {
   Result<Stamp> refused = sequence.next(1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
-  EXPECT_NE(refused.error().message.find("20.000 s behind"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("20.000 s behind"), std::string::npos);
   clock.advance(nanoseconds{1});
   EXPECT_EQ(take(sequence, 1), (Pairs{{kStart, 1}}));
 }
@@ -302,8 +302,8 @@ TEST(ClockSequence, ACallerThatOthersOutrunLeavesAtItsDeadline) {
   const Result<Stamp> refused = sequence.next(1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
-  EXPECT_NE(refused.error().message.find("within the deadline of 5.000 s"), std::string::npos)
-      << refused.error().message;
+  EXPECT_NE(refused.error().message().find("within the deadline of 5.000 s"), std::string::npos)
+      << refused.error().message();
   EXPECT_EQ(clock.now(), at_tick(kStart + 5000));
 }
 
@@ -341,10 +341,10 @@ TEST(ClockSequence, ARefusalSaysWhenToAskAgainAndWhatARestartDoes) {
   clock.advance(-hours{1});
   const Result<Stamp> refused = sequence.next(1);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("ask again when it shows 2026-01-01T10:59:40.000Z, in "
-                                         "3580.000 s; a restart mints at once"),
+  EXPECT_NE(refused.error().message().find("ask again when it shows 2026-01-01T10:59:40.000Z, in "
+                                           "3580.000 s; a restart mints at once"),
             std::string::npos)
-      << refused.error().message;
+      << refused.error().message();
   clock.set(parse_time("2026-01-01T10:59:40Z").value());
   EXPECT_TRUE(sequence.next(1));
 }
@@ -434,7 +434,7 @@ TEST(ClockSequence, ACallerBehindOneThatAsksForTheLeaseLeavesAtItsOwnTime) {
       const Result<Stamp> late = sequence.next(1, std::chrono::steady_clock::now());
       ASSERT_FALSE(late);
       EXPECT_EQ(late.error().code, Code::kUnavailable);
-      EXPECT_THAT(late.error().message, testing::HasSubstr("another caller still waits"));
+      EXPECT_THAT(late.error().message(), testing::HasSubstr("another caller still waits"));
     });
   };
   EXPECT_TRUE(sequence.next(1, until));
@@ -488,7 +488,7 @@ TEST(ClockSequence, ALostLeaseIsLostForEver) {
     const Result<Stamp> refused = sequence.next(1);
     ASSERT_FALSE(refused) << tick;
     EXPECT_EQ(refused.error().code, Code::kDataLoss);
-    EXPECT_EQ(refused.error().message, "as scripted");
+    EXPECT_EQ(refused.error().message(), "as scripted");
     lease.failure.reset();
   }
 }
@@ -517,7 +517,7 @@ TEST(ClockSequence, RevokedItGivesNothingMore) {
     EXPECT_FALSE(sequence.try_next(1, stamp));
     const Result<Stamp> refused = sequence.next(1);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().message, "revoked");
+    EXPECT_EQ(refused.error().message(), "revoked");
     clock.advance(milliseconds{1});
   }
   EXPECT_EQ(lease.asked.size(), 1U);

@@ -88,7 +88,7 @@ std::string refusal(const DigitsLayout& layout) {
   const Result<void> valid = layout.validate();
   if (valid) return "valid";
   EXPECT_EQ(valid.error().code, Code::kInvalidArgument);
-  return valid.error().message;
+  return valid.error().message();
 }
 
 TEST(DigitsLayout, IsRefusedByTheNameOfTheField) {
@@ -148,12 +148,13 @@ TEST(DigitsLayout, HoldsExactlyTheTextsThatFitIt) {
 
 TEST(DigitsLayout, SaysInWhatAnIdDoesNotFit) {
   const DigitsLayout layout{.digits = 6, .prefix = "12", .check = Check::kDamm};
-  EXPECT_EQ(layout.index_of(*Digits::parse("12345")).error().message, "it has 5 digits, not 6");
-  EXPECT_EQ(layout.index_of(*Digits::parse("132345")).error().message, "it does not begin with 12");
-  EXPECT_EQ(layout.index_of(*Digits::parse("123450")).error().message,
+  EXPECT_EQ(layout.index_of(*Digits::parse("12345")).error().message(), "it has 5 digits, not 6");
+  EXPECT_EQ(layout.index_of(*Digits::parse("132345")).error().message(),
+            "it does not begin with 12");
+  EXPECT_EQ(layout.index_of(*Digits::parse("123450")).error().message(),
             "it is mistyped: its damm check digit is another");
   const DigitsLayout no_zero{.digits = 3, .leading_zeros = false};
-  EXPECT_EQ(no_zero.index_of(*Digits::parse("099")).error().message, "it begins with 0");
+  EXPECT_EQ(no_zero.index_of(*Digits::parse("099")).error().message(), "it begins with 0");
   EXPECT_EQ(no_zero.index_of(*Digits::parse("099")).error().code, Code::kInvalidArgument);
 }
 

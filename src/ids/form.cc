@@ -356,7 +356,7 @@ Result<Id> parse(std::string_view text, std::string_view format_name, const Form
     }
     if (Result<void> decoded = decode(form.encoding, body, std::span(to.bytes).first(to.size));
         !decoded) {
-      return refuse_text(decoded.error().message);
+      return refuse_text(decoded.error().message());
     }
     id = format.from(to.span());
   } else if (form.digits != 0) {
@@ -373,7 +373,7 @@ Result<Id> parse(std::string_view text, std::string_view format_name, const Form
   } else {
     id = format.read(body);
   }
-  if (!id) return refuse_text(id.error().message);
+  if (!id) return refuse_text(id.error().message());
   return id;
 }
 

@@ -48,14 +48,14 @@ std::string refusal(const Form& form, std::string_view format) {
   const Result<void> valid = validate(form, format);
   if (valid) return "valid";
   EXPECT_EQ(valid.error().code, Code::kInvalidArgument);
-  return valid.error().message;
+  return valid.error().message();
 }
 
 std::string refusal(std::string_view text, std::string_view format, const Form& form = {}) {
   const Result<Id> id = parse(text, format, form);
   if (id) return "read";
   EXPECT_EQ(id.error().code, Code::kInvalidArgument);
-  return id.error().message;
+  return id.error().message();
 }
 
 TEST(Form, ATypeIdIsAFormOfAUuid) {

@@ -91,7 +91,7 @@ TEST(Generators, NeedNoArgument) {
   ClassicObjectIdGenerator classic;
   EXPECT_TRUE(mints_two(classic));
   const auto uuid1 = Uuid1Generator::open();
-  ASSERT_TRUE(uuid1) << uuid1.error().message;
+  ASSERT_TRUE(uuid1) << uuid1.error().message();
   EXPECT_TRUE(mints_two(**uuid1));
 }
 

@@ -47,7 +47,7 @@ Result<Ksuid> Ksuid::parse(std::string_view text) {
   Ksuid id;
   if (Result<void> decoded = decode(Encoding::kBase62, text, id.bytes_); !decoded) {
     return std::unexpected(
-        Error{Code::kInvalidArgument, "not a KSUID: " + decoded.error().message});
+        Error{Code::kInvalidArgument, "not a KSUID: " + decoded.error().message()});
   }
   return id;
 }

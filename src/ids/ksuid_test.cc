@@ -57,7 +57,8 @@ TEST(Ksuid, RefusesWhatIsNotOne) {
     const Result<Ksuid> refused = Ksuid::parse(text);
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
-    EXPECT_TRUE(refused.error().message.starts_with("not a KSUID: ")) << refused.error().message;
+    EXPECT_TRUE(refused.error().message().starts_with("not a KSUID: "))
+        << refused.error().message();
   }
 }
 

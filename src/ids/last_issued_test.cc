@@ -73,7 +73,7 @@ TEST_F(BoundsRemembered, ARangeBelowAnAcknowledgedBoundIsDataLoss) {
   ASSERT_TRUE(acquire(table_, 3, 1000, 2000));
   const auto again = acquire(again_, 3, 1500, 2500);
   ASSERT_EQ(code_of(again), Code::kDataLoss);
-  EXPECT_THAT(again.error().message,
+  EXPECT_THAT(again.error().message(),
               AllOf(HasSubstr("worker id 3"), HasSubstr("1500"), HasSubstr("2000 (0.5 s later)")));
   EXPECT_EQ(again.error().advice, (Advice{Remedy::kRaisePool, "web"}));
   EXPECT_EQ(again_.released, 1);

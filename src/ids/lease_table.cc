@@ -17,40 +17,44 @@ namespace {
 
 constexpr std::int64_t kLastUnit = std::int64_t{1} << 62;
 
-std::string of_pool(std::string_view pool) { return "pool " + shown(pool) + ": "; }
+std::string of_pool(std::string_view pool) { return "pool " + shown(pool); }
+
+std::unexpected<Error> refuse_to(std::string_view pool, std::string why) {
+  return std::unexpected(about(of_pool(pool), {Code::kInvalidArgument, std::move(why)}));
+}
 
 Result<void> check_new_pool(std::string_view pool, std::int64_t workers) {
   constexpr std::size_t kLongest = 1024;
   if (pool.empty()) return refuse("cannot make a pool of worker ids: the name is empty");
   if (pool.size() > kLongest)
-    return refuse("cannot make " + of_pool(pool) + "the name has " + std::to_string(pool.size()) +
+    return refuse("cannot make " + of_pool(pool) + ": the name has " + std::to_string(pool.size()) +
                   " bytes, 1024 are allowed");
   if (workers < 1 || workers > LeaseTable::kMaxWorkers)
-    return refuse("cannot make " + of_pool(pool) + std::to_string(workers) +
+    return refuse("cannot make " + of_pool(pool) + ": " + std::to_string(workers) +
                   " worker ids; give 1 to " + std::to_string(LeaseTable::kMaxWorkers));
   return {};
 }
 
 Result<void> check_request(std::string_view pool, const LeaseRequest& request) {
-  if (request.token == Uuid{}) return refuse(of_pool(pool) + "the token is nil; draw one");
+  if (request.token == Uuid{}) return refuse_to(pool, "the token is nil; draw one");
   if (request.units < 1 || request.units > kLastUnit)
-    return refuse(of_pool(pool) + "cannot lease " + std::to_string(request.units) +
-                  " units; ask for at least 1");
-  if (request.max_drift < 0) return refuse(of_pool(pool) + "max_drift is below 0");
+    return refuse_to(
+        pool, "cannot lease " + std::to_string(request.units) + " units; ask for at least 1");
+  if (request.max_drift < 0) return refuse_to(pool, "max_drift is below 0");
   // Prevents an overflow: the range begins at now + max_drift at most.
   if (request.now > kLastUnit - request.units ||
       request.max_drift > kLastUnit - request.units - std::max<std::int64_t>(request.now, 0))
-    return refuse(of_pool(pool) + "a range may end at 2^62 at most");
+    return refuse_to(pool, "a range may end at 2^62 at most");
   return {};
 }
 
 Result<void> check_extension(std::string_view pool, const Lease& lease, std::int64_t to,
                              const Uuid& nonce) {
-  if (nonce == Uuid{}) return refuse(of_pool(pool) + "the nonce is nil; draw one");
+  if (nonce == Uuid{}) return refuse_to(pool, "the nonce is nil; draw one");
   if (to >= lease.to && to <= kLastUnit) return {};
-  return refuse(of_pool(pool) + "worker id " + std::to_string(lease.worker) + " is leased up to " +
-                std::to_string(lease.to) + " and cannot be extended to " + std::to_string(to) +
-                "; a bound only goes up, to 2^62 at most");
+  return refuse_to(pool, "worker id " + std::to_string(lease.worker) + " is leased up to " +
+                             std::to_string(lease.to) + " and cannot be extended to " +
+                             std::to_string(to) + "; a bound only goes up, to 2^62 at most");
 }
 
 LastIssued& bound_of(StoreIssued& issued, std::string_view pool, std::int64_t worker) {
@@ -68,7 +72,7 @@ std::string time_between(std::int64_t later, std::int64_t earlier, std::chrono::
 
 Result<void> check_floor(std::string_view pool, std::int64_t floor) {
   if (floor <= kLastUnit) return {};
-  return refuse(of_pool(pool) + "the floor " + std::to_string(floor) + " is past 2^62");
+  return refuse_to(pool, "the floor " + std::to_string(floor) + " is past 2^62");
 }
 
 }  // namespace
@@ -105,13 +109,15 @@ Result<Lease> LeaseTable::believed(std::string_view pool, const LeaseRequest& re
   refused.raise(least, issued.settled());
   [[maybe_unused]] const Result<void> released =
       do_release(pool, lease.worker, lease.token, lease.generation, until);
-  return fail(Code::kDataLoss,
-              of_pool(pool) + "the store leased worker id " + std::to_string(lease.worker) +
-                  " from the id-time " + std::to_string(lease.from) + " on, and up to " +
-                  std::to_string(least) + " (" + time_between(least, lease.from, request.unit) +
-                  " later) it was leased before: the store has gone back; stop all who mint, and "
-                  "raise the pool past every bound that was granted",
-              {Remedy::kRaisePool, std::string(pool)});
+  return std::unexpected(
+      about(of_pool(pool),
+            {Code::kDataLoss,
+             "the store leased worker id " + std::to_string(lease.worker) + " from the id-time " +
+                 std::to_string(lease.from) + " on, and up to " + std::to_string(least) + " (" +
+                 time_between(least, lease.from, request.unit) +
+                 " later) it was leased before: the store has gone back; stop all who mint, and "
+                 "raise the pool past every bound that was granted",
+             {Remedy::kRaisePool, std::string(pool)}}));
 }
 
 Result<Lease> LeaseTable::extend(std::string_view pool, const Lease& lease, std::int64_t to,

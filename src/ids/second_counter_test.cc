@@ -55,7 +55,7 @@ class SecondCounterTest : public testing::Test {
   SecondCounter::Run take(std::uint32_t want = 1) {
     Result<SecondCounter::Run> run = counter_.take(want);
     if (!run) {
-      ADD_FAILURE() << run.error().message;
+      ADD_FAILURE() << run.error().message();
       return {};
     }
     add(spans_, *run);
@@ -170,8 +170,8 @@ TEST_F(SecondCounterTest, PastTheLapItStaysAheadOfAClockSetBackByAtMost20Seconds
       << "one nanosecond more than 20 s is waited for too";
   clock_.advance(-seconds{2});
   EXPECT_EQ(refusal(), Code::kUnavailable);
-  EXPECT_THAT(counter_.take(1).error().message, HasSubstr("22 s behind"));
-  EXPECT_THAT(counter_.take(1).error().message,
+  EXPECT_THAT(counter_.take(1).error().message(), HasSubstr("22 s behind"));
+  EXPECT_THAT(counter_.take(1).error().message(),
               HasSubstr("ask again when it shows " + format_time(at(kStartOfCounter - 5)) +
                         "; a restart mints at once"));
   clock_.set(at(kStartOfCounter - 5));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/submitted.h"
 #include "ids/clock_sequence.h"
 #include "ids/lease_table.h"
@@ -370,7 +371,7 @@ Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text) {
   const bool named = !first.empty() && (first[0] < '0' || first[0] > '9');
   Result<SnowflakeLayout> layout = named ? snowflake_layout(first) : parse_fields(first);
   if (!layout) {
-    if (named) layout.error().message += "; or " + std::string(kFieldsForm);
+    if (named) add_outcome(layout.error(), "or " + std::string(kFieldsForm));
     return layout;
   }
   std::optional<Instant> epoch;
@@ -381,8 +382,8 @@ Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text) {
     if (what == "epoch" && !epoch) {
       Result<Instant> time = parse_time(value);
       if (!time) {
-        time.error().message.insert(0, "the epoch of a Snowflake layout: ");
-        return std::unexpected(std::move(time.error()));
+        return std::unexpected(
+            in_context("the epoch of a Snowflake layout", std::move(time.error())));
       }
       epoch = *time;
     } else if (what == "unit" && !unit) {

@@ -53,7 +53,7 @@ TEST(SnowflakeLayoutTest, ThePresetIsTheClassicSequenceGenerator) {
 TEST(SnowflakeLayoutTest, UnknownPresetsAreRefusedWithTheKnownOnes) {
   const auto layout = snowflake_layout("nonsense");
   EXPECT_EQ(layout.error().code, Code::kNotFound);
-  EXPECT_THAT(layout.error().message, HasSubstr("sequence-generator"));
+  EXPECT_THAT(layout.error().message(), HasSubstr("sequence-generator"));
   for (const SnowflakePreset& preset : snowflake_presets()) {
     EXPECT_TRUE(preset.layout.validate()) << preset.name;
     EXPECT_EQ(snowflake_layout(preset.name), preset.layout);
@@ -185,14 +185,14 @@ TEST(SnowflakeLayoutText, RefusesWhatIsNone) {
   }
   EXPECT_EQ(parse_snowflake_layout("41t10w12s epoch 1066-10-14").error().code, Code::kOutOfRange);
   EXPECT_EQ(parse_snowflake_layout("t10w12s").error().code, Code::kNotFound);
-  EXPECT_THAT(parse_snowflake_layout("41t22s").error().message,
+  EXPECT_THAT(parse_snowflake_layout("41t22s").error().message(),
               HasSubstr("\"41t22s\" lacks the worker (w), of 0 bits"));
-  EXPECT_THAT(parse_snowflake_layout("41t").error().message,
+  EXPECT_THAT(parse_snowflake_layout("41t").error().message(),
               HasSubstr("lacks the worker (w) and sequence (s)"));
   const auto unknown = parse_snowflake_layout("twiter");
   EXPECT_EQ(unknown.error().code, Code::kNotFound);
-  EXPECT_THAT(unknown.error().message, HasSubstr("sonyflake-v1"));
-  EXPECT_THAT(unknown.error().message, HasSubstr("41t10w12s"));
+  EXPECT_THAT(unknown.error().message(), HasSubstr("sonyflake-v1"));
+  EXPECT_THAT(unknown.error().message(), HasSubstr("41t10w12s"));
 }
 
 TEST(SnowflakeLayoutTest, TimeEndsIn2084) {
@@ -207,10 +207,10 @@ TEST(SnowflakeLayoutTest, TimeEndsIn2084) {
 TEST(SnowflakeLayoutTest, FieldsThatDoNotFitAreNamed) {
   const auto worker = classic().encode({.time = kEpoch, .worker = 1024});
   EXPECT_EQ(worker.error().code, Code::kInvalidArgument);
-  EXPECT_THAT(worker.error().message, HasSubstr("worker 1024"));
+  EXPECT_THAT(worker.error().message(), HasSubstr("worker 1024"));
   const auto sequence = classic().encode({.time = kEpoch, .sequence = 4096});
   EXPECT_EQ(sequence.error().code, Code::kInvalidArgument);
-  EXPECT_THAT(sequence.error().message, HasSubstr("sequence 4096"));
+  EXPECT_THAT(sequence.error().message(), HasSubstr("sequence 4096"));
 }
 
 TEST(SnowflakeLayoutTest, ValidateNamesTheField) {
@@ -218,7 +218,7 @@ TEST(SnowflakeLayoutTest, ValidateNamesTheField) {
     SnowflakeLayout layout = classic();
     change(layout);
     const auto valid = layout.validate();
-    return valid ? std::string() : valid.error().message;
+    return valid ? std::string() : valid.error().message();
   };
   EXPECT_THAT(refusal([](auto& l) { l.unit = 99us; }), HasSubstr("unit"));
   EXPECT_EQ(refusal([](auto& l) { l.unit = 100us; }), "");
@@ -359,7 +359,7 @@ class SnowflakeGeneratorTest : public testing::Test {
 
 TEST_F(SnowflakeGeneratorTest, CountsWithinAUnitAndStartsOverInTheNext) {
   const auto generator = open();
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   EXPECT_TRUE((*generator)->made_state_file());
   EXPECT_EQ((*generator)->next(), Snowflake{454947766275219456});
   EXPECT_EQ((*generator)->next(), Snowflake{454947766275219457});
@@ -405,7 +405,7 @@ TEST_F(SnowflakeGeneratorTest, BulkCrossesUnitsInOrder) {
 TEST_F(SnowflakeGeneratorTest, RunAheadTakesTheNextUnitsNumbersAtOnce) {
   options_.max_run_ahead = 5s;
   const auto generator = open();
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   std::vector<Snowflake> ids(5001 * 4096);
   ASSERT_TRUE((*generator)->next(ids));
   EXPECT_EQ(clock_.now(), kArticleTime);
@@ -421,7 +421,7 @@ TEST_F(SnowflakeGeneratorTest, ARestartAfterRunningAheadGoesOnAboveTheOldIds) {
   Snowflake last;
   for (int run = 0; run < 3; ++run) {
     const auto generator = open();
-    ASSERT_TRUE(generator) << generator.error().message;
+    ASSERT_TRUE(generator) << generator.error().message();
     std::vector<Snowflake> ids(10 * 4096);
     ASSERT_TRUE((*generator)->next(ids));
     EXPECT_GT(ids.front(), last);
@@ -458,7 +458,7 @@ TEST_F(SnowflakeGeneratorTest, ARestartAfterTheClockWentBackGoesOnAboveTheOldIds
   Snowflake last;
   for (int run = 0; run < 20; ++run) {
     const auto generator = open();
-    ASSERT_TRUE(generator) << generator.error().message;
+    ASSERT_TRUE(generator) << generator.error().message();
     EXPECT_EQ((*generator)->made_state_file(), run == 0);
     for (int i = 0; i < 100; ++i) {
       const Snowflake id = (*generator)->next().value();
@@ -477,10 +477,10 @@ TEST_F(SnowflakeGeneratorTest, ARestartTooFarBackIsRefusedAndSaysForHowLong) {
   const auto refused = open();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
-  EXPECT_THAT(refused.error().message, HasSubstr("3580.001 s"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("3580.001 s"));
   clock_.set(kArticleTime - 1h + 3580001ms);
   const auto generator = open();
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   EXPECT_GT((*generator)->next().value(), before);
 }
 
@@ -495,7 +495,7 @@ TEST_F(SnowflakeGeneratorTest, AUnitLongerThanMaxDriftCanBeOpenedAgain) {
   Snowflake before;
   for (int run = 0; run < 3; ++run) {
     const auto generator = open();
-    ASSERT_TRUE(generator) << generator.error().message;
+    ASSERT_TRUE(generator) << generator.error().message();
     const auto id = (*generator)->next();
     ASSERT_TRUE(id);
     EXPECT_LT(before, *id);
@@ -535,9 +535,9 @@ TEST_F(SnowflakeGeneratorTest, PastTheEndNoFileIsMade) {
   clock_.set(Instant{3619093655552ms});
   const auto late = open();
   ASSERT_EQ(late.error().code, Code::kOutOfRange);
-  EXPECT_NE(late.error().message.find("its end, 2084-09-06T15:47:35.551Z, and the clock shows"),
+  EXPECT_NE(late.error().message().find("its end, 2084-09-06T15:47:35.551Z, and the clock shows"),
             std::string::npos)
-      << late.error().message;
+      << late.error().message();
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
@@ -546,9 +546,9 @@ TEST_F(SnowflakeGeneratorTest, BeforeTheEpochNothingIsMinted) {
   const auto early = open();
   ASSERT_EQ(early.error().code, Code::kOutOfRange);
   EXPECT_NE(
-      early.error().message.find("its epoch, 2015-01-01T00:00:00Z, and the clock shows 2014-"),
+      early.error().message().find("its epoch, 2015-01-01T00:00:00Z, and the clock shows 2014-"),
       std::string::npos)
-      << early.error().message;
+      << early.error().message();
   EXPECT_FALSE(fs::exists(options_.state_file)) << "nothing is left of a mistaken epoch";
   clock_.set(kEpoch);
   EXPECT_EQ(parts((*open())->next()).time, kEpoch);
@@ -602,13 +602,13 @@ TEST_F(SnowflakeGeneratorTest, TheFileOfAnotherLayoutOrWorkerIsRefused) {
 
 TEST_F(SnowflakeGeneratorTest, LayoutsOfOtherTimeBitsMintTheSameIdsAndShareTheFile) {
   auto first = open();
-  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(first) << first.error().message();
   const Snowflake last = (*first)->next().value();
   options_.layout.time_bits += 1;
   EXPECT_EQ(open().error().code, Code::kUnavailable) << "the other layout holds it";
   first->reset();
   const auto second = open();
-  ASSERT_TRUE(second) << second.error().message;
+  ASSERT_TRUE(second) << second.error().message();
   EXPECT_GT((*second)->next().value(), last);
   EXPECT_EQ(read_state_file(options_.state_file)->words[0], 42u) << "of who minted last";
 }
@@ -618,12 +618,12 @@ TEST_F(SnowflakeGeneratorTest, AFieldWithoutBitsHasNoOrder) {
   Snowflake last;
   {
     const auto first = open();
-    ASSERT_TRUE(first) << first.error().message;
+    ASSERT_TRUE(first) << first.error().message();
     last = (*first)->next().value();
   }
   options_.layout.order = SnowflakeLayout::Order::kSequenceThenWorker;
   const auto second = open();
-  ASSERT_TRUE(second) << second.error().message;
+  ASSERT_TRUE(second) << second.error().message();
   EXPECT_GT((*second)->next().value(), last);
 }
 
@@ -648,7 +648,7 @@ TEST_F(SnowflakeGeneratorTest, NoIdIsMintedBeyondWhatTheFileHolds) {
     SnowflakeOptions after_crash = options_;
     after_crash.state_file = copy;
     const auto next = SnowflakeGenerator::open(after_crash, clock_, entropy_);
-    ASSERT_TRUE(next) << next.error().message;
+    ASSERT_TRUE(next) << next.error().message();
     ASSERT_GT((*next)->next().value(), last);
     clock_.advance(std::chrono::milliseconds{i % 7 * i});
   }
@@ -658,7 +658,7 @@ TEST_F(SnowflakeGeneratorTest, RequestsAreFilledInTheirOrderByATask) {
   fakes::ManualExecutor executor;
   options_.executor = &executor;
   const auto generator = SnowflakeGenerator::open(options_, system_clock(), entropy_);
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   std::array<Snowflake, 10'000> out;  // of several units
   std::vector<Code> codes;
   const auto note = [&](const Result<void>& result) { codes.push_back(fakes::code_of(result)); };
@@ -677,7 +677,7 @@ TEST_F(SnowflakeGeneratorTest, RequestsThatWaitAreBoundedAndAnsweredWhenItIsDest
   options_.executor = &executor;
   options_.max_outstanding = 2;
   auto generator = open();
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   std::array<Snowflake, 1> out;
   std::vector<Code> codes;
   const auto note = [&](const Result<void>& result) { codes.push_back(fakes::code_of(result)); };
@@ -711,7 +711,7 @@ TEST_F(SnowflakeGeneratorTest, ThreadsGetDistinctAndIncreasingIds) {
   options_.layout.worker_bits = 1;
   options_.worker = 1;
   const auto generator = SnowflakeGenerator::open(options_, system_clock(), entropy_);
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   constexpr std::size_t each = 300'000;
   std::array<std::vector<Snowflake>, 2> minted;
   std::vector<std::thread> threads;
@@ -738,14 +738,14 @@ TEST_F(SnowflakeGeneratorTest, ThreadsGetDistinctAndIncreasingIds) {
 TEST_F(SnowflakeGeneratorTest, ThreadsAtTheCapWaitTheirTurn) {
   options_.layout.sequence_bits = 4;
   const auto generator = SnowflakeGenerator::open(options_, system_clock(), entropy_);
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   std::array<std::vector<Snowflake>, 16> minted;
   std::vector<std::thread> threads;
   for (std::vector<Snowflake>& ids : minted) {
     threads.emplace_back([&] {
       for (int i = 0; i < 300; ++i) {
         const Result<Snowflake> id = (*generator)->next();
-        ASSERT_TRUE(id) << id.error().message;
+        ASSERT_TRUE(id) << id.error().message();
         ids.push_back(*id);
       }
     });
@@ -761,12 +761,12 @@ TEST_F(SnowflakeGeneratorTest, ThreadsAtTheCapWaitTheirTurn) {
 TEST_F(SnowflakeGeneratorTest, ARefusalSaysWhatARestartDoes) {
   const auto refusal = [this] {
     const auto generator = open();
-    if (!generator) return generator.error().message;
+    if (!generator) return generator.error().message();
     EXPECT_TRUE((*generator)->next());
     clock_.advance(-1h);
     const Result<Snowflake> refused = (*generator)->next();
     clock_.advance(1h);
-    return refused ? "minted" : refused.error().message;
+    return refused ? "minted" : refused.error().message();
   };
   EXPECT_THAT(refusal(), HasSubstr("a restart does not mint earlier"));
   options_.state_file.clear();

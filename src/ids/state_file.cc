@@ -524,12 +524,12 @@ Result<std::int64_t> StateFile::write(std::int64_t minted_until, const OwnersWor
   };
 
   Result<bool> named = names(path, state.fd.get());
-  if (!named) return std::unexpected(Error{Code::kUnavailable, std::move(named.error().message)});
+  if (!named) return std::unexpected(Error{Code::kUnavailable, named.error().message()});
   if (!*named) return lose("it was removed or replaced");
   const Result<Record> newest = read_newest(state.fd.get(), path, state.options.owner);
   if (!newest) {
     if (newest.error().code == Code::kDataLoss) return lose("it was damaged");
-    return std::unexpected(Error{Code::kUnavailable, newest.error().message});
+    return std::unexpected(Error{Code::kUnavailable, newest.error().message()});
   }
   // A failed write of this object may have left its record, or the record of an earlier attempt.
   const bool own_attempt = newest->token == state.token && newest->serial == state.known.serial + 1;
@@ -557,7 +557,7 @@ Result<std::int64_t> StateFile::write(std::int64_t minted_until, const OwnersWor
     // show the state of the disk.
     const int error = errno;
     state.poisoned = true;
-    return std::unexpected(Error{Code::kUnknown, failed_call(path, "syncing it", error).message});
+    return std::unexpected(Error{Code::kUnknown, failed_call(path, "syncing it", error).message()});
   }
   state.known = next;
   state.acquired = true;

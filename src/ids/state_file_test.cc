@@ -113,7 +113,7 @@ class StateFileTest : public testing::Test {
 
 TEST_F(StateFileTest, IsMadeOnFirstUseForItsOwnerOnly) {
   const auto file = open();
-  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_TRUE(file) << file.error().message();
   EXPECT_TRUE((*file)->made());
   EXPECT_EQ((*file)->minted_until(), 0);
   EXPECT_EQ(fs::file_size(options_.path), kFileSize);
@@ -162,7 +162,7 @@ TEST_F(StateFileTest, ItsErrorsSayWhatItIsOf) {
   std::ofstream(options_.path) << "no state file";
   const auto of = [&](std::string_view owner) {
     options_.owner = owner;
-    return open().error().message;
+    return open().error().message();
   };
   EXPECT_NE(of("worker id").find("use a worker id that was never used before"), std::string::npos);
   EXPECT_NE(of("node").find("every id minted for this node"), std::string::npos);
@@ -276,7 +276,7 @@ TEST_F(StateFileTest, OtherWordsCutAtAnyByteAreTheOldOnesOrTheNew) {
       content.replace(page * kPage, cut, after, page * kPage, cut);
       write_all(options_.path, content);
       const auto file = open();
-      ASSERT_TRUE(file) << cut << ": " << file.error().message;
+      ASSERT_TRUE(file) << cut << ": " << file.error().message();
       const bool old = (*file)->words() == OwnersWords{};
       ASSERT_EQ((*file)->words(), old ? OwnersWords{} : (OwnersWords{1, 2})) << cut;
       ASSERT_EQ((*file)->minted_until(), old ? acknowledged : fresh) << cut;
@@ -299,7 +299,7 @@ TEST_F(StateFileTest, ASecondHolderIsRefused) {
   const auto second = open();
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Code::kUnavailable);
-  EXPECT_THAT(second.error().message, HasSubstr(options_.path.string()));
+  EXPECT_THAT(second.error().message(), HasSubstr(options_.path.string()));
 }
 
 TEST_F(StateFileTest, TheLockIsWaitedForUntilTheCallHasToEnd) {
@@ -339,7 +339,7 @@ TEST_F(StateFileTest, ThoseWhoMakeItAtOnceAgreeOnOneFile) {
       threads.emplace_back([&, i] {
         at_once.arrive_and_wait();
         const auto file = open();
-        ASSERT_TRUE(file) << file.error().message;
+        ASSERT_TRUE(file) << file.error().message();
         makers += (*file)->made() ? 1 : 0;
         bounds[static_cast<std::size_t>(i)] = (*file)->extend((*file)->minted_until()).value();
       });
@@ -359,7 +359,7 @@ TEST_F(StateFileTest, AnotherIdSpaceIsRefused) {
   const auto file = open();
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(file.error().message, HasSubstr("layout A, worker 5"));
+  EXPECT_THAT(file.error().message(), HasSubstr("layout A, worker 5"));
   EXPECT_EQ(read_all(options_.path), before);
 }
 
@@ -377,7 +377,7 @@ TEST_F(StateFileTest, AFileWithASecondNameIsRefused) {
   const auto refused = open();
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(refused.error().message, HasSubstr("another name"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("another name"));
   EXPECT_EQ(read_state_file(options_.path).error().code, Code::kFailedPrecondition);
   fs::remove(folder_ / "link");
   EXPECT_TRUE(open().has_value());
@@ -387,7 +387,7 @@ TEST_F(StateFileTest, AMissingFolderIsNamed) {
   options_.path = folder_ / "none" / "worker-5";
   const auto file = open();
   EXPECT_EQ(file.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(file.error().message, HasSubstr(options_.path.string()));
+  EXPECT_THAT(file.error().message(), HasSubstr(options_.path.string()));
 }
 
 TEST_F(StateFileTest, OtherFilesAreRefusedAndLeftAlone) {
@@ -405,7 +405,7 @@ TEST_F(StateFileTest, ANamedPipeIsRefusedAndNotWaitedFor) {
   EXPECT_EQ(open().error().code, Code::kFailedPrecondition);
   const auto read = read_state_file(options_.path, "worker id");
   EXPECT_EQ(read.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(read.error().message, HasSubstr("no plain file"));
+  EXPECT_THAT(read.error().message(), HasSubstr("no plain file"));
 }
 
 TEST_F(StateFileTest, ARemovedFileStopsIt) {
@@ -484,7 +484,7 @@ TEST_F(StateFileTest, AWriteCutAtAnyByteNeverTakesTheBoundBack) {
           }
           write_all(options_.path, content);
           const auto file = open();
-          ASSERT_TRUE(file) << cut << ": " << file.error().message;
+          ASSERT_TRUE(file) << cut << ": " << file.error().message();
           const std::int64_t bound = (*file)->minted_until();
           ASSERT_TRUE(bound == acknowledged || bound == unacknowledged) << cut << ": " << bound;
           ASSERT_TRUE((*file)->extend(bound));
@@ -518,7 +518,7 @@ TEST_F(StateFileTest, OneRottenPageOrTwoNeighboursLoseNothing) {
       for (const char fill : {'\0', '\xff'}) {
         write_all(options_.path, std::string(whole).replace(at, size, size, fill));
         const auto file = open();
-        ASSERT_TRUE(file) << at << ": " << file.error().message;
+        ASSERT_TRUE(file) << at << ": " << file.error().message();
         EXPECT_EQ((*file)->minted_until(), bound);
         EXPECT_TRUE((*file)->extend(bound));
       }
@@ -576,7 +576,7 @@ TEST_F(StateFileTest, AFullDiskIsSurvived) {
     EXPECT_EQ((*file)->extend(bound).error().code, Code::kResourceExhausted);
     pwrite_error = 0;
     const auto extended = (*file)->extend(bound);
-    ASSERT_TRUE(extended) << extended.error().message;
+    ASSERT_TRUE(extended) << extended.error().message();
     bound = *extended;
   }
 }

@@ -35,12 +35,12 @@ Result<TypeId> TypeId::parse(std::string_view text) {
   const bool prefixed = underscore != std::string_view::npos;
   const std::string_view prefix = prefixed ? text.substr(0, underscore) : std::string_view{};
   if (const Result<void> valid = validate_type_prefix(prefix); !valid) {
-    return refuse(valid.error().message);
+    return refuse(valid.error().message());
   }
   Uuid::Bytes bytes;
   const Result<void> decoded =
       decode(Encoding::kBase32Lower, prefixed ? text.substr(underscore + 1) : text, bytes);
-  if (!decoded) return refuse("after the prefix, " + decoded.error().message);
+  if (!decoded) return refuse("after the prefix, " + decoded.error().message());
   return TypeId(prefix, Uuid{bytes});
 }
 

@@ -29,7 +29,7 @@ constexpr Valid kValid[] = {
 TEST(TypeId, VectorsOfTheSpecificationBothWays) {
   for (const Valid& valid : kValid) {
     const Result<TypeId> id = TypeId::parse(valid.text);
-    ASSERT_TRUE(id) << valid.text << ": " << id.error().message;
+    ASSERT_TRUE(id) << valid.text << ": " << id.error().message();
     EXPECT_EQ(id->prefix(), valid.prefix);
     EXPECT_EQ(id->uuid(), uuid_of(valid.uuid));
     EXPECT_EQ(id->to_string(), valid.text);
@@ -78,7 +78,8 @@ TEST(TypeId, RefusesWhatTheSpecificationLists) {
     const Result<TypeId> refused = TypeId::parse(text);
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
-    EXPECT_TRUE(refused.error().message.starts_with("not a TypeID: ")) << refused.error().message;
+    EXPECT_TRUE(refused.error().message().starts_with("not a TypeID: "))
+        << refused.error().message();
   }
 }
 

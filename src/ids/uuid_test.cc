@@ -117,7 +117,7 @@ TEST(Uuid, OtherBsonIsRefusedAndWhyIsSaid) {
     const Result<Uuid> id = Uuid::from_bson(payload);
     if (id) return std::string("none");
     EXPECT_EQ(id.error().code, Code::kInvalidArgument);
-    return id.error().message;
+    return id.error().message();
   };
   EXPECT_THAT(refusal([](auto& p) { p[4] = 3; }), HasSubstr("depends on the driver"));
   EXPECT_THAT(refusal([](auto& p) { p[4] = 0; }), HasSubstr("subtype is 0"));

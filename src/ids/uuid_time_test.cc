@@ -220,7 +220,7 @@ TEST_F(Uuid1Test, PastMaxDriftTheClockSequenceIsAnotherOneEachTime) {
       // Every time the same 100 ns: only the clock sequence keeps these apart.
       clock_.set(kRfcTime - 1h);
       const Result<Uuid> id = (*generator)->next();
-      ASSERT_TRUE(id) << id.error().message;
+      ASSERT_TRUE(id) << id.error().message();
       const UuidTimeParts parts = parts1(id);
       EXPECT_EQ(parts.time, kRfcTime - 1h);
       EXPECT_EQ(parts.clock_seq, (before.clock_seq + i) & 0x3fff);
@@ -260,7 +260,7 @@ TEST_F(Uuid1Test, ARestartGoesOnAboveTheBoundUnderTheSameClockSequence) {
     std::optional<UuidTimeParts> last;
     for (int run = 0; run < 20; ++run) {
       const auto generator = open();
-      ASSERT_TRUE(generator) << generator.error().message;
+      ASSERT_TRUE(generator) << generator.error().message();
       EXPECT_EQ((*generator)->made_state_file(), run == 0);
       for (int i = 0; i < 10; ++i) {
         const UuidTimeParts parts = parts1((*generator)->next());
@@ -283,7 +283,7 @@ TEST_F(Uuid1Test, ARestartTooFarBackTakesTheNextClockSequence) {
     clock_.advance(-1h);
     {
       const auto generator = open();
-      ASSERT_TRUE(generator) << generator.error().message;
+      ASSERT_TRUE(generator) << generator.error().message();
       const UuidTimeParts parts = parts1((*generator)->next());
       EXPECT_EQ(parts.clock_seq, (last.clock_seq + 1) & 0x3fff);
       EXPECT_EQ(parts.time, last.time - 1h) << "at the clock's time";
@@ -304,14 +304,14 @@ TEST_F(Uuid1Test, NoIdIsMintedBeyondWhatTheFileHolds) {
   std::unordered_set<Uuid> minted;
   for (int i = 0; i < 40; ++i) {
     const Result<Uuid> id = (*generator)->next();
-    ASSERT_TRUE(id) << id.error().message;
+    ASSERT_TRUE(id) << id.error().message();
     ASSERT_TRUE(minted.insert(*id).second);
     Uuid1Options after_crash = options_;
     after_crash.state_file = copy_of_state();
     for (const nanoseconds step : {0ns, nanoseconds{-10s}, nanoseconds{-2h}, nanoseconds{5ms}}) {
       fakes::ManualClock clock(clock_.now() + step);
       const auto next = Uuid1Generator::open(after_crash, clock, entropy_);
-      ASSERT_TRUE(next) << next.error().message;
+      ASSERT_TRUE(next) << next.error().message();
       ASSERT_FALSE(minted.contains((*next)->next().value())) << i << " " << step.count();
       fs::copy_file(options_.state_file, after_crash.state_file,
                     fs::copy_options::overwrite_existing);
@@ -339,7 +339,7 @@ TEST_F(Uuid1Test, AFileIsForOneNode) {
   const auto other = open();
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(other.error().message, HasSubstr("02:42:ac:11:00:02"));
+  EXPECT_THAT(other.error().message(), HasSubstr("02:42:ac:11:00:02"));
   options_.node.reset();
   EXPECT_EQ(open().error().code, Code::kFailedPrecondition);
 }
@@ -499,10 +499,10 @@ TEST_F(Uuid2Test, SixtyFourInATickAcrossRestartsAndThenTheWaitIsSaid) {
   std::unordered_set<Uuid> ids;
   for (int i = 0; i < 64; ++i) {
     const auto generator = open();  // another one for each
-    ASSERT_TRUE(generator) << generator.error().message;
+    ASSERT_TRUE(generator) << generator.error().message();
     EXPECT_EQ((*generator)->made_state_file(), i == 0);
     const Result<Uuid> id = (*generator)->next();
-    ASSERT_TRUE(id) << i << " " << id.error().message;
+    ASSERT_TRUE(id) << i << " " << id.error().message();
     EXPECT_EQ(parts(id).clock, i);
     EXPECT_TRUE(ids.insert(*id).second);
   }
@@ -512,13 +512,13 @@ TEST_F(Uuid2Test, SixtyFourInATickAcrossRestartsAndThenTheWaitIsSaid) {
   EXPECT_EQ(refused.error().code, Code::kResourceExhausted);
   const Instant end = parts(*ids.begin()).time + kTick;
   const auto wait = std::chrono::ceil<std::chrono::seconds>(end - clock_.now());
-  EXPECT_THAT(refused.error().message, HasSubstr("in " + std::to_string(wait.count()) + " s"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("in " + std::to_string(wait.count()) + " s"));
   clock_.set(end - 100ns);
   EXPECT_EQ((*generator)->next().error().code, Code::kResourceExhausted);
   clock_.set(end);
   for (int i = 0; i < 64; ++i) {
     const Result<Uuid> id = (*generator)->next();
-    ASSERT_TRUE(id) << id.error().message;
+    ASSERT_TRUE(id) << id.error().message();
     EXPECT_EQ(parts(id).time, end);
     EXPECT_TRUE(ids.insert(*id).second);
   }
@@ -545,7 +545,7 @@ TEST_F(Uuid2Test, EachIdIsOneDurableWrite) {
     fs::copy_file(options_.state_file, after_crash.state_file,
                   fs::copy_options::overwrite_existing);
     const auto next = Uuid2Generator::open(after_crash, clock_, entropy_);
-    ASSERT_TRUE(next) << next.error().message;
+    ASSERT_TRUE(next) << next.error().message();
     const Result<Uuid> id = (*next)->next();
     EXPECT_FALSE(ids.contains(id.value()));
     EXPECT_EQ(parts(id).clock, i + 1) << "nothing is skipped";
@@ -567,7 +567,7 @@ TEST_F(Uuid2Test, AClockSetBackBehindTheTickIsRefused) {
     const Result<Uuid> refused = generator->next();
     ASSERT_FALSE(refused) << run;
     EXPECT_EQ(refused.error().code, Code::kUnavailable);
-    EXPECT_THAT(refused.error().message, HasSubstr("in 1 s"));
+    EXPECT_THAT(refused.error().message(), HasSubstr("in 1 s"));
     generator.reset();
     generator = open().value();
   }

@@ -43,16 +43,16 @@ std::unexpected<Error> not_leased(const std::string& what, const Error& why) {
     case Code::kPermissionDenied:
     case Code::kResourceExhausted:
     case Code::kFailedPrecondition:
-      return std::unexpected(Error{why.code, what + ": " + why.message, why.advice});
+      return std::unexpected(Error{why.code, what + ": " + why.message(), why.advice});
     case Code::kNotFound:  // the store shows less than it acknowledged
       return std::unexpected(Error{
-          Code::kDataLoss, what + ", and nothing more is minted: " + why.message +
+          Code::kDataLoss, what + ", and nothing more is minted: " + why.message() +
                                "; the store has gone back, or the pool was removed: stop all who "
                                "mint, and raise the pool past every bound that was granted"});
     default:
       return std::unexpected(
           Error{Code::kUnavailable,
-                what + ": " + why.message + "; ids are minted again once that succeeds"});
+                what + ": " + why.message() + "; ids are minted again once that succeeds"});
   }
 }
 

@@ -66,7 +66,7 @@ class WorkerLeaseTest : public testing::Test {
   std::unique_ptr<SnowflakeGenerator> open(bool one_unit = false) {
     auto generator = try_open(one_unit);
     if (!generator) {
-      ADD_FAILURE() << generator.error().message;
+      ADD_FAILURE() << generator.error().message();
       std::abort();
     }
     return *std::move(generator);
@@ -74,7 +74,7 @@ class WorkerLeaseTest : public testing::Test {
   SnowflakeParts next(SnowflakeGenerator& generator) {
     const Result<Snowflake> id = generator.next();
     if (!id) {
-      ADD_FAILURE() << id.error().message;
+      ADD_FAILURE() << id.error().message();
       std::abort();
     }
     EXPECT_TRUE(seen_.insert(id->value()).second) << "twice: " << id->value();
@@ -105,7 +105,7 @@ class WorkerLeaseTest : public testing::Test {
 TEST_F(WorkerLeaseTest, TakesAWindowAndMintsBelowIt) {
   const auto begin = std::chrono::steady_clock::now();
   const auto generator = open_leased(table_, pool_, {.layout = layout(), .holder = "me"}, clock_);
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   const SnowflakeParts parts = next(**generator);
   EXPECT_EQ(parts.time, at(kStartOfLease));
   const LeaseState state = row(parts.worker);
@@ -160,7 +160,7 @@ TEST_F(WorkerLeaseTest, AllWorkerIdsHeldIsAClearRefusal) {
   const auto refused = try_open();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kResourceExhausted);
-  EXPECT_THAT(refused.error().message, HasSubstr("every worker id has an owner"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("every worker id has an owner"));
 }
 
 TEST_F(WorkerLeaseTest, StopsAtTheBoundWhileTheStoreDoesNotAnswerAndGoesOn) {
@@ -174,7 +174,7 @@ TEST_F(WorkerLeaseTest, StopsAtTheBoundWhileTheStoreDoesNotAnswerAndGoesOn) {
   const auto refused = generator->next();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
-  EXPECT_THAT(refused.error().message, HasSubstr("was not renewed"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("was not renewed"));
   const std::size_t calls = table_.calls();
   EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
   EXPECT_EQ(table_.calls(), calls) << "not asked again at once";
@@ -245,7 +245,7 @@ TEST_F(WorkerLeaseTest, ACopyThatComesSecondTakesAnotherWorkerId) {
   const Lease copied{worker, state.token, state.generation, kStartOfLease, state.minted_until};
   const auto others =
       table_.extend(pool_, copied, copied.to + kWindow, Uuid::max(), {.held = hours{1}});
-  ASSERT_TRUE(others) << others.error().message;
+  ASSERT_TRUE(others) << others.error().message();
   clock_.set(at(kStartOfLease + kWindow - 1));
   EXPECT_EQ(next(*generator).worker, worker) << "below the bound that both have";
   clock_.set(at(kStartOfLease + kWindow));
@@ -311,7 +311,7 @@ TEST_F(WorkerLeaseTest, CallersBehindARenewalLeaveAtTheirOwnTimeOrShareItsFailur
                                            .held = hours{1},
                                            .deadline = seconds{5}},
                                           clock_, system_entropy(), SteadyTime::max());
-  ASSERT_TRUE(lease) << lease.error().message;
+  ASSERT_TRUE(lease) << lease.error().message();
   table_.fail_next(Code::kPermissionDenied);
   table_.hold(true);
   std::jthread renewal([&] { EXPECT_FALSE((*lease)->renew()); });
@@ -319,7 +319,7 @@ TEST_F(WorkerLeaseTest, CallersBehindARenewalLeaveAtTheirOwnTimeOrShareItsFailur
   const auto late =
       (*lease)->extend(kStartOfLease + 1, std::chrono::steady_clock::now() + milliseconds{20});
   EXPECT_EQ(late.error().code, Code::kUnavailable);
-  EXPECT_THAT(late.error().message, HasSubstr("was not renewed in time"));
+  EXPECT_THAT(late.error().message(), HasSubstr("was not renewed in time"));
   std::jthread waiting([&] {
     EXPECT_EQ((*lease)->extend(kStartOfLease + 1, SteadyTime::max()).error().code,
               Code::kPermissionDenied);
@@ -458,13 +458,13 @@ TEST_F(WorkerLeaseTest, TheThreadStopsItAtOnce) {
   make_pool(1);
   const auto generator =
       open_leased(table_, pool_, {.layout = many, .window = milliseconds{30}}, clock_);
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   ASSERT_TRUE((*generator)->next());
   table_.go_back();
   for (;;) {
     const auto id = (*generator)->next();
     if (!id) {
-      EXPECT_EQ(id.error().code, Code::kDataLoss) << id.error().message;
+      EXPECT_EQ(id.error().code, Code::kDataLoss) << id.error().message();
       break;
     }
     ASSERT_LT(many.decode(*id)->time, at(kStartOfLease + 29)) << "nobody stops it below its bound";
@@ -507,7 +507,7 @@ TEST_F(WorkerLeaseTest, AChildOfForkMintsNothingAndLeavesTheLeaseAlone) {
 TEST_F(WorkerLeaseTest, ForkWhileThreadsMint) {
   auto generator =
       open_leased(table_, pool_, {.layout = layout(), .window = milliseconds{3}}, system_clock());
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   std::atomic<bool> stop{false};
   std::array<std::vector<Snowflake>, 2> ids;
   std::vector<std::jthread> threads;
@@ -527,7 +527,7 @@ TEST_F(WorkerLeaseTest, ForkWhileThreadsMint) {
   stop = true;
   threads.clear();
   const auto last = (*generator)->next();
-  ASSERT_TRUE(last) << "the parent goes on: " << last.error().message;
+  ASSERT_TRUE(last) << "the parent goes on: " << last.error().message();
   std::vector<Snowflake> all{*last};
   for (const std::vector<Snowflake>& mine : ids) all.insert(all.end(), mine.begin(), mine.end());
   std::ranges::sort(all);
@@ -556,7 +556,7 @@ TEST_F(WorkerLeaseTest, LongUnitsHaveWindowsOfTwo) {
   make_pool(1);
   for (int run = 0; run < 2; ++run) {
     const auto generator = open_leased(table_, pool_, {.layout = hourly}, clock_);
-    ASSERT_TRUE(generator) << generator.error().message;
+    ASSERT_TRUE(generator) << generator.error().message();
     const auto id = (*generator)->next();
     ASSERT_TRUE(id);
     EXPECT_EQ(hourly.decode(*id)->time, hourly.epoch + hours{100 + 2 * run});

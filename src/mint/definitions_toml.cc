@@ -124,7 +124,7 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text,
       const Result<SequenceWish> given = read_table(name.str(), *table);
       if (!given) return std::unexpected(given.error());
       Result<Definition> definition = definition_of(*given, store);
-      if (!definition) return at_line(name.source(), std::move(definition.error().message));
+      if (!definition) return at_line(name.source(), definition.error().message());
       found.push_back({name.source().begin, *std::move(definition)});
     }
   }

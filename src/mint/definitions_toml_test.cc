@@ -18,8 +18,8 @@ std::string refusal(std::string_view text) {
   EXPECT_FALSE(read) << text;
   if (read) return "";
   EXPECT_EQ(read.error().code, Code::kInvalidArgument) << text;
-  EXPECT_EQ(read.error().message.find('\n'), std::string::npos) << text;
-  return read.error().message;
+  EXPECT_EQ(read.error().message().find('\n'), std::string::npos) << text;
+  return read.error().message();
 }
 
 TEST(DefinitionsToml, InTheOrderOfTheFile) {
@@ -36,7 +36,7 @@ strategy = "cached"
 max = 10_000
 step = 100
 )");
-  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_TRUE(read) << read.error().message();
   ASSERT_EQ(read->size(), 3u);
   EXPECT_EQ(as_sequence((*read)[0]), (SequenceDefinition{.name = "orders", .first = 1000}));
   EXPECT_EQ(as_sequence((*read)[1]), (SequenceDefinition{.name = "accounts",
@@ -55,7 +55,7 @@ step = 100
 TEST(DefinitionsToml, ChecksAndPrefixesTakeDigits) {
   const auto read = definitions_from_toml(
       "[sequence.cards]\nstrategy = 'permuted'\ndigits = 16\nprefix = '4'\ncheck = 'luhn'\n");
-  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(as_sequence(read->front()).last, 99'999'999'999'999);  // 14 are left of the 16
   EXPECT_EQ(as_sequence(read->front()).form.check, Check::kLuhn);
 }
@@ -67,7 +67,7 @@ TEST(DefinitionsToml, DigitsThatAnIntegerCannotFillWantAnEnd) {
   EXPECT_THAT(refusal("[sequence.a]\ndigits = 24\nprefix = '42'\ncheck = 'luhn'\n"),
               HasSubstr("give digits 21 at most"));
   const auto padded = definitions_from_toml("[sequence.a]\ndigits = 20\nmax = 5000\n");
-  ASSERT_TRUE(padded) << padded.error().message;
+  ASSERT_TRUE(padded) << padded.error().message();
   EXPECT_EQ(as_sequence(padded->front()).last, 5000);
   EXPECT_THAT(refusal("[sequence.a]\ndigits = 12\nencoding = 'base58'\n"),
               HasSubstr("digits counts decimal digits, and base58 has others: leave out the "
@@ -81,7 +81,7 @@ TEST(DefinitionsToml, AValidatorIsWishedForWithWhatIsAdopted) {
       "uniqueIdentifierCounter/COUNTER DOCUMENT NUMBER {k}:next=COUNT,max=MAX_VALUE";
   const auto read = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = true\n",
                                           "mongodb://h/shop");
-  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(as_sequence(read->front()).adopted, counters + ",validator");
   const auto none = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = false\n",
                                           "mongodb://h/shop");
@@ -89,8 +89,8 @@ TEST(DefinitionsToml, AValidatorIsWishedForWithWhatIsAdopted) {
   const auto wrong =
       definitions_from_toml("\n[sequence.a]\nadopt = 'public.a_id_seq'\n", "mongodb://h/shop");
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(wrong.error().message, StartsWith("line 2: cannot adopt \"public.a_id_seq\": write "
-                                                "COLLECTION/ID:next=FIELD"));
+  EXPECT_THAT(wrong.error().message(), StartsWith("line 2: cannot adopt \"public.a_id_seq\": write "
+                                                  "COLLECTION/ID:next=FIELD"));
 #endif
   EXPECT_THAT(refusal("[sequence.a]\nvalidator = true\n"), HasSubstr("adopted documents"));
   EXPECT_THAT(refusal("[sequence.a]\nadopt = 'counters'\nvalidator = 'yes'\n"),
@@ -102,7 +102,7 @@ TEST(DefinitionsToml, APoolIsOfItsKind) {
       "[sequence.web]\nkind = 'pool'\n[sequence.jobs]\nkind = 'pool'\nlayout = '39t8s4w epoch "
       "2025-01-01 unit 10ms'\nworkers = 16\nencoding = 'base62'\n[sequence.orders]\nkind = "
       "'sequence'\n");
-  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_TRUE(read) << read.error().message();
   ASSERT_EQ(read->size(), 3u);
   EXPECT_EQ(as_pool((*read)[0]), PoolDefinition{.name = "web"});
   EXPECT_EQ(as_pool((*read)[1]).workers, 16);
@@ -205,7 +205,7 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
       PoolDefinition{.name = "open", .layout = *snowflake_layout("sequence-generator")}};
   const std::string text = to_toml(all);
   const auto read = definitions_from_toml(text);
-  ASSERT_TRUE(read) << read.error().message << "\n" << text;
+  ASSERT_TRUE(read) << read.error().message() << "\n" << text;
   EXPECT_EQ(*read, all);
   EXPECT_THAT(text, StartsWith("# A sequence is of one store."));
   EXPECT_THAT(text, HasSubstr("\n# In another store this key gives the same values again: leave it "
@@ -229,7 +229,7 @@ TEST(DefinitionsToml, AFileNamesNoStores) {
   EXPECT_TRUE(definitions_from_toml(text).value().empty());
   const auto refused = definitions_from_toml("[sequence.tickets]\nover = [\"sqlite:a.db\"]\n");
   ASSERT_EQ(code_of(refused), Code::kInvalidArgument);
-  EXPECT_THAT(refused.error().message, StartsWith("line 2: a file does not name stores"));
+  EXPECT_THAT(refused.error().message(), StartsWith("line 2: a file does not name stores"));
   EXPECT_EQ(refused.error().advice, (Advice{.remedy = Remedy::kSetOption, .values = {"over"}}));
 }
 

@@ -119,15 +119,20 @@ struct Format {
   std::string_view name;
   std::string_view ids;  // a name from format_of(Id)
   Guarantee guarantee;
-  std::string_view order;
+  Order order;
   std::string_view notes;
   unsigned options;  // the options that it takes
   Result<std::unique_ptr<Source>> (*open)(const Format& format, const FormatOptions& options,
                                           const MadeWith& mint);
 
   [[nodiscard]] Declaration declaration() const {
-    return {std::string(name),  std::string(ids),   guarantee,
-            std::string(order), std::string(notes), Form{}};
+    return {SourceKind::kFormat,
+            std::string(name),
+            std::string(ids),
+            guarantee,
+            order,
+            std::string(notes),
+            Form{}};
   }
 };
 
@@ -378,52 +383,52 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
 }
 
 constexpr std::array kFormats = {
-    Format{"uuid1", "uuid", Guarantee::kPractical, "none",
+    Format{"uuid1", "uuid", Guarantee::kPractical, Order::kNone,
            "100 ns since 1582, a clock sequence, a node: random (practical: odds of n^2 / 2^48 "
            "among n runs), or with the node of the hardware unique if configured so",
            kForm | kNode, open_uuid1},
-    Format{"uuid2", "uuid", Guarantee::kUniqueIfConfigured, "none",
+    Format{"uuid2", "uuid", Guarantee::kUniqueIfConfigured, Order::kNone,
            "DCE: a user, group or organization id of this host; 64 ids in 7 minutes, each a "
            "durable write",
            kForm | kNode | kDomain | kLocalId, open_uuid2},
-    Format{"uuid4", "uuid", Guarantee::kPractical, "none",
+    Format{"uuid4", "uuid", Guarantee::kPractical, Order::kNone,
            "122 random bits; among n ids the odds of one repeat are about n^2 / 2^123", kForm,
            open_random<Uuid, Uuid4Generator>},
-    Format{"uuid6", "uuid", Guarantee::kPractical, "per process",
+    Format{"uuid6", "uuid", Guarantee::kPractical, Order::kPerProcess,
            "uuid1 in the order of time, with 55 random bits in each id", kForm,
            open_ordered<Uuid, Uuid6Generator, Uuid6Options>},
-    Format{"uuid7", "uuid", Guarantee::kPractical, "per process",
+    Format{"uuid7", "uuid", Guarantee::kPractical, Order::kPerProcess,
            "milliseconds, a counter, 51 random bits; a repeat takes the same millisecond, counter "
            "and bits",
            kForm, open_ordered<Uuid, Uuid7Generator, Uuid7Options>},
-    Format{"ulid", "ulid", Guarantee::kPractical, "per process",
+    Format{"ulid", "ulid", Guarantee::kPractical, Order::kPerProcess,
            "milliseconds, 80 random bits; a repeat takes two runs of ids that meet in one "
            "millisecond",
            kForm, open_ordered<Ulid, UlidGenerator, UlidOptions>},
-    Format{"ksuid", "ksuid", Guarantee::kPractical, "by second",
+    Format{"ksuid", "ksuid", Guarantee::kPractical, Order::kBySecond,
            "seconds, 128 random bits; among n ids of a second the odds of one repeat are about "
            "n^2 / 2^129",
            kForm, open_by_second<Ksuid, KsuidGenerator>},
-    Format{"typeid", "uuid", Guarantee::kPractical, "per process",
+    Format{"typeid", "uuid", Guarantee::kPractical, Order::kPerProcess,
            "a uuid7 with its type before it: the prefix user gives user_01h455vb4pex5vsknk084sn02q",
            kType, open_type_id},
-    Format{"object-id", "object-id", Guarantee::kPractical, "by second",
+    Format{"object-id", "object-id", Guarantee::kPractical, Order::kBySecond,
            "seconds, 40 random bits for each process, a counter; a repeat takes the same second, "
            "bits and count",
            kForm, open_by_second<ObjectId, ObjectIdGenerator>},
-    Format{"object-id-classic", "object-id", Guarantee::kPractical, "by second",
+    Format{"object-id-classic", "object-id", Guarantee::kPractical, Order::kBySecond,
            "seconds, 24 bits of the hardware address, 16 of the process id, a counter: the layout "
            "before 2018; a repeat takes the same of all four",
            kForm, open_by_process<ObjectId, ClassicObjectIdGenerator, classic_object_id_identity>},
-    Format{"xid", "xid", Guarantee::kPractical, "by second",
+    Format{"xid", "xid", Guarantee::kPractical, Order::kBySecond,
            "seconds, 24 bits of the machine id, 16 of the process id, a counter; a repeat takes "
            "the same of all four",
            kForm, open_by_process<Xid, XidGenerator, xid_identity>},
-    Format{"snowflake", "snowflake", Guarantee::kUniqueIfConfigured, "per process",
+    Format{"snowflake", "snowflake", Guarantee::kUniqueIfConfigured, Order::kPerProcess,
            "any layout (the usual one: milliseconds since 2015, 10 bits of worker id, 12 of "
            "sequence number); the worker id must be no other generator's: a pool leases them",
            kForm | kWorker | kLayout | kRunAhead, open_snowflake},
-    Format{"digits", "digits", Guarantee::kPractical, "none",
+    Format{"digits", "digits", Guarantee::kPractical, Order::kNone,
            "12 decimal digits, or as many as you say; among n ids the odds of one repeat are n^2 / "
            "2e12: for ids that never repeat make a sequence",
            kForm | kDigits, open_digits},

@@ -133,7 +133,7 @@ struct Mint::State {
     static std::atomic_flag told;
     if (!options.notice || options.store_options.access == Access::kReadOnly) return;
     const std::optional<Error> why = opened.unrecorded();
-    if (why && !told.test_and_set()) options.notice(why->message);
+    if (why && !told.test_and_set()) options.notice(why->message());
   }
 
   // For a sequence that may outlive the mint.
@@ -160,7 +160,7 @@ struct Mint::State {
       if (!noted.insert(place_of(its_url)).second) return;
     }
     options.notice("sequence " + std::string(name) + " leaves out its store " + redacted(its_url) +
-                   " (" + why.message +
+                   " (" + why.message() +
                    "): mend that, or give the whole URL of the store for a sequence over several");
   }
 
@@ -339,7 +339,7 @@ struct Mint::State {
     } else if (const std::string meant = close_matches(name, known); !meant.empty()) {
       message += ": did you mean " + meant + "?";
     } else if (cannot_be_made) {
-      message += ": " + opened.error().message;
+      message += ": " + opened.error().message();
     } else if (minting && validate(SequenceDefinition{.name = std::string(name)})) {
       message += in_memory ? ": create it in a store that stays" : ": create it";
       advice = {Remedy::kCreateSource, std::string(name)};

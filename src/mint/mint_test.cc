@@ -56,14 +56,14 @@ class MintTest : public ::testing::Test {
 
   static Id take_one(Source& source) {
     const Result<Id> taken = source.next();
-    EXPECT_TRUE(taken) << taken.error().message;
+    EXPECT_TRUE(taken) << taken.error().message();
     return taken.value_or(Id{});
   }
 
   static std::vector<Id> take(Source& source, std::size_t count) {
     std::vector<Id> ids(count);
     const Result<void> taken = source.next(ids);
-    EXPECT_TRUE(taken) << taken.error().message;
+    EXPECT_TRUE(taken) << taken.error().message();
     return ids;
   }
 
@@ -99,7 +99,7 @@ TEST_F(MintTest, AStoreThatIsNotOpenIsWaitedForUntilThen) {
 
 TEST_F(MintTest, MayBeGivenAStoreThatIsOpen) {
   Result<std::unique_ptr<Store>> opened = Store::open("memory:");
-  ASSERT_TRUE(opened) << opened.error().message;
+  ASSERT_TRUE(opened) << opened.error().message();
   const std::shared_ptr<Store> store = *std::move(opened);
   MintOptions other_store = options();
   other_store.store = "sqlite:" + (folder_ / "not_looked_at.db").string();
@@ -122,9 +122,10 @@ TEST_F(MintTest, EveryFormatDeclaresItselfAndOpensByItsName) {
   std::vector<std::string> names;
   for (const Declaration& format : Mint::formats()) {
     names.push_back(format.name);
-    EXPECT_FALSE(format.order.empty() || format.notes.empty()) << format.name;
+    EXPECT_EQ(format.kind, SourceKind::kFormat);
+    EXPECT_FALSE(format.notes.empty()) << format.name;
     const auto source = mint.source(format.name, needed(format.name));
-    ASSERT_TRUE(source) << source.error().message;
+    ASSERT_TRUE(source) << source.error().message();
     EXPECT_EQ((*source)->declaration().name, format.name);
     EXPECT_EQ((*source)->declaration().guarantee, format.guarantee);
     // More than the adapters' block; uuid2 has no more.
@@ -132,7 +133,7 @@ TEST_F(MintTest, EveryFormatDeclaresItselfAndOpensByItsName) {
     const std::vector<Id> ids = take(**source, count);
     EXPECT_EQ(std::set(ids.begin(), ids.end()).size(), count) << format.name;
     EXPECT_EQ(format_of(ids[0]), format.format);
-    const bool ordered = format.order == "per process";
+    const bool ordered = format.order == Order::kPerProcess;
     EXPECT_TRUE(!ordered || std::is_sorted(ids.begin(), ids.end())) << format.name;
     // What is printed in the declared form can be read again.
     const Form& form = (*source)->declaration().form;
@@ -192,7 +193,7 @@ TEST_F(MintTest, AFormIsOfTheFormat) {
   const auto source = mint.source(
       "ulid",
       {.form = Form{.prefix = "ord_", .encoding = Encoding::kBase58, .check = Check::kLuhn}});
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   const Form& form = (*source)->declaration().form;
   const Id id = take_one(**source);
   const std::string text = to_string(id, form);
@@ -224,7 +225,7 @@ TEST_F(MintTest, SnowflakeNeedsAWorkerAndTellsOfItsStateFile) {
   const auto refused = mint.source("snowflake");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
-  EXPECT_THAT(refused.error().message, testing::EndsWith("have one leased, from a pool"));
+  EXPECT_THAT(refused.error().message(), testing::EndsWith("have one leased, from a pool"));
   EXPECT_EQ(refused.error().advice,
             (Advice{Remedy::kSetOption, ", or give one, 0 to 1023", {"worker"}}));
 
@@ -266,11 +267,11 @@ TEST_F(MintTest, LayoutsThatMintTheSameIdsShareTheStateFile) {
   std::vector<Id> ids;
   {
     const auto source = of("sequence-generator");
-    ASSERT_TRUE(source) << source.error().message;
+    ASSERT_TRUE(source) << source.error().message();
     ids = take(**source, 2);
   }
   const auto source = of("discord");
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   EXPECT_GT(std::get<Snowflake>(take_one(**source)), std::get<Snowflake>(ids[1]));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
   ASSERT_TRUE(of("41t10w0s"));
@@ -282,7 +283,7 @@ TEST_F(MintTest, AGuessedWorkerMakesASnowflakePractical) {
   Mint mint(options(), clock_, entropy_);
   for (const Worker::From from : {Worker::From::kHardware, Worker::From::kRandom}) {
     const auto source = mint.source("snowflake", {.worker = Worker{.from = from}});
-    ASSERT_TRUE(source) << source.error().message;
+    ASSERT_TRUE(source) << source.error().message();
     EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kPractical);
     EXPECT_THAT((*source)->declaration().notes, HasSubstr("odds"));
   }
@@ -292,7 +293,7 @@ TEST_F(MintTest, AHardwareNodeMakesAUuid1UniqueIfConfiguredSo) {
   Mint mint(options(), clock_, entropy_);
   const UuidNode node{.from = UuidNode::From::kGiven, .address = {0, 1, 2, 3, 4, 5}};
   const auto source = mint.source("uuid1", {.node = node});
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kUniqueIfConfigured);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "uuid1-000102030405.state"));
   EXPECT_EQ(decode_uuid1(std::get<Uuid>(take_one(**source)))->node, node.address);
@@ -306,7 +307,7 @@ TEST_F(MintTest, TheHardwareNodeIsTheAddressOfTheHost) {
     EXPECT_EQ(source.error().code, Code::kFailedPrecondition);
     return;
   }
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   EXPECT_EQ(decode_uuid1(std::get<Uuid>(take_one(**source)))->node, address);
 }
 
@@ -314,7 +315,7 @@ TEST_F(MintTest, ASequenceIsASource) {
   Mint mint(options(), clock_, entropy_);
   ASSERT_TRUE(mint.create({.name = "small", .first = 5, .last = 9}));
   const auto source = mint.source("small");
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kLinearizable);
   EXPECT_THAT(take(**source, 3),
               ElementsAre(Id{std::int64_t{5}}, Id{std::int64_t{6}}, Id{std::int64_t{7}}));
@@ -331,9 +332,9 @@ TEST_F(MintTest, APoolIsASource) {
   Mint mint(options(), clock_, entropy_);
   const SnowflakeLayout layout = snowflake_layout("sequence-generator").value();
   const auto made = mint.create(PoolDefinition{.name = "web", .layout = layout});
-  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_TRUE(made) << made.error().message();
   const auto source = mint.source("web");
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kUnique);
   EXPECT_EQ((*source)->declaration().format, "snowflake");
   EXPECT_THAT((*source)->declaration().notes, HasSubstr("41t10w12s"));
@@ -397,7 +398,7 @@ TEST_F(MintTest, APoolTakesAWindowAndNothingElse) {
   EXPECT_EQ(mint.source("orders", {.window = std::chrono::seconds{1}}).error().code,
             Code::kInvalidArgument);
   const auto source = mint.source("web", {.window = std::chrono::minutes{1}});
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   take(**source, 1);
   clock_.advance(std::chrono::seconds{1});
   take(**source, 1);
@@ -518,7 +519,7 @@ TEST_F(MintTest, APoolThatWouldMintNothingIsNotMade) {
     pool.layout = never;
     const Error refused = mint.create(pool).error();
     EXPECT_EQ(refused.code, Code::kInvalidArgument);
-    EXPECT_THAT(refused.message, HasSubstr("pool web would mint nothing"));
+    EXPECT_THAT(refused.message(), HasSubstr("pool web would mint nothing"));
   }
   EXPECT_EQ(mint.peek("web").error().code, Code::kNotFound);
   pool.layout = SnowflakeLayout{.epoch = kNow, .unit = seconds{1}, .time_bits = 3};
@@ -528,14 +529,14 @@ TEST_F(MintTest, APoolThatWouldMintNothingIsNotMade) {
   std::vector<Id> none(1);
   const Error over = (*mint.source("web"))->next(none).error();
   EXPECT_EQ(over.code, Code::kOutOfRange);
-  EXPECT_THAT(over.message, HasSubstr("make another pool, with a layout"));
+  EXPECT_THAT(over.message(), HasSubstr("make another pool, with a layout"));
 }
 
 TEST_F(MintTest, APoolInAChildOfForkIsRefusedWithoutTouchingALock) {
   Mint mint(options(), clock_, entropy_);
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web"}));
   const auto source = mint.source("web");
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   fakes::in_child([&] {
     std::vector<Id> out(1);
     EXPECT_THAT(fakes::why((*source)->next(out)), HasSubstr("pool web: opened before fork()"));
@@ -564,7 +565,7 @@ TEST_F(MintTest, NamesOfFormatsAreTaken) {
     const auto refused = mint.create({.name = name});
     ASSERT_FALSE(refused) << name;
     EXPECT_EQ(refused.error().code, Code::kInvalidArgument) << name;
-    EXPECT_THAT(refused.error().message, HasSubstr("choose another name")) << name;
+    EXPECT_THAT(refused.error().message(), HasSubstr("choose another name")) << name;
   }
   for (const SnowflakePreset& preset : snowflake_presets()) {
     EXPECT_EQ(mint.create({.name = std::string(preset.name)}).error().code, Code::kInvalidArgument)
@@ -580,7 +581,7 @@ TEST_F(MintTest, UnknownNamesAreToldWithWhatIsNear) {
   const auto message = [&](std::string_view name) {
     const auto source = mint.source(name);
     EXPECT_EQ(source.error().code, Code::kNotFound) << name;
-    return source.error().message;
+    return source.error().message();
   };
   EXPECT_THAT(message("invocies"), HasSubstr("did you mean invoices?"));
   EXPECT_THAT(message("uuid9"),
@@ -603,14 +604,14 @@ TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
                                        mint.alter(name, 5).error(), mint.retire(name).error()};
     for (const Error& error : errors) {
       EXPECT_EQ(error.code, Code::kNotFound);
-      EXPECT_EQ(error.message, errors[0].message);
+      EXPECT_EQ(error.message(), errors[0].message());
     }
-    return errors[0].message;
+    return errors[0].message();
   };
   EXPECT_THAT(messages("orders"), HasSubstr("there is no store sqlite:"));
   EXPECT_EQ(mint.peek("orders").error().advice, (Advice{Remedy::kSetOption, "", {"store"}}));
   const Result<void> created = mint.create({.name = "orders"});
-  ASSERT_TRUE(created) << created.error().message;
+  ASSERT_TRUE(created) << created.error().message();
   EXPECT_THAT(messages("oders"), HasSubstr("did you mean orders?"));
   EXPECT_THAT(messages("customers"),
               StartsWith("there is no sequence or pool \"customers\" in sqlite:"));
@@ -620,7 +621,7 @@ TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
 
 TEST_F(MintTest, NamesThatStandForSomethingElseAreExplained) {
   Mint mint(options(), clock_, entropy_);
-  const auto message = [&](std::string_view name) { return mint.source(name).error().message; };
+  const auto message = [&](std::string_view name) { return mint.source(name).error().message(); };
   EXPECT_THAT(message("guid"), HasSubstr("uuid4 (random) or uuid7 (in order of time)"));
   EXPECT_THAT(message("uuid"), HasSubstr("uuid4 (random) or uuid7 (in order of time)"));
   const auto advice = [&](std::string_view name) { return mint.source(name).error().advice; };

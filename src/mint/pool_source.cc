@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/bounded_mutex.h"
+#include "base/errors.h"
 #include "base/fork_wiped.h"
 #include "base/outcome.h"
 #include "idmint/snowflake.h"
@@ -58,10 +59,11 @@ class PoolSource final : public Source {
         wait_on_(mint.options.wait_on),
         clock_(mint.clock),
         entropy_(mint.entropy),
-        declaration_{.name = pool_.name,
+        declaration_{.kind = SourceKind::kPool,
+                     .name = pool_.name,
                      .format = "snowflake",
                      .guarantee = idmint::guarantee(pool_),
-                     .order = std::string(order(pool_)),
+                     .order = order(pool_),
                      .notes = to_string(pool_.layout) + ", " + std::to_string(pool_.workers) +
                               " worker ids, leased from " + std::string(store_->url()),
                      .form = pool_.form,
@@ -74,8 +76,8 @@ class PoolSource final : public Source {
   Result<void> next(std::span<Id> out, SteadyTime by) override {
     if (!owner_)
       return std::unexpected(
-          Error{Code::kFailedPrecondition,
-                "pool " + pool_.name + ": opened before fork(); open it again in the child"});
+          about("pool " + pool_.name,
+                {Code::kFailedPrecondition, "opened before fork(); open it again in the child"}));
     SnowflakeGenerator* const generator = generator_.load();
     if (generator == nullptr) return first_next(out, by);
     Result<void> filled = fill(*generator, out, by);
@@ -83,8 +85,6 @@ class PoolSource final : public Source {
       return first_next(out, by);
     return filled;
   }
-
-  bool waits() const noexcept override { return true; }
 
  private:
   // Short commands hold a worker id for moments only. So if all are owned, this tries again until
@@ -96,9 +96,10 @@ class PoolSource final : public Source {
     const std::unique_lock lock(opening_, until);
     if (!lock && generator_.load() == nullptr)
       return std::unexpected(
-          Error{Code::kUnavailable, "pool " + pool_.name + ": " + std::string(store_->url()) +
-                                        " did not answer in time whoever asked for a worker id "
-                                        "first; ask again"});
+          about("pool " + pool_.name,
+                {Code::kUnavailable, std::string(store_->url()) +
+                                         " did not answer in time whoever asked for a worker id "
+                                         "first; ask again"}));
     std::chrono::nanoseconds longest = deadline_;
     if (by != SteadyTime::max()) longest = std::min(longest, by - std::chrono::steady_clock::now());
     std::chrono::nanoseconds waited{};
@@ -160,10 +161,10 @@ class PoolSource final : public Source {
   // Without `by`, the deadline holds for each run of ids, as in SnowflakeGenerator::next().
   Result<void> fill(SnowflakeGenerator& generator, std::span<Id> out, SteadyTime by) {
     if (declaration_.largest_count != 0 && std::ssize(out) > declaration_.largest_count)
-      return std::unexpected(
-          Error{Code::kInvalidArgument, "pool " + pool_.name + ": ask for at most " +
-                                            std::to_string(declaration_.largest_count) +
-                                            " ids in one call"});
+      return std::unexpected(about(
+          "pool " + pool_.name,
+          {Code::kInvalidArgument,
+           "ask for at most " + std::to_string(declaration_.largest_count) + " ids in one call"}));
     std::array<Snowflake, 256> ids;
     while (!out.empty()) {
       const auto some = std::span(ids).first(std::min(ids.size(), out.size()));

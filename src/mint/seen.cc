@@ -298,7 +298,7 @@ void for_each_record(const std::string& prefix, const Act& act) {
 SeenFile read_seen_file(const SeenStore& store) {
   const Result<fs::path> folder = data_folder();
   if (folder) return read(file_of(*folder, store));
-  return {.state = SeenFile::State::kUnreadable, .why = folder.error().message};
+  return {.state = SeenFile::State::kUnreadable, .why = folder.error().message()};
 }
 
 std::vector<Seen> read_seen(const SeenStore& store) { return read_seen_file(store).all; }

@@ -17,7 +17,7 @@ namespace {
 
 std::string state_of(Store& store, std::string_view name) {
   const Result<SequenceStatus> status = peek_sequence(store, name);
-  return status ? std::string(state_name(*status)) : status.error().message;
+  return status ? std::string(state_name(*status)) : status.error().message();
 }
 
 TEST(SequenceState, AStoreThatRefusesIsNotASequenceThatWasClosed) {

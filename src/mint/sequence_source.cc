@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/bounded_mutex.h"
+#include "base/errors.h"
 #include "base/url.h"
 #include "sequences/life_cycle.h"
 #include "sequences/spread.h"
@@ -107,10 +108,11 @@ class SequenceSource final : public Source {
                  Clock& clock)
       : reopen_(std::move(reopen)), deadline_(deadline), clock_(clock) {
     const SequenceDefinition& definition = first.sequence->definition();
-    declaration_ = {definition.name,
+    declaration_ = {SourceKind::kSequence,
+                    definition.name,
                     "integer",
                     guarantee(definition.strategy),
-                    std::string(order(definition.strategy)),
+                    order(definition.strategy),
                     std::to_string(definition.first) + " to " + std::to_string(definition.last) +
                         steps_of(definition) + ", kept in " + places_of(definition, *first.store),
                     definition.form,
@@ -139,7 +141,6 @@ class SequenceSource final : public Source {
   }
 
   Sequence* sequence() noexcept override { return now_.load(std::memory_order_acquire); }
-  bool waits() const noexcept override { return true; }
 
  private:
   void place(PlacedSequence placed) {
@@ -181,10 +182,10 @@ class SequenceSource final : public Source {
     const std::unique_lock lock(mutex_, until);
     if (sequence() != asked) return {};
     if (!lock)
-      return std::unexpected(
-          Error{Code::kUnavailable, "sequence " + declaration_.name +
-                                        ": it was moved, and its store did not answer in time "
-                                        "whoever asked first; ask again"});
+      return std::unexpected(about("sequence " + declaration_.name,
+                                   {Code::kUnavailable,
+                                    "it was moved, and its store did not answer in time "
+                                    "whoever asked first; ask again"}));
     Result<PlacedSequence> placed = reopen_(until);
     if (!placed) return std::unexpected(std::move(placed.error()));
     place(*std::move(placed));

@@ -66,7 +66,7 @@ TEST_F(FollowedSequence, AnOpenSourceGoesOnInTheOtherStore) {
   EXPECT_EQ(next_of(*follows), 3);
   const Result<std::int64_t> told = next_of(*stays);
   EXPECT_EQ(code_of(told), Code::kFailedPrecondition);
-  EXPECT_THAT(told.error().message, HasSubstr("it was moved to "));
+  EXPECT_THAT(told.error().message(), HasSubstr("it was moved to "));
   EXPECT_EQ(told.error().advice, (Advice{Remedy::kFollowMove, "orders", {std::string(to->url())}}));
   // One that is opened later, too.
   EXPECT_EQ(next_of(*with.source("orders").value()), 4);
@@ -124,7 +124,7 @@ TEST_F(FollowedSequence, WhoTakesAllTheWhileGetsNoValueTwice) {
       takers.emplace_back([&] {
         for (int later = 0; later < 20; later += done ? 1 : 0) {
           const Result<std::int64_t> value = next_of(*source);
-          ASSERT_TRUE(value) << value.error().message;
+          ASSERT_TRUE(value) << value.error().message();
           its.push_back(*value);
           if (its.size() == 5) ++begun;
         }

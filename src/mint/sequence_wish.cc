@@ -143,7 +143,7 @@ Result<Definition> pool_of(const SequenceWish& wish) {
   }
   const Result<SnowflakeLayout> layout =
       parse_snowflake_layout(wish.layout.value_or("sequence-generator"));
-  if (!layout) return refuse("layout: " + layout.error().message);
+  if (!layout) return refuse("layout: " + layout.error().message());
   Result<Form> form = form_of(wish);
   if (!form) return std::unexpected(std::move(form.error()));
   if (wish.workers && (*wish.workers < 1 || *wish.workers > LeaseTable::kMaxWorkers))
@@ -243,7 +243,7 @@ Result<Definition> definition_of(const SequenceWish& wanted, std::string_view st
     definition.first = *wish.start;
   } else if (wish.no_leading_zeros && !has_digit(form.prefix)) {
     definition.first = smallest_as_long_as(largest_integer(form));
-  } else if (wish.digits && order(definition.strategy) == "none") {
+  } else if (wish.digits && order(definition.strategy) == Order::kNone) {
     definition.first = 0;
   }
   if (wish.stride) {

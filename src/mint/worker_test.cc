@@ -70,7 +70,7 @@ TEST(ChooseWorker, SaysWhatIsPromisedOnWhichConditionOrWithWhichOdds) {
   };
   for (const Row& row : rows) {
     const auto chosen = choose(row.worker);
-    ASSERT_TRUE(chosen) << chosen.error().message;
+    ASSERT_TRUE(chosen) << chosen.error().message();
     EXPECT_EQ(chosen->guarantee, row.guarantee) << row.notes;
     EXPECT_THAT(chosen->notes, HasSubstr(row.notes));
   }

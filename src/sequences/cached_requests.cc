@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "sequences/cached_state.h"
 
 namespace idmint {
@@ -54,9 +55,9 @@ void CachedSequence::State::fill(std::span<Request> batch, std::vector<Range>& a
       batch.end());
   for (Request& late : batch.first(batch.size() - in_time.size())) {
     late.done(std::unexpected(
-        Error{Code::kUnavailable,
-              "sequence " + definition.name +
-                  ": nobody came to this request in time; nothing was taken for it; ask again"}));
+        about("sequence " + definition.name,
+              {Code::kUnavailable,
+               "nobody came to this request in time; nothing was taken for it; ask again"})));
   }
   std::int64_t wanted = 0;
   for (const Request& request : in_time) wanted += std::ssize(request.out);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "idmint/sequence.h"
 #include "sequences/cached_state.h"
 
@@ -166,10 +167,10 @@ Result<void> CachedSequence::State::wait_and_cut(const Wish& wish, Range& cut) {
       return answer(std::unexpected(*failure));
     }
     if (late) {
-      return answer(std::unexpected(
-          Error{Code::kUnavailable, "sequence " + definition.name +
-                                        ": no values came in time, and the store has not answered "
-                                        "yet; nothing was taken for this call; ask again"}));
+      return answer(std::unexpected(about("sequence " + definition.name,
+                                          {Code::kUnavailable,
+                                           "no values came in time, and the store has not answered "
+                                           "yet; nothing was taken for this call; ask again"})));
     }
     if (waits_for == 0) {
       until = std::min(until, latest_end());
@@ -377,7 +378,7 @@ void CachedSequence::close() noexcept {
   State& state = *state_;
   if (!state.submitted.owned()) return;
   std::unique_lock lock(state.mutex);
-  state.stop({Code::kUnavailable, "sequence " + state.definition.name + ": closed"});
+  state.stop(about("sequence " + state.definition.name, {Code::kUnavailable, "closed"}));
   state.stopped_within.reset();
   lock.unlock();
   state.submitted.close();
@@ -414,14 +415,12 @@ Result<std::unique_ptr<CachedSequence>> CachedSequence::open(Store& store, std::
                                                              Clock& clock, Entropy& entropy) {
   Opened opened = Sequence::open(store, name, options, clock, entropy);
   if (!opened) return std::unexpected(std::move(opened).error());
-  if (auto* const cached = dynamic_cast<CachedSequence*>(opened->get())) {
-    [[maybe_unused]] const Sequence* const same = opened->release();
-    return std::unique_ptr<CachedSequence>(cached);
-  }
-  const std::string strategy(idmint::name((*opened)->definition().strategy));
-  return std::unexpected(
-      error_at(store, Code::kFailedPrecondition, name,
-               "it is " + strategy + ", not cached; open it with Sequence::open()"));
+  const Strategy strategy = (*opened)->definition().strategy;
+  if (strategy == Strategy::kCached)
+    return std::unique_ptr<CachedSequence>(static_cast<CachedSequence*>(opened->release()));
+  return std::unexpected(error_at(store, Code::kFailedPrecondition, name,
+                                  "it is " + std::string(idmint::name(strategy)) +
+                                      ", not cached; open it with Sequence::open()"));
 }
 
 }  // namespace idmint

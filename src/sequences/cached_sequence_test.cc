@@ -224,7 +224,7 @@ TEST(CachedSequence, EverythingIsHandedOutBeforeItIsUsedUp) {
     const Result<std::int64_t> more = f.sequence->next();
     ASSERT_FALSE(more);
     EXPECT_EQ(more.error().code, Code::kOutOfRange);
-    EXPECT_THAT(more.error().message,
+    EXPECT_THAT(more.error().message(),
                 HasSubstr("sequence tickets: used up; 25 is the last; go on with "
                           "another, or move its last value up"));
     EXPECT_EQ(more.error().advice, (Advice{Remedy::kAlterSequence, "tickets"}));
@@ -283,7 +283,7 @@ TEST(CachedSequence, ACallThatFailsLosesNothing) {
   ASSERT_TRUE(f.next(20));
   const auto refused = f.next(6);
   EXPECT_EQ(refused.error().code, Code::kOutOfRange);
-  EXPECT_THAT(refused.error().message, HasSubstr("fewer than 6 are left"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("fewer than 6 are left"));
   EXPECT_EQ(f.sequence->statistics().values, 20);
   EXPECT_EQ(f.sequence->statistics().requests, 1U);
   EXPECT_EQ(f.sequence->held(), 5);
@@ -425,7 +425,7 @@ TEST(CachedSequence, AnErrorReachesEveryWaiterAndTheNextCallTriesAfresh) {
   for (std::thread& thread : threads) thread.join();
   for (const auto& each : got) {
     EXPECT_EQ(code_of(each), Code::kPermissionDenied);
-    EXPECT_EQ(each.error().message, "read only");
+    EXPECT_EQ(each.error().message(), "read only");
   }
   EXPECT_THAT(f.counts(), SizeIs(1));
   EXPECT_EQ(f.sequence->next(), 1);
@@ -457,7 +457,7 @@ TEST(CachedSequence, ACallerWaitsNoLongerThanTheDeadline) {
     for (int i = 0; i < 1000; ++i) f.store.fail_next({{Code::kUnavailable, "busy"}, false});
     const Result<std::int64_t> got = f.sequence->next();
     EXPECT_EQ(code_of(got), Code::kUnavailable);
-    EXPECT_EQ(got.error().message, "busy");
+    EXPECT_EQ(got.error().message(), "busy");
     nanoseconds slept{};
     for (const nanoseconds sleep : clock.sleeps()) slept += sleep;
     EXPECT_LE(slept, seconds{5});
@@ -477,7 +477,7 @@ TEST(CachedSequence, ACallerThatWaitsForTheFetchOfAnotherLeavesAtItsOwnTime) {
   EXPECT_GE(std::chrono::steady_clock::now(), until);
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().code, Code::kUnavailable);
-  EXPECT_THAT(got.error().message, HasSubstr("nothing was taken for this call"));
+  EXPECT_THAT(got.error().message(), HasSubstr("nothing was taken for this call"));
   EXPECT_EQ(f.sequence->waiting(), 1U);
   f.store.open_gate();
   other.join();
@@ -504,7 +504,7 @@ TEST(CachedSequence, AFetchThatRanOutOfTimeIsTriedAgainByACallerThatHasSome) {
     std::vector<std::int64_t> values(1);
     const Result<void> got = f.sequence->next(values, until);
     ASSERT_FALSE(got);
-    EXPECT_EQ(got.error().message, "busy");
+    EXPECT_EQ(got.error().message(), "busy");
   });
   f.store.wait_for_advances(1);
   std::thread second([&] { EXPECT_EQ(f.sequence->next(), 1); });
@@ -584,7 +584,7 @@ TEST(CachedSequence, ValuesBeyondTheLastOneThatIsKnownAreNotHandedOut) {
     ASSERT_LE(got.value_or(0), 25);
   }
   EXPECT_EQ(got.error().code, Code::kOutOfRange);
-  EXPECT_THAT(got.error().message, HasSubstr("extended"));
+  EXPECT_THAT(got.error().message(), HasSubstr("extended"));
 }
 
 TEST(CachedSequence, RetiringAndRaisingDoNotRecallWhatIsHeld) {

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/submitted.h"
 #include "sequences/strategies.h"
 #include "stores/spi/counter_store.h"
@@ -128,16 +129,19 @@ Error Combiner::leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun) {
   queued_.store(queue_.size(), std::memory_order_relaxed);
   outstanding_ -= removed;
   if (waiter->state == Waiter::State::kLead) pass_on(lock);
-  const std::string what = "sequence " + sequence_ + ": waited " + waited_since(begun);
+  const std::string waited = "waited " + waited_since(begun);
   if (removed > 0) {
-    return {Code::kUnavailable, what +
-                                    " for the calls before it, which the store has not answered; "
-                                    "nothing was taken for this call; ask again"};
+    return about(
+        "sequence " + sequence_,
+        {Code::kUnavailable,
+         waited + " for the calls before it, which the store has not answered; nothing was "
+                  "taken for this call; ask again"});
   }
-  return {Code::kDeadlineExceeded,
-          what +
-              " for the store; the values may have been taken or not, now or later, and are lost; "
-              "ask again"};
+  return about(
+      "sequence " + sequence_,
+      {Code::kDeadlineExceeded,
+       waited + " for the store; the values may have been taken or not, now or later, and are "
+                "lost; ask again"});
 }
 
 Result<void> Combiner::submit(std::int64_t count, Done done) {
@@ -193,10 +197,11 @@ SequenceStatistics Combiner::statistics() const noexcept {
 
 std::optional<Error> Combiner::refusal(std::int64_t count, std::int64_t callers) const {
   if (count < 1) {
-    return Error{Code::kInvalidArgument, "sequence " + sequence_ + ": cannot take " +
-                                             std::to_string(count) + " values; ask for at least 1"};
+    return about("sequence " + sequence_,
+                 {Code::kInvalidArgument,
+                  "cannot take " + std::to_string(count) + " values; ask for at least 1"});
   }
-  if (closed_) return Error{Code::kUnavailable, "sequence " + sequence_ + ": closed"};
+  if (closed_) return about("sequence " + sequence_, {Code::kUnavailable, "closed"});
   if (outstanding_ + static_cast<std::size_t>(callers) > max_outstanding_)
     return too_many_wait("sequence " + sequence_, max_outstanding_);
   return std::nullopt;
@@ -355,10 +360,10 @@ std::span<Combiner::Request> Combiner::in_time() {
   }
   round_.erase(kept, round_.end());
   if (!late.empty()) {
-    fail(late, {Code::kUnavailable,
-                "sequence " + sequence_ +
-                    ": no round had begun in time, as those before it took long; nothing was taken "
-                    "for this request; ask again"});
+    fail(late, about("sequence " + sequence_,
+                     {Code::kUnavailable,
+                      "no round had begun in time, as those before it took long; nothing was taken "
+                      "for this request; ask again"}));
   }
   return round_;
 }
@@ -494,7 +499,8 @@ void Combiner::drain(std::unique_lock<std::mutex>& lock) {
   std::vector<Request> queue = std::exchange(queue_, {});
   queued_.store(0, std::memory_order_relaxed);
   lock.unlock();
-  fail(queue, {Code::kUnavailable, "sequence " + sequence_ + ": closed while the request waited"});
+  fail(queue,
+       about("sequence " + sequence_, {Code::kUnavailable, "closed while the request waited"}));
   lock.lock();
 }
 

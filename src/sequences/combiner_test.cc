@@ -435,7 +435,7 @@ TEST(CombinerAtTheBound, WhoFitsIsServedInOrderAndSmallerOnesAreStillTried) {
   EXPECT_EQ(code_of(got[4]), Code::kOutOfRange);
   EXPECT_EQ(got[5], run(9, 2));
   ASSERT_EQ(code_of(got[6]), Code::kOutOfRange);
-  EXPECT_THAT(got[6].error().message, HasSubstr("10 is the last"));
+  EXPECT_THAT(got[6].error().message(), HasSubstr("10 is the last"));
 }
 
 TEST(CombinerAtTheBound, CallersOfOneValueAreServedByOneAdvance) {
@@ -573,7 +573,7 @@ TEST(CombinerFailure, FailsExactlyTheCallersOfTheRound) {
   for (const std::size_t i : {1U, 2U}) {
     const Result<Range> got = answers.get(i);
     EXPECT_EQ(code_of(got), Code::kUnavailable);
-    EXPECT_EQ(got.error().message, "disk away");
+    EXPECT_EQ(got.error().message(), "disk away");
   }
   EXPECT_EQ(answers.get(3), run(2, 4)) << "not applied: no gap";
   EXPECT_EQ(f.combiner.statistics().waste, 0);
@@ -602,7 +602,7 @@ TEST(CombinerFailure, AStoreThatWentBackIsDataLossForEver) {
   f.store.set_next("orders", 1000);
   const Result<Range> later = f.combiner.take(1);
   ASSERT_EQ(code_of(later), Code::kDataLoss);
-  EXPECT_THAT(later.error().message, HasSubstr("gone back"));
+  EXPECT_THAT(later.error().message(), HasSubstr("gone back"));
   EXPECT_EQ(f.store.advances().size(), 2U) << "it is not asked any more";
 }
 
@@ -637,7 +637,7 @@ TEST(CombinerFailure, OfWhatOthersAddedAtTheEndNothingIsHandedOutAndLittleTaken)
   ASSERT_TRUE(f.store.extend("orders", 20));
   const auto across = f.combiner.take(2);
   ASSERT_EQ(code_of(across), Code::kOutOfRange);
-  EXPECT_THAT(across.error().message, testing::HasSubstr("open it again"));
+  EXPECT_THAT(across.error().message(), testing::HasSubstr("open it again"));
   EXPECT_EQ(f.combiner.statistics().waste, 2);
   EXPECT_EQ(code_of(f.combiner.take(1)), Code::kOutOfRange);
   EXPECT_EQ(f.store.peek("orders")->next, 12) << "the rest is for those who know of it";
@@ -660,7 +660,7 @@ TEST(CombinerDeadline, ACallerThatQueuesLeavesAtItsOwnTimeAndNothingIsTakenForIt
   const Result<Range> got = f.combiner.take(5, until);
   ASSERT_EQ(code_of(got), Code::kUnavailable);
   EXPECT_GE(steady_clock::now(), until);
-  EXPECT_THAT(got.error().message, HasSubstr("nothing was taken for this call"));
+  EXPECT_THAT(got.error().message(), HasSubstr("nothing was taken for this call"));
   EXPECT_EQ(f.combiner.queued(), 0U);
   f.store.open_gate();
   one.join();
@@ -703,7 +703,7 @@ TEST(CombinerDeadline, TheValuesOfACallerThatLeftItsRoundAreWasteAndNobodyGetsTh
     two.join();
     three.join();
     if (!in_its_round) continue;
-    EXPECT_THAT(got.error().message, HasSubstr("may have been taken or not"));
+    EXPECT_THAT(got.error().message(), HasSubstr("may have been taken or not"));
     EXPECT_EQ(stayed, run(5, 2));
     EXPECT_EQ(asked_again, run(7, 4));
     const SequenceStatistics is = f.combiner.statistics();
@@ -766,7 +766,7 @@ TEST(CombinerDeadline, AnAsynchronousRequestThatCameTooLateForItsRoundIsNotPartO
   f.store.open_gate();
   const Result<Range> late = answers.get(1);
   ASSERT_EQ(code_of(late), Code::kUnavailable);
-  EXPECT_THAT(late.error().message, HasSubstr("nothing was taken for this request"));
+  EXPECT_THAT(late.error().message(), HasSubstr("nothing was taken for this request"));
   EXPECT_EQ(f.store.advances().size(), 1U);
   f.combiner.close();
 }

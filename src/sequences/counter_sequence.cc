@@ -33,13 +33,11 @@ Result<std::unique_ptr<CounterSequence>> CounterSequence::open(Store& store, std
                                                                const SequenceOptions& options) {
   Opened opened = Sequence::open(store, name, options);
   if (!opened) return std::unexpected(std::move(opened.error()));
-  if (auto* const counter = dynamic_cast<CounterSequence*>(opened->get())) {
-    [[maybe_unused]] const Sequence* const same = opened->release();
-    return std::unique_ptr<CounterSequence>(counter);
-  }
-  const std::string strategy(idmint::name((*opened)->definition().strategy));
+  const Strategy strategy = (*opened)->definition().strategy;
+  if (strategy == Strategy::kCounter)
+    return std::unique_ptr<CounterSequence>(static_cast<CounterSequence*>(opened->release()));
   return std::unexpected(error_at(store, Code::kFailedPrecondition, name,
-                                  "it is " + strategy +
+                                  "it is " + std::string(idmint::name(strategy)) +
                                       ", and only a counter gives ranges; open it with "
                                       "Sequence::open()"));
 }

@@ -48,7 +48,7 @@ class Remembered : public testing::TestWithParam<SequenceDefinition> {
  protected:
   Remembered() {
     const auto created = create_sequence(store_, GetParam());
-    EXPECT_TRUE(created) << created.error().message;
+    EXPECT_TRUE(created) << created.error().message();
     const auto found = find_definition(store_, GetParam().name);
     definition_ = std::get<SequenceDefinition>(found.value());
   }
@@ -83,7 +83,7 @@ TEST_P(Remembered, AStoreThatWentBackWhileNothingWasOpenIsDataLoss) {
   set_back();
   const Result<void> again = use(store_);
   ASSERT_EQ(code_of(again), Code::kDataLoss);
-  EXPECT_THAT(again.error().message, HasSubstr("gone back"));
+  EXPECT_THAT(again.error().message(), HasSubstr("gone back"));
 }
 
 TEST_P(Remembered, AFreshHandleOfTheStoreIsHeldToItToo) {
@@ -119,7 +119,7 @@ TEST_P(Remembered, AStoreThatWasSettledLessOftenIsAnOlderState) {
   store_.be_settled(1);
   const Result<void> less = use(store_);
   ASSERT_EQ(code_of(less), Code::kDataLoss);
-  EXPECT_THAT(less.error().message, HasSubstr("settled"));
+  EXPECT_THAT(less.error().message(), HasSubstr("settled"));
 }
 
 // Another handle of the process was opened after it.
@@ -128,7 +128,7 @@ TEST_P(Remembered, AHandleThatDoesNotKnowThatTheStoreWasSettledAsksIt) {
   store_.be_settled_unread(2);
   StoreIssued::of(store_.name_on_host()).know_settled(2);
   const Result<void> used = use(store_);
-  EXPECT_TRUE(used) << used.error().message;
+  EXPECT_TRUE(used) << used.error().message();
   EXPECT_EQ(store_.settle_count(), 2);
 }
 
@@ -153,7 +153,7 @@ TEST(LastIssuedOfACounter, TheErrorHasBothFiguresAndTheWayOut) {
   store.set_next("c", 11);
   const auto again = take(store, "c", 1);
   ASSERT_EQ(code_of(again), Code::kDataLoss);
-  EXPECT_THAT(again.error().message,
+  EXPECT_THAT(again.error().message(),
               AllOf(HasSubstr("the store gave 11, and 40 was given before"), HasSubstr("raise")));
   EXPECT_EQ(again.error().advice, (Advice{Remedy::kRaiseStore, "gated:"}));
   ASSERT_TRUE(raise_sequence(store, "c", 40));

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/text.h"
 #include "idmint/form.h"
 #include "idmint/sequence.h"
@@ -96,7 +97,8 @@ class Differences {
     if (there.stride != 1 || here.stride != 1) compare("offset", there.offset(), here.offset());
     compare("stripes", there.stripes, here.stripes);
     compare("step", there.step, here.step);
-    compare("key", spelled(there.key), spelled(here.key));
+    if (there.key != here.key)  // who may create may not read it
+      compare("key", there.key.empty() ? "none" : "one", here.key.empty() ? "none" : "another");
     compare("largest count", there.largest_count, here.largest_count);
     compare(there.form, here.form);
     compare("adopted", spelled(there.adopted), spelled(here.adopted));
@@ -193,7 +195,14 @@ Result<void> must_agree(const Store& store, const Definition& there, Definition 
       },
       there);
   if (there == here) return {};
-  return std::unexpected(defined_otherwise(store, there, here));
+  const auto over_several = [](const Definition& definition) {
+    const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+    return sequence != nullptr && sequence->is_spread();
+  };
+  Error other = defined_otherwise(store, there, here);
+  // The differences name the stores.
+  if (over_several(there) || over_several(here)) other = naming_places(std::move(other));
+  return std::unexpected(std::move(other));
 }
 
 namespace {
@@ -332,7 +341,7 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& given,
     return refuse(Code::kFailedPrecondition,
                   "there is a counter of that name with other bounds and no definition, left by an "
                   "interrupted create (" +
-                      made.error().message +
+                      made.error().message() +
                       "); create it with the bounds of that counter, or choose another name");
   }
   complete.make_adopted = false;
@@ -402,7 +411,7 @@ Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std:
         if (const auto possible = store.counters()->can_extend(names, last); !possible) {
           if (possible.error().code != Code::kInvalidArgument)
             return std::unexpected(possible.error());
-          return refuse(Code::kInvalidArgument, possible.error().message);
+          return refuse(Code::kInvalidArgument, possible.error().message());
         }
       }
       const Result<Definition> now = store.catalog()->replace(*there, updated);

@@ -116,7 +116,7 @@ TEST(Counters, AreReadByNumberWhateverElseIsThere) {
   ASSERT_TRUE(store.create("s/1x", {1, 2}));
   const std::size_t before = store.calls();
   const auto counters = read_counters(store, many);
-  ASSERT_TRUE(counters) << counters.error().message;
+  ASSERT_TRUE(counters) << counters.error().message();
   EXPECT_EQ(store.calls(), before + 1) << "one call for all stripes";
   ASSERT_EQ(counters->size(), 12U);
   for (std::int64_t k = 0; k < 12; ++k)
@@ -145,7 +145,7 @@ TEST(CreateSequence, ACallThatWasCutOffIsFinished) {
   store.fail_next({{Code::kUnavailable, "cut off"}, false});
   const Result<void> cut = create_sequence(store, definition_of_orders(5, 10));
   ASSERT_FALSE(cut);
-  EXPECT_EQ(cut.error().message, "cut off");
+  EXPECT_EQ(cut.error().message(), "cut off");
   EXPECT_TRUE(store.peek("orders")) << "the counter is made first";
   EXPECT_FALSE(store.find("orders")) << "the definition last";
   EXPECT_TRUE(create_sequence(store, definition_of_orders(5, 10)));
@@ -158,11 +158,11 @@ TEST(CreateSequence, AnotherDefinitionIsRefusedNamingEachDifference) {
   const Result<void> last = create_sequence(store, definition_of_orders(1, 20));
   ASSERT_FALSE(last);
   EXPECT_EQ(last.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(last.error().message, HasSubstr("last: 10 there, 20 here"));
-  EXPECT_THAT(last.error().message, Not(HasSubstr("first:")));
+  EXPECT_THAT(last.error().message(), HasSubstr("last: 10 there, 20 here"));
+  EXPECT_THAT(last.error().message(), Not(HasSubstr("first:")));
   const Result<void> both = create_sequence(store, definition_of_orders(2, 20));
   ASSERT_FALSE(both);
-  EXPECT_THAT(both.error().message, HasSubstr("first: 1 there, 2 here; last: 10 there, 20 here"));
+  EXPECT_THAT(both.error().message(), HasSubstr("first: 1 there, 2 here; last: 10 there, 20 here"));
   EXPECT_EQ(store.find("orders"), Definition(definition_of_orders(1, 10)));
 }
 
@@ -175,7 +175,7 @@ TEST(CreateSequence, AdvisesToMoveTheEndOnlyWhereThatCanBe) {
   EXPECT_EQ(create_sequence(store, codes).error().advice,
             (Advice{Remedy::kAlterSequence, "orders", {"15"}}));
   codes.last = 16;
-  EXPECT_THAT(create_sequence(store, codes).error().message,
+  EXPECT_THAT(create_sequence(store, codes).error().message(),
               AllOf(HasSubstr("; its width 1 in hex has room for values up to 15; use it as it is"),
                     Not(HasSubstr("alter"))));
 }
@@ -264,7 +264,8 @@ TEST(CreateSequence, DrawsAKeyOnceAndThenKeepsIt) {
   EXPECT_EQ(as_sequence(*store.find("s")).key, "0123456789abcdeffedcba9876543210");
   const auto other = create_sequence(store, of(Strategy::kPermuted), {}, entropy);
   ASSERT_EQ(code_of(other), Code::kFailedPrecondition);
-  EXPECT_THAT(other.error().message, HasSubstr("key: 0123456789abcdeffedcba9876543210 there"));
+  EXPECT_THAT(other.error().message(),
+              AllOf(HasSubstr("key: one there, another here"), Not(HasSubstr("0123456789abcdef"))));
 }
 
 TEST(CreateSequence, NamesEveryFieldThatDiffers) {
@@ -277,16 +278,16 @@ TEST(CreateSequence, NamesEveryFieldThatDiffers) {
   const auto made = create_sequence(store, other);
   ASSERT_EQ(code_of(made), Code::kFailedPrecondition);
   EXPECT_THAT(
-      made.error().message,
+      made.error().message(),
       AllOf(HasSubstr("step: 0 there, 100 here"), HasSubstr("largest count: 0 there, 7 here"),
             HasSubstr("prefix: none there, A- here"), Not(HasSubstr("first"))));
   SequenceDefinition encoded = of(Strategy::kCached);
   encoded.form.encoding = Encoding::kBase58;
-  EXPECT_THAT(create_sequence(store, encoded).error().message,
+  EXPECT_THAT(create_sequence(store, encoded).error().message(),
               HasSubstr("encoding: canonical there, base58 here"));
   SequenceDefinition checked = of(Strategy::kCached);
   checked.form.check = Check::kDamm;
-  EXPECT_THAT(create_sequence(store, checked).error().message,
+  EXPECT_THAT(create_sequence(store, checked).error().message(),
               HasSubstr("check: none there, damm here;"));
 }
 
@@ -298,7 +299,7 @@ TEST(CreateSequence, GivesAnEncodingTheWidthOfTheLastValue) {
   EXPECT_EQ(as_sequence(*store.find("orders")).form.width, 6);
   EXPECT_TRUE(create_sequence(store, codes)) << "a width that is left open is what is there";
   codes.form.width = 7;
-  EXPECT_THAT(create_sequence(store, codes).error().message, HasSubstr("width: 6 there, 7 here"));
+  EXPECT_THAT(create_sequence(store, codes).error().message(), HasSubstr("width: 6 there, 7 here"));
   codes.name = "wide";
   ASSERT_TRUE(create_sequence(store, codes));
   EXPECT_EQ(as_sequence(*store.find("wide")).form.width, 7);
@@ -313,7 +314,7 @@ TEST(CreateSequence, ARetiredNameIsNotGivenAgain) {
     ASSERT_TRUE(retire_sequence(store, "s"));
     const auto again = create_sequence(store, of(strategy));
     ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
-    EXPECT_THAT(again.error().message, HasSubstr("retired"));
+    EXPECT_THAT(again.error().message(), HasSubstr("retired"));
     SequenceDefinition tombstone = of(strategy);
     tombstone.name = "t";
     tombstone.retired = true;
@@ -327,7 +328,7 @@ TEST(CreateSequence, ALostStripeOrSpaceIsNotMadeAgain) {
   store.lose("s/1");
   const auto made = create_sequence(store, of(Strategy::kStriped));
   ASSERT_EQ(code_of(made), Code::kDataLoss);
-  EXPECT_THAT(made.error().message, HasSubstr("s/1"));
+  EXPECT_THAT(made.error().message(), HasSubstr("s/1"));
   EXPECT_FALSE(store.peek("s/1"));
 
   GatedStore claims;
@@ -343,7 +344,7 @@ TEST(RaiseSequence, SkipsWhatLiesBelow) {
     GatedStore store;
     ASSERT_TRUE(create_sequence(store, of(strategy)));  // 10 to 40
     const auto raised = raise_sequence(store, "s", 25);
-    ASSERT_TRUE(raised) << raised.error().message;
+    ASSERT_TRUE(raised) << raised.error().message();
     EXPECT_EQ(raised->next, 26);
     EXPECT_EQ(raised->skipped, 16);
     EXPECT_EQ(store.advance("s", 1, Take::kAll), (Range{26, 1, 1}));
@@ -408,11 +409,11 @@ TEST(RaiseSequence, SaysWhyItCannot) {
   ASSERT_TRUE(retire_sequence(store, "orders"));
   const auto retired = raise_sequence(store, "orders", 5);
   ASSERT_EQ(code_of(retired), Code::kFailedPrecondition);
-  EXPECT_THAT(retired.error().message, HasSubstr("nothing to raise"));
+  EXPECT_THAT(retired.error().message(), HasSubstr("nothing to raise"));
   const auto blocks = of(Strategy::kStriped);
   GatedStore other;
   ASSERT_TRUE(create_sequence(other, blocks));
-  EXPECT_THAT(raise_sequence(other, "s", 41).error().message, Not(HasSubstr("alter")))
+  EXPECT_THAT(raise_sequence(other, "s", 41).error().message(), Not(HasSubstr("alter")))
       << "its end cannot be moved";
 }
 
@@ -452,7 +453,7 @@ TEST(RaiseSequence, GoesPastTheLargestExistingValueOfEachBlock) {
   ASSERT_TRUE(create_sequence(store, of(Strategy::kStriped)));  // 10-19, 20-29, 30-40
   Existing some({5, 12, 11, 40, 41});
   const auto raised = raise_sequence(store, "s", some);
-  ASSERT_TRUE(raised) << raised.error().message;
+  ASSERT_TRUE(raised) << raised.error().message();
   EXPECT_EQ(raised->skipped, 3 + 11);
   EXPECT_EQ(raised->next, 13);
   EXPECT_EQ(store.peek("s/0")->next, 13);
@@ -482,7 +483,7 @@ TEST(CreateSequence, GaplessNeedsTransactions) {
   GatedStore store;
   const auto refused = create_sequence(store, of(Strategy::kGapless));
   EXPECT_EQ(code_of(refused), Code::kUnimplemented);
-  EXPECT_THAT(refused.error().message, HasSubstr("MongoDB replica set"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("MongoDB replica set"));
   EXPECT_EQ(refused.error().advice, (Advice{.remedy = Remedy::kSetOption, .values = {"store"}}));
   EXPECT_EQ(code_of(store.find("s")), Code::kNotFound);
 }
@@ -504,7 +505,7 @@ TEST(ExtendSequence, MovesTheEndUp) {
     ASSERT_TRUE(create_sequence(store, of(strategy)));
     ASSERT_TRUE(store.advance("s", 31, Take::kAll));
     const auto extended = alter_sequence(store, "s", 42);
-    ASSERT_TRUE(extended) << extended.error().message;
+    ASSERT_TRUE(extended) << extended.error().message();
     EXPECT_EQ(extended->last, 42);
     EXPECT_EQ(store.find("s"), Definition(*extended));
     EXPECT_EQ(store.advance("s", 9, Take::kTail), (Range{41, 1, 2}));
@@ -536,7 +537,7 @@ TEST(ExtendSequence, SaysWhyItCannot) {
   ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   const auto down = alter_sequence(store, "orders", 9);
   ASSERT_EQ(code_of(down), Code::kFailedPrecondition);
-  EXPECT_THAT(down.error().message, HasSubstr("10"));
+  EXPECT_THAT(down.error().message(), HasSubstr("10"));
   EXPECT_EQ(code_of(alter_sequence(store, "orders", kLargestValue + 1)), Code::kInvalidArgument);
   EXPECT_EQ(store.find("orders"), Definition(definition_of_orders(1, 10)));
   for (const Strategy strategy : {Strategy::kStriped, Strategy::kPermuted}) {
@@ -556,14 +557,14 @@ TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
   ASSERT_TRUE(create_sequence(store, two_digits));
   const auto far = alter_sequence(store, "orders", 100);
   ASSERT_EQ(code_of(far), Code::kInvalidArgument) << "100 would be printed as another value is";
-  EXPECT_THAT(far.error().message, HasSubstr("99"));
-  EXPECT_THAT(far.error().message, HasSubstr("move its end there at most"));
+  EXPECT_THAT(far.error().message(), HasSubstr("99"));
+  EXPECT_THAT(far.error().message(), HasSubstr("move its end there at most"));
   EXPECT_EQ(store.peek("orders")->bounds.last, 50);
   EXPECT_EQ(alter_sequence(store, "orders", 99)->last, 99);
   const auto full = alter_sequence(store, "orders", 100);
   ASSERT_EQ(code_of(full), Code::kInvalidArgument);
-  EXPECT_THAT(full.error().message, HasSubstr("a new and wider sequence"));
-  EXPECT_THAT(full.error().message, Not(HasSubstr("there at most")));
+  EXPECT_THAT(full.error().message(), HasSubstr("a new and wider sequence"));
+  EXPECT_THAT(full.error().message(), Not(HasSubstr("there at most")));
 }
 
 TEST(ExtendSequence, NotBeyondTheWidthThatIsPrinted) {
@@ -596,7 +597,7 @@ TEST(RetireSequence, ClosesEverythingAndLeavesATombstone) {
     }
     const auto opened = Sequence::open(store, "s");
     ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
-    EXPECT_THAT(opened.error().message, HasSubstr("retired"));
+    EXPECT_THAT(opened.error().message(), HasSubstr("retired"));
   }
   GatedStore store;
   EXPECT_EQ(code_of(retire_sequence(store, "s")), Code::kNotFound);
@@ -710,7 +711,7 @@ void expect_sound(GatedStore& store, const SequenceDefinition& definition) {
     return;
   }
   const auto counters = read_counters(store, as_sequence(*found));
-  ASSERT_TRUE(counters) << counters.error().message;
+  ASSERT_TRUE(counters) << counters.error().message();
   for (const CounterState& counter : *counters) {
     EXPECT_TRUE(!is_retired(*found) || counter.closed) << "a tombstone over what lives";
     EXPECT_LE(counter.bounds.last, as_sequence(*found).last) << "an end that nobody knows";
@@ -813,7 +814,7 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
     GatedStore store;
     extended_meanwhile(store, 2);
     const auto raised = raise_sequence(store, "orders", 5);
-    ASSERT_TRUE(raised) << raised.error().message;
+    ASSERT_TRUE(raised) << raised.error().message();
     EXPECT_EQ(raised->next, 6);
     EXPECT_EQ(store.peek("orders")->next, 6);
   }
@@ -919,13 +920,13 @@ TEST(SequenceStatuses, HaveTheirErrorsInTheirRows) {
   claims.name = "z";
   store.put(claims);
   const auto all = list_sequences(store);
-  ASSERT_TRUE(all) << all.error().message;
+  ASSERT_TRUE(all) << all.error().message();
   ASSERT_EQ(all->size(), 3U);
   EXPECT_EQ((*all)[0].error, std::nullopt);
   EXPECT_EQ((*all)[0].left, 10);
   ASSERT_TRUE((*all)[1].error);
   EXPECT_EQ((*all)[1].error->code, Code::kDataLoss);
-  EXPECT_THAT((*all)[1].error->message, HasSubstr("s/0"));
+  EXPECT_THAT((*all)[1].error->message(), HasSubstr("s/0"));
   ASSERT_TRUE((*all)[2].error);
   EXPECT_EQ((*all)[2].error->code, Code::kDataLoss);
 }
@@ -951,7 +952,7 @@ TEST(HasGiven, ValuesThatWereHandedOutAndNoOthers) {
     std::int64_t known = 0;
     for (std::int64_t value = 10; value <= 40; ++value) {
       const Result<bool> is_given = has_given(store, "s", value);
-      ASSERT_TRUE(is_given) << is_given.error().message;
+      ASSERT_TRUE(is_given) << is_given.error().message();
       known += *is_given ? 1 : 0;
       if (std::ranges::find(given, value) != given.end()) {
         EXPECT_TRUE(*is_given) << name(strategy) << ' ' << value;
@@ -979,7 +980,7 @@ TEST(HasGiven, IdsOfAPoolBelowTheBoundOfTheirWorker) {
   const Uuid token = *Uuid::parse("01234567-89ab-4cde-8f01-23456789abcd");
   const auto lease = (*store)->leases()->acquire(
       "web", {.token = token, .now = 1000, .units = 50, .max_drift = 1000});
-  ASSERT_TRUE(lease) << lease.error().message;
+  ASSERT_TRUE(lease) << lease.error().message();
   const auto id = [&](std::int64_t tick, std::int64_t worker) {
     return static_cast<std::int64_t>(layout
                                          .encode({.time = layout.epoch + tick * layout.unit,
@@ -1001,7 +1002,7 @@ TEST(OpenSequence, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   store.meanwhile(2,
                   [](auto& definitions) { definitions["orders"] = definition_of_orders(1, 20); });
   const auto opened = Sequence::open(store, "orders");
-  ASSERT_TRUE(opened) << opened.error().message;
+  ASSERT_TRUE(opened) << opened.error().message();
   EXPECT_EQ((*opened)->definition().last, 20);
 }
 
@@ -1010,7 +1011,7 @@ TEST(OpenSequence, AnEndBelowTheDefinitionsIsNoDamageEither) {
   ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 3)));
   store.put(definition_of_orders(1, 20));
   const auto opened = CounterSequence::open(store, "orders");
-  ASSERT_TRUE(opened) << opened.error().message;
+  ASSERT_TRUE(opened) << opened.error().message();
   EXPECT_EQ((*opened)->take(3), (Range{1, 1, 3}));
   EXPECT_EQ(code_of((*opened)->take(1)), Code::kOutOfRange);
   ASSERT_TRUE(alter_sequence(store, "orders", 20));

@@ -191,7 +191,7 @@ Result<void> make_there(Store& to, const SequenceDefinition& definition) {
     return std::unexpected(error_at(to, Code::kFailedPrecondition, definition,
                                     "an interrupted create left a counter of that name and no "
                                     "definition here (" +
-                                        why.message + "); move it to another store"));
+                                        why.message() + "); move it to another store"));
   };
   std::vector<NewCounter> before;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

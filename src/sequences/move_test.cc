@@ -102,7 +102,7 @@ TEST(Move, GoesOnWhereTheSequenceWasWithoutAGap) {
     ASSERT_TRUE(create_sequence(stores.from, movable(strategy)));
     std::vector<std::int64_t> values = values_of(stores.from, 300);
     const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
-    ASSERT_TRUE(moved) << name(strategy) << ": " << moved.error().message;
+    ASSERT_TRUE(moved) << name(strategy) << ": " << moved.error().message();
     EXPECT_EQ(moved->definition, movable(strategy));
     EXPECT_FALSE(moved->was_begun);
     EXPECT_FALSE(moved->was_done);
@@ -167,7 +167,7 @@ TEST(Move, AnOpenSequenceIsToldWhereItWentAndAnOpeningToo) {
     for (const Result<void>& told :
          {outcome_of(open->next()), outcome_of(Sequence::open(stores.from, "orders"))}) {
       ASSERT_EQ(code_of(told), Code::kFailedPrecondition) << name(strategy);
-      EXPECT_THAT(told.error().message, HasSubstr("it was moved to gated:to")) << name(strategy);
+      EXPECT_THAT(told.error().message(), HasSubstr("it was moved to gated:to")) << name(strategy);
       EXPECT_EQ(told.error().advice, follow);
     }
   }
@@ -229,7 +229,7 @@ TEST(Move, IsCompletedByTheSameCallWhereverItWasCutOff) {
             if (early->next({&one, 1}, soon())) values.push_back(one);
           for (const std::int64_t value : values_of(stores.to, 3)) values.push_back(value);
           const Result<Moved> again = move_sequence(stores.from, stores.to, "orders");
-          ASSERT_TRUE(again) << where << ": " << again.error().message;
+          ASSERT_TRUE(again) << where << ": " << again.error().message();
           for (int i = 0; i < 5; ++i)
             if (early->next({&one, 1}, soon())) values.push_back(one);
           const std::vector<std::int64_t> later = values_of(stores.to, 300);
@@ -277,7 +277,7 @@ TEST(Move, TakesNothingBackOfALaterReservation) {
         ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
       });
       const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
-      ASSERT_TRUE(moved) << name(strategy) << ", call " << call << ": " << moved.error().message;
+      ASSERT_TRUE(moved) << name(strategy) << ", call " << call << ": " << moved.error().message();
       EXPECT_EQ(moved->definition.last, 5000);
       EXPECT_EQ(values_of(stores.to, 5000).size(), 5000);
     }
@@ -293,7 +293,7 @@ TEST(Move, CreatesTheCountersThatAnEarlierCallDidNot) {
   stores.to.lose("orders/1");
   ASSERT_TRUE(alter_sequence(stores.from, "orders", 5000));
   const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
-  ASSERT_TRUE(moved) << moved.error().message;
+  ASSERT_TRUE(moved) << moved.error().message();
   EXPECT_EQ(values_of(stores.to, 5000).size(), 5000);
 }
 
@@ -336,7 +336,7 @@ TEST(Move, CanBeGivenUpBeforeTheSourceIsMarked) {
   ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
   EXPECT_EQ(values_of(stores.from, 1).front(), 1);
   ASSERT_TRUE(retire_sequence(stores.to, "orders"));
-  EXPECT_THAT(move_sequence(stores.from, stores.to, "orders").error().message,
+  EXPECT_THAT(move_sequence(stores.from, stores.to, "orders").error().message(),
               HasSubstr("a retired sequence has the name"));
   ASSERT_TRUE(move_sequence(stores.from, third, "orders"));
   EXPECT_EQ(values_of(third, 1).front(), 2);
@@ -380,11 +380,11 @@ TEST(Move, ATargetThatWentBackToItsReservationIsRaisedToo) {
     EXPECT_EQ(code_of(move_sequence(stores.from, stores.to, "orders")), Code::kDataLoss);
     const auto rows = raise_all(stores.to, 500);
     ASSERT_TRUE(rows && rows->size() == 1);
-    ASSERT_FALSE(rows->front().error) << rows->front().error->message;
+    ASSERT_FALSE(rows->front().error) << rows->front().error->message();
     EXPECT_EQ(rows->front().raised.next, 501);
     stores.to.be_doubted(std::nullopt);
     const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
-    ASSERT_TRUE(moved) << moved.error().message;
+    ASSERT_TRUE(moved) << moved.error().message();
     EXPECT_EQ(moved->next, 501);
     EXPECT_EQ(values_of(stores.to, 1).front(), 501);
   }
@@ -400,7 +400,7 @@ TEST(Move, ATargetThatHasNothingOfItAnyMoreIsReported) {
   GatedStore another{numbered(4), "gated:to"};
   const Result<Moved> replaced = move_sequence(stores.from, another, "orders");
   EXPECT_EQ(code_of(replaced), Code::kDataLoss);
-  EXPECT_THAT(replaced.error().message, HasSubstr("another one is in its place"));
+  EXPECT_THAT(replaced.error().message(), HasSubstr("another one is in its place"));
 }
 
 // The newer store had begun the move, or ended it: the restored one hands out nothing.
@@ -416,15 +416,15 @@ TEST(Move, ASourceThatWentBackBeforeItStaysClosed) {
     restored.set_next("orders", 5);
     const Result<Raised> by_name = raise_sequence(restored, "orders", stores.from);
     ASSERT_EQ(code_of(by_name), Code::kFailedPrecondition);
-    EXPECT_THAT(by_name.error().message, HasSubstr("it went to gated:to"));
+    EXPECT_THAT(by_name.error().message(), HasSubstr("it went to gated:to"));
     const auto rows = raise_all(restored, stores.from);
     ASSERT_TRUE(rows && rows->size() == 1);
-    ASSERT_FALSE(rows->front().error) << rows->front().error->message;
+    ASSERT_FALSE(rows->front().error) << rows->front().error->message();
     EXPECT_EQ(rows->front().retired, finished);
     EXPECT_TRUE(values_of(restored, 1).empty());
     EXPECT_EQ(restored.counters()->peek("orders")->next, 11);
     const Result<Moved> moved = move_sequence(restored, stores.to, "orders");
-    ASSERT_TRUE(moved) << moved.error().message;
+    ASSERT_TRUE(moved) << moved.error().message();
     EXPECT_EQ(moved->was_done, finished);
     EXPECT_EQ(values_of(stores.to, 1).front(), 21);
     EXPECT_EQ(code_of(retire_sequence(restored, "orders")), Code::kFailedPrecondition)
@@ -440,7 +440,7 @@ TEST(Move, ASourceThatWentBackToItsMarkIsRaisedAndClosed) {
   ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
   const auto rows = raise_all(stores.from, 100);
   ASSERT_TRUE(rows && rows->size() == 1);
-  ASSERT_FALSE(rows->front().error) << rows->front().error->message;
+  ASSERT_FALSE(rows->front().error) << rows->front().error->message();
   EXPECT_TRUE(stores.from.counters()->peek("orders")->closed);
   ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
   EXPECT_EQ(values_of(stores.to, 1).front(), 101);
@@ -506,7 +506,7 @@ TEST(Move, WhoeverWakesUpAfterItsEndFindsItDone) {
           });
           const Result<Moved> moved = move_sequence(stores.from, stores.to, "orders");
           EXPECT_TRUE(moved) << name(strategy) << ", call " << call
-                             << (in_target ? " there: " : " here: ") << moved.error().message;
+                             << (in_target ? " there: " : " here: ") << moved.error().message();
           for (Store* const store : std::array<Store*, 3>{&stores.from, &stores.to, &third}) {
             const auto later = values_of(*store, 10);
             values.insert(values.end(), later.begin(), later.end());
@@ -527,13 +527,13 @@ TEST(Move, CannotGoToTwoStores) {
   ASSERT_FALSE(move_sequence(stores.from, stores.to, "orders"));
   const Result<Moved> elsewhere = move_sequence(stores.from, third, "orders");
   EXPECT_EQ(code_of(elsewhere), Code::kUnavailable);
-  EXPECT_THAT(elsewhere.error().message, HasSubstr("it is being moved to gated:to"));
+  EXPECT_THAT(elsewhere.error().message(), HasSubstr("it is being moved to gated:to"));
   ASSERT_TRUE(move_sequence(stores.from, stores.to, "orders"));
   EXPECT_EQ(code_of(move_sequence(stores.from, third, "orders")), Code::kFailedPrecondition);
   // Nor back, where its tombstone has the name; but on.
   const Result<Moved> back = move_sequence(stores.to, stores.from, "orders");
   EXPECT_EQ(code_of(back), Code::kFailedPrecondition);
-  EXPECT_THAT(back.error().message, HasSubstr("does not take a name twice"));
+  EXPECT_THAT(back.error().message(), HasSubstr("does not take a name twice"));
   EXPECT_TRUE(move_sequence(stores.to, third, "orders"));
 }
 
@@ -544,11 +544,11 @@ TEST(Move, IsRefusedWhereTheNameIsTaken) {
   for (const MoveMode mode : {MoveMode::kPreview, MoveMode::kCarryOut}) {
     const Result<Moved> refused = move_sequence(stores.from, stores.to, "orders", mode);
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
-    EXPECT_THAT(refused.error().message, HasSubstr("another sequence has the name"));
+    EXPECT_THAT(refused.error().message(), HasSubstr("another sequence has the name"));
   }
   EXPECT_EQ(values_of(stores.from, 1).front(), 1) << "the source gives values as before";
   ASSERT_TRUE(retire_sequence(stores.to, "orders"));
-  EXPECT_THAT(move_sequence(stores.from, stores.to, "orders").error().message,
+  EXPECT_THAT(move_sequence(stores.from, stores.to, "orders").error().message(),
               HasSubstr("a retired sequence has the name"));
 }
 
@@ -613,7 +613,8 @@ TEST(Move, OfWhatCannotBeMovedIsRefusedWithTheReason) {
     for (const MoveMode mode : {MoveMode::kPreview, MoveMode::kCarryOut}) {
       const Result<Moved> refused = move_sequence(*from, *to, name, mode);
       EXPECT_EQ(code_of(refused), Code::kUnimplemented);
-      EXPECT_THAT(refused.error().message, AllOf(HasSubstr("cannot be moved"), HasSubstr(reason)));
+      EXPECT_THAT(refused.error().message(),
+                  AllOf(HasSubstr("cannot be moved"), HasSubstr(reason)));
     }
     EXPECT_EQ(code_of(to->catalog()->find(name)), Code::kNotFound);
   }
@@ -625,7 +626,7 @@ TEST(Move, OfWhatCannotBeMovedIsRefusedWithTheReason) {
     for (Store* const store : stores) {
       const Result<Moved> refused = move_sequence(*store, *to, "tickets", mode);
       EXPECT_EQ(code_of(refused), Code::kUnimplemented);
-      EXPECT_THAT(refused.error().message,
+      EXPECT_THAT(refused.error().message(),
                   AllOf(HasSubstr("cannot be moved"), HasSubstr("over several stores")));
     }
   }

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
 #include "stores/spi/catalog.h"
@@ -18,9 +19,10 @@ Error refuse_moved(const Store& store, const SequenceDefinition& moving, const M
   const std::string here(store.url());
   const auto under_way = [&](const std::string& what, const std::string& from,
                              const std::string& to) {
-    return error_at(store, Code::kUnavailable, moving,
-                    what + "; ask again when that is done, and if it was interrupted finish it",
-                    {Remedy::kFinishMove, moving.name, {from, to}});
+    return naming_places(
+        error_at(store, Code::kUnavailable, moving,
+                 what + "; ask again when that is done, and if it was interrupted finish it",
+                 {Remedy::kFinishMove, moving.name, {from, to}}));
   };
   switch (move.stage) {
     case Move::Stage::kLeaving:
@@ -32,9 +34,10 @@ Error refuse_moved(const Store& store, const SequenceDefinition& moving, const M
     case Move::Stage::kGone:
       break;
   }
-  return error_at(store, Code::kFailedPrecondition, moving,
-                  "it was moved to " + move.url + "; ask that store, or start the program with it",
-                  {Remedy::kFollowMove, moving.name, {move.url}});
+  return naming_places(
+      error_at(store, Code::kFailedPrecondition, moving,
+               "it was moved to " + move.url + "; ask that store, or start the program with it",
+               {Remedy::kFollowMove, moving.name, {move.url}}));
 }
 
 bool is_arriving(const Definition& definition) {

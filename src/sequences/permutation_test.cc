@@ -220,7 +220,7 @@ TEST(Permutation, RefusesASizeOfNoneAndOneThatIsTooLarge) {
     const auto made = Permutation::make(kKey, size);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, Code::kInvalidArgument);
-    EXPECT_THAT(made.error().message, HasSubstr("use 1 to 2^63-1"));
+    EXPECT_THAT(made.error().message(), HasSubstr("use 1 to 2^63-1"));
   }
 }
 

@@ -1,6 +1,7 @@
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
 #include "sequences/combiner.h"
 #include "sequences/counter_rounds.h"
 #include "sequences/permutation.h"
@@ -71,9 +72,9 @@ class PermutedSequence final : public Sequence {
       if (error.code != Code::kOutOfRange) return error;
       const std::string left =
           count == 1 ? "used up" : "fewer than " + std::to_string(count) + " values are left";
-      return {error.code, "sequence " + definition.name + ": " + left + ", of " +
-                              std::to_string(permutation.size()) + " in all; go on with " +
-                              onward_from(definition).words};
+      return about("sequence " + definition.name,
+                   {error.code, left + ", of " + std::to_string(permutation.size()) +
+                                    " in all; go on with " + onward_from(definition).words});
     }
 
     const SequenceDefinition definition;
@@ -96,7 +97,7 @@ Opened open_permuted(Store& store, SequenceDefinition definition, const Sequence
       Permutation::make(definition.key, static_cast<std::uint64_t>(definition.size()));
   if (!permutation) {
     return std::unexpected(
-        error_at(store, Code::kDataLoss, definition.name, permutation.error().message));
+        error_at(store, Code::kDataLoss, definition.name, permutation.error().message()));
   }
   return std::make_unique<PermutedSequence>(store, std::move(definition), *permutation, options);
 }

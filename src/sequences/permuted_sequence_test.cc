@@ -75,8 +75,9 @@ TEST(PermutedSequence, EachValueOnceAndThenNoMore) {
   const Result<void> more = f.sequence->next(std::span(&value, 1));
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, Code::kOutOfRange);
-  EXPECT_THAT(more.error().message, HasSubstr("sequence cards: used up, of 1000 in all; go on with "
-                                              "a new sequence that begins above 1099"));
+  EXPECT_THAT(more.error().message(),
+              HasSubstr("sequence cards: used up, of 1000 in all; go on with "
+                        "a new sequence that begins above 1099"));
   EXPECT_EQ(more.error().advice, Advice()) << "its last value cannot be moved";
   EXPECT_EQ(f.sequence->statistics().values, 1000);
 }
@@ -88,7 +89,7 @@ TEST(PermutedSequence, ABatchThatDoesNotFitTakesNothing) {
   const Result<void> batch = f.sequence->next(three);
   ASSERT_FALSE(batch);
   EXPECT_EQ(batch.error().code, Code::kOutOfRange);
-  EXPECT_THAT(batch.error().message, HasSubstr("fewer than 3 values are left, of 10"));
+  EXPECT_THAT(batch.error().message(), HasSubstr("fewer than 3 values are left, of 10"));
   EXPECT_THAT(f.next(2), ElementsAre(1, 3));
 }
 

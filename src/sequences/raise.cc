@@ -608,7 +608,7 @@ Result<void> raise_arriving(Store& store, const SequenceDefinition& definition, 
   return std::unexpected(error_at(store, Code::kFailedPrecondition, definition,
                                   "it was to be moved here, and not all of its counters are "
                                   "there (" +
-                                      raised.error().message + "); retire it here",
+                                      raised.error().message() + "); retire it here",
                                   {Remedy::kRetireSequence, definition.name}));
 }
 

@@ -96,7 +96,7 @@ TEST(RaiseEach, GoesPastTheLargestOfEachCounter) {
   ASSERT_TRUE(create_sequence(store, blocks()));
   const std::vector<std::int64_t> values = {17, 5, 242};
   const auto raised = raise_sequence(store, "accounts", values);
-  ASSERT_TRUE(raised) << raised.error().message;
+  ASSERT_TRUE(raised) << raised.error().message();
   EXPECT_EQ(raised->skipped, 17 + 42);
   EXPECT_EQ(raised->left, 300);
   EXPECT_EQ(raised->next, 18);
@@ -129,7 +129,7 @@ TEST(RaisePreview, CountsAndChangesNothing) {
   Doubtful store;
   ASSERT_TRUE(create_sequence(store, blocks()));
   const auto preview = raise_sequence(store, "accounts", 150, RaiseMode::kPreview);
-  ASSERT_TRUE(preview) << preview.error().message;
+  ASSERT_TRUE(preview) << preview.error().message();
   EXPECT_EQ(preview->skipped, 150);
   EXPECT_EQ(preview->left, 300);
   EXPECT_EQ(preview->next, 151);
@@ -165,13 +165,13 @@ TEST(RaisePastAStore, SaysWhereTheTwoDoNotGoTogether) {
   Doubtful store;
   Doubtful newer("newer:");
   ASSERT_TRUE(create_sequence(store, counter()));
-  EXPECT_THAT(raise_sequence(store, "orders", newer).error().message, HasSubstr("not in newer:"));
+  EXPECT_THAT(raise_sequence(store, "orders", newer).error().message(), HasSubstr("not in newer:"));
   SequenceDefinition other = counter();
   other.first = 5;
   ASSERT_TRUE(create_sequence(newer, other));
   const auto otherwise = raise_sequence(store, "orders", newer);
   EXPECT_EQ(code_of(otherwise), Code::kFailedPrecondition);
-  EXPECT_THAT(otherwise.error().message, HasSubstr("defined otherwise"));
+  EXPECT_THAT(otherwise.error().message(), HasSubstr("defined otherwise"));
 }
 
 TEST(RaisePastAStore, ThatWasExtendedSinceSaysWhichCommandIsFirst) {
@@ -195,9 +195,9 @@ TEST(RaiseAll, PastANumberEachInItsOwnMeasure) {
   make_all(store, {counter(), blocks(), interleaved(), permuted(), random_values()});
   ManualClock clock{kEpoch + 10min};
   const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, {}, clock);
-  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_TRUE(rows) << rows.error().message();
   EXPECT_EQ(rows->size(), 6U);
-  for (const RaisedSource& row : *rows) EXPECT_FALSE(row.error) << row.error->message;
+  for (const RaisedSource& row : *rows) EXPECT_FALSE(row.error) << row.error->message();
   EXPECT_EQ(store.next("orders"), 21);
   EXPECT_EQ(store.next("accounts/0"), 21) << "each block past its own first 20";
   EXPECT_EQ(store.next("accounts/2"), 221);
@@ -220,7 +220,7 @@ TEST(RaiseAll, IsTheSameAgain) {
   ASSERT_TRUE(again);
   for (const RaisedSource& row : *again) {
     EXPECT_EQ(row.raised.skipped, 0) << name(row.definition);
-    EXPECT_FALSE(row.error) << row.error->message;
+    EXPECT_FALSE(row.error) << row.error->message();
   }
 }
 
@@ -230,10 +230,10 @@ TEST(RaiseAll, LeavesTheDoubtWhereTheNumberIsTooSmall) {
   ASSERT_TRUE(create_sequence(store, counter("tickets")));
   ASSERT_TRUE(store.counters()->advance("tickets", 50, Take::kAll));
   const auto rows = raise_all(store, 20);
-  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_TRUE(rows) << rows.error().message();
   ASSERT_TRUE(row_of(*rows, "tickets").error);
   EXPECT_EQ(row_of(*rows, "tickets").error->code, Code::kInvalidArgument);
-  EXPECT_THAT(row_of(*rows, "tickets").error->message, HasSubstr("has reached 50"));
+  EXPECT_THAT(row_of(*rows, "tickets").error->message(), HasSubstr("has reached 50"));
   EXPECT_EQ(row_of(*rows, "tickets").error->advice, (Advice{Remedy::kRaiseSequence, "tickets"}));
   EXPECT_EQ(store.next("orders"), 21) << "the others are raised";
   EXPECT_EQ(store.settled, 0);
@@ -264,7 +264,7 @@ TEST(RaiseAll, PastAStoreSaysWhatIsMissing) {
   ASSERT_TRUE(newer.leases()->raise_floor("web", 900'000));
   ManualClock clock{kEpoch + 10min};
   const auto rows = raise_all(store, newer, RaiseMode::kCarryOut, {}, clock);
-  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_TRUE(rows) << rows.error().message();
   EXPECT_EQ(store.next("orders"), 41);
   EXPECT_THAT(row_of(*rows, "codes").remains, HasSubstr("1 of its claims"));
   EXPECT_THAT(row_of(*rows, "later").remains, HasSubstr("in newer: alone"));
@@ -288,12 +288,12 @@ TEST(RaiseAll, RefusesWhatItWouldNotTakePastAGivenValue) {
       {"accounts", 130, "C"}, {"cards", card, "D"},
       {"codes", 17, "E"},     {"web", static_cast<std::int64_t>(late->value()), "F"}};
   const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, given, clock);
-  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_TRUE(rows) << rows.error().message();
   const auto advice = [&](std::string_view name) {
     const RaisedSource& row = row_of(*rows, name);
     return row.error ? row.error->advice : Advice{};
   };
-  EXPECT_THAT(row_of(*rows, "orders").error.value().message,
+  EXPECT_THAT(row_of(*rows, "orders").error.value().message(),
               HasSubstr("A, which this raise does not reach"));
   EXPECT_EQ(advice("orders"), (Advice{Remedy::kRaiseSequence, "orders", {"21"}}));
   EXPECT_FALSE(row_of(*rows, "tickets").error) << "20 is reached";
@@ -325,12 +325,13 @@ TEST(RaiseAll, PastAStoreRefusesWhatItWouldNotTakePastAGivenValue) {
   ASSERT_TRUE(newer.counters()->advance("orders", 40, Take::kAll));
   std::vector<GivenValue> given = {{"orders", 41, "A"}};
   const auto rows = raise_all(store, newer, RaiseMode::kCarryOut, given);
-  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_TRUE(rows) << rows.error().message();
   ASSERT_TRUE(rows->front().error) << "the other one was set back, too";
   EXPECT_EQ(rows->front().error->advice, (Advice{Remedy::kRaiseSequence, "orders", {"41"}}));
   given = {{"orders", 1500, "A"}};
   const auto extended = raise_all(store, newer, RaiseMode::kCarryOut, given);
-  EXPECT_THAT(extended->front().error->message, HasSubstr("move its end up to 1500, then raise it"))
+  EXPECT_THAT(extended->front().error->message(),
+              HasSubstr("move its end up to 1500, then raise it"))
       << "it was extended";
   EXPECT_EQ(extended->front().error->advice, (Advice{Remedy::kRaiseSequence, "orders", {"1500"}}));
   EXPECT_EQ(store.settled, 0);
@@ -355,9 +356,9 @@ TEST(RaiseAll, WhatIsRetiredInTheNewerStoreIsRetiredHere) {
   ASSERT_TRUE(row_of(*raise_all(store, newer, RaiseMode::kPreview), "orders").retired);
   EXPECT_FALSE(is_retired(*store.catalog()->find("orders"))) << "a preview";
   const auto rows = raise_all(store, newer);
-  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_TRUE(rows) << rows.error().message();
   for (const RaisedSource& row : *rows) {
-    EXPECT_FALSE(row.error) << row.error->message;
+    EXPECT_FALSE(row.error) << row.error->message();
     EXPECT_EQ(row.retired, name(row.definition) != "stays") << name(row.definition);
     EXPECT_EQ(is_retired(*store.catalog()->find(name(row.definition))), row.retired);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/outcome.h"
 #include "base/uniform.h"
 #include "idmint/sequence.h"
@@ -78,10 +79,11 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
       lost_.remember(store_, looked.error(), settled_, until);
     if (!looked) return std::unexpected(looked.error());
     if (room() < 1) return std::unexpected(refusal(1));
-    return std::unexpected(Error{
-        Code::kResourceExhausted,
-        "sequence " + definition_.name + ": " + std::to_string(kMostInVain) +
-            " draws in a row gave values that are claimed, and " + how_full() + "; ask again"});
+    return std::unexpected(
+        about(subject_of(definition_),
+              {Code::kResourceExhausted, std::to_string(kMostInVain) +
+                                             " draws in a row gave values that are claimed, and " +
+                                             how_full() + "; ask again"}));
   }
   return hand_over(std::min(count, kept_values()));
 }
@@ -90,11 +92,11 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
 // up.
 Error RandomRounds::refusal(std::uint64_t count) const {
   Onward onward = onward_from(definition_);
-  return {Code::kOutOfRange,
-          "sequence " + definition_.name + ": " +
-              (count == 1 ? "used up" : "fewer than " + std::to_string(count) + " are left") +
-              "; " + how_full() + "; go on with " + onward.words,
-          std::move(onward.advice)};
+  return about("sequence " + definition_.name,
+               {Code::kOutOfRange,
+                (count == 1 ? "used up" : "fewer than " + std::to_string(count) + " are left") +
+                    "; " + how_full() + "; go on with " + onward.words,
+                std::move(onward.advice)});
 }
 
 // "910 of 1000 values are claimed (91.0 % full, 10.1 redraws for the next id)".

@@ -61,7 +61,7 @@ struct RandomFixture {
   // One more, as another process has it.
   std::unique_ptr<Sequence> open() {
     auto opened = Sequence::open(store, "codes", {}, system_clock(), entropy);
-    EXPECT_TRUE(opened) << opened.error().message;
+    EXPECT_TRUE(opened) << opened.error().message();
     return *std::move(opened);
   }
 
@@ -136,7 +136,7 @@ TEST(Random, AValueDrawnTwiceInOneBatchIsGivenOnce) {
 TEST(Random, MoreThanOneInsertCanHoldIsSplit) {
   RandomFixture f(codes(0, kLargestValue));
   const auto got = f.next(2 * UniqueIndex::kMaxKeys - 1);
-  ASSERT_TRUE(got) << got.error().message;
+  ASSERT_TRUE(got) << got.error().message();
   EXPECT_EQ(std::set<std::int64_t>(got->begin(), got->end()).size(), got->size());
   EXPECT_THAT(f.store.inserts(), ElementsAre(SizeIs(UniqueIndex::kMaxKeys - 1),
                                              SizeIs(UniqueIndex::kMaxKeys), SizeIs(2)));
@@ -199,7 +199,7 @@ TEST(Random, GivesAsManyAsItSaysAndThenSaysHowFullTheSpaceIs) {
     std::set<std::int64_t> got;
     for (std::int64_t i = 0; i < most_claims(size); ++i) {
       const auto one = f.next(1);
-      ASSERT_TRUE(one) << one.error().message;
+      ASSERT_TRUE(one) << one.error().message();
       EXPECT_TRUE(got.insert(one->front()).second);
     }
     EXPECT_THAT(got, Each(AllOf(Ge(7), Le(7 + size - 1))));
@@ -208,13 +208,14 @@ TEST(Random, GivesAsManyAsItSaysAndThenSaysHowFullTheSpaceIs) {
     ASSERT_EQ(code_of(refused), Code::kOutOfRange);
     EXPECT_EQ(f.store.inserts().size(), inserts) << "nothing more is claimed";
     if (size == 1000) {
-      EXPECT_THAT(refused.error().message,
+      EXPECT_THAT(refused.error().message(),
                   HasSubstr("sequence codes: used up; 910 of 1000 values are claimed (91.0 % full, "
                             "10.1 redraws"));
       EXPECT_EQ(refused.error().advice, (Advice{Remedy::kAlterSequence, "codes"}));
     }
     if (size == 1) {
-      EXPECT_THAT(refused.error().message, HasSubstr("used up; 1 of 1 values are claimed; go on"));
+      EXPECT_THAT(refused.error().message(),
+                  HasSubstr("used up; 1 of 1 values are claimed; go on"));
     }
   }
 }
@@ -236,7 +237,7 @@ TEST(Random, ASpaceThatIsFullAtTheOpeningIsNotDrawnFrom) {
   const auto later = f.open();
   const auto refused = RandomFixture::next(*later, 1);
   ASSERT_EQ(code_of(refused), Code::kOutOfRange);
-  EXPECT_THAT(refused.error().message, HasSubstr("91 of 100"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("91 of 100"));
   EXPECT_THAT(f.store.inserts(), IsEmpty());
 }
 
@@ -252,7 +253,7 @@ TEST(Random, ThatOthersFilledTheSpaceIsNoticedByTheCollisions) {
   f.store.put_claims("codes", set_from_to(0, 9'599));
   const auto refused = f.next(100);
   ASSERT_EQ(code_of(refused), Code::kOutOfRange) << "24 redraws each";
-  EXPECT_THAT(refused.error().message, HasSubstr("of 10000 values are claimed (96."));
+  EXPECT_THAT(refused.error().message(), HasSubstr("of 10000 values are claimed (96."));
   const auto inserts = f.store.inserts().size();
   EXPECT_LE(inserts, 20U) << "a thousand draws, and what is missing gets less";
   for (std::int64_t kept = f.sequence->statistics().waste; kept > 0; --kept) {
@@ -349,7 +350,7 @@ TEST(Random, AStoreThatLostTheLastClaimHasGoneBackForEver) {
   f.store.put_claims("codes", {1, 2});
   const auto got = f.next(1);
   ASSERT_EQ(code_of(got), Code::kDataLoss);
-  EXPECT_THAT(got.error().message, AllOf(HasSubstr("the value 3"), HasSubstr("gone back")));
+  EXPECT_THAT(got.error().message(), AllOf(HasSubstr("the value 3"), HasSubstr("gone back")));
   EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss);
   EXPECT_EQ(f.sequence->statistics().waste, 1);
   EXPECT_THAT(f.store.inserts(), SizeIs(3));
@@ -376,7 +377,7 @@ TEST(Random, FewerClaimsThanThereWereAreDataLossForEver) {
   for (int i = 0; i < 400; ++i) f.draws({5});  // so that it looks how many there are
   const auto got = f.next(1);
   ASSERT_EQ(code_of(got), Code::kDataLoss);
-  EXPECT_THAT(got.error().message, HasSubstr("gone back"));
+  EXPECT_THAT(got.error().message(), HasSubstr("gone back"));
   EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss);
 }
 
@@ -397,7 +398,7 @@ TEST(Random, ManyThreadsOfSeveralProcessesGetEachValueOnce) {
     threads.emplace_back([&, t] {
       for (std::size_t i = 0; i < 200; ++i) {
         const auto some = RandomFixture::next(t % 2 == 0 ? *f.sequence : *other, 1 + (i + t) % 5);
-        ASSERT_TRUE(some) << some.error().message;
+        ASSERT_TRUE(some) << some.error().message();
         got[t].insert(got[t].end(), some->begin(), some->end());
       }
     });
@@ -429,7 +430,7 @@ TEST(OccupancyFacts, AreThoseOfTheStore) {
   RandomFixture f(codes(0, 999));
   ASSERT_TRUE(f.next(250));
   const Result<Occupancy> is = occupancy(f.store, "codes");
-  ASSERT_TRUE(is) << is.error().message;
+  ASSERT_TRUE(is) << is.error().message();
   EXPECT_EQ(is->claimed, 250);
   EXPECT_EQ(is->size, 1000);
   EXPECT_DOUBLE_EQ(is->expected_redraws, 250.0 / 750.0);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/errors.h"
 #include "sequences/life_cycle.h"
 #include "sequences/moved.h"
 #include "sequences/strategies.h"
@@ -26,8 +27,8 @@ bool can_give(const CounterBounds& bounds, std::int64_t floor, const Range& valu
 }
 
 Error at(std::string_view sequence, const std::string& name, const std::string& what) {
-  return {Code::kDataLoss, "sequence " + std::string(sequence) + ": " +
-                               (name == sequence ? "" : "counter " + name + ": ") + what};
+  return about("sequence " + std::string(sequence),
+               {Code::kDataLoss, (name == sequence ? "" : "counter " + name + ": ") + what});
 }
 
 // "11", or "11 to 20".
@@ -135,11 +136,11 @@ Error used_up(const SequenceDefinition& definition, std::uint64_t count, std::in
   last -= (last - definition.first) % definition.stride;
   const std::string left =
       count == 1 ? "used up; " : "fewer than " + std::to_string(count) + " are left; ";
-  return {
-      Code::kOutOfRange,
-      "sequence " + definition.name + ": " + left + std::to_string(last) + " is the last" +
-          (extended ? " (it was extended since: open it again)" : "; go on with " + onward.words),
-      std::move(onward.advice)};
+  return about(subject_of(definition), {Code::kOutOfRange,
+                                        left + std::to_string(last) + " is the last" +
+                                            (extended ? " (it was extended since: open it again)"
+                                                      : "; go on with " + onward.words),
+                                        std::move(onward.advice)});
 }
 
 namespace {
@@ -152,7 +153,7 @@ Error settled_less(Store& store, SteadyTime until) {
   [[maybe_unused]] const Result<void> marked =
       store.mark_gone_back(what, store.settle_count(), until);
   const std::string url(store.url());
-  return {Code::kDataLoss, url + ": " + what, {Remedy::kRaiseStore, url}};
+  return at_place(url, {Code::kDataLoss, what, {Remedy::kRaiseStore, url}});
 }
 
 }  // namespace
@@ -230,7 +231,7 @@ Result<Range> believed_advance(GivingStore& from, const std::string& name, Known
     if (complete && values->first < floor) {
       // Without the mark, this process alone knows.
       [[maybe_unused]] const Result<void> marked =
-          store.mark_gone_back(error.message, settled, until);
+          store.mark_gone_back(error.message(), settled, until);
     }
     return std::unexpected(std::move(error));
   }

@@ -77,12 +77,13 @@ std::string SpreadStores::url(std::size_t k) const {
 }
 
 Error SpreadStores::other_store(std::size_t k, const Store& store) const {
-  return error_at(store, Code::kFailedPrecondition, definition_,
-                  "it is another store than that of its stripe " + std::to_string(k) +
-                      ": its id is " + store.id().to_string() + ", and the definition names " +
-                      definition_.over[k].id.to_string() + ", which was at " +
-                      definition_.over[k].url + "; say where that is now",
-                  kOtherStores);
+  return naming_places(error_at(store, Code::kFailedPrecondition, definition_,
+                                "it is another store than that of its stripe " + std::to_string(k) +
+                                    ": its id is " + store.id().to_string() +
+                                    ", and the definition names " +
+                                    definition_.over[k].id.to_string() + ", which was at " +
+                                    definition_.over[k].url + "; say where that is now",
+                                kOtherStores));
 }
 
 Result<void> SpreadStores::identify(SteadyTime until) {
@@ -129,11 +130,11 @@ Result<std::shared_ptr<Store>> SpreadStores::open_stripe(std::size_t k, SteadyTi
   if (opened && (*opened)->id() != definition_.over[k].id)
     opened = std::unexpected(other_store(k, **opened));
   if (!opened && opened.error().code == Code::kNotFound)
-    opened =
-        fail(Code::kFailedPrecondition,
-             "sequence " + definition_.name + ": the store of its stripe " + std::to_string(k) +
-                 " is not at " + url(k) + " (" + opened.error().message + "); say where it is now",
-             kOtherStores);
+    opened = fail(Code::kFailedPrecondition,
+                  "sequence " + definition_.name + ": the store of its stripe " +
+                      std::to_string(k) + " is not at " + url(k) + " (" + opened.error().message() +
+                      "); say where it is now",
+                  kOtherStores);
   return opened;
 }
 
@@ -172,7 +173,8 @@ Result<const SpreadStores::Member*> SpreadStores::at(std::size_t k, SteadyTime u
 
 Result<void> SpreadStores::verify(std::size_t k, Store& store, SteadyTime until) {
   const auto refuse_it = [&](const std::string& what) {
-    return std::unexpected(error_at(store, Code::kFailedPrecondition, definition_, what));
+    return std::unexpected(
+        naming_places(error_at(store, Code::kFailedPrecondition, definition_, what)));
   };
   Result<Definition> found = find_definition(store, definition_.name, until);
   if (!found && found.error().code == Code::kNotFound)
@@ -234,7 +236,7 @@ std::unexpected<Error> not_everywhere(const SpreadStores& stores, std::string_vi
     return std::unexpected(first);
   std::string not_in;
   for (const auto& [k, error] : failures)
-    not_in += (not_in.empty() ? "" : ", nor in ") + stores.url(k) + " (" + error.message + ")";
+    not_in += (not_in.empty() ? "" : ", nor in ") + stores.url(k) + " (" + error.message() + ")";
   return fail(first.code,
               "sequence " + stores.definition().name + ": " + std::string(done) + " in " +
                   std::to_string(stores.size() - failures.size()) + " of its " +
@@ -426,7 +428,7 @@ Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefin
       return std::unexpected(error_at(*stores[k], Code::kFailedPrecondition, wanted[k],
                                       "there is a counter of that name with other bounds and no "
                                       "definition, left by an interrupted create (" +
-                                          made.error().message +
+                                          made.error().message() +
                                           "); create it over the same stores in the same order, "
                                           "or choose another name"));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/errors.h"
 #include "base/outcome.h"
 #include "sequences/combined_sequence.h"
 #include "sequences/life_cycle.h"
@@ -174,7 +175,7 @@ Result<void> SpreadRounds::ask(std::size_t k, std::int64_t count, Take take, Ste
     if (take == Take::kTail || stripe.known.ended) stripe.used_up = true;
   }
   if (why.code == Code::kDataLoss) {
-    why.message += "; it is the stripe in " + stores.url(k);
+    add_outcome(why, "it is the stripe in " + stores.url(k));
     lost_.remember(store, why, settled, until);
     lost_store_ = &store;
   }
@@ -252,7 +253,7 @@ Error SpreadRounds::unreachable(bool unknown) const {
   for (std::size_t k = 0; k < stripes_.size(); ++k) {
     const std::optional<Error>& why = shared_->health[k].why;
     if (stripes_[k].used_up || !why) continue;
-    each += (named++ == 0 ? "" : "; ") + stores.url(k) + " (" + why->message + ")";
+    each += (named++ == 0 ? "" : "; ") + stores.url(k) + " (" + why->message() + ")";
     forbidden = forbidden && must_be_mended(why->code);
   }
   text += named == stripes_.size()

@@ -422,7 +422,7 @@ TEST(Spread, AStoreThatAPersonMustMendIsReportedWhenItIsLeftOut) {
     SpreadOptions spread = fixture.stores.spread();
     std::vector<std::string> reports;
     spread.left_out = [&](std::string_view url, const Error& error) {
-      reports.push_back(std::string(url) + ": " + error.message);
+      reports.push_back(std::string(url) + ": " + error.message());
     };
     const auto sequence = Sequence::open(fixture.stores[0], "tickets",
                                          {.executor = &fixture.executor, .spread = spread},
@@ -441,7 +441,7 @@ TEST(Spread, AChangeOfAStoreIsReportedOnce) {
   SpreadOptions spread = fixture.stores.spread();
   std::vector<std::string> reports;
   spread.store_changed = [&](std::string_view url, const Error* its_why) {
-    reports.push_back(std::string(url) + (its_why != nullptr ? ": " + its_why->message : ""));
+    reports.push_back(std::string(url) + (its_why != nullptr ? ": " + its_why->message() : ""));
   };
   const auto reported = [&] { return std::exchange(reports, {}); };
   const auto sequence = Sequence::open(fixture.stores[0], "tickets",
@@ -666,7 +666,7 @@ TEST(Spread, OneStoreIsRaisedToItsNewerState) {
   SpreadFixture newer(2);
   newer.take(*newer.open().value(), 10);
   const auto raised = raise_sequence(fixture.stores[1], "tickets", newer.stores[1]);
-  ASSERT_TRUE(raised) << raised.error().message;
+  ASSERT_TRUE(raised) << raised.error().message();
   EXPECT_EQ(fixture.stores.next_of(0), 1);
   EXPECT_EQ(fixture.stores.next_of(1), 12);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
 #include "idmint/form.h"
 #include "sequences/life_cycle.h"
 #include "sequences/moved.h"
@@ -86,18 +87,14 @@ Result<void> must_match(const Store& store, const SequenceDefinition& definition
 }  // namespace
 
 Error inherited_through_fork(std::string_view name) {
-  return {Code::kFailedPrecondition,
-          "sequence " + std::string(name) + ": opened before fork(); open it again in the child"};
+  return about("sequence " + std::string(name),
+               {Code::kFailedPrecondition, "opened before fork(); open it again in the child"});
 }
-
-namespace {
 
 std::string subject_of(const Definition& definition) {
   const bool is_pool = std::holds_alternative<PoolDefinition>(definition);
-  return (is_pool ? "pool " : "sequence ") + name(definition) + " in ";
+  return (is_pool ? "pool " : "sequence ") + name(definition);
 }
-
-}  // namespace
 
 Error error_at(const Store& store, Code code, std::string_view name, const std::string& what,
                Advice advice) {
@@ -107,14 +104,19 @@ Error error_at(const Store& store, Code code, std::string_view name, const std::
 
 Error error_at(const Store& store, Code code, const Definition& definition, const std::string& what,
                Advice advice) {
-  return {code, subject_of(definition) + std::string(store.url()) + ": " + what, std::move(advice)};
+  return {.code = code,
+          .what = what,
+          .advice = std::move(advice),
+          .subject = subject_of(definition),
+          .place = std::string(store.url())};
 }
 
-std::string without_subject(std::string_view message, const Definition& definition) {
-  const std::string subject = subject_of(definition);
-  const std::size_t colon = message.find(": ", subject.size());
-  const bool has_one = message.starts_with(subject) && colon != std::string_view::npos;
-  return std::string(has_one ? message.substr(colon + 2) : message);
+std::string without_subject(Error error, const Definition& definition) {
+  if (error.subject == subject_of(definition)) {
+    error.subject.clear();
+    error.place.clear();
+  }
+  return error.message();
 }
 
 Result<void> offers(Store& store, const Definition& definition) {
@@ -141,8 +143,10 @@ Result<void> has_transactions(Store& store, const Definition& gapless, SteadyTim
   }
   const Result<void> possible = store.gapless()->has_transactions(until);
   if (possible) return {};
-  return std::unexpected(error_at(store, possible.error().code, gapless, possible.error().message,
-                                  possible.error().advice));
+  Error error = error_at(store, possible.error().code, gapless, possible.error().what,
+                         possible.error().advice);
+  error.outcome = possible.error().outcome;
+  return std::unexpected(std::move(error));
 }
 
 Result<Definition> find_definition(Store& store, std::string_view name, SteadyTime until) {
@@ -158,9 +162,9 @@ Result<Definition> find_definition(Store& store, std::string_view name, SteadyTi
 
 Result<void> check_count(const SequenceDefinition& definition, std::int64_t count) {
   const auto refuse = [&](const std::string& why) {
-    return std::unexpected(
-        Error{Code::kInvalidArgument, "sequence " + definition.name + ": cannot take " +
-                                          std::to_string(count) + " values; " + why});
+    return std::unexpected(about(
+        "sequence " + definition.name,
+        {Code::kInvalidArgument, "cannot take " + std::to_string(count) + " values; " + why}));
   };
   if (count < 1) return refuse("ask for at least 1");
   if (definition.largest_count != 0 && count > definition.largest_count)

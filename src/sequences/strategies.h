@@ -108,14 +108,15 @@ struct Onward {
 
 // ---- shared errors
 
-// "sequence NAME in URL: what"; for a pool "pool NAME in URL: what".
+// The subject of an error about it: "sequence NAME" or "pool NAME".
+[[nodiscard]] std::string subject_of(const Definition& definition);
+// An error about it in that store.
 [[nodiscard]] Error error_at(const Store& store, Code code, std::string_view name,
                              const std::string& what, Advice advice = {});
 [[nodiscard]] Error error_at(const Store& store, Code code, const Definition& definition,
                              const std::string& what, Advice advice = {});
-// "what" of such a message about the definition, to follow its name. Another message stays whole.
-[[nodiscard]] IDMINT_EXPORT std::string without_subject(std::string_view message,
-                                                        const Definition& definition);
+// The message without its subject and place if the definition is the subject, to follow its name.
+[[nodiscard]] IDMINT_EXPORT std::string without_subject(Error error, const Definition& definition);
 
 // The error of every call of a sequence in a child of fork().
 [[nodiscard]] Error inherited_through_fork(std::string_view name);

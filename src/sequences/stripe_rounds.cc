@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/outcome.h"
 #include "base/uniform.h"
 #include "sequences/strategies.h"
@@ -42,7 +43,7 @@ Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, St
     if (unknown && was_not_applied(why.code)) why = *unknown;
     if (failed < 2) return why;
     const auto waited = std::chrono::steady_clock::now() - begun;
-    why.message += " (" + std::to_string(failed) + " of its counters were asked, for " +
+    end_of(why) += " (" + std::to_string(failed) + " of its counters were asked, for " +
                    std::to_string(std::chrono::round<std::chrono::milliseconds>(waited).count()) +
                    " ms together)";
     return why;

@@ -61,7 +61,7 @@ struct Fixture {
   // One more, as another process has it.
   std::unique_ptr<Sequence> open() {
     auto opened = Sequence::open(store, "accounts", {}, clock, entropy);
-    EXPECT_TRUE(opened) << opened.error().message;
+    EXPECT_TRUE(opened) << opened.error().message();
     return *std::move(opened);
   }
 
@@ -130,7 +130,7 @@ TEST_P(EveryStrategy, GivesEachValueOnceAndThenSaysThatItIsUsedUp) {
   EXPECT_EQ(sorted(got), from_to(5, 104));
   const auto none = f.next(1);
   ASSERT_EQ(code_of(none), Code::kOutOfRange);
-  EXPECT_THAT(none.error().message, HasSubstr("accounts: used up; 104 is the last"));
+  EXPECT_THAT(none.error().message(), HasSubstr("accounts: used up; 104 is the last"));
   EXPECT_EQ(f.sequence->statistics().values, 100);
   EXPECT_EQ(f.sequence->statistics().waste, 0);
 }
@@ -176,7 +176,7 @@ TEST_P(EveryStrategy, ManyThreadsOfSeveralProcessesGetEachValueOnce) {
       for (std::size_t i = 0;; ++i) {
         const auto some = Fixture::next(mine, 1 + (i + t) % 5);
         if (!some && some.error().code != Code::kOutOfRange) {
-          ADD_FAILURE() << some.error().message;
+          ADD_FAILURE() << some.error().message();
         }
         if (!some) return;
         got[t].insert(got[t].end(), some->begin(), some->end());
@@ -264,7 +264,7 @@ TEST(Interleaved, ABatchHasTheStrideOfItsStripe) {
 TEST(Striped, ABatchThatIsLargerThanAnyStripeIsTakenFromSeveral) {
   Fixture f(striped(0, 99, 10));
   const auto got = f.next(95);
-  ASSERT_TRUE(got) << got.error().message;
+  ASSERT_TRUE(got) << got.error().message();
   const Values values = sorted(*got);
   EXPECT_EQ(std::ranges::adjacent_find(values), values.end());
   EXPECT_EQ(f.left(), 5);
@@ -276,7 +276,7 @@ TEST(Striped, ABatchThatNobodyCanServeTakesNothing) {
   Fixture f(striped(0, 99, 10));
   const auto got = f.next(101);
   ASSERT_EQ(code_of(got), Code::kOutOfRange);
-  EXPECT_THAT(got.error().message, HasSubstr("fewer than 101 are left; 99 is the last"));
+  EXPECT_THAT(got.error().message(), HasSubstr("fewer than 101 are left; 99 is the last"));
   EXPECT_EQ(f.left(), 100);
   EXPECT_EQ(f.sequence->statistics().waste, 0);
   EXPECT_TRUE(f.next(100));
@@ -383,7 +383,7 @@ TEST(Striped, WhenAllAreAwayOneRoundTriesOnlyAFew) {
   }
   const auto got = f.next(1);
   ASSERT_EQ(code_of(got), Code::kUnavailable);
-  EXPECT_THAT(got.error().message, HasSubstr("down"));
+  EXPECT_THAT(got.error().message(), HasSubstr("down"));
   EXPECT_EQ(f.store.advances().size(), 3U);
   EXPECT_EQ(f.sequence->statistics().waste, 0);
 }
@@ -455,7 +455,7 @@ TEST(Striped, TheAttemptsOfARoundDivideTheTimeThatIsLeft) {
     const auto share = minutes{60} / static_cast<int>(attempts);
     EXPECT_LE(before + share, ends[0]);
     EXPECT_LE(ends[0], before + share + taken);
-    EXPECT_THAT(got.error().message, HasSubstr(std::to_string(attempts) + " of its counters"));
+    EXPECT_THAT(got.error().message(), HasSubstr(std::to_string(attempts) + " of its counters"));
   }
 }
 
@@ -476,8 +476,8 @@ TEST(Striped, OneStripeThatWentBackIsDataLossForAllAndForEver) {
   f.pick(2, 3);
   const auto back = f.next(1);
   ASSERT_EQ(code_of(back), Code::kDataLoss);
-  EXPECT_THAT(back.error().message, HasSubstr("accounts/2"));
-  EXPECT_THAT(back.error().message, HasSubstr("gone back"));
+  EXPECT_THAT(back.error().message(), HasSubstr("accounts/2"));
+  EXPECT_THAT(back.error().message(), HasSubstr("gone back"));
   f.store.set_next("accounts/2", 250);
   EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss);
   EXPECT_EQ(f.store.advances().size(), 2U) << "nothing is asked any more";
@@ -507,7 +507,7 @@ TEST(Interleaved, WhatAnExtensionAddedIsNotTakenForAProcessThatDoesNotKnowOfIt) 
   EXPECT_EQ(sorted(f.next(10).value()), from_to(0, 9));
   const auto more = f.next(1);
   ASSERT_EQ(code_of(more), Code::kOutOfRange);
-  EXPECT_THAT(more.error().message, HasSubstr("9 is the last"));
+  EXPECT_THAT(more.error().message(), HasSubstr("9 is the last"));
   EXPECT_EQ(sorted(Fixture::next(*f.open(), 10).value()), from_to(10, 19));
 }
 
@@ -517,11 +517,11 @@ TEST(Striped, AStripeThatIsGoneIsDataLoss) {
   f.pick(1, 3);
   const auto gone = f.next(1);
   ASSERT_EQ(code_of(gone), Code::kDataLoss);
-  EXPECT_THAT(gone.error().message, HasSubstr("accounts/1"));
+  EXPECT_THAT(gone.error().message(), HasSubstr("accounts/1"));
   const auto opened = Sequence::open(f.store, "accounts");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kDataLoss);
-  EXPECT_THAT(opened.error().message, HasSubstr("accounts/1"));
+  EXPECT_THAT(opened.error().message(), HasSubstr("accounts/1"));
 }
 
 TEST(Striped, AClosedStripeIsAFailedPrecondition) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "ids/lease_table.h"
 #include "ids/snowflake_space.h"
 #include "sequences/held_for.h"
@@ -72,8 +73,8 @@ Error with_time(Error why, LeaseTable& leases, const PoolDefinition& pool,
   if (why.code == Code::kResourceExhausted) {
     const auto held = held_for(leases, pool.name);
     if (held && *held > std::chrono::milliseconds{})
-      why.message += "; the first one is held until " + format_time(clock.now() + *held) + " (" +
-                     in_seconds(*held) + " from now), unless its owner renews it";
+      add_outcome(why, "the first one is held until " + format_time(clock.now() + *held) + " (" +
+                           in_seconds(*held) + " from now), unless its owner renews it");
     return why;
   }
   // A store that did not answer in time is not asked again.
@@ -85,10 +86,11 @@ Error with_time(Error why, LeaseTable& leases, const PoolDefinition& pool,
     if (!is_owned(state)) nearest = std::min(nearest, state.minted_until);
   const auto begins = time_of(pool.layout, nearest);
   if (begins && *begins - max_drift > clock.now()) {
-    why.message += "; it is leased again from " + format_time(*begins - max_drift) +
-                   " on: a clock that was that far ahead for a moment is enough, and a bound is "
-                   "never lowered; to mint before that, make another pool, of a layout that never "
-                   "meets this one";
+    add_outcome(why,
+                "it is leased again from " + format_time(*begins - max_drift) +
+                    " on: a clock that was that far ahead for a moment is enough, and a bound is "
+                    "never lowered; to mint before that, make another pool, of a layout that never "
+                    "meets this one");
     why.advice = {Remedy::kPlanPool, pool.name};
   }
   return why;
@@ -133,7 +135,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const PoolDe
       opened.error().advice.remedy == Remedy::kRaisePool) {
     // A bound that this host was granted is gone. Without the mark, this process alone knows.
     [[maybe_unused]] const Result<void> marked =
-        store.mark_gone_back(opened.error().message, settled, options.until);
+        store.mark_gone_back(opened.error().message(), settled, options.until);
   }
   if (!opened && opened.error().code == Code::kNotFound)
     return std::unexpected(error_at(
@@ -176,7 +178,7 @@ Result<void> create_pool(Store& store, const PoolDefinition& pool) {
     return refuse(Code::kFailedPrecondition,
                   "there is a pool of that name with another number of worker ids and no "
                   "definition, left by an interrupted create (" +
-                      made.error().message + "); create it with as many, or choose another name");
+                      made.error().message() + "); create it with as many, or choose another name");
   }
   const Result<Definition> defined = store.catalog()->define(complete);
   if (!defined) return std::unexpected(defined.error());
@@ -245,7 +247,7 @@ Result<std::int64_t> raise_pool(Store& store, std::string_view name, Instant pas
   if (const auto there = layout.bounds(past); !there)
     return std::unexpected(error_at(
         store, Code::kOutOfRange, *pool,
-        "it cannot be raised past " + format_exact_time(past) + ": " + there.error().message));
+        "it cannot be raised past " + format_exact_time(past) + ": " + there.error().message()));
   const auto since = static_cast<std::uint64_t>(past.time_since_epoch().count()) -
                      static_cast<std::uint64_t>(layout.epoch.time_since_epoch().count());
   const auto floor =
@@ -256,8 +258,8 @@ Result<std::int64_t> raise_pool(Store& store, std::string_view name, Instant pas
     raised = leases.create_pool(name, pool->workers);
     if (raised) raised = leases.raise_floor(name, floor);
     if (!raised)
-      raised.error().message +=
-          "; its worker ids may be made and not raised: start nobody, raise it again";
+      add_outcome(raised.error(),
+                  "its worker ids may be made and not raised: start nobody, raise it again");
   }
   if (!raised) return std::unexpected(raised.error());
   return floor;

@@ -120,7 +120,7 @@ Lease acquired(Store& store, std::uint8_t who, std::int64_t now = 1000) {
   token[0] = who;
   request.token = Uuid(token);
   const Result<Lease> lease = store.leases()->acquire("web", request);
-  EXPECT_TRUE(lease) << lease.error().message;
+  EXPECT_TRUE(lease) << lease.error().message();
   return lease.value_or(Lease{});
 }
 
@@ -138,12 +138,12 @@ TEST(Pool, WhereAllAreOwnedTheRefusalSaysUntilWhen) {
   const auto store = *Store::open("memory:");
   ASSERT_TRUE(create_pool(*store, web(1)));
   const auto first = SnowflakeGenerator::open(*store, "web");
-  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(first) << first.error().message();
   const Instant now = system_clock().now();
   const auto second = SnowflakeGenerator::open(*store, "web");
   ASSERT_EQ(code_of(second), Code::kResourceExhausted);
   // To the minute, and the tenth of a second that is not looked at.
-  EXPECT_THAT(second.error().message,
+  EXPECT_THAT(second.error().message(),
               AllOf(HasSubstr("every worker id has an owner"),
                     AnyOf(HasSubstr("held until " + format_time(now + 13s).substr(0, 16)),
                           HasSubstr("held until " + format_time(now + 73s).substr(0, 16)),
@@ -158,7 +158,7 @@ TEST(Pool, WhereAllAreAheadTheRefusalSaysFromWhenOn) {
   fakes::ManualClock clock(kEpochOfPool + 1h);
   const auto refused = SnowflakeGenerator::open(*store, "web", {}, clock);
   ASSERT_EQ(code_of(refused), Code::kUnavailable);
-  EXPECT_THAT(refused.error().message,
+  EXPECT_THAT(refused.error().message(),
               HasSubstr("it is leased again from 2025-01-30T23:59:40.001Z on"));
   EXPECT_EQ(refused.error().advice, (Advice{Remedy::kPlanPool, "web"}));
   clock.set(kEpochOfPool + 30 * 24h - 19s);
@@ -198,7 +198,7 @@ TEST(Pool, AnotherLayoutIsRefusedNamingTheDifference) {
     change(pool);
     const Result<void> made = create_pool(store, pool);
     EXPECT_EQ(code_of(made), Code::kFailedPrecondition);
-    return made ? "" : made.error().message;
+    return made ? "" : made.error().message();
   };
   EXPECT_THAT(refusal([](PoolDefinition& d) { d.layout.epoch += 1ms; }),
               HasSubstr("layout: 41t10w12s epoch 2025-01-01T00:00:00Z there, 41t10w12s epoch "
@@ -209,11 +209,11 @@ TEST(Pool, AnotherLayoutIsRefusedNamingTheDifference) {
               HasSubstr("workers: 4 there, 5 here; use it as it is"));
   const Result<void> sequence = create_sequence(store, {.name = "web"});
   EXPECT_EQ(code_of(sequence), Code::kFailedPrecondition);
-  EXPECT_THAT(sequence.error().message, HasSubstr("strategy: pool there, counter here"));
+  EXPECT_THAT(sequence.error().message(), HasSubstr("strategy: pool there, counter here"));
   ASSERT_TRUE(create_sequence(store, {.name = "orders"}));
   PoolDefinition orders = web();
   orders.name = "orders";
-  EXPECT_THAT(create_pool(store, orders).error().message,
+  EXPECT_THAT(create_pool(store, orders).error().message(),
               HasSubstr("strategy: counter there, pool here"));
   EXPECT_EQ(store.find("web"), Definition(web()));
 }
@@ -223,7 +223,7 @@ TEST(Pool, OfAStoreWithoutLeasesIsRefused) {
   store.offers_leases = false;
   const Result<void> made = create_pool(store, web());
   EXPECT_EQ(code_of(made), Code::kUnimplemented);
-  EXPECT_THAT(made.error().message, HasSubstr("pool"));
+  EXPECT_THAT(made.error().message(), HasSubstr("pool"));
   EXPECT_EQ(code_of(store.find("web")), Code::kNotFound);
 }
 
@@ -232,7 +232,7 @@ TEST(Pool, WorkerIdsOfAnotherNumberAreNotTakenOver) {
   ASSERT_TRUE(store.create_pool("web", 3));
   const Result<void> made = create_pool(store, web());
   ASSERT_EQ(code_of(made), Code::kFailedPrecondition);
-  EXPECT_THAT(made.error().message, HasSubstr("3 worker ids"));
+  EXPECT_THAT(made.error().message(), HasSubstr("3 worker ids"));
   EXPECT_TRUE(create_pool(store, web(3)));
 }
 
@@ -244,7 +244,7 @@ TEST(Pool, LostWorkerIdsAreNotMadeAgain) {
   const auto status = peek_sequence(store, "web");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kDataLoss);
-  EXPECT_THAT(status->error->message, HasSubstr("0 are there"));
+  EXPECT_THAT(status->error->message(), HasSubstr("0 are there"));
   ASSERT_TRUE(store.create_pool("web", 3));
   EXPECT_EQ(code_of(create_pool(store, web())), Code::kDataLoss);
 }
@@ -265,9 +265,9 @@ TEST(Pool, AFenceMayBeFurtherFromTheEpochThanAnInstantReaches) {
   PoolDefinition old = web();
   old.layout = SnowflakeLayout{.epoch = old_epoch, .time_bits = 45, .worker_bits = 4};
   const auto made = create_pool(store, old);
-  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_TRUE(made) << made.error().message();
   const auto floor = raise_pool(store, "web", kEpochOfPool);
-  ASSERT_TRUE(floor) << floor.error().message;
+  ASSERT_TRUE(floor) << floor.error().message();
   const std::chrono::milliseconds since =
       std::chrono::sys_days{std::chrono::year{2025} / 1 / 1} - old_epoch;
   EXPECT_EQ(*floor, since.count() + 1);
@@ -298,7 +298,7 @@ TEST(Pool, SaysWhatToDoInstead) {
   ASSERT_TRUE(create_pool(store, web()));
   const auto opened = Sequence::open(store, "web");
   ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
-  EXPECT_THAT(opened.error().message, HasSubstr("SnowflakeGenerator::open()"));
+  EXPECT_THAT(opened.error().message(), HasSubstr("SnowflakeGenerator::open()"));
   const auto raised = raise_sequence(store, "web", 5);
   ASSERT_EQ(code_of(raised), Code::kInvalidArgument);
   EXPECT_EQ(raised.error().advice, (Advice{Remedy::kRaisePool, "web"}));
@@ -308,11 +308,11 @@ TEST(Pool, SaysWhatToDoInstead) {
   EXPECT_EQ(code_of(raise_sequence(store, "web", values)), Code::kInvalidArgument);
   const auto extended = alter_sequence(store, "web", 9);
   ASSERT_EQ(code_of(extended), Code::kInvalidArgument);
-  EXPECT_THAT(extended.error().message, HasSubstr("a pool with more has another name"));
+  EXPECT_THAT(extended.error().message(), HasSubstr("a pool with more has another name"));
   EXPECT_EQ(store.find("web"), Definition(web()));
   const auto missing = SnowflakeGenerator::open(store, "jobs");
   ASSERT_EQ(code_of(missing), Code::kNotFound);
-  EXPECT_THAT(missing.error().message, HasSubstr("no such pool; create it"));
+  EXPECT_THAT(missing.error().message(), HasSubstr("no such pool; create it"));
   EXPECT_EQ(missing.error().advice, (Advice{Remedy::kCreatePool, "jobs"}));
   const auto no_worker = release_worker(store, "web", 99);
   ASSERT_EQ(code_of(no_worker), Code::kInvalidArgument);
@@ -323,7 +323,7 @@ TEST(Pool, SaysWhatToDoInstead) {
        {opened.error(), raised.error(), extended.error(), no_worker.error(), retired.error(),
         alter_sequence(store, "web", 9).error(), raise_sequence(store, "web", 5).error(),
         create_pool(store, web()).error()})
-    EXPECT_THAT(error.message, StartsWith("pool web in ")) << "nobody has a sequence here";
+    EXPECT_THAT(error.message(), StartsWith("pool web in ")) << "nobody has a sequence here";
 }
 
 TEST(Pool, OnlyPoolsHaveWorkerIds) {
@@ -403,7 +403,7 @@ TEST(Pool, RetiredNobodyGetsAWorkerIdOrKeepsOne) {
   EXPECT_EQ(code_of(raise_pool(store, "web", kEpochOfPool)), Code::kFailedPrecondition);
   const Result<void> again = create_pool(store, web());
   ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
-  EXPECT_THAT(again.error().message, HasSubstr("not given again"));
+  EXPECT_THAT(again.error().message(), HasSubstr("not given again"));
 }
 
 TEST(Pool, ARetireThatWasCutOffShows) {
@@ -416,7 +416,7 @@ TEST(Pool, ARetireThatWasCutOffShows) {
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->left, 0);
   EXPECT_EQ(status->error->code, Code::kFailedPrecondition);
-  EXPECT_THAT(status->error->message, AllOf(HasSubstr("4 of its"), HasSubstr("retire it")));
+  EXPECT_THAT(status->error->message(), AllOf(HasSubstr("4 of its"), HasSubstr("retire it")));
 }
 
 TEST(Pool, RetiresWithItsWorkerIdsLost) {

@@ -54,7 +54,7 @@ TEST(Scope, ABadOneSaysWhatThereIs) {
        {"", "next", "nxt orders", "orders*", " orders", "next,, a,b", "next ", "next a b"}) {
     const Result<Scope> scope = scope_of(text);
     ASSERT_EQ(code_of(scope), Code::kInvalidArgument) << text;
-    EXPECT_THAT(scope.error().message, HasSubstr("the verbs are next, peek")) << text;
+    EXPECT_THAT(scope.error().message(), HasSubstr("the verbs are next, peek")) << text;
   }
 }
 
@@ -197,7 +197,7 @@ TEST(Quota, CountsWhatWasCreatedAndNothingElse) {
   EXPECT_FALSE(quota.is_empty()) << "another call made it";
   const Result<void> more = quota.begin("b", 11, "the token web");
   ASSERT_EQ(code_of(more), Code::kResourceExhausted);
-  EXPECT_THAT(more.error().message,
+  EXPECT_THAT(more.error().message(),
               HasSubstr("the token web may create at most 10 stripes and worker ids (max_stripes), "
                         "and has created 10; nothing was created"));
   quota.limit({.sources = 2, .stripes = 20});

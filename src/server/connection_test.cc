@@ -287,7 +287,7 @@ class HandshakeTest : public ConnectionTest {
  protected:
   HandshakeTest() {
     auto opened = TlsContext::open({.certificate = own_.certificate(), .key = own_.key()});
-    EXPECT_TRUE(opened) << opened.error().message;
+    EXPECT_TRUE(opened) << opened.error().message();
     tls_ = *std::move(opened);
   }
 

@@ -500,7 +500,7 @@ TEST(Listening, NeedsOpenFilesForItsConnections) {
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
     const auto opened = Server::open({.listen = {{Protocol::kRedis, "127.0.0.1:0"}}});
     ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
-    EXPECT_THAT(opened.error().message, HasSubstr("ulimit -n"));
+    EXPECT_THAT(opened.error().message(), HasSubstr("ulimit -n"));
   });
 }
 

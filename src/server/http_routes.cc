@@ -56,7 +56,7 @@ Json source_json(const SequenceStatus& status) {
             {"kind", is_pool(status) ? "pool" : "sequence"},
             {"strategy", strategy_name(definition)},
             {"guarantee", name(guarantee(definition))},
-            {"order", order(definition)},
+            {"order", name(order(definition))},
             {"state", state_name(status)}};
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
     json["layout"] = to_string(pool->layout);
@@ -166,7 +166,7 @@ void post_ids(HttpSession& session, const HttpRequest& request) {
   if (const auto text = request.parameter("form")) {
     const Result<Encoding> encoding = encoding_named(*text);
     if (!encoding)
-      return session.respond(Error{Code::kInvalidArgument, "form: " + encoding.error().message});
+      return session.respond(Error{Code::kInvalidArgument, "form: " + encoding.error().message()});
     wanted.form = Form{.encoding = *encoding};
   }
   if (const auto text = request.parameter("numbers")) {
@@ -194,7 +194,7 @@ void get_formats(HttpSession& session, const HttpRequest& /*request*/) {
     formats.push_back({{"name", format.name},
                        {"format", format.format},
                        {"guarantee", name(format.guarantee)},
-                       {"order", format.order},
+                       {"order", name(format.order)},
                        {"notes", format.notes}});
   }
   session.respond(ok({{"formats", formats}}));

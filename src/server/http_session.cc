@@ -69,7 +69,7 @@ HttpResponse problem(const Error& error, Steps steps, std::chrono::seconds retry
       {"type", "about:blank"},
       {"title", reason(status)},
       {"status", status},
-      {"detail", error.message},
+      {"detail", error.message()},
       {"code", name(error.code)},
       {"may_have_been_applied", steps == Steps::kBegun || outcome_unknown(error.code) ||
                                     (steps == Steps::kSeveral && !is_refusal(error.code))}};
@@ -494,7 +494,7 @@ void HttpSession::ask() {
   }
   stream.wait();
   if (!kept_) kept_ = connection_.shared_from_this();
-  if (source.is_pool) {
+  if (source.is_pool()) {
     if (stream.ids.size() < stream.size) stream.ids.resize(stream.size);
     service_.loop.elsewhere(
         service_.lane_of(source.name), service_.loop.due(),

@@ -120,7 +120,7 @@ TEST_F(ListsTest, AreNoLongerThanTheyMayBe) {
   EXPECT_TRUE(states(states(kLongestList)->size()));
   const Result<std::string> longer = states(1000);
   ASSERT_EQ(fakes::code_of(longer), Code::kResourceExhausted);
-  EXPECT_THAT(longer.error().message, HasSubstr("GET /v1/sources?limit=1000"));
+  EXPECT_THAT(longer.error().message(), HasSubstr("GET /v1/sources?limit=1000"));
   EXPECT_EQ(names(sight, "stock*", never, 20 * 17)->size(), 20U);
   EXPECT_EQ(fakes::code_of(names(sight, "stock*", never, 20 * 17 - 1)), Code::kResourceExhausted);
   EXPECT_EQ(fakes::code_of(names_reply(sight, "*", never, 10)), Code::kResourceExhausted);

@@ -94,7 +94,7 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
     const Result<std::string> text = read_plain_file(line.config, kLongestSettings + 1);
     if (!text) {
       return std::unexpected(std::vector{Error{
-          Code::kInvalidArgument, "cannot read the file of --config: " + text.error().message}});
+          Code::kInvalidArgument, "cannot read the file of --config: " + text.error().message()}});
     }
     faults = read_toml(line.config, *text, settings);
   }
@@ -107,7 +107,7 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
     if (!named) {
       settings.store = {.url = given, .origin = "--store"};
     } else if (Result<void> valid = check_store_name(named->first); !valid) {
-      faults.push_back({Code::kInvalidArgument, "--store: " + std::move(valid.error().message)});
+      faults.push_back({Code::kInvalidArgument, "--store: " + valid.error().message()});
     } else {
       settings.stores.push_back(
           {.name = std::move(named->first), .url = std::move(named->second), .origin = "--store"});
@@ -156,13 +156,13 @@ Result<ServedStore> served(const StoreSetting& given, bool check) {
   const Code code = there.error().code;
   const Error error = with_command(there.error(), given.url, store.mint.store);
   const auto refused = [&] {
-    return std::unexpected(Error{code, given.origin + ": " + error.message});
+    return std::unexpected(Error{code, given.origin + ": " + error.message()});
   };
   if (code == Code::kInvalidArgument || code == Code::kUnimplemented) return refused();
   const bool is_empty = there.error().advice.remedy == Remedy::kCreateStore;
   if (check && !is_empty) return refused();
   const std::string_view so = is_empty ? "no sequences yet: " : "no ids from the store yet: ";
-  report_notice((store.name.empty() ? "" : store.name + ": ") + std::string(so) + error.message,
+  report_notice((store.name.empty() ? "" : store.name + ": ") + std::string(so) + error.message(),
                 false);
   return store;
 }
@@ -272,10 +272,12 @@ bool reload(const CommandLine& line, const Settings& running, Server& server, Lo
   const auto refuse_all = [&](const std::vector<Error>& faults) {
     // So short that the log does not cut off what follows it.
     constexpr std::size_t longest = 450;
-    for (const Error& fault : faults)
-      log.write(
-          LogSettings::Level::kError, "settings_refused",
-          {{"message", fault.message.substr(0, longest) + "; the settings stay as they were"}});
+    for (const Error& fault : faults) {
+      std::string message = fault.message();
+      message.resize(std::min(message.size(), longest));
+      log.write(LogSettings::Level::kError, "settings_refused",
+                {{"message", message + "; the settings stay as they were"}});
+    }
     return false;
   };
   std::expected<Settings, std::vector<Error>> fresh = settings_of(line);

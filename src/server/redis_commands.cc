@@ -49,11 +49,6 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, st
   return *next - sequence->stride;
 }
 
-bool is_format_name(std::string_view name) {
-  return std::ranges::any_of(Mint::formats(),
-                             [&](const Declaration& format) { return format.name == name; });
-}
-
 // Whether it is a format, or a sequence or pool that is not retired.
 Result<bool> is_source(const Sources& sources, std::string_view name, SteadyTime until) {
   if (is_format_name(name)) return true;

@@ -271,7 +271,7 @@ std::string& RedisSession::reply() {
 
 void RedisSession::fail(const Error& error) {
   service_.count_error(error.code);
-  put_error(reply(), resp_prefix(error.code), error.message);
+  put_error(reply(), resp_prefix(error.code), error.message());
 }
 
 void RedisSession::fail(std::string_view message) {
@@ -369,7 +369,7 @@ void RedisSession::answered(Reply& reply) {
     pending_ids_ -= reply.rest->values.size();
     bytes += reply.rest->values.size() * sizeof(std::int64_t);
   }
-  if (reply.error) bytes += reply.calls * reply.error->message.size();
+  if (reply.error) bytes += reply.calls * reply.error->message().size();
   reply.counted = static_cast<std::uint32_t>(bytes);
   behind_ += bytes;
   if (settling_) return;
@@ -414,7 +414,7 @@ void RedisSession::put_failure(const Reply& reply, std::string& out) {
   // Who asked is still the caller: whatever changes that waits for this reply.
   if (!outcome_unknown(code)) caller_->refund(reply.wanted());
   const Error told = service_.told(*reply.error, reply.source->name);
-  put_error(out, resp_prefix(told.code), told.message);
+  put_error(out, resp_prefix(told.code), told.message());
   if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
     service_.sources.forget(reply.source, *reply.error, reply.is_of_ones());
 }
@@ -599,7 +599,7 @@ void RedisSession::take_values(Words words, SourceHandle source, std::int64_t co
     for (const Id& id : ids) put(out, id);
     return;
   }
-  if (source->is_pool) {
+  if (source->is_pool()) {
     // Its ids increase in the order of the calls, so there is one at a time.
     hold();
     service_.loop.elsewhere(

@@ -266,7 +266,7 @@ struct Server::State {
                         {{"source", source},
                          {"store", url},
                          {"code", name(why->code)},
-                         {"message", why->message}});
+                         {"message", why->message()}});
     });
     loop.after_answers([this] {
       service.answered_at = std::chrono::steady_clock::now();

@@ -45,7 +45,7 @@ class ServerTest : public testing::Test {
     MintOptions options{.store = url()};
     Mint mint(options);
     const Result<void> made = mint.create(definition);
-    ASSERT_TRUE(made) << made.error().message;
+    ASSERT_TRUE(made) << made.error().message();
   }
   [[nodiscard]] std::string url() const { return "sqlite:" + folder_.path("ids.db"); }
   [[nodiscard]] ServerOptions options() const {
@@ -652,7 +652,7 @@ TEST_F(ServerTest, ASequenceThatWasMovedIsServedFromTheOtherStore) {
   const auto to = Store::open(other);
   ASSERT_TRUE(from && to);
   const Result<Moved> moved = move_sequence(**from, **to, "orders");
-  ASSERT_TRUE(moved) << moved.error().message;
+  ASSERT_TRUE(moved) << moved.error().message();
   EXPECT_THAT(client.ask("INCR orders"),
               AllOf(StartsWith("-UNAVAILABLE "), HasSubstr("it was moved to another store")));
   EXPECT_EQ(client.ask("INCR orders"), ":3");

@@ -13,7 +13,7 @@ namespace {
 // What whoever has a token is told of a store that has failed.
 struct Told {
   Code code;
-  std::string_view message;
+  std::string_view words;
 };
 constexpr std::array kTold = {
     Told{Code::kUnknown,
@@ -32,20 +32,11 @@ constexpr std::string_view kOfAnother = "the server cannot use its store: its lo
 constexpr std::array kOfTheCall = {Code::kInvalidArgument, Code::kAlreadyExists, Code::kOutOfRange,
                                    Code::kFailedPrecondition, Code::kUnimplemented};
 
-// "sequence orders in sqlite:/ids.db: it is retired" without its place. Nothing: there may be a
-// place in the rest, as there is a slash that is none of the source's name.
-std::optional<std::string> without_place(std::string_view message, std::string_view source) {
-  const bool has_place = message.starts_with("sequence ") || message.starts_with("pool ");
-  const std::size_t place = message.find(" in ");
-  const std::size_t colon = message.find(": ");
-  std::string rest(message);
-  if (has_place && place < colon && colon != std::string_view::npos)
-    rest = std::string(message.substr(0, place)) + std::string(message.substr(colon));
-  std::string others = rest;
-  for (std::size_t at = 0; !source.empty() && (at = others.find(source, at)) != std::string::npos;)
-    others.erase(at, source.size());
-  if (others.contains('/')) return std::nullopt;
-  return rest;
+// Whether the error names no place outside of Error::place. kInvalidArgument does not depend on the
+// state of a store; nor does an error of a format, which has none.
+bool is_about_the_call(const Error& error, std::string_view source) {
+  if (!error.subject.empty()) return true;
+  return error.place.empty() && (error.code == Code::kInvalidArgument || is_format_name(source));
 }
 
 // Such advice names the store.
@@ -60,21 +51,20 @@ Error Service::told(Error error, std::string_view source) {
   error = sources.followed(std::move(error), source);
   if (access.is_open()) return sources.told(std::move(error), source);
   if (std::ranges::find(kOfTheCall, error.code) != kOfTheCall.end() &&
-      !is_about_store(error.advice)) {
-    if (std::optional<std::string> message = without_place(error.message, source)) {
-      if (error.advice.remedy == Remedy::kSetOption) error.advice = {};
-      return worded({error.code, *std::move(message), std::move(error.advice)}, "");
-    }
+      !is_about_store(error.advice) && is_about_the_call(error, source)) {
+    error.place.clear();
+    if (error.advice.remedy == Remedy::kSetOption) error.advice = {};
+    return worded(std::move(error), "");
   }
   const auto* const row = std::ranges::find(kTold, error.code, &Told::code);
-  Error general{error.code, std::string(row != kTold.end() ? row->message : kOfAnother)};
+  Error general{error.code, std::string(row != kTold.end() ? row->words : kOfAnother)};
   constexpr std::chrono::seconds at_most_once_in{1};
   const SteadyTime now = loop.now();
   if (error.code != Code::kNotFound && now - told_at >= at_most_once_in) {
     told_at = now;
     const Error whole = sources.told(std::move(error), source);
     log.write(LogSettings::Level::kWarning, "store_error",
-              {{"source", source}, {"code", name(whole.code)}, {"message", whole.message}});
+              {{"source", source}, {"code", name(whole.code)}, {"message", whole.message()}});
   }
   return general;
 }

@@ -83,7 +83,7 @@ Result<void> set(const Key& key, std::string_view text) {
     **into = text;
   } else if (auto* const* const level = std::get_if<LogSettings::Level*>(&key.into)) {
     const auto named = level_named(text);
-    if (!named) return refuse(std::string(key.name) + ": " + named.error().message);
+    if (!named) return refuse(std::string(key.name) + ": " + named.error().message());
     **level = *named;
   } else if (auto* const* const format = std::get_if<LogSettings::Format*>(&key.into)) {
     if (text != "text" && text != "json")
@@ -177,7 +177,7 @@ class Reader {
 
   // "idmintd.toml: line 3: what".
   [[nodiscard]] std::string in_file(const toml::source_region& where, std::string what) const {
-    return path_ + ": " + at_line(where, std::move(what)).error().message;
+    return path_ + ": " + at_line(where, std::move(what)).error().message();
   }
 
   void fault(const toml::source_region& where, std::string what) {
@@ -204,7 +204,7 @@ class Reader {
     } else if (std::optional<Texts> texts = texts_of(node)) {
       done = set(*found, *std::move(texts));
     }
-    if (!done) fault(node.source(), std::move(done.error().message));
+    if (!done) fault(node.source(), done.error().message());
     if (std::string* const origin = origin_of(name, settings_); origin != nullptr)
       *origin = in_file(key.source(), name);
   }
@@ -212,7 +212,7 @@ class Reader {
   void read_store(const toml::key& name, const toml::node& node) {
     const auto* const url = node.as_string();
     if (Result<void> valid = check_store_name(name.str()); !valid)
-      return fault(name.source(), std::move(valid.error().message));
+      return fault(name.source(), valid.error().message());
     if (url == nullptr)
       return fault(node.source(), std::string(name.str()) + " is not the URL of a store in quotes");
     settings_.stores.push_back(
@@ -292,7 +292,7 @@ class Reader {
     for (const std::string& text : *texts) {
       Result<Scope> scope = scope_of(text);
       if (!scope) {
-        fault(node.source(), std::move(scope.error().message));
+        fault(node.source(), scope.error().message());
       } else {
         token.allow.push_back(*std::move(scope));
       }
@@ -314,7 +314,8 @@ std::vector<Error> read_toml(std::string_view path, std::string_view text, Setti
                                               " bytes, the most that there may be"}};
   const Result<toml::table> table =
       parse_toml(text, "a key stands before an equals sign, and no key here is so long");
-  if (!table) return {Error{table.error().code, std::string(path) + ": " + table.error().message}};
+  if (!table)
+    return {Error{table.error().code, std::string(path) + ": " + table.error().message()}};
   Reader reader(path, settings);
   reader.read(*table);
   return reader.faults();
@@ -350,8 +351,8 @@ std::vector<Error> read_environment(const std::function<const char*(const char* 
     if (std::string* const origin = origin_of(variable.key, settings); origin != nullptr)
       *origin = variable.name;
     if (!done)
-      faults.push_back({Code::kInvalidArgument,
-                        std::string(variable.name) + ": " + std::move(done.error().message)});
+      faults.push_back(
+          {Code::kInvalidArgument, std::string(variable.name) + ": " + done.error().message()});
   }
   return faults;
 }

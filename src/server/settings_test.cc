@@ -115,7 +115,7 @@ rights = 1
 )",
                                               settings);
   std::string all;
-  for (const Error& fault : faults) all += fault.message + "\n";
+  for (const Error& fault : faults) all += fault.message() + "\n";
   for (const std::string_view wanted :
        {"line 1: there is no key \"stor\"",
         "line 2: redis is a list: write redis = [\"127.0.0.1:1\"]",
@@ -147,7 +147,7 @@ TEST(SettingsToml, ATokenThatMayDoNothingIsAFault) {
   const std::vector<Error> faults =
       read_toml("t", "[token.a]\nsha256 = \"" + std::string(kHash) + "\"\n", settings);
   ASSERT_THAT(faults, SizeIs(1));
-  EXPECT_THAT(faults.front().message, HasSubstr("t: line 1: allow is missing"));
+  EXPECT_THAT(faults.front().message(), HasSubstr("t: line 1: allow is missing"));
 }
 
 TEST(SettingsToml, AUrlInTheWrongPlaceIsNotPrintedWithItsPassword) {
@@ -158,7 +158,7 @@ TEST(SettingsToml, AUrlInTheWrongPlaceIsNotPrintedWithItsPassword) {
         "[log]\nlevel = \"mongodb://u:secret@h/d\""}) {
     const std::vector<Error> faults = read_toml("t", text, settings);
     ASSERT_THAT(faults, SizeIs(1)) << text;
-    all += faults.front().message;
+    all += faults.front().message();
   }
   EXPECT_THAT(all, Not(HasSubstr("secret")));
 }
@@ -207,7 +207,7 @@ TEST(SettingsToml, WhatIsNoTomlHasItsLineAndWhatToDo) {
     Settings settings;
     const std::vector<Error> faults = read_toml("t", text, settings);
     ASSERT_THAT(faults, SizeIs(1)) << text;
-    EXPECT_THAT(faults.front().message, StartsWith("t: " + said)) << text;
+    EXPECT_THAT(faults.front().message(), StartsWith("t: " + said)) << text;
   }
 }
 
@@ -217,9 +217,10 @@ TEST(SettingsToml, AValueOfAnotherKindIsToBeWrittenOtherwise) {
       "t", "max_connections = \"5\"\nstore = [\"x\"]\nhttp = \"mongodb://u:secret@h/d\"\n",
       settings);
   ASSERT_THAT(faults, SizeIs(3));
-  EXPECT_EQ(faults[0].message, "t: line 1: max_connections takes a whole number, without quotes");
-  EXPECT_EQ(faults[1].message, "t: line 2: store is no list: write its value without brackets");
-  EXPECT_EQ(faults[2].message, "t: line 3: http is a list: write http = [\"mongodb://u:***@h/d\"]");
+  EXPECT_EQ(faults[0].message(), "t: line 1: max_connections takes a whole number, without quotes");
+  EXPECT_EQ(faults[1].message(), "t: line 2: store is no list: write its value without brackets");
+  EXPECT_EQ(faults[2].message(),
+            "t: line 3: http is a list: write http = [\"mongodb://u:***@h/d\"]");
 }
 
 TEST(SettingsEnvironment, OverridesTheFile) {
@@ -256,8 +257,8 @@ TEST(SettingsEnvironment, TellsWhichVariableIsWrong) {
   };
   const std::vector<Error> faults = read_environment(value_of, settings);
   ASSERT_THAT(faults, SizeIs(2));
-  EXPECT_THAT(faults[0].message, HasSubstr("IDMINTD_MAX_CONNECTIONS"));
-  EXPECT_THAT(faults[1].message, HasSubstr("neither text nor json"));
+  EXPECT_THAT(faults[0].message(), HasSubstr("IDMINTD_MAX_CONNECTIONS"));
+  EXPECT_THAT(faults[1].message(), HasSubstr("neither text nor json"));
 }
 
 TEST(TokenToml, IsReadAsItWasWritten) {

@@ -139,14 +139,19 @@ Result<void> Sources::each(std::span<const std::string> stores, const ListOption
   return {};
 }
 
+bool is_format_name(std::string_view name) {
+  return std::ranges::any_of(Mint::formats(),
+                             [&](const Declaration& format) { return format.name == name; });
+}
+
 Error Sources::followed(Error error, std::string_view source) const {
   const Served* const found = served(source);
   if (error.advice.remedy != Remedy::kFollowMove || error.advice.values.empty() || found == nullptr)
     return error;
   const std::string place = place_of(error.advice.values.front());
   if (std::ranges::find(found->also, place, &place_of) == found->also.end()) return error;
-  return {Code::kUnavailable,
-          "sequence " + shown(source) + ": it was moved to another store; ask again"};
+  return about("sequence " + shown(source),
+               {Code::kUnavailable, "it was moved to another store; ask again"});
 }
 
 Error Sources::told(Error error, std::string_view source) const {
@@ -162,7 +167,7 @@ Result<void> Sources::ready(SteadyTime until) const {
     // In the default store nothing may have been created yet.
     if (!store && store.error().code == Code::kNotFound && each.store.empty()) continue;
     if (!store && store.error().code == Code::kNotFound)  // of a probe, as if it were away
-      return fail(Code::kUnavailable, worded(store.error(), each.store).message);
+      return fail(Code::kUnavailable, worded(store.error(), each.store).message());
     if (!store) return std::unexpected(worded(store.error(), each.store));
     if (const std::optional<Error> doubt = (*store)->doubt(until)) return std::unexpected(*doubt);
     // A store on the network may have gone since it was opened.
@@ -211,8 +216,7 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
   if (!first) return;
   const Served* const from = served(name);
   const std::string_view own = name.substr(name.find('/') + 1);
-  const bool is_format = std::ranges::any_of(
-      Mint::formats(), [&](const Declaration& format) { return format.name == own; });
+  const bool is_format = is_format_name(own);
   const auto begin = [&](auto work, auto done) {
     if (from == nullptr || is_format) {  // no store is asked
       loop_.post([work = std::move(work), done = std::move(done)]() mutable { done(work({})); });
@@ -239,12 +243,19 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
                   });
             });
         source->sequence = source->source->sequence();
-        source->counter = dynamic_cast<CounterSequence*>(source->sequence);
-        source->is_pool = source->sequence == nullptr && source->source->waits();
-        if (source->sequence != nullptr) {
-          source->height = Height::of_sequence(source->sequence->definition());
-        } else if (!source->is_pool) {
-          source->height = Height::of_format(source->declaration().format);
+        switch (source->declaration().kind) {
+          case SourceKind::kFormat:
+            source->height = Height::of_format(source->declaration().format);
+            break;
+          case SourceKind::kSequence: {
+            const SequenceDefinition& definition = source->sequence->definition();
+            source->height = Height::of_sequence(definition);
+            if (definition.strategy == Strategy::kCounter)
+              source->counter = static_cast<CounterSequence*>(source->sequence);
+            break;
+          }
+          case SourceKind::kPool:
+            break;
         }
         return source;
       },
@@ -317,8 +328,7 @@ std::vector<SourceUse> Sources::uses() {
     sum.statistics.rounds += its.rounds;
     sum.statistics.waste += its.waste;
     sum.is_sequence = true;
-    if (const auto* const cached = dynamic_cast<const CachedSequence*>(source.sequence))
-      sum.held += cached->held();
+    sum.held += source.sequence->held();
   };
   for (const auto& [name, entry] : open_) add(*entry.source);
   for (const std::weak_ptr<OpenSource>& forgotten : forgotten_) {
@@ -346,7 +356,7 @@ std::vector<std::string> Sources::open_pools(std::string_view store) const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : open_) {
     const Served* const from = served(name);
-    if (entry.source->is_pool && from != nullptr && from->name == store)
+    if (entry.source->is_pool() && from != nullptr && from->name == store)
       names.push_back(name.substr(store.empty() ? 0 : store.size() + 1));
   }
   return names;

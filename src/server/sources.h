@@ -36,11 +36,13 @@ struct OpenSource {
   std::unique_ptr<Source> source;
   Sequence* sequence = nullptr;        // null: a format or a pool
   CounterSequence* counter = nullptr;  // not null: strategy counter, which hands out ranges
-  bool is_pool = false;
   std::shared_ptr<SourceCounts> counts = std::make_shared<SourceCounts>();
   Height height = Height::of_pool();
 
-  [[nodiscard]] bool is_format() const noexcept { return sequence == nullptr && !is_pool; }
+  [[nodiscard]] bool is_format() const noexcept {
+    return declaration().kind == SourceKind::kFormat;
+  }
+  [[nodiscard]] bool is_pool() const noexcept { return declaration().kind == SourceKind::kPool; }
   [[nodiscard]] const Declaration& declaration() const noexcept { return source->declaration(); }
 };
 using SourceHandle = std::shared_ptr<OpenSource>;
@@ -64,6 +66,9 @@ struct ServedStore {
   std::shared_ptr<Store> store{};
   MintOptions mint{};
 };
+
+// Whether a format has the name.
+[[nodiscard]] bool is_format_name(std::string_view name);
 
 // Call everything on the loop, with the exceptions below.
 class Sources final {

@@ -133,7 +133,7 @@ TEST(SourcesOverTwoStores, AChangeOfOneIsToldOnce) {
   std::vector<std::string> told;
   sources.on_store_change([&](std::string_view source, std::string_view url, const Error* why) {
     told.push_back(std::string(source) + " " + std::string(url) +
-                   (why != nullptr ? ": " + why->message : ""));
+                   (why != nullptr ? ": " + why->message() : ""));
   });
   const auto poll = [&] {
     loop.context().restart();

@@ -87,7 +87,7 @@ class Served {
  public:
   explicit Served(std::vector<Listen> listen, const Supervisor* supervisor = nullptr) {
     Result<std::unique_ptr<Server>> opened = Server::open({.listen = std::move(listen)});
-    EXPECT_TRUE(opened) << opened.error().message;
+    EXPECT_TRUE(opened) << opened.error().message();
     server_ = *std::move(opened);
     if (supervisor != nullptr) supervisor->attend(*server_);
     thread_ = std::thread([this] { server_->run(); });
@@ -107,7 +107,7 @@ class Served {
 
 TEST(Supervisor, WithoutOneNothingHappens) {
   const Result<Supervisor> nobody = supervisor_of({});
-  ASSERT_TRUE(nobody) << nobody.error().message;
+  ASSERT_TRUE(nobody) << nobody.error().message();
   EXPECT_THAT(nobody->sockets(), IsEmpty());
   EXPECT_EQ(nobody->alive_every(), std::nullopt);
   testing::internal::CaptureStderr();
@@ -123,7 +123,7 @@ TEST(Supervisor, HearsThatTheServerAnswersAndThatItsLoopTurns) {
   const NotifySocket heard(folder.path("notify"));
   const Result<Supervisor> supervisor = supervisor_of(
       {{"NOTIFY_SOCKET", heard.name()}, {"WATCHDOG_USEC", "20000"}, {"WATCHDOG_PID", own_pid()}});
-  ASSERT_TRUE(supervisor) << supervisor.error().message;
+  ASSERT_TRUE(supervisor) << supervisor.error().message();
   EXPECT_EQ(supervisor->alive_every(), std::chrono::milliseconds{10});
   const std::string path = folder.path("redis");
   const Served server({{Protocol::kRedis, "unix:" + path}}, &*supervisor);
@@ -134,7 +134,7 @@ TEST(Supervisor, HearsThatTheServerAnswersAndThatItsLoopTurns) {
 
 TEST(Supervisor, WhatIsDoneAgainAndAgainIsDoneByTheLoop) {
   Result<std::unique_ptr<Server>> server = Server::open({});
-  ASSERT_TRUE(server) << server.error().message;
+  ASSERT_TRUE(server) << server.error().message();
   int turns = 0;
   std::thread::id at;
   (*server)->every(std::chrono::milliseconds{1}, [&] {
@@ -150,7 +150,7 @@ TEST(Supervisor, HearsOfAReloadAndOfTheEnd) {
   const fakes::TempFolder folder;
   const NotifySocket heard(folder.path("notify"));
   const Result<Supervisor> supervisor = supervisor_of({{"NOTIFY_SOCKET", heard.name()}});
-  ASSERT_TRUE(supervisor) << supervisor.error().message;
+  ASSERT_TRUE(supervisor) << supervisor.error().message();
   const auto monotonic = [] {
     return std::chrono::duration_cast<std::chrono::microseconds>(
                std::chrono::steady_clock::now().time_since_epoch())
@@ -172,7 +172,7 @@ TEST(Supervisor, HearsOfAReloadAndOfTheEnd) {
 TEST(Supervisor, MayListenAtAnAbstractName) {
   const NotifySocket heard("@idmint-supervisor-test-" + own_pid());
   const Result<Supervisor> supervisor = supervisor_of({{"NOTIFY_SOCKET", heard.name()}});
-  ASSERT_TRUE(supervisor) << supervisor.error().message;
+  ASSERT_TRUE(supervisor) << supervisor.error().message();
   supervisor->notify_alive();
   EXPECT_EQ(heard.next(), "WATCHDOG=1");
 }
@@ -181,7 +181,7 @@ TEST(Supervisor, ThatDoesNotReadHoldsNobody) {
   const fakes::TempFolder folder;
   const NotifySocket heard(folder.path("notify"));
   const Result<Supervisor> supervisor = supervisor_of({{"NOTIFY_SOCKET", heard.name()}});
-  ASSERT_TRUE(supervisor) << supervisor.error().message;
+  ASSERT_TRUE(supervisor) << supervisor.error().message();
   // Far more than the queue of a datagram socket holds.
   for (int i = 0; i < 100'000; ++i) supervisor->notify_alive();
   EXPECT_EQ(heard.next(), "WATCHDOG=1");
@@ -190,7 +190,7 @@ TEST(Supervisor, ThatDoesNotReadHoldsNobody) {
 TEST(Supervisor, ThatIsGoneIsReported) {
   const fakes::TempFolder folder;
   const Result<Supervisor> supervisor = supervisor_of({{"NOTIFY_SOCKET", folder.path("nobody")}});
-  ASSERT_TRUE(supervisor) << supervisor.error().message;
+  ASSERT_TRUE(supervisor) << supervisor.error().message();
   testing::internal::CaptureStderr();
   supervisor->notify_alive();
   supervisor->notify_ready("serving");
@@ -207,14 +207,14 @@ TEST(Supervisor, OfAnotherProcessGivesNothing) {
                                                        {"LISTEN_PID", other},
                                                        {"LISTEN_FDS", "1"},
                                                        {"LISTEN_FDNAMES", "redis"}});
-  ASSERT_TRUE(supervisor) << supervisor.error().message;
+  ASSERT_TRUE(supervisor) << supervisor.error().message();
   EXPECT_EQ(supervisor->alive_every(), std::nullopt);
   EXPECT_THAT(supervisor->sockets(), IsEmpty());
 }
 
 TEST(Supervisor, AWatchdogNeedsAnEar) {
   const Result<Supervisor> supervisor = supervisor_of({{"WATCHDOG_USEC", "20000"}});
-  ASSERT_TRUE(supervisor) << supervisor.error().message;
+  ASSERT_TRUE(supervisor) << supervisor.error().message();
   EXPECT_EQ(supervisor->alive_every(), std::nullopt);
 }
 
@@ -238,7 +238,7 @@ TEST(Supervisor, VariablesThatNobodyCanUnderstandAreRefused) {
   }
   const Result<Supervisor> named = supervisor_of({{"LISTEN_FDS", "1"}, {"LISTEN_FDNAMES", "web"}});
   ASSERT_FALSE(named);
-  EXPECT_THAT(named.error().message, HasSubstr("redis, http, redis-tls or http-tls"));
+  EXPECT_THAT(named.error().message(), HasSubstr("redis, http, redis-tls or http-tls"));
 }
 
 TEST(Supervisor, SocketsThatCannotBeServedAreRefused) {
@@ -246,11 +246,11 @@ TEST(Supervisor, SocketsThatCannotBeServedAreRefused) {
   const LowDescriptors low;
   fakes::in_child([&] {
     ::close(3);
-    EXPECT_THAT(supervisor_of(one).error().message, HasSubstr("is not there"));
+    EXPECT_THAT(supervisor_of(one).error().message(), HasSubstr("is not there"));
     pass_on({::socket(AF_UNIX, SOCK_DGRAM, 0)});
-    EXPECT_THAT(supervisor_of(one).error().message, HasSubstr("ListenStream="));
+    EXPECT_THAT(supervisor_of(one).error().message(), HasSubstr("ListenStream="));
     pass_on({::socket(AF_UNIX, SOCK_STREAM, 0)});
-    EXPECT_THAT(supervisor_of(one).error().message, HasSubstr("Accept=no"));
+    EXPECT_THAT(supervisor_of(one).error().message(), HasSubstr("Accept=no"));
   });
 }
 
@@ -264,7 +264,7 @@ TEST(Supervisor, GivesSocketsWithTheProtocolOfTheirNames) {
         supervisor_of({{"LISTEN_PID", own_pid()},
                        {"LISTEN_FDS", "4"},
                        {"LISTEN_FDNAMES", "http:redis:redis-tls:http-tls"}});
-    ASSERT_TRUE(supervisor) << supervisor.error().message;
+    ASSERT_TRUE(supervisor) << supervisor.error().message();
     const std::vector<Listen>& sockets = supervisor->sockets();
     ASSERT_THAT(sockets, SizeIs(4));
     const std::array protocols = {Protocol::kHttp, Protocol::kRedis, Protocol::kRedis,
@@ -317,7 +317,7 @@ TEST(OpenSockets, OnesThatOthersReachNeedTokens) {
       {.protocol = Protocol::kRedis, .at = {}, .descriptor = fakes::listening_tcp(INADDR_ANY)}};
   options.tokens = {{.name = "web", .hash = hash_of(new_token())}};
   const auto server = Server::open(std::move(options));
-  ASSERT_TRUE(server) << server.error().message;
+  ASSERT_TRUE(server) << server.error().message();
   EXPECT_THAT((*server)->addresses().front(), MatchesRegex("0\\.0\\.0\\.0:[0-9]+"));
   // A reload cannot open it to everybody either.
   EXPECT_EQ(fakes::code_of((*server)->change({})), Code::kInvalidArgument);

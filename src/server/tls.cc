@@ -32,7 +32,7 @@ std::unexpected<Error> unusable(std::string_view what, const std::string& file) 
 // OpenSSL opens its files itself, and would wait for a pipe.
 Result<void> readable(std::string_view what, const std::string& file) {
   const Result<std::string> text = read_plain_file(file, 1);
-  if (!text) return refuse("the " + std::string(what) + " " + text.error().message);
+  if (!text) return refuse("the " + std::string(what) + " " + text.error().message());
   return text->empty() ? refuse("the " + std::string(what) + " " + shown(file) + " is empty")
                        : Result<void>();
 }

@@ -141,6 +141,26 @@ TEST_F(ToldTest, WhatIsWrongWithACallIsTold) {
                                                  HasSubstr("retired"), Not(HasSubstr("gated-"))));
 }
 
+// The subject says that the error is about what the caller named. Its place stays here.
+TEST_F(ToldTest, AnErrorWithASubjectIsToldWithoutItsPlace) {
+  const Running server(options({"all *"}));
+  Client redis(server);
+  EXPECT_EQ(redis.ask("AUTH web"), "+OK");
+  EXPECT_EQ(redis.ask("INCR orders"), ":1");
+  Error error{.code = Code::kFailedPrecondition,
+              .what = "it is closed",
+              .subject = "sequence orders",
+              .place = "mongodb://db.example/shop",
+              .outcome = "nothing was changed"};
+  store_->fail_next({.error = error});
+  EXPECT_EQ(redis.ask("INCR orders"),
+            "-FAILEDPRECONDITION sequence orders: it is closed; nothing was changed");
+  error.subject.clear();
+  store_->fail_next({.error = error});
+  EXPECT_EQ(redis.ask("INCR orders"),
+            "-FAILEDPRECONDITION the server cannot use its store: its log says why");
+}
+
 TEST_F(ToldTest, WithoutTokensAllIsTold) {
   const Running server(options({}));
   Client redis(server);

@@ -38,7 +38,7 @@ TEST(UnixSocket, AUnixSocketThatWasLeftIsTakenOver) {
   ServerOptions options;
   options.listen = {{Protocol::kRedis, "unix:" + path}};
   const Result<std::unique_ptr<Server>> server = Server::open(options);
-  ASSERT_TRUE(server) << server.error().message;
+  ASSERT_TRUE(server) << server.error().message();
   EXPECT_EQ(code_of(Server::open(options)), Code::kUnavailable);  // it is in use now
 }
 
@@ -66,7 +66,7 @@ TEST(UnixSocket, NothingElseIsChangedOrRemovedInPlaceOfAUnixSocket) {
     {
       const Result<std::unique_ptr<Server>> server = Server::open(options);
       if (!server) {
-        EXPECT_THAT(server.error().message, HasSubstr("cannot listen on"));
+        EXPECT_THAT(server.error().message(), HasSubstr("cannot listen on"));
       }
     }
     ::unlink(path.c_str());
@@ -80,7 +80,7 @@ TEST(UnixSocket, NothingElseIsChangedOrRemovedInPlaceOfAUnixSocket) {
   ::unlink(link.c_str());
 
   Result<std::unique_ptr<Server>> server = Server::open(options);
-  ASSERT_TRUE(server) << server.error().message;
+  ASSERT_TRUE(server) << server.error().message();
   ASSERT_EQ(::lstat(path.c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0007U, 0U);
   ASSERT_EQ(::symlink(victim.c_str(), link.c_str()), 0);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/text.h"
 #include "idmint/clock.h"
 #include "idmint/definition.h"
@@ -60,7 +61,8 @@ template <class Damaged>
 [[nodiscard]] Result<Definition> under_name(std::string_view name, Result<Definition> definition,
                                             std::string_view where, const Damaged& damaged) {
   if (!definition) {
-    definition.error().message.insert(0, std::string(where) + ", " + shown(name) + ": ");
+    definition.error() =
+        in_context(std::string(where) + ", " + shown(name), std::move(definition.error()));
   } else if (idmint::name(*definition) != name) {
     return damaged("the definition of " + shown(name) + " is that of " +
                    shown(idmint::name(*definition)));
@@ -139,14 +141,16 @@ constexpr std::int64_t kEpoch = std::int64_t{1} << 32;
 // The error of a release: the row has another owner, or none.
 [[nodiscard]] Error refused_lease(std::string_view pool, const Lease& lease,
                                   const LeaseState& there);
-// What an error says that promises that nothing was applied (was_not_applied()).
+// The outcome of an error that promises that nothing was applied (was_not_applied()).
 inline constexpr std::string_view kNothingChanged = "nothing was changed";
-// The error with `words` in their place, if it says so.
-[[nodiscard]] Error reworded(Error error, std::string_view words);
+// The error with another outcome, if it was kNothingChanged.
+[[nodiscard]] Error with_other_outcome(Error error, std::string_view outcome);
 // For errors after a successful write, such as that of the second part of a call. They do not
 // promise any more that nothing was applied: kUnavailable and kResourceExhausted become kUnknown,
-// and the message says that a part may have been done.
+// and the outcome says that a part may have been done.
 [[nodiscard]] Error after_a_write(Error error);
+// The store was written by a newer idmint.
+[[nodiscard]] Error newer_schema(std::string_view url, std::int64_t there, std::int64_t known);
 [[nodiscard]] Error read_only_handle(std::string_view what);
 // The handle was inherited through fork().
 [[nodiscard]] Error inherited_handle(std::string_view url);

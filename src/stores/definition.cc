@@ -27,24 +27,24 @@ struct Row {
   Strategy strategy;
   std::string_view name;
   Guarantee guarantee;
-  std::string_view order;
+  Order order;
   std::string_view field;
 };
 constexpr std::array kStrategies = {
-    Row{Strategy::kCounter, "counter", Guarantee::kLinearizable, "all", ""},
-    Row{Strategy::kStriped, "striped", Guarantee::kUnique, "none", "stripes"},
-    Row{Strategy::kInterleaved, "interleaved", Guarantee::kUnique, "none", "stripes"},
-    Row{Strategy::kCached, "cached", Guarantee::kUnique, "per thread", "step"},
-    Row{Strategy::kRandom, "random", Guarantee::kUnique, "none", ""},
-    Row{Strategy::kPermuted, "permuted", Guarantee::kUnique, "none", "key"},
-    Row{Strategy::kGapless, "gapless", Guarantee::kGapless, "all", ""},
+    Row{Strategy::kCounter, "counter", Guarantee::kLinearizable, Order::kAll, ""},
+    Row{Strategy::kStriped, "striped", Guarantee::kUnique, Order::kNone, "stripes"},
+    Row{Strategy::kInterleaved, "interleaved", Guarantee::kUnique, Order::kNone, "stripes"},
+    Row{Strategy::kCached, "cached", Guarantee::kUnique, Order::kPerThread, "step"},
+    Row{Strategy::kRandom, "random", Guarantee::kUnique, Order::kNone, ""},
+    Row{Strategy::kPermuted, "permuted", Guarantee::kUnique, Order::kNone, "key"},
+    Row{Strategy::kGapless, "gapless", Guarantee::kGapless, Order::kAll, ""},
 };
 
 // A pool is stored like a sequence of its worker ids.
 constexpr std::string_view kPool = "pool";
 
 const Row& row_of(Strategy strategy) noexcept {
-  static constexpr Row kNone{Strategy{}, "?", Guarantee::kPractical, "none", ""};
+  static constexpr Row kNone{Strategy{}, "?", Guarantee::kPractical, Order::kNone, ""};
   const auto* const row = std::ranges::find(kStrategies, strategy, &Row::strategy);
   return row != kStrategies.end() ? *row : kNone;
 }
@@ -315,9 +315,10 @@ Result<void> validate_form(const SequenceDefinition& definition) {
 }  // namespace
 
 Error stores::damaged_database(std::string_view where, std::string_view why) {
-  return {Code::kDataLoss, std::string(where) + " is damaged: " + std::string(why) +
-                               "; look at it before you restore anything, and go on with sequences "
-                               "that begin past every value in use"};
+  return at_place(where, {Code::kDataLoss,
+                          "it is damaged: " + std::string(why) +
+                              "; look at it before you restore anything, and go on with sequences "
+                              "that begin past every value in use"});
 }
 
 Error stores::damaged_definition(std::string why) {
@@ -343,7 +344,23 @@ std::string_view name(Guarantee guarantee) noexcept {
 }
 
 Guarantee guarantee(Strategy strategy) noexcept { return row_of(strategy).guarantee; }
-std::string_view order(Strategy strategy) noexcept { return row_of(strategy).order; }
+Order order(Strategy strategy) noexcept { return row_of(strategy).order; }
+
+std::string_view name(Order order) noexcept {
+  switch (order) {
+    case Order::kNone:
+      return "none";
+    case Order::kBySecond:
+      return "by second";
+    case Order::kPerThread:
+      return "per thread";
+    case Order::kPerProcess:
+      return "per process";
+    case Order::kAll:
+      return "all";
+  }
+  return "unknown";
+}
 
 Result<Strategy> strategy_named(std::string_view name) {
   const auto* const row = std::ranges::find(kStrategies, name, &Row::name);
@@ -378,9 +395,9 @@ Guarantee guarantee(const Definition& definition) noexcept {
   return sequence != nullptr ? guarantee(sequence->strategy) : Guarantee::kUnique;
 }
 
-std::string_view order(const Definition& definition) noexcept {
+Order order(const Definition& definition) noexcept {
   const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  return sequence != nullptr ? order(sequence->strategy) : "per process";
+  return sequence != nullptr ? order(sequence->strategy) : Order::kPerProcess;
 }
 
 Result<SequenceDefinition> with_offset(SequenceDefinition sequence, std::int64_t stride,
@@ -586,7 +603,7 @@ Result<Definition> pool_from(const Json& object) {
                                        "stripe", "move", "move_store", "move_url"})
     if (object.contains(field)) return damaged("it is a pool with the field " + std::string(field));
   const Result<SnowflakeLayout> fields = parse_snowflake_layout(layout);
-  if (!fields) return damaged(fields.error().message);
+  if (!fields) return damaged(fields.error().message());
   pool.layout = *fields;
   if (first != 0 || last < 0) return damaged("it is a pool that does not begin at 0");
   if (last != kLargestValue) pool.workers = last + 1;
@@ -622,7 +639,7 @@ Result<Definition> definition_from_json(std::string_view json) {
   Result<Form> form = form_from(object);
   if (!form) return std::unexpected(std::move(form.error()));
   std::visit([&](auto& its) { its.form = *std::move(form); }, *definition);
-  if (Result<void> ok = check_stored(*definition); !ok) return damaged(ok.error().message);
+  if (Result<void> ok = check_stored(*definition); !ok) return damaged(ok.error().message());
   return definition;
 }
 

@@ -52,7 +52,7 @@ TEST(DefinitionTest, ValidateSaysWhatToChange) {
   const auto refusal = [](const SequenceDefinition& definition) {
     const Result<void> result = validate(definition);
     EXPECT_EQ(code_of(result), Code::kInvalidArgument);
-    return result ? "" : result.error().message;
+    return result ? "" : result.error().message();
   };
   using testing::HasSubstr;
   EXPECT_THAT(refusal({""}), HasSubstr("empty"));
@@ -119,7 +119,7 @@ TEST(DefinitionTest, WhatIsAdoptedIsStoredAsItIs) {
         R"({"name":"o","strategy":"cached","first":1000,"last":9007199254740990,"step":10,)"
         R"("digits":16,"retired":true,"adopted":"ids/my orders:last=index"})"}) {
     const Result<Definition> read = definition_from_json(json);
-    ASSERT_TRUE(read) << read.error().message;
+    ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(to_json(*read), json);
   }
   const Result<Definition> accounts = definition_from_json(
@@ -224,21 +224,21 @@ TEST(DefinitionTest, EachStrategyHasItsNameAndItsPromise) {
     EXPECT_EQ(name(row.strategy), row.name);
     EXPECT_EQ(strategy_named(row.name), row.strategy);
     EXPECT_EQ(guarantee(row.strategy), row.guarantee);
-    EXPECT_EQ(order(row.strategy), row.order);
+    EXPECT_EQ(name(order(row.strategy)), row.order);
     const Definition definition = SequenceDefinition{.name = "a", .strategy = row.strategy};
     EXPECT_EQ(strategy_name(definition), row.name);
     EXPECT_EQ(guarantee(definition), row.guarantee);
-    EXPECT_EQ(order(definition), row.order);
+    EXPECT_EQ(name(order(definition)), row.order);
   }
   const Definition pool = PoolDefinition{.name = "a"};
   EXPECT_EQ(std::get<PoolDefinition>(pool).layout, snowflake_layout("sequence-generator").value());
   EXPECT_EQ(strategy_name(pool), "pool");
   EXPECT_EQ(guarantee(pool), Guarantee::kUnique);
-  EXPECT_EQ(order(pool), "per process");
+  EXPECT_EQ(order(pool), Order::kPerProcess);
   EXPECT_EQ(code_of(strategy_named("pool")), Code::kInvalidArgument);
   const auto none = strategy_named("Counter");
   ASSERT_EQ(code_of(none), Code::kInvalidArgument);
-  EXPECT_THAT(none.error().message, testing::HasSubstr("cached, random, permuted or gapless"));
+  EXPECT_THAT(none.error().message(), testing::HasSubstr("cached, random, permuted or gapless"));
 }
 
 const PoolDefinition kWeb{
@@ -272,7 +272,7 @@ TEST(DefinitionTest, APoolHasTheWorkerIdsOfItsLayout) {
     change(pool);
     const Result<void> result = validate(pool);
     EXPECT_EQ(code_of(result), Code::kInvalidArgument);
-    return result ? "" : result.error().message;
+    return result ? "" : result.error().message();
   };
   using testing::HasSubstr;
   EXPECT_THAT(refusal([](PoolDefinition& d) { d.layout.time_bits = 0; }), HasSubstr("time"));
@@ -299,7 +299,7 @@ TEST(DefinitionTest, OfASequenceOverSeveralStoresAllAreNamed) {
       R"({"id":"11111111-1111-4111-8111-111111111111","url":"sqlite:/a.db"},)"
       R"({"id":"22222222-2222-4222-8222-222222222222","url":"postgresql://u@h/d"}],"stripe":1})";
   const Result<Definition> read = definition_from_json(text);
-  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(to_json(*read), text);
   EXPECT_EQ(as_sequence(*read).over[1].url, "postgresql://u@h/d");
   EXPECT_EQ(as_sequence(*read).stripe, 1);
@@ -356,7 +356,7 @@ TEST(DefinitionTest, ValidateKnowsWhatEachStrategyUses) {
   const auto refusal = [](const SequenceDefinition& definition) {
     const Result<void> result = validate(definition);
     EXPECT_EQ(code_of(result), Code::kInvalidArgument);
-    return result ? "" : result.error().message;
+    return result ? "" : result.error().message();
   };
   using testing::HasSubstr;
   for (const Strategy strategy : {Strategy::kStriped, Strategy::kInterleaved}) {
@@ -409,7 +409,7 @@ TEST(DefinitionTest, TheFormHasRoomForEveryValue) {
   const auto refusal = [](std::int64_t last, const Form& form) {
     const Result<void> result = validate({.name = "a", .last = last, .form = form});
     EXPECT_EQ(code_of(result), Code::kInvalidArgument);
-    return result ? "" : result.error().message;
+    return result ? "" : result.error().message();
   };
   using testing::HasSubstr;
   const Form three_digits{.prefix = "7-", .check = Check::kLuhn, .digits = 5};

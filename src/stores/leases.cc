@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kLastUnit = std::int64_t{1} << 62;
 
-std::string of_pool(std::string_view pool) { return "pool " + shown(pool) + ": "; }
+std::string of_pool(std::string_view pool) { return "pool " + shown(pool); }
 
 }  // namespace
 
@@ -41,47 +41,53 @@ Error no_pool(std::string_view pool, std::string_view url) {
 }
 
 Error no_worker(std::string_view pool, std::int64_t worker) {
-  return {Code::kNotFound, of_pool(pool) + "it has no worker id " + std::to_string(worker)};
+  return about(of_pool(pool), {Code::kNotFound, "it has no worker id " + std::to_string(worker)});
 }
 
 Error other_pool(std::string_view pool, std::int64_t there, std::int64_t wanted) {
-  return {Code::kAlreadyExists, of_pool(pool) + "it is there with " + std::to_string(there) +
-                                    " worker ids, not " + std::to_string(wanted)};
+  return about(of_pool(pool),
+               {Code::kAlreadyExists, "it is there with " + std::to_string(there) +
+                                          " worker ids, not " + std::to_string(wanted)});
 }
 
 Error refused_acquire(std::string_view pool, const LeaseRequest& request,
                       std::optional<std::int64_t> bound) {
   if (!bound)
-    return {Code::kResourceExhausted,
-            of_pool(pool) +
-                "every worker id has an owner; ask again when one was released or its owner's "
-                "time is over, or make a pool with more that has a layout or epoch of its own, as "
-                "one layout in two pools gives ids twice",
-            {Remedy::kListWorkers, std::string(pool)}};
+    return about(
+        of_pool(pool),
+        {Code::kResourceExhausted,
+         "every worker id has an owner; ask again when one was released or its owner's "
+         "time is over, or make a pool with more that has a layout or epoch of its own, as "
+         "one layout in two pools gives ids twice",
+         {Remedy::kListWorkers, std::string(pool)}});
   if (*bound >= kLastUnit)
-    return {Code::kFailedPrecondition, of_pool(pool) + "it is retired, and leases nothing more"};
+    return about(of_pool(pool),
+                 {Code::kFailedPrecondition, "it is retired, and leases nothing more"});
   const auto duration = [&](std::int64_t units) {
     const std::chrono::duration<double> unit = request.unit;
     return print_duration(static_cast<double>(units) * unit);
   };
   const std::int64_t ahead = *bound - request.now;
-  return {Code::kUnavailable,
-          of_pool(pool) + "of the worker ids that nobody owns the nearest begins " +
-              duration(ahead) + " ahead of this clock, and " + duration(request.max_drift) +
-              " are allowed (max_drift); ask again in " + duration(ahead - request.max_drift) +
-              ", or set the clock if it is behind"};
+  return about(of_pool(pool),
+               {Code::kUnavailable,
+                "of the worker ids that nobody owns the nearest begins " + duration(ahead) +
+                    " ahead of this clock, and " + duration(request.max_drift) +
+                    " are allowed (max_drift); ask again in " +
+                    duration(ahead - request.max_drift) + ", or set the clock if it is behind"});
 }
 
 Error clock_far_ahead(std::string_view pool, Instant clock, Instant right) {
   const std::string now = format_time(clock);
-  return {Code::kUnavailable,
-          of_pool(pool) + "the clock of this host shows " + now + ", and by the latest lease and " +
-              "the time since boot it is " + format_time(right) +
-              ": the clock is wrong, or it was wrong before, or this machine was paused; nothing "
-              "was changed, as nobody could mint before that time; if the clock is wrong, set it; "
-              "if it is right, stop all who mint and raise the pool past " +
-              now,
-          {Remedy::kRaisePool, std::string(pool), {now}}};
+  return about(
+      of_pool(pool),
+      {Code::kUnavailable,
+       "the clock of this host shows " + now + ", and by the latest lease and " +
+           "the time since boot it is " + format_time(right) +
+           ": the clock is wrong, or it was wrong before, or this machine was paused; nothing "
+           "was changed, as nobody could mint before that time; if the clock is wrong, set it; "
+           "if it is right, stop all who mint and raise the pool past " +
+           now,
+       {Remedy::kRaisePool, std::string(pool), {now}}});
 }
 
 std::optional<Error> clocks_apart(std::string_view pool, Instant before, Instant after,
@@ -94,12 +100,15 @@ std::optional<Error> clocks_apart(std::string_view pool, Instant before, Instant
   if (servers < before) ahead = ms(before) - ms(servers);
   if (servers > after) ahead = ms(after) - ms(servers);
   if (ahead <= max_skew && -ahead <= max_skew) return std::nullopt;
-  return Error{Code::kUnavailable,
-               of_pool(pool) + "the clock of this host is " +
-                   print_duration(std::chrono::abs(ahead)) + " " +
-                   (ahead.count() < 0 ? "behind" : "ahead of") + " that of the server, and " +
-                   print_duration(max_skew) +
-                   " is allowed (max_skew); nothing was changed; set the one that is wrong"};
+  return about(of_pool(pool),
+               {Code::kUnavailable,
+                "the clock of this host is " + print_duration(std::chrono::abs(ahead)) + " " +
+                    (ahead.count() < 0 ? "behind" : "ahead of") + " that of the server, and " +
+                    print_duration(max_skew) + " is allowed (max_skew); set the one that is wrong",
+                {},
+                {},
+                {},
+                std::string(kNothingChanged)});
 }
 
 bool is_owned_by(const LeaseState& there, const Lease& lease) noexcept {
@@ -115,7 +124,7 @@ bool may_extend(const LeaseState& there, const Uuid& latest, const Lease& lease,
 
 Error refused_extension(std::string_view pool, const Lease& lease, const LeaseState& there,
                         const Uuid& latest, const Uuid& nonce) {
-  const std::string which = of_pool(pool) + "worker id " + std::to_string(lease.worker) + ": ";
+  const std::string which = "worker id " + std::to_string(lease.worker) + ": ";
   const bool same_generation = there.generation == lease.generation;
   const bool same_epoch = there.generation / kEpoch == lease.generation / kEpoch;
   std::string sight;
@@ -131,26 +140,31 @@ Error refused_extension(std::string_view pool, const Lease& lease, const LeaseSt
            latest != nonce)
     sight = "another owner has the same generation, and released it";
   if (!sight.empty())
-    return {Code::kDataLoss,
-            which + "ids up to " + std::to_string(lease.to) + " were leased under generation " +
-                std::to_string(lease.generation) + ", and the store says that " + sight +
-                ": it has gone back, to a backup perhaps. Stop all who mint, then raise the pool "
-                "past every bound that was granted"};
+    return about(
+        of_pool(pool),
+        {Code::kDataLoss,
+         which + "ids up to " + std::to_string(lease.to) + " were leased under generation " +
+             std::to_string(lease.generation) + ", and the store says that " + sight +
+             ": it has gone back, to a backup perhaps. Stop all who mint, then raise the pool "
+             "past every bound that was granted"});
   if (is_owned_by(there, lease))
-    return {Code::kFailedPrecondition,
-            which + "its bound is " + std::to_string(there.minted_until) + " and not " +
-                std::to_string(lease.to) +
-                ", which was to be extended: a copy of this process has extended it, as after a "
-                "snapshot of the machine or a checkpoint of the container; acquire again"};
+    return about(
+        of_pool(pool),
+        {Code::kFailedPrecondition,
+         which + "its bound is " + std::to_string(there.minted_until) + " and not " +
+             std::to_string(lease.to) +
+             ", which was to be extended: a copy of this process has extended it, as after a "
+             "snapshot of the machine or a checkpoint of the container; acquire again"});
   return refused_lease(pool, lease, there);
 }
 
 Error refused_lease(std::string_view pool, const Lease& lease, const LeaseState& there) {
-  return {Code::kFailedPrecondition,
-          of_pool(pool) + "worker id " + std::to_string(lease.worker) + ": " +
-              (there.token == Uuid{} ? "nobody owns it" : "it has another owner") + " (" +
-              (there.holder.empty() ? "" : shown(there.holder) + ", ") + "generation " +
-              std::to_string(there.generation) + "); acquire again"};
+  return about(of_pool(pool),
+               {Code::kFailedPrecondition,
+                "worker id " + std::to_string(lease.worker) + ": " +
+                    (there.token == Uuid{} ? "nobody owns it" : "it has another owner") + " (" +
+                    (there.holder.empty() ? "" : shown(there.holder) + ", ") + "generation " +
+                    std::to_string(there.generation) + "); acquire again"});
 }
 
 }  // namespace idmint::stores

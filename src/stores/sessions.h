@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/fork_wiped.h"
 #include "base/given_up.h"
 #include "base/outcome.h"
@@ -90,10 +91,10 @@ class Sessions {
       -> Result<typename std::invoke_result_t<const Attempt&, Session&>::value_type> {
     const SteadyTime begin = now();
     if (until <= begin)
-      return std::unexpected(Error{Code::kUnavailable, "could not " + std::string(doing) + " " +
-                                                           url_ + ": no time was left to ask" +
-                                                           unchanged(kind) +
-                                                           "; ask again, for longer"});
+      return std::unexpected(
+          unchanged(kind, {Code::kUnavailable, "could not " + std::string(doing) + " " + url_ +
+                                                   ": no time was left to ask; ask again, for "
+                                                   "longer"}));
     bool sent = false;            // an attempt may have been applied
     std::size_t left = servers_;  // that are not known to stand still
     for (int attempts = 0;; ++attempts) {
@@ -242,26 +243,28 @@ class Sessions {
     state_->freed.notify_one();
   }
 
-  // What the error of a call that was not applied says of that.
-  static std::string unchanged(Kind kind) {
-    return kind == Kind::kRead ? "" : "; " + std::string(kNothingChanged);
+  // The error of a call that was not applied, which says so.
+  static Error unchanged(Kind kind, Error error) {
+    if (kind != Kind::kRead) add_outcome(error, kNothingChanged);
+    return error;
   }
 
   // The failure as the error of a call that began at `begin`.
   std::unexpected<Error> failed(Kind kind, std::string_view doing, Failure failure,
                                 SteadyTime begin, SteadyTime until) const {
     Error& error = failure.error;
-    if (error.message.starts_with(url_)) return std::unexpected(std::move(error));
-    std::string what = "could not " + std::string(doing) + " " + url_ + ": ";
+    if (error.place == url_) return std::unexpected(std::move(error));
+    std::string context = "could not " + std::string(doing) + " " + url_;
     if (now() >= until)
-      what += "not within " +
-              std::to_string(std::chrono::ceil<std::chrono::milliseconds>(until - begin).count()) +
-              " ms: ";
-    error.message.insert(0, what);
+      context +=
+          ": not within " +
+          std::to_string(std::chrono::ceil<std::chrono::milliseconds>(until - begin).count()) +
+          " ms";
+    error = in_context(context, std::move(error));
     if (failure.begun) return std::unexpected(after_a_write(std::move(error)));
-    if (was_not_applied(error.code)) error.message += unchanged(kind);
     if (doing == "open" && error.code == Code::kUnavailable)
-      error.message += "; look whether the server runs, and whether the URL names it";
+      add_clause(error.what, "look whether the server runs, and whether the URL names it");
+    if (was_not_applied(error.code)) error = unchanged(kind, std::move(error));
     return std::unexpected(std::move(error));
   }
 

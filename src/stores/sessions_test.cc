@@ -179,7 +179,7 @@ TEST(Sessions, AReadThatFailsPromisesNothing) {
         return Done(std::unexpected(Failure{.error = {Code::kUnavailable, "away"}}));
       });
       ASSERT_EQ(code_of(failed), Code::kUnavailable);
-      EXPECT_EQ(failed.error().message.contains("nothing was changed"), kind != Kind::kRead);
+      EXPECT_EQ(failed.error().message().contains("nothing was changed"), kind != Kind::kRead);
     }
   }
 }

@@ -308,9 +308,8 @@ Error no_definition(std::string_view name, std::string_view url) {
   return {Code::kNotFound, "no definition of " + shown(name) + " in " + std::string(url)};
 }
 
-Error reworded(Error error, std::string_view words) {
-  if (const std::size_t at = error.message.rfind(kNothingChanged); at != std::string::npos)
-    error.message.replace(at, kNothingChanged.size(), words);
+Error with_other_outcome(Error error, std::string_view outcome) {
+  if (error.outcome == kNothingChanged) error.outcome = outcome;
   return error;
 }
 
@@ -318,8 +317,10 @@ Error after_a_write(Error error) {
   if (!was_not_applied(error.code)) return error;
   constexpr std::string_view kPart = "a part of it may have been done";
   if (error.code != Code::kPermissionDenied) error.code = Code::kUnknown;
-  error = reworded(std::move(error), kPart);
-  if (!error.message.contains(kPart)) error.message += "; " + std::string(kPart);
+  if (error.outcome == kNothingChanged)
+    error.outcome = kPart;
+  else if (error.outcome != kPart)
+    add_outcome(error, kPart);
   return error;
 }
 
@@ -329,11 +330,19 @@ std::int64_t next_settle_count(std::int64_t count) noexcept {
 }
 
 Error in_doubt(std::string_view url, const std::string& why) {
-  return {Code::kFailedPrecondition,
-          std::string(url) + ": " + why +
-              "; what was handed out last may be missing in it; it can be read, and gives no value "
-              "until it is raised past every value in use",
-          {Remedy::kRaiseStore, std::string(url), {"moved"}}};
+  return at_place(
+      url,
+      {Code::kFailedPrecondition,
+       why + "; what was handed out last may be missing in it; it can be read, and gives no value "
+             "until it is raised past every value in use",
+       {Remedy::kRaiseStore, std::string(url), {"moved"}}});
+}
+
+Error newer_schema(std::string_view url, std::int64_t there, std::int64_t known) {
+  return at_place(url, {Code::kFailedPrecondition,
+                        "it has schema version " + std::to_string(there) +
+                            ", and this idmint knows versions up to " + std::to_string(known) +
+                            "; it was left as it is: use a newer idmint"});
 }
 
 Error read_only_handle(std::string_view what) {

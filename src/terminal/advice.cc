@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/shell.h"
 
 namespace idmint {
@@ -123,7 +124,7 @@ std::string in_words(const Advice& advice, std::string_view store) {
 }
 
 Error worded(Error error, std::string_view store) {
-  error.message += in_words(std::exchange(error.advice, {}), store);
+  end_of(error) += in_words(std::exchange(error.advice, {}), store);
   return error;
 }
 

@@ -8,7 +8,7 @@ namespace idmint {
 namespace {
 
 std::string words(const Advice& advice, std::string_view store = "") {
-  return worded({Code::kNotFound, "no", advice}, store).message;
+  return worded({Code::kNotFound, "no", advice}, store).message();
 }
 
 TEST(Advice, IsTheCommandThatDoesIt) {

@@ -232,8 +232,8 @@ void print_fact(Output& out, std::string_view label, std::string_view text) {
 }
 
 void report(const Error& error, bool json) {
-  if (!json) return say_in_words(error.message);
-  say(json_line({{"error", {{"code", name(error.code)}, {"message", error.message}}}}));
+  if (!json) return say_in_words(error.message());
+  say(json_line({{"error", {{"code", name(error.code)}, {"message", error.message()}}}}));
 }
 
 void report_notice(std::string_view notice, bool json) {

@@ -31,7 +31,7 @@ TEST(ReportFile, ReplacesAnOlderFileWhenItIsWhole) {
   }
   EXPECT_EQ(content(path), "older");
   Result<ReportFile> file = ReportFile::open(path);
-  ASSERT_TRUE(file.has_value()) << file.error().message;
+  ASSERT_TRUE(file.has_value()) << file.error().message();
   EXPECT_EQ(ReportFile::open(path).error().code, Code::kAlreadyExists) << "another is at work";
   EXPECT_TRUE(file->finish("newer").has_value());
   EXPECT_EQ(content(path), "newer");

@@ -71,14 +71,14 @@ class LeaseConformance : public StoreConformance {
   Lease acquire(const LeaseRequest& of) {
     const Result<Lease> lease = leases().acquire("p", of);
     if (!lease) {
-      ADD_FAILURE() << lease.error().message;
+      ADD_FAILURE() << lease.error().message();
       std::abort();
     }
     return *lease;
   }
   LeaseState row(std::int64_t worker) {
     const auto all = leases().workers("p");
-    EXPECT_TRUE(all) << all.error().message;
+    EXPECT_TRUE(all) << all.error().message();
     return all.value().at(static_cast<std::size_t>(worker));
   }
 };
@@ -99,7 +99,7 @@ TEST_P(LeaseConformance, APoolIsMadeOnceAndKeepsItsSize) {
   EXPECT_EQ(row(lease.worker).token, token(1)) << "what is there is left";
   const auto other = leases().create_pool("p", 4);
   EXPECT_EQ(code_of(other), Code::kAlreadyExists);
-  EXPECT_THAT(other.error().message, HasSubstr("3 worker ids, not 4"));
+  EXPECT_THAT(other.error().message(), HasSubstr("3 worker ids, not 4"));
   const auto all = leases().workers("p");
   ASSERT_TRUE(all);
   ASSERT_EQ(all->size(), 3U);
@@ -203,7 +203,7 @@ TEST_P(LeaseConformance, WhatIsOwnedIsNobodyElsesUntilItsTimeIsOver) {
   EXPECT_NE(three.generation, two.generation);
   const auto four = leases().acquire("p", request(4));
   EXPECT_EQ(code_of(four), Code::kResourceExhausted);
-  EXPECT_THAT(four.error().message, HasSubstr("every worker id has an owner"));
+  EXPECT_THAT(four.error().message(), HasSubstr("every worker id has an owner"));
 }
 
 TEST_P(LeaseConformance, TheSmallestBoundIsTakenFirst) {
@@ -229,7 +229,7 @@ TEST_P(LeaseConformance, NoWaitBeyondMaxDrift) {
   EXPECT_EQ(acquire(request(2, 100)).from, kNow) << "the other one is not ahead";
   const auto three = leases().acquire("p", request(3));
   EXPECT_EQ(code_of(three), Code::kUnavailable);
-  EXPECT_THAT(three.error().message, HasSubstr("101 ms ahead of this clock"));
+  EXPECT_THAT(three.error().message(), HasSubstr("101 ms ahead of this clock"));
   EXPECT_EQ(row(ahead.worker).token, Uuid{}) << "nothing was changed";
   EXPECT_EQ(row(ahead.worker).minted_until, kNow + 101);
   LeaseRequest later = request(3);
@@ -257,7 +257,7 @@ TEST_P(LeaseConformance, ExtendMovesTheBoundOfItsOwner) {
   ASSERT_TRUE(leases().create_pool("p", 1));
   const Lease lease = acquire(request(1));
   const auto extended = leases().extend("p", lease, kNow + 50, fresh(), terms());
-  ASSERT_TRUE(extended) << extended.error().message;
+  ASSERT_TRUE(extended) << extended.error().message();
   EXPECT_EQ(*extended, (Lease{0, token(1), lease.generation, kNow, kNow + 50}));
   EXPECT_EQ(row(0).minted_until, kNow + 50);
   EXPECT_EQ(leases().extend("p", *extended, kNow + 50, fresh(), terms()), extended)
@@ -269,11 +269,11 @@ TEST_P(LeaseConformance, AnExtensionNamesTheBoundThatItExtends) {
   ASSERT_TRUE(leases().create_pool("p", 1));
   const Lease lease = acquire(request(1));
   const auto extended = leases().extend("p", lease, kNow + 50, fresh(), terms());
-  ASSERT_TRUE(extended) << extended.error().message;
+  ASSERT_TRUE(extended) << extended.error().message();
   for (const std::int64_t to : {lease.to, kNow + 20, kNow + 50, kNow + 80}) {
     const auto refused = leases().extend("p", lease, to, fresh(), terms());
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << to;
-    EXPECT_THAT(refused.error().message, HasSubstr("a copy of this process has extended it"));
+    EXPECT_THAT(refused.error().message(), HasSubstr("a copy of this process has extended it"));
   }
   EXPECT_EQ(row(0).minted_until, kNow + 50) << "nothing was changed";
   EXPECT_TRUE(leases().extend("p", *extended, kNow + 60, fresh(), terms()));
@@ -284,7 +284,7 @@ TEST_P(LeaseConformance, TheLatestExtensionIsAnsweredAgain) {
   const Lease lease = acquire(request(1));
   const Uuid nonce = fresh();
   const auto first = leases().extend("p", lease, kNow + 50, nonce, terms(kLapsed));
-  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(first) << first.error().message();
   EXPECT_EQ(leases().extend("p", lease, kNow + 50, nonce, terms()), first);
   EXPECT_GT(row(0).held_for, milliseconds{0}) << "the owner's time begins anew";
   EXPECT_EQ(row(0).minted_until, kNow + 50);
@@ -323,7 +323,7 @@ TEST_P(LeaseConformance, TwoCopiesOfAnOwnerShareNoFurtherRange) {
   const Uuid pending = fresh();
   for (Lease& mine : copies) {
     const auto extended = leases().extend("p", mine, mine.to + 5, pending, terms());
-    ASSERT_TRUE(extended) << extended.error().message;
+    ASSERT_TRUE(extended) << extended.error().message();
     mine = *extended;
   }
   EXPECT_EQ(copies[0], copies[1]) << "the pending one is theirs together";
@@ -335,7 +335,7 @@ TEST_P(LeaseConformance, TwoCopiesOfAnOwnerShareNoFurtherRange) {
     std::int64_t from = mine.to;
     auto extended = leases().extend("p", mine, mine.to + 5, fresh(), terms());
     if (!extended) {
-      EXPECT_EQ(code_of(extended), Code::kFailedPrecondition) << extended.error().message;
+      EXPECT_EQ(code_of(extended), Code::kFailedPrecondition) << extended.error().message();
       ++lost.at(round % 2);
       extended = acquire(request(next_token++));
       from = extended->from;
@@ -385,7 +385,7 @@ TEST_P(LeaseConformance, OnlyTokenAndGenerationTogetherOwn) {
         << "no such lease is known there";
     const auto released = leases().release("p", 0, wrong.token, wrong.generation);
     EXPECT_EQ(code_of(released), Code::kFailedPrecondition);
-    EXPECT_THAT(released.error().message, HasSubstr("another owner"));
+    EXPECT_THAT(released.error().message(), HasSubstr("another owner"));
   }
   EXPECT_EQ(row(0).token, token(1));
   EXPECT_EQ(row(0).minted_until, lease.to);
@@ -401,7 +401,7 @@ TEST_P(LeaseConformance, ATokenThatComesBackHasAnotherGeneration) {
   EXPECT_NE(again.generation, first.generation);
   const auto extended = leases().extend("p", first, kNow + 50, fresh(), terms());
   EXPECT_EQ(code_of(extended), Code::kFailedPrecondition);
-  EXPECT_THAT(extended.error().message, HasSubstr("another owner"));
+  EXPECT_THAT(extended.error().message(), HasSubstr("another owner"));
 }
 
 TEST_P(LeaseConformance, ReleaseKeepsTheBound) {
@@ -414,7 +414,7 @@ TEST_P(LeaseConformance, ReleaseKeepsTheBound) {
   EXPECT_EQ(row(0).minted_until, lease.to);
   const auto extended = leases().extend("p", lease, kNow + 50, fresh(), terms());
   EXPECT_EQ(code_of(extended), Code::kFailedPrecondition);
-  EXPECT_THAT(extended.error().message, HasSubstr("nobody owns it"));
+  EXPECT_THAT(extended.error().message(), HasSubstr("nobody owns it"));
   EXPECT_EQ(code_of(leases().release("p", 0, lease.token, lease.generation)),
             Code::kFailedPrecondition);
   const Lease next = acquire(request(2));
@@ -430,7 +430,7 @@ TEST_P(LeaseConformance, AStoreThatHasGoneBackIsDataLoss) {
   lease.to += 5;  // as it would be, had the store forgotten the last extend
   const auto extended = leases().extend("p", lease, lease.to + 10, fresh(), terms());
   EXPECT_EQ(code_of(extended), Code::kDataLoss);
-  EXPECT_THAT(extended.error().message, HasSubstr("it has gone back"));
+  EXPECT_THAT(extended.error().message(), HasSubstr("it has gone back"));
   EXPECT_EQ(row(0).minted_until, lease.to - 5) << "nothing was changed";
 }
 
@@ -442,8 +442,8 @@ TEST_P(LeaseConformance, WhatOthersDidInAStoreThatHasGoneBackIsDataLoss) {
   const auto why_refused = [&](const Lease& lease) {
     const auto extended = leases().extend("p", lease, kNow + 90, fresh(), terms());
     EXPECT_EQ(code_of(extended), Code::kDataLoss);
-    EXPECT_THAT(extended.error().message, HasSubstr("it has gone back"));
-    return extended.error().message;
+    EXPECT_THAT(extended.error().message(), HasSubstr("it has gone back"));
+    return extended.error().message();
   };
   Lease extended_before = first;
   extended_before.to = first.to + 1;
@@ -474,7 +474,7 @@ TEST_P(LeaseConformance, AFenceIsNoAlarmToItsOwners) {
   ASSERT_TRUE(leases().create_pool("p", 1));
   const auto refused_only = [&](const Lease& lease) {
     const auto extended = leases().extend("p", lease, kNow + 5000, fresh(), terms());
-    EXPECT_EQ(code_of(extended), Code::kFailedPrecondition) << extended.error().message;
+    EXPECT_EQ(code_of(extended), Code::kFailedPrecondition) << extended.error().message();
   };
   Lease lease = acquire(request(1));
   for (std::int64_t fence = 1; fence <= 4; ++fence) {
@@ -550,17 +550,19 @@ TEST_P(LeaseConformance, ConcurrentOwnersGetDisjointRanges) {
           of.max_drift = 1'000'000;
           const auto lease = leases().acquire("p", of);
           if (!lease) {
-            EXPECT_EQ(lease.error().code, Code::kResourceExhausted) << lease.error().message;
+            EXPECT_EQ(lease.error().code, Code::kResourceExhausted) << lease.error().message();
             continue;
           }
           const auto extended = leases().extend("p", *lease, lease->to + 7, fresh(), terms());
           if (!extended) {
-            EXPECT_EQ(extended.error().code, Code::kFailedPrecondition) << extended.error().message;
+            EXPECT_EQ(extended.error().code, Code::kFailedPrecondition)
+                << extended.error().message();
           }
           const auto released =
               leases().release("p", lease->worker, lease->token, lease->generation);
           if (!released) {
-            EXPECT_EQ(released.error().code, Code::kFailedPrecondition) << released.error().message;
+            EXPECT_EQ(released.error().code, Code::kFailedPrecondition)
+                << released.error().message();
           }
           const std::lock_guard lock(mutex);
           ++acquired;
@@ -623,7 +625,7 @@ class LeaseHistory : public LeaseConformance {
       for (std::int64_t fence = 1; fence <= fences; ++fence) {
         const std::int64_t begin = instant();
         const auto raised = leases().raise_floor("p", kNow + 1000 * fence);
-        EXPECT_TRUE(raised) << raised.error().message;
+        EXPECT_TRUE(raised) << raised.error().message();
         parts.back().raised.push_back({begin, instant(), {.from = kNow + 1000 * fence}});
       }
     }
@@ -688,13 +690,13 @@ class LeaseHistory : public LeaseConformance {
     std::int64_t begin = instant();
     const auto acquired = table.acquire("p", of);
     if (!acquired) {
-      EXPECT_EQ(acquired.error().code, Code::kResourceExhausted) << acquired.error().message;
+      EXPECT_EQ(acquired.error().code, Code::kResourceExhausted) << acquired.error().message();
       return;
     }
     Lease lease = *acquired;
     mine.acquired.push_back({begin, instant(), lease, of.terms.held});
     const auto refused = [](const auto& result) {
-      EXPECT_EQ(result.error().code, Code::kFailedPrecondition) << result.error().message;
+      EXPECT_EQ(result.error().code, Code::kFailedPrecondition) << result.error().message();
     };
     for (int more = choice % 4; more > 0; --more) {
       begin = instant();
@@ -713,7 +715,7 @@ class LeaseHistory : public LeaseConformance {
   void look(LeaseTable& table, History& mine) {
     const std::int64_t begin = instant();
     const auto all = table.workers("p");
-    ASSERT_TRUE(all) << all.error().message;
+    ASSERT_TRUE(all) << all.error().message();
     const std::int64_t end = instant();
     for (const LeaseState& state : *all)
       mine.seen.push_back({begin, end, {.worker = state.worker, .to = state.minted_until}});

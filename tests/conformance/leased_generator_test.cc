@@ -35,7 +35,7 @@ class LeasedGenerators : public StoreConformance {
   static std::unique_ptr<SnowflakeGenerator> open_in(Store& store, milliseconds window) {
     auto generator = try_open(store, window);
     if (!generator) {
-      ADD_FAILURE() << generator.error().message;
+      ADD_FAILURE() << generator.error().message();
       std::abort();
     }
     return *std::move(generator);
@@ -98,7 +98,7 @@ TEST_P(LeasedGenerators, AChildOfForkMintsNothingWhateverThreadsOfItsParentDo) {
   stop = true;
   threads.clear();
   const auto last = generator->next();
-  ASSERT_TRUE(last) << "the parent goes on: " << last.error().message;
+  ASSERT_TRUE(last) << "the parent goes on: " << last.error().message();
   EXPECT_EQ(owned(), 1);
   const auto rows = leases().workers("p").value();
   EXPECT_TRUE(std::ranges::all_of(rows, [](const LeaseState& row) { return row.generation < 2; }))

@@ -90,7 +90,7 @@ inline void expect_a_replaced_store_is_left_alone(const std::string& url,
   expect_refused(store->mark_gone_back("why", 0, SteadyTime::max()), "mark");
   const std::optional<Error> doubt = store->doubt();
   ASSERT_TRUE(doubt);
-  EXPECT_THAT(doubt->message, testing::HasSubstr("another store is there now"));
+  EXPECT_THAT(doubt->message(), testing::HasSubstr("another store is there now"));
   EXPECT_EQ(rows(), before);
   EXPECT_EQ(fakes::take(*other), (Range{1, 1, 1}));
 }

@@ -129,7 +129,7 @@ class StoreConformance : public testing::TestWithParam<StoreUnderTest> {
     // So long that no disk, however slow, fails a test in which many threads take turns.
     Result<std::unique_ptr<Store>> store = Store::open(url_, {.deadline = std::chrono::minutes{1}});
     if (!store) {
-      ADD_FAILURE() << store.error().message;
+      ADD_FAILURE() << store.error().message();
       std::abort();
     }
     return *std::move(store);

@@ -244,7 +244,7 @@ TEST_P(StoreConformance, ManyCountersAreChangedInOneCall) {
   EXPECT_EQ(counters().advance("s/7", 5, Take::kAll), (Range{7, 1000, 5}));
 
   const auto next = counters().raise(names, 2500);
-  ASSERT_TRUE(next.has_value()) << next.error().message;
+  ASSERT_TRUE(next.has_value()) << next.error().message();
   ASSERT_EQ(next->size(), names.size());
   for (std::int64_t k = 0; k < 1000; ++k) {
     const std::int64_t expected = k == 7 ? 5007 : k < 500 ? k + 3000 : k + 2000;
@@ -252,7 +252,7 @@ TEST_P(StoreConformance, ManyCountersAreChangedInOneCall) {
     EXPECT_EQ(counters().peek(names[static_cast<std::size_t>(k)])->next, expected);
   }
   const auto bounds = counters().extend(names, 20'000);
-  ASSERT_TRUE(bounds.has_value()) << bounds.error().message;
+  ASSERT_TRUE(bounds.has_value()) << bounds.error().message();
   ASSERT_EQ(bounds->size(), names.size());
   EXPECT_EQ(bounds->at(999), (CounterBounds{999, 20'000, 1000}));
   EXPECT_EQ(counters().peek("s/999")->bounds, (CounterBounds{999, 20'000, 1000}));
@@ -489,7 +489,7 @@ TEST_P(StoreConformance, ConcurrentAdvancesAreDisjointCompleteAndLinearizable) {
           const std::int64_t began = clock.fetch_add(1);
           const auto range = counters().advance("c", 1 + (t + i) % 5, Take::kAll);
           const std::int64_t ended = clock.fetch_add(1);
-          ASSERT_TRUE(range.has_value()) << range.error().message;
+          ASSERT_TRUE(range.has_value()) << range.error().message();
           taken[static_cast<std::size_t>(t)].push_back({began, ended, *range});
         }
       });
@@ -540,7 +540,7 @@ TEST_P(StoreConformance, NothingBelowTheFloorIsTakenAfterRaise) {
       while (!stop) {
         const std::int64_t known = floor.load();
         const auto range = counters().advance("c", 1, Take::kAll);
-        ASSERT_TRUE(range.has_value()) << range.error().message;
+        ASSERT_TRUE(range.has_value()) << range.error().message();
         ASSERT_GE(range->first, known);
       }
     });
@@ -757,7 +757,7 @@ TEST_P(StoreConformance, OfManyWhoClaimTheSameKeysEachKeyHasOneOwner) {
           for (std::int64_t end = std::min(kKeys, i + 1 + t); i < end; ++i)
             keys.push_back((i + t * kKeys / kThreads) % kKeys);
           const auto ours = claims().insert("s", keys);
-          ASSERT_TRUE(ours.has_value()) << ours.error().message;
+          ASSERT_TRUE(ours.has_value()) << ours.error().message();
           ASSERT_EQ(ours->size(), keys.size());
           for (std::size_t at = 0; at < keys.size(); ++at)
             if ((*ours)[at]) won[static_cast<std::size_t>(t)].push_back(keys[at]);
@@ -925,7 +925,7 @@ TEST(StoreUrls, WhatIsNoUrlIsRefusedNamingThoseThatAre) {
                                   {"SQLITE:x", "did you mean sqlite:x?"}}) {
     const auto store = Store::open(url);
     ASSERT_EQ(code_of(store), Code::kInvalidArgument) << url;
-    EXPECT_THAT(store.error().message, testing::HasSubstr(says)) << url;
+    EXPECT_THAT(store.error().message(), testing::HasSubstr(says)) << url;
   }
   for (const char* url : {"sqlite:", "sqlite:///", "sqlite://host/x", "sqlite:x/", "memory:x"})
     EXPECT_EQ(code_of(Store::open(url)), Code::kInvalidArgument) << url;
@@ -937,7 +937,7 @@ TEST(StoreUrls, ABackendThatIsLeftOutSaysWhatToBuild) {
   for (const char* url : {"mongodb://host/ids", "mongodb+srv://host/ids"}) {
     const auto store = Store::open(url);
     ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
-    EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_MONGODB=ON"));
+    EXPECT_THAT(store.error().message(), testing::HasSubstr("-DIDMINT_MONGODB=ON"));
   }
 }
 
@@ -949,7 +949,7 @@ TEST(StoreUrls, RedisLeftOutSaysWhatToBuild) {
   for (const char* url : {"redis://host/0", "rediss://host"}) {
     const auto store = Store::open(url);
     ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
-    EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_REDIS=ON"));
+    EXPECT_THAT(store.error().message(), testing::HasSubstr("-DIDMINT_REDIS=ON"));
   }
 }
 
@@ -960,7 +960,7 @@ TEST(StoreUrls, RedisLeftOutSaysWhatToBuild) {
 TEST(StoreUrls, EtcdLeftOutSaysWhatToBuild) {
   const auto store = Store::open("etcd://host/ids");
   ASSERT_EQ(code_of(store), Code::kUnimplemented);
-  EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_ETCD=ON"));
+  EXPECT_THAT(store.error().message(), testing::HasSubstr("-DIDMINT_ETCD=ON"));
 }
 
 #endif
@@ -971,7 +971,7 @@ TEST(StoreUrls, PostgresqlLeftOutSaysWhatToBuild) {
   for (const char* url : {"postgresql://host/ids", "postgres://host/ids"}) {
     const auto store = Store::open(url);
     ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
-    EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_POSTGRESQL=ON"));
+    EXPECT_THAT(store.error().message(), testing::HasSubstr("-DIDMINT_POSTGRESQL=ON"));
   }
 }
 

@@ -74,7 +74,7 @@ void create_all(const std::string& url) {
       definition.stripes = 10;
     definition.last = 1'000'000'000;
     const Result<void> created = create_sequence(*store, definition);
-    EXPECT_TRUE(created) << created.error().message;
+    EXPECT_TRUE(created) << created.error().message();
   }
 }
 
@@ -111,7 +111,7 @@ milliseconds ask_all(std::vector<Cell>& cells) {
         cell.longest = std::max(cell.longest, waited);
         EXPECT_TRUE(code == Code::kUnavailable || code == Code::kUnknown ||
                     code == Code::kDeadlineExceeded)
-            << name_of(cell) << ": " << (got ? "a value" : got.error().message);
+            << name_of(cell) << ": " << (got ? "a value" : got.error().message());
       });
     }
   }
@@ -151,7 +151,7 @@ std::vector<Cell> open_all(const std::function<Store&()>& store) {
   for (const Strategy strategy : kStrategies) {
     for (const std::size_t threads : kThreads) {
       auto sequence = Sequence::open(store(), name(strategy), {.deadline = deadline()});
-      EXPECT_TRUE(sequence) << sequence.error().message;
+      EXPECT_TRUE(sequence) << sequence.error().message();
       if (sequence) cells.push_back({*std::move(sequence), threads});
     }
   }
@@ -165,7 +165,7 @@ void expect_values(std::vector<Cell>& cells) {
     std::array<std::int64_t, 1> value{};
     Result<void> got = cell.sequence->next(value);
     while (!got && steady_clock::now() < until) got = cell.sequence->next(value);
-    EXPECT_TRUE(got) << name_of(cell) << ": " << got.error().message;
+    EXPECT_TRUE(got) << name_of(cell) << ": " << got.error().message();
   }
 }
 

@@ -42,7 +42,7 @@ class HostileClients : public testing::Test {
  protected:
   HostileClients() {
     const auto store = Store::open(url_);
-    EXPECT_TRUE(store) << store.error().message;
+    EXPECT_TRUE(store) << store.error().message();
     EXPECT_TRUE(create_sequence(**store, {.name = "orders"}));
     daemon_ = std::make_unique<Daemon>(url_);
     honest_ = std::make_unique<Client>(port());

@@ -81,12 +81,12 @@ bool may_pass(Code code) {
 Refusal refusal_of(const Error& error) {
   if (error.code == Code::kOutOfRange) return kNoTime;
   if (!may_pass(error.code)) {
-    std::fprintf(stderr, "%s\n", error.message.c_str());
+    std::fprintf(stderr, "%s\n", error.message().c_str());
     std::_Exit(1);
   }
   if (error.code == Code::kResourceExhausted) return kOwned;
-  const bool clock = error.message.contains("behind ids already minted") ||
-                     error.message.contains("ahead of this clock");
+  const bool clock = error.message().contains("behind ids already minted") ||
+                     error.message().contains("ahead of this clock");
   return clock ? kClock : kStore;
 }
 
@@ -96,7 +96,7 @@ std::unique_ptr<Store> store_at(const std::string& url, milliseconds deadline) {
     auto store = Store::open(url, {.deadline = deadline});
     if (store) return *std::move(store);
     if (may_pass(store.error().code)) continue;
-    std::fprintf(stderr, "%s\n", store.error().message.c_str());
+    std::fprintf(stderr, "%s\n", store.error().message().c_str());
     std::_Exit(1);
   }
 }
@@ -338,7 +338,7 @@ class LeaseFaults : public testing::Test {
     const auto store = store_at(url_, 1min);
     const auto made = create_pool(
         *store, {.name = name, .layout = layout, .workers = static_cast<std::int64_t>(workers)});
-    ASSERT_TRUE(made) << made.error().message;
+    ASSERT_TRUE(made) << made.error().message();
     layouts_[name] = layout;
   }
 
@@ -775,7 +775,7 @@ TEST_F(LeaseFaults, NoCallOutlivesItsDeadlineWhileTheStoreIsGone) {
   // Renewals, every 100 ms, are under way when the callers come.
   auto generator =
       SnowflakeGenerator::open(*store, "p", {.window = 300ms, .deadline = kDeadline}, clock);
-  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE(generator) << generator.error().message();
   ASSERT_TRUE((*generator)->next());
 #ifdef IDMINT_LEASES_MONGODB
   for (std::size_t member = 0; member < 3; ++member) mongo_set().member(member).signal(SIGSTOP);
@@ -797,7 +797,7 @@ TEST_F(LeaseFaults, NoCallOutlivesItsDeadlineWhileTheStoreIsGone) {
             std::array<Snowflake, 1> ids;
             const auto filled = (*generator)->next(ids);
             ASSERT_FALSE(filled);
-            EXPECT_TRUE(may_pass(filled.error().code)) << filled.error().message;
+            EXPECT_TRUE(may_pass(filled.error().code)) << filled.error().message();
             const auto took = std::chrono::steady_clock::now() - begin;
             mine = std::max(mine, std::chrono::round<milliseconds>(took));
           }

@@ -91,7 +91,7 @@ Note answered(Note note, const Error& error) {
   if (code == Code::kUnknown || code == Code::kDeadlineExceeded) note.outcome = Outcome::kUnknown;
   if (code == Code::kUnavailable || (code == Code::kOutOfRange && note.item == kAccounts))
     note.outcome = Outcome::kRefused;
-  if (note.outcome == Outcome::kWrong) std::fprintf(stderr, "%s\n", error.message.c_str());
+  if (note.outcome == Outcome::kWrong) std::fprintf(stderr, "%s\n", error.message().c_str());
   return note;
 }
 
@@ -148,7 +148,7 @@ auto patiently(const auto& open) {
   auto opened = open();
   for (int attempt = 0; !opened && attempt < 50; ++attempt) opened = open();
   if (!opened) {
-    std::fprintf(stderr, "%s\n", opened.error().message.c_str());
+    std::fprintf(stderr, "%s\n", opened.error().message().c_str());
     _exit(1);
   }
   return *std::move(opened);
@@ -438,7 +438,7 @@ class MongodbFaults : public testing::Test {
     rounds_ = wanted != nullptr ? std::atoi(wanted) : 1;
     ASSERT_GT(rounds_, 0);
     auto store = Store::open(url_, {.deadline = seconds{30}});
-    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store) << store.error().message();
     store_ = *std::move(store);
   }
 
@@ -596,7 +596,7 @@ TEST_F(MongodbFaults, OfEveryKindRepeatNothingAndLoseNothing) {
   for (SequenceDefinition definition : adopted) {
     definition.make_adopted = true;
     const auto created = create_sequence(*store_, definition);
-    ASSERT_TRUE(created) << created.error().message;
+    ASSERT_TRUE(created) << created.error().message();
   }
   std::vector<std::string> roles(kWriters, "--writer");
   roles.resize(kWriters + kClassics, "--classic");
@@ -623,7 +623,7 @@ TEST_F(MongodbFaults, OfEveryKindRepeatNothingAndLoseNothing) {
   ASSERT_EQ(notes[kCounter].back().outcome, Outcome::kTaken);
   for (const Item item : {kUsers, kAccounts, kOrders}) {
     const auto sequence = Sequence::open(*store_, kNames.at(item), {.deadline = seconds{30}});
-    ASSERT_TRUE(sequence) << sequence.error().message;
+    ASSERT_TRUE(sequence) << sequence.error().message();
     do {
       for (const Note& note : take(**sequence, 1, kLast, seconds{30}, item))
         notes.at(item).push_back(note);

@@ -59,7 +59,7 @@ TEST(GaplessClient, RunsWhereItIsAskedTo) {
   ASSERT_GE(log, 0);
   auto inserter = open(url);
   while (!inserter && inserter.error().code == Code::kUnavailable) inserter = open(url);
-  ASSERT_TRUE(inserter) << inserter.error().message;
+  ASSERT_TRUE(inserter) << inserter.error().message();
   std::vector<std::jthread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
@@ -74,7 +74,7 @@ TEST(GaplessClient, RunsWhereItIsAskedTo) {
           line[0] = code == Code::kUnavailable                                  ? '-'
                     : code == Code::kUnknown || code == Code::kDeadlineExceeded ? '?'
                                                                                 : '!';
-          if (line[0] == '!') line = "! " + number.error().message + "\n";
+          if (line[0] == '!') line = "! " + number.error().message() + "\n";
         }
         if (::write(log, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(1);
       }
@@ -125,7 +125,7 @@ TEST(MongodbGaplessKill, OfClientsAndOfThePrimaryLeavesNoHole) {
   const std::string url = set.url("app");
   {
     const auto store = Store::open(url, {.deadline = kDeadline});
-    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store) << store.error().message();
     ASSERT_TRUE(create_sequence(**store, {.name = "bills", .strategy = Strategy::kGapless}));
   }
 #ifdef IDMINT_EXAMPLE
@@ -170,9 +170,9 @@ TEST(MongodbGaplessKill, OfClientsAndOfThePrimaryLeavesNoHole) {
 
   // Comes after whatever they left under way.
   const auto inserter = open(url);
-  ASSERT_TRUE(inserter) << inserter.error().message;
+  ASSERT_TRUE(inserter) << inserter.error().message();
   const auto last = insert(**inserter, "last");
-  ASSERT_TRUE(last) << last.error().message;
+  ASSERT_TRUE(last) << last.error().message();
 
   mongoc_client_t* const client = mongoc_client_new(url.c_str());
   mongoc_collection_t* const there = mongoc_client_get_collection(client, "app", "bills");

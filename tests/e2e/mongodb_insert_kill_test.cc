@@ -49,7 +49,7 @@ using testing::HasSubstr;
     const std::vector<Bytes> documents(n, Bytes(*document));
     const auto inserted = insert_with_id(*accounts, **digits, documents, options);
     if (!inserted) {
-      std::fprintf(stderr, "%s\n", inserted.error().error.message.c_str());
+      std::fprintf(stderr, "%s\n", inserted.error().error.message().c_str());
       ::_exit(1);
     }
     std::string lines;
@@ -150,7 +150,7 @@ TEST_P(MongodbInsertKill, OfProgramsThatInsertRepeatsAndLosesNothing) {
   ASSERT_TRUE(accounts);
   ManualClock tomorrow(system_clock().now() + std::chrono::days{1});
   const auto swept = sweep(*accounts, {.field = "account"}, tomorrow);
-  ASSERT_TRUE(swept) << swept.error().message;
+  ASSERT_TRUE(swept) << swept.error().message();
   std::printf("%zu documents, %lld of their claims marked by the sweep, %lld claims abandoned\n",
               acknowledged.size(), static_cast<long long>(swept->used),
               static_cast<long long>(swept->abandoned));

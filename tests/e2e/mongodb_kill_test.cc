@@ -48,7 +48,7 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
   ASSERT_GT(rounds, 0);
   servers::MongoSet set;
   const auto store = Store::open(set.url("ids"), {.deadline = kDeadline});
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   CounterStore& counters = *(*store)->counters();
   UniqueIndex& claims = *(*store)->unique_index();
   ASSERT_TRUE(counters.create("c", {1, kLargestValue}));
@@ -74,7 +74,7 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
         return true;
       }
       const Code code = result.error().code;
-      log.error = result.error().message;
+      log.error = result.error().message();
       if (code == Code::kUnknown || code == Code::kDeadlineExceeded) {
         log.unknown += count;
       } else if (code == Code::kUnavailable) {
@@ -146,7 +146,7 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
   const auto repeat = std::ranges::adjacent_find(all);
   ASSERT_EQ(repeat, all.end()) << *repeat << " was handed out twice";
   const auto state = counters.peek("c");
-  ASSERT_TRUE(state) << state.error().message;
+  ASSERT_TRUE(state) << state.error().message();
   EXPECT_GT(state->next, all.back()) << "an acknowledged value was lost";
   const std::int64_t missing = state->next - 1 - static_cast<std::int64_t>(all.size());
   EXPECT_GE(missing, 0);
@@ -163,7 +163,7 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
   for (std::size_t from = 0; from < claimed.size(); from += kAtOnce) {
     const auto some = std::span(claimed).subspan(from, std::min(kAtOnce, claimed.size() - from));
     const auto again = claims.insert("s", some);
-    ASSERT_TRUE(again) << again.error().message;
+    ASSERT_TRUE(again) << again.error().message();
     EXPECT_EQ(std::ranges::count(*again, true), 0) << "a claim that was acknowledged was lost";
   }
 

@@ -151,7 +151,7 @@ TEST_F(MoveCli, AMoverThatIsKilledIsRunAgainAndNoValueComesTwice) {
           Id id;
           const Result<void> filled = source->next({&id, 1});
           if (!filled) {
-            ADD_FAILURE() << filled.error().message;
+            ADD_FAILURE() << filled.error().message();
             break;
           }
           its.push_back(std::get<std::int64_t>(id));

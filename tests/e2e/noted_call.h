@@ -40,7 +40,7 @@ inline Note noted_take(CounterStore& counters, const std::string& counter, std::
     note.outcome = Outcome::kRefused;
   } else {
     note.outcome = Outcome::kWrong;
-    std::fprintf(stderr, "%s\n", range.error().message.c_str());
+    std::fprintf(stderr, "%s\n", range.error().message().c_str());
   }
   return note;
 }

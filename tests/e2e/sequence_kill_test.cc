@@ -50,7 +50,7 @@ constexpr std::int64_t kLoad = 20;       // of them for each round, or nothing i
       if (!taken && taken.error().code == Code::kOutOfRange) {
         pause();  // all is taken, on a machine that fast
       }
-      if (!taken) fail(taken.error().message);
+      if (!taken) fail(taken.error().message());
       const auto size = static_cast<ssize_t>(values.size() * sizeof values[0]);
       if (write(fd, values.data(), static_cast<std::size_t>(size)) != size) fail("cannot log");
     }
@@ -58,9 +58,9 @@ constexpr std::int64_t kLoad = 20;       // of them for each round, or nothing i
   };
   for (;;) {
     const auto store = Store::open(url, {.deadline = std::chrono::seconds{60}});
-    if (!store) fail(store.error().message);
+    if (!store) fail(store.error().message());
     const auto sequence = Sequence::open(**store, "s");
-    if (!sequence) fail(sequence.error().message);
+    if (!sequence) fail(sequence.error().message());
     std::thread other([&] { take(**sequence, log + "b"); });
     take(**sequence, log + "a");
     other.join();
@@ -95,9 +95,9 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
   const std::string url = "sqlite:" + folder.path("ids.db");
   {
     const auto store = Store::open(url);
-    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store) << store.error().message();
     const auto created = create_sequence(**store, definition);
-    ASSERT_TRUE(created) << created.error().message;
+    ASSERT_TRUE(created) << created.error().message();
   }
   const auto log_of = [&](int writer) { return folder.path("log" + std::to_string(writer)); };
   const auto logged = [&] {
@@ -157,9 +157,9 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
 
   // What was handed out is taken, in the store as it is now.
   const auto store = Store::open(url);
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   const auto status = peek_sequence(**store, "s");
-  ASSERT_TRUE(status) << status.error().message;
+  ASSERT_TRUE(status) << status.error().message();
   EXPECT_FALSE(status->error);
   EXPECT_LE(status->left,
             definition.last - definition.first + 1 - static_cast<std::int64_t>(all.size()));

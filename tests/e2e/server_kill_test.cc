@@ -114,7 +114,7 @@ TEST(ServerKill, TwoDaemonsOnOneStoreAreOneCounter) {
 #endif
   {
     const auto store = Store::open(url);
-    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store) << store.error().message();
     ASSERT_TRUE(create_sequence(**store, {.name = "orders"}));
   }
   std::array<std::optional<Daemon>, 2> daemons;

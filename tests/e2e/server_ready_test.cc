@@ -24,7 +24,7 @@ TEST(ServerReady, IsNotWhileItsStoreStandsStill) {
   const std::string url = set.url("ids");
   {
     const auto store = Store::open(url, {.create = true});
-    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store) << store.error().message();
     ASSERT_TRUE(create_sequence(**store, {.name = "orders"}));
   }
   server::ServerOptions options;

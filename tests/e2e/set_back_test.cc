@@ -23,11 +23,11 @@ class SetBack : public testing::TestWithParam<SequenceDefinition> {
  protected:
   void SetUp() override {
     auto opened = Store::open("sqlite:" + path_);
-    ASSERT_TRUE(opened) << opened.error().message;
+    ASSERT_TRUE(opened) << opened.error().message();
     store_ = *std::move(opened);
     ASSERT_TRUE(create_sequence(*store_, GetParam()));
     auto sequence = Sequence::open(*store_, GetParam().name);
-    ASSERT_TRUE(sequence) << sequence.error().message;
+    ASSERT_TRUE(sequence) << sequence.error().message();
     sequence_ = *std::move(sequence);
   }
 
@@ -69,7 +69,7 @@ TEST_P(SetBack, NoValueComesTwiceAndItIsTold) {
   const auto take = [&](int count) {
     for (int i = 0; i < count; ++i) {
       const Result<std::int64_t> value = next();
-      ASSERT_TRUE(value) << value.error().message;
+      ASSERT_TRUE(value) << value.error().message();
       EXPECT_TRUE(seen.insert(*value).second) << *value;
     }
   };
@@ -82,8 +82,8 @@ TEST_P(SetBack, NoValueComesTwiceAndItIsTold) {
   for (int i = 0; value && i < 1000; ++i, value = next())
     ASSERT_TRUE(seen.insert(*value).second) << *value << " came twice";
   ASSERT_FALSE(value) << "it does not notice";
-  EXPECT_EQ(value.error().code, Code::kDataLoss) << value.error().message;
-  EXPECT_THAT(value.error().message, HasSubstr("gone back"));
+  EXPECT_EQ(value.error().code, Code::kDataLoss) << value.error().message();
+  EXPECT_THAT(value.error().message(), HasSubstr("gone back"));
   for (int i = 0; i < 3; ++i) {
     value = next();
     ASSERT_FALSE(value) << "it goes on with " << *value;

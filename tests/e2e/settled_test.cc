@@ -56,10 +56,10 @@ void make_sources(Store& store) {
           .name = kRandom, .strategy = Strategy::kRandom, .last = kLargestValue - 1}};
   for (const SequenceDefinition& each : definitions) {
     const auto made = create_sequence(store, each);
-    ASSERT_TRUE(made) << each.name << ": " << made.error().message;
+    ASSERT_TRUE(made) << each.name << ": " << made.error().message();
   }
   const auto made = create_pool(store, {.name = kPool, .workers = 8});
-  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_TRUE(made) << made.error().message();
 }
 
 // The library and the daemon in one process, with every source open, and what they gave.
@@ -83,7 +83,7 @@ class Minting {
   // Whether the library, or the daemon, gives an id. One that was given before fails the test.
   bool library_gives(const std::string& name) {
     const Result<Id> id = sources_.at(name)->next();
-    if (!id) why_ = id.error().message;
+    if (!id) why_ = id.error().message();
     if (id) note(name, to_string(*id));
     return id.has_value();
   }
@@ -150,10 +150,10 @@ void settle_past(Store& store, std::int64_t past) {
     if (name == "striped") each = {past, 1'000'000 + past, 2'000'000 + past, 3'000'000 + past};
     const auto raised =
         each.size() == 1 ? raise_sequence(store, name, past) : raise_sequence(store, name, each);
-    ASSERT_TRUE(raised) << name << ": " << raised.error().message;
+    ASSERT_TRUE(raised) << name << ": " << raised.error().message();
   }
   const auto settled = store.settle();
-  ASSERT_TRUE(settled) << settled.error().message;
+  ASSERT_TRUE(settled) << settled.error().message();
 }
 
 TEST(Settled, EveryProcessGoesOnAfterASnapshotOfEtcdWasRestored) {
@@ -241,12 +241,12 @@ TEST(Settled, ARaiseOfAllStopsNoProcess) {
   ASSERT_TRUE(create_sequence(*other, {.name = "orders"}));
   Mint early({.store = url});
   const auto source = early.source("orders");
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   EXPECT_TRUE((*source)->next());
   ASSERT_TRUE(raise_all(*other, 10, RaiseMode::kCarryOut));
   Mint late({.store = url});
   const auto late_source = late.source("orders");
-  ASSERT_TRUE(late_source) << late_source.error().message;
+  ASSERT_TRUE(late_source) << late_source.error().message();
   EXPECT_TRUE((*late_source)->next());
   const Result<Id> next = (*source)->next();
   EXPECT_TRUE(next) << fakes::why(next);
@@ -259,7 +259,7 @@ TEST(Settled, AProcessGivesNothingBelowItsOwnWhateverWasSettled) {
   ASSERT_TRUE(create_sequence(*other, {.name = "orders"}));
   Mint mint({.store = url});
   const auto source = mint.source("orders");
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   for (int i = 0; i < 9; ++i) EXPECT_TRUE((*source)->next());
   const int database = std::stoi(url.substr(url.rfind('/') + 1));
   servers::redis_server().run({"HSET", "{idmint}:counter:orders", "next", "3"}, database);
@@ -271,7 +271,7 @@ TEST(Settled, AProcessGivesNothingBelowItsOwnWhateverWasSettled) {
   ASSERT_TRUE(raise_sequence(*other, "orders", 9));
   ASSERT_TRUE(other->settle());
   const auto next = (*source)->next();
-  ASSERT_TRUE(next) << next.error().message;
+  ASSERT_TRUE(next) << next.error().message();
   EXPECT_EQ(to_string(*next), "10");
 }
 
@@ -282,7 +282,7 @@ TEST(Settled, APoolGoesOnWithAnotherLease) {
   ASSERT_TRUE(create_pool(*other, {.name = kPool, .workers = 2}));
   Mint mint({.store = url});
   const auto source = mint.source(kPool, {.window = std::chrono::milliseconds{100}});
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << source.error().message();
   std::set<std::string> given;
   Result<Id> id;
   const auto gives = [&] {
@@ -319,7 +319,7 @@ TEST(Settled, WhatAProcessWasGivenShowsAnOlderStateOfRedis) {
   const std::optional<Error> doubt = other->doubt();
   ASSERT_TRUE(doubt);
   EXPECT_EQ(doubt->code, Code::kDataLoss);
-  EXPECT_THAT(doubt->message, HasSubstr("sequence orders: the store gave"));
+  EXPECT_THAT(doubt->message(), HasSubstr("sequence orders: the store gave"));
   settle_past(*other, 100'000);
   minting.expect_first_calls_give(Minting::names());
 }

@@ -112,7 +112,7 @@ TEST(SpreadFaults, IdsGoOnWhileAServerIsKilledAndTheBalanceReturns) {
     const Result<SequenceStatus> seen = other.peek("tickets");
     ASSERT_TRUE(seen) << why(seen);
     EXPECT_TRUE(seen->stripes[0].error && seen->stripes[1].next);
-    EXPECT_EQ(seen->stripes[0].error->message.find("nothing was changed"), std::string::npos);
+    EXPECT_EQ(seen->stripes[0].error->message().find("nothing was changed"), std::string::npos);
     const auto source = other.source("tickets");
     ASSERT_TRUE(source) << why(source);
     std::vector<Id> ids(1);

@@ -71,13 +71,13 @@ bool claim_and_note(UniqueIndex& claims, int fd) {
   for (;;) {
     const auto store = Store::open(url, {.deadline = std::chrono::seconds{60}});
     if (fd < 0 || claim_fd < 0 || !store) {
-      std::fprintf(stderr, "%s\n", store ? "no log" : store.error().message.c_str());
+      std::fprintf(stderr, "%s\n", store ? "no log" : store.error().message().c_str());
       _exit(1);
     }
     for (std::int64_t i = 0; i < 64; ++i) {
       const auto range = (*store)->counters()->advance("c", 1 + i % 4, Take::kAll);
       if (!range) {
-        std::fprintf(stderr, "%s\n", range.error().message.c_str());
+        std::fprintf(stderr, "%s\n", range.error().message().c_str());
         _exit(1);
       }
       const Note note{floor, range->first, range->count};
@@ -125,7 +125,7 @@ TEST(Kill, OfEightWritersRepeatsNothingAndLosesNothing) {
   const std::string url = "sqlite:" + path;
   {
     const auto store = Store::open(url);
-    ASSERT_TRUE(store.has_value()) << store.error().message;
+    ASSERT_TRUE(store.has_value()) << store.error().message();
     ASSERT_TRUE((*store)->counters()->create("c", {1, kLargestValue}).has_value());
     ASSERT_TRUE((*store)->unique_index()->create_space("s").has_value());
   }
@@ -192,9 +192,9 @@ TEST(Kill, OfEightWritersRepeatsNothingAndLosesNothing) {
     next = note.first + note.count;
   }
   const auto store = Store::open(url);
-  ASSERT_TRUE(store.has_value()) << store.error().message;
+  ASSERT_TRUE(store.has_value()) << store.error().message();
   const auto state = (*store)->counters()->peek("c");
-  ASSERT_TRUE(state.has_value()) << state.error().message;
+  ASSERT_TRUE(state.has_value()) << state.error().message();
   EXPECT_GE(state->next, next);
 
   std::vector<std::int64_t> claims;
@@ -204,14 +204,14 @@ TEST(Kill, OfEightWritersRepeatsNothingAndLosesNothing) {
   std::ranges::sort(claims);
   EXPECT_TRUE(std::ranges::adjacent_find(claims) == claims.end()) << "claimed twice";
   const auto claimed = (*store)->unique_index()->claimed("s");
-  ASSERT_TRUE(claimed.has_value()) << claimed.error().message;
+  ASSERT_TRUE(claimed.has_value()) << claimed.error().message();
   EXPECT_GE(*claimed, std::ssize(claims));
   EXPECT_EQ(ask(path, "SELECT count(*) FROM claims"), std::to_string(*claimed));
   for (std::size_t at = 0; at < claims.size(); at += UniqueIndex::kMaxKeys) {
     const auto some =
         std::span(claims).subspan(at).first(std::min(UniqueIndex::kMaxKeys, claims.size() - at));
     const auto again = (*store)->unique_index()->insert("s", some);
-    ASSERT_TRUE(again.has_value()) << again.error().message;
+    ASSERT_TRUE(again.has_value()) << again.error().message();
     EXPECT_EQ(std::ranges::count(*again, true), 0) << "a claim was lost";
   }
   EXPECT_EQ(ask(path, "PRAGMA integrity_check"), "ok");

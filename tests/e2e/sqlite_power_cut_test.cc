@@ -91,8 +91,8 @@ Session work(fakes::RecordedDisk& disk, const std::string& path, int advances,
 bool misses_its_log(Store& store) {
   const std::optional<Error> doubt = store.doubt();
   if (!doubt) return false;
-  if (doubt->message.contains("without its log")) return true;
-  EXPECT_TRUE(doubt->message.contains("is a copy")) << doubt->message;
+  if (doubt->message().contains("without its log")) return true;
+  EXPECT_TRUE(doubt->message().contains("is a copy")) << doubt->message();
   EXPECT_TRUE(store.settle());
   return false;
 }
@@ -112,19 +112,19 @@ void check_cut(const fakes::RecordedDisk& disk, std::size_t moment,
       log.rbegin(), log.rend(), [&](const Acknowledged& a) { return a.moment <= moment; });
   // The session went on after that moment, and what it recorded would be of the future.
   const auto store = Store::open("sqlite:" + left.path("ids.db"), {.trust_folder = std::nullopt});
-  ASSERT_TRUE(store.has_value()) << store.error().message;
+  ASSERT_TRUE(store.has_value()) << store.error().message();
   if (known == log.rend()) return;
   const bool missed = misses_its_log(**store);
   EXPECT_FALSE(missed && !removed);
   if (missed) return;
   EXPECT_EQ((*store)->id(), known->id);
   const auto range = (*store)->counters()->advance("c", 1, Take::kAll);
-  ASSERT_TRUE(range.has_value()) << range.error().message;
+  ASSERT_TRUE(range.has_value()) << range.error().message();
   EXPECT_GE(range->first, known->next);
   // Those claimed are still, of the two of one insert both or neither, and the count is theirs.
   UniqueIndex& claims = *(*store)->unique_index();
   const auto claimed = claims.claimed("s");
-  ASSERT_TRUE(claimed.has_value()) << claimed.error().message;
+  ASSERT_TRUE(claimed.has_value()) << claimed.error().message();
   EXPECT_GE(*claimed, known->claimed);
   EXPECT_EQ(*claimed % 2, 0);
   std::vector<std::int64_t> keys(static_cast<std::size_t>(*claimed) + 2);
@@ -145,7 +145,7 @@ TEST(PowerCut, LosesNothingAcknowledged) {
   // file and begun again.
   for (const int advances : {5, 20, 0, 2300, 10}) {
     const Session session = work(disk, folder.path("ids.db"), advances, log);
-    ASSERT_FALSE(session.error.has_value()) << session.error->message;
+    ASSERT_FALSE(session.error.has_value()) << session.error->message();
   }
   ASSERT_GT(log.size(), 2300U);
   constexpr int kCuts = 400;
@@ -263,8 +263,8 @@ TEST(Mark, OneThatCannotBeSetAgainAfterTheCommitLeavesTheOutcomeUnknown) {
   const auto unknown = (*store)->counters()->advance("c", 1, Take::kAll);
   ASSERT_EQ(at, At::kLocked);
   ASSERT_FALSE(unknown.has_value());
-  EXPECT_EQ(unknown.error().code, Code::kUnknown) << unknown.error().message;
-  EXPECT_TRUE(unknown.error().message.contains("the changes were made all the same"));
+  EXPECT_EQ(unknown.error().code, Code::kUnknown) << unknown.error().message();
+  EXPECT_TRUE(unknown.error().message().contains("the changes were made all the same"));
   disk.before_write = disk.before_read = nullptr;  // what they refer to goes before the disk
   other.run("ROLLBACK");
   EXPECT_EQ((*store)->counters()->advance("c", 1, Take::kAll), (Range{2, 1, 1}));
@@ -338,7 +338,7 @@ TEST(FailedSync, PoisonsTheHandleAndLosesNothingAcknowledged) {
       // kUnavailable: the sync was one of moving the log, after a commit that was acknowledged.
       EXPECT_TRUE(session.error->code == Code::kUnknown ||
                   session.error->code == Code::kUnavailable)
-          << session.error->message;
+          << session.error->message();
     }
     for (int i = 0; i < 3; ++i) check_cut(disk, disk.now(), log, random);
   }

@@ -264,14 +264,14 @@ void expect_each_reply_lost_is_unknown(int wanted, const std::string& instead = 
   constexpr int kCallers = 4;
   const Server server;
   const auto direct = Store::open(server.database("ids"));
-  ASSERT_TRUE(direct) << direct.error().message;
+  ASSERT_TRUE(direct) << direct.error().message();
   ASSERT_TRUE((*direct)->counters()->create("c", {1, kLargestValue}));
   std::mutex mutex;
   // From the first on the server knows what it is asked for, so that one request is one take.
   std::vector<Note> notes = {noted_take(*(*direct)->counters(), "c", 1, kCallers)};
   LosingRelay relay(server.port(), kAdvance, instead);
   const auto store = Store::open(url_of_port(relay.port()));
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   std::vector<std::jthread> callers;
   for (int caller = 0; caller < kCallers; ++caller)
     callers.emplace_back([&, caller] {
@@ -310,14 +310,14 @@ TEST(StoreFaults, OfValuesThatWereTakenBeforeTheSpaceWasUsedUpNoneIsSaidNotToBeT
 TEST(StoreFaults, OfAnExtensionWhoseReplyIsLostTheRepeatIsAnswered) {
   const Server server;
   const auto direct = Store::open(server.database("ids"));
-  ASSERT_TRUE(direct) << direct.error().message;
+  ASSERT_TRUE(direct) << direct.error().message();
   ASSERT_TRUE((*direct)->leases()->create_pool("p", 1));
   Result<Lease> lease = (*direct)->leases()->acquire(
       "p", {.token = Uuid(Uuid::Bytes{1}), .now = 1, .max_drift = 1, .terms = {.held = kLong}});
-  ASSERT_TRUE(lease) << lease.error().message;
+  ASSERT_TRUE(lease) << lease.error().message();
   LosingRelay relay(server.port(), kExtend);
   const auto store = Store::open(url_of_port(relay.port()));
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   int unknown = 0;
   for (int i = 0; i < calls() / 4; ++i) {
     const Uuid nonce(
@@ -326,7 +326,7 @@ TEST(StoreFaults, OfAnExtensionWhoseReplyIsLostTheRepeatIsAnswered) {
     Result<Lease> extended = (*store)->leases()->extend("p", *lease, to, nonce, {.held = kLong});
     for (; !extended && outcome_unknown(extended.error().code); ++unknown)
       extended = (*store)->leases()->extend("p", *lease, to, nonce, {.held = kLong});
-    ASSERT_TRUE(extended) << extended.error().message;
+    ASSERT_TRUE(extended) << extended.error().message();
     ASSERT_EQ(extended->to, to);
     lease = extended;
   }

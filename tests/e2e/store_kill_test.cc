@@ -145,7 +145,7 @@ void claim(UniqueIndex& claims, int fd) {
     const auto store = Store::open(url, {.deadline = deadline});
     if (!store) {
       if (store.error().code == Code::kUnavailable) continue;
-      std::fprintf(stderr, "%s\n", store.error().message.c_str());
+      std::fprintf(stderr, "%s\n", store.error().message().c_str());
       ::_exit(1);
     }
     for (std::int64_t i = 0; i < 256; ++i) {
@@ -185,7 +185,7 @@ TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
   std::array<pid_t, kProcesses> processes{};
   {
     const auto store = Store::open(url, {.deadline = std::chrono::minutes{1}});
-    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store) << store.error().message();
     ASSERT_TRUE((*store)->counters()->create("c", {1, kLargestValue}));
     ASSERT_TRUE((*store)->unique_index()->create_space("s"));
   }
@@ -241,7 +241,7 @@ TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
                      .caller = i});
   }
   const auto store = Store::open(url, {.deadline = std::chrono::minutes{1}});
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   notes.push_back(noted_take(*(*store)->counters(), "c", 1, kProcesses));
   ASSERT_EQ(notes.back().outcome, Outcome::kTaken);
   const Verdict verdict = judge(notes, 1);
@@ -253,13 +253,13 @@ TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
   std::ranges::sort(claims);
   EXPECT_EQ(std::ranges::adjacent_find(claims), claims.end()) << "claimed twice";
   const auto claimed = (*store)->unique_index()->claimed("s");
-  ASSERT_TRUE(claimed) << claimed.error().message;
+  ASSERT_TRUE(claimed) << claimed.error().message();
   EXPECT_EQ(server.claims(), std::to_string(*claimed));
   for (std::size_t at = 0; at < claims.size(); at += UniqueIndex::kMaxKeys) {
     const auto some = std::span(claims).subspan(
         at, std::min(claims.size() - at, std::size_t{UniqueIndex::kMaxKeys}));
     const auto again = (*store)->unique_index()->insert("s", some);
-    ASSERT_TRUE(again) << again.error().message;
+    ASSERT_TRUE(again) << again.error().message();
     EXPECT_EQ(std::ranges::count(*again, true), 0) << "a claim that was acknowledged was lost";
   }
   std::printf(

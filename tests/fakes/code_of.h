@@ -21,10 +21,10 @@ namespace idmint::fakes {
 // Empty for a value.
 [[nodiscard]] std::string why(const auto& result) {
   if (result) return "";
-  if constexpr (requires { result.error().error.message; }) {
-    return result.error().error.message;
+  if constexpr (requires { result.error().error.message(); }) {
+    return result.error().error.message();
   } else {
-    return result.error().message;
+    return result.error().message();
   }
 }
 

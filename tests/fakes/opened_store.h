@@ -39,7 +39,7 @@ inline std::unique_ptr<Store> opened(const std::string& url,
   if (!store && deadline < kPatient)
     eventually([&] { return (store = Store::open(url, {.deadline = deadline})).has_value(); });
   if (!store) {
-    ADD_FAILURE() << store.error().message;
+    ADD_FAILURE() << store.error().message();
     std::abort();
   }
   return *std::move(store);
@@ -53,8 +53,8 @@ inline Error refusal_that_says(const std::string& what, const std::string& url,
   EXPECT_TRUE(eventually([&] {
     const Result<std::unique_ptr<Store>> store = Store::open(url, {.deadline = deadline});
     refusal = store ? Error{} : store.error();
-    return refusal.message.contains(what);
-  })) << refusal.message;
+    return refusal.message().contains(what);
+  })) << refusal.message();
   return refusal;
 }
 

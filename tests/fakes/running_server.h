@@ -33,7 +33,7 @@ class Running {
       options.listen = {{Protocol::kRedis, "127.0.0.1:0"}, {Protocol::kHttp, "127.0.0.1:0"}};
     options.version = "test";
     Result<std::unique_ptr<Server>> opened = Server::open(std::move(options));
-    EXPECT_TRUE(opened) << opened.error().message;
+    EXPECT_TRUE(opened) << opened.error().message();
     server_ = *std::move(opened);
     port_ = port(Protocol::kRedis);
     thread_ = std::thread([this] { server_->run(); });

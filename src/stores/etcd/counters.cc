@@ -105,9 +105,11 @@ class Counters final : public CounterStore {
     if (!until) return std::unexpected(until.error());
     const std::shared_ptr<Turns> turns = turns_of(counter);
     if (!turns->mutex.try_lock_until(*until))
-      return fail(Code::kUnavailable, "could not take values from " + database_.url() +
-                                          ": other calls of this process hold counter " +
-                                          shown(counter) + "; " + std::string(kNothingChanged));
+      return std::unexpected(Error{.code = Code::kUnavailable,
+                                   .what = "could not take values from " + database_.url() +
+                                           ": other calls of this process hold counter " +
+                                           shown(counter),
+                                   .outcome = std::string(kNothingChanged)});
     const std::unique_lock turn(turns->mutex, std::adopt_lock);
     const std::string key = database_.keys().counter(counter);
     const std::int64_t least = take == Take::kAll ? count : 1;

@@ -87,7 +87,7 @@ Database::Attempt<Answer> Database::ask(Session& session, Transaction transactio
   auto answer = session.connection->run(transaction, until);
   if (!answer && transaction.writes && answer.error().reason == kNoSpace &&
       !was_not_applied_yet(session, transaction, until))
-    answer.error() = unanswered(std::move(answer.error().error.message), true);
+    answer.error() = unanswered(answer.error().error.message(), true);
   if (!answer) return answer;
   if (!transaction.writes && !answer->succeeded)
     return std::unexpected(unanswered("the answer is none of etcd's: nothing was compared", false));
@@ -435,11 +435,12 @@ Result<void> Database::step_aside(int attempt, SteadyTime until, std::string_vie
     next += std::chrono::microseconds{uniform_below(entropy_, longest)};
   }
   if (next >= until)
-    return fail(Code::kUnavailable, "could not " + std::string(doing) + " " + url() +
-                                        ": others changed it at each of " +
-                                        std::to_string(attempt + 1) + " attempts; " +
-                                        std::string(kNothingChanged) +
-                                        "; ask again, or take more values at a time");
+    return std::unexpected(Error{.code = Code::kUnavailable,
+                                 .what = "could not " + std::string(doing) + " " + url() +
+                                         ": others changed it at each of " +
+                                         std::to_string(attempt + 1) +
+                                         " attempts; ask again, or take more values at a time",
+                                 .outcome = std::string(kNothingChanged)});
   std::this_thread::sleep_until(next);
   return {};
 }
@@ -455,10 +456,7 @@ Result<void> Database::open(const StoreOptions& options,
   first_definition_.clear();
   if (!record) return std::unexpected(record.error());
   if (record->schema > kSchemaVersion)
-    return fail(Code::kFailedPrecondition,
-                url() + " has schema version " + std::to_string(record->schema) +
-                    ", and this idmint knows versions up to " + std::to_string(kSchemaVersion) +
-                    "; it was left as it is: use a newer idmint");
+    return std::unexpected(newer_schema(url(), record->schema, kSchemaVersion));
   id_ = record->id;
   opened_ = true;
   if (definition) found(*definition);

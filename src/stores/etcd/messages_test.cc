@@ -118,7 +118,7 @@ TEST(EtcdAddresses, SayWhereTheMembersAreAndHowToLogIn) {
   const auto address = parse_address(
       "etcd://us%3Aer:ge%40heim@a,b:1,[::1],[::2]:3/teams/a%20b/"
       "?tls=on&tls_ca=/ca&tls_cert=/c&tls_key=/k");
-  ASSERT_TRUE(address) << address.error().message;
+  ASSERT_TRUE(address) << address.error().message();
   EXPECT_THAT(address->servers, testing::ElementsAre("https://a:2379", "https://b:1",
                                                      "https://[::1]:2379", "https://[::2]:3"));
   EXPECT_EQ(address->user, "us:er");

@@ -109,7 +109,7 @@ TEST(EtcdUrls, OverTlsTheServerIsVerified) {
                                 "--trusted-ca-file", own.certificate(), "--client-cert-auth"});
   const std::string ours = "&tls_cert=" + own.certificate() + "&tls_key=" + own.key();
   const auto right = Store::open(cluster.tls_url("p", "&tls_ca=" + own.certificate() + ours));
-  ASSERT_TRUE(right) << right.error().message;
+  ASSERT_TRUE(right) << right.error().message();
   EXPECT_TRUE((*right)->counters()->create("c", {1, 9}));
   for (const std::string& ca :
        {"&tls_ca=" + other.certificate(), std::string(), "&tls_ca=" + folder.path("none")}) {
@@ -165,7 +165,7 @@ TEST_F(EtcdUsers, PasswordsAreAskedForAndNeverShown) {
   EXPECT_EQ(code_of(wrong), Code::kUnauthenticated);
   EXPECT_THAT(fakes::why(wrong), AllOf(HasSubstr("minter:***@"), Not(HasSubstr("geheim"))));
   const auto right = open("minter:geheim");
-  ASSERT_TRUE(right) << right.error().message;
+  ASSERT_TRUE(right) << right.error().message();
   EXPECT_THAT(std::string((*right)->url()), Not(HasSubstr("geheim")));
   EXPECT_EQ(take(**right), (Range{1, 1, 1}));
 }
@@ -199,7 +199,7 @@ TEST_F(EtcdUsers, WhoMayMintNeedsNoMore) {
   const Result<void> minted = mint();
   EXPECT_TRUE(minted) << fakes::why(minted);
   const auto store = open("minter:geheim");
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   EXPECT_EQ(code_of((*store)->unique_index()->create_space("t")), Code::kPermissionDenied);
   for (const std::string& right : rights) {
     const std::string key = right.substr(right.find(' ') + 1);
@@ -217,7 +217,7 @@ TEST_F(EtcdUsers, ATokenThatIsRefusedIsReplaced) {
   grant("readwrite ids/");
   enable();
   const auto store = open("minter:geheim");
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   for (std::int64_t value = 1; value < 4; ++value) {
     EXPECT_EQ(take(**store), (Range{value, 1, 1}));
     cluster_.ctl("--user root:rootword role add more" + std::to_string(value));
@@ -228,7 +228,7 @@ TEST(EtcdReading, WhoMayOnlyReadReads) {
   const std::string url = servers::etcd_cluster().url("reading");
   with_counter(url);
   const auto store = Store::open(url, {.access = Access::kReadOnly});
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   EXPECT_EQ((*store)->counters()->peek("c")->next, 1);
   EXPECT_EQ(code_of(take(**store)), Code::kPermissionDenied);
   const auto none = Store::open(servers::etcd_cluster().url("none"), {.access = Access::kReadOnly});
@@ -316,7 +316,7 @@ TEST(EtcdKeys, ThoseWhoCountAtOnceGetEveryValueOnce) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < 50; ++i) {
         const auto range = take(*stores[static_cast<std::size_t>(thread) % stores.size()]);
-        ASSERT_TRUE(range) << range.error().message;
+        ASSERT_TRUE(range) << range.error().message();
         const std::lock_guard lock(mutex);
         values.push_back(range->first);
       }
@@ -354,14 +354,14 @@ TEST(EtcdMembers, WhileOneStandsStillTheOthersAnswerInTime) {
   std::int64_t last = range->first;
   cluster.signal(0, SIGSTOP);  // the one that the connection goes to
   const auto first = take(*store);
-  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(first) << first.error().message();
   EXPECT_GT(first->first, last);
   last = first->first;
   // The next ones do not wait for it at all.
   const auto begun = steady_clock::now();
   for (int i = 0; i < 10; ++i) {
     range = take(*store);
-    ASSERT_TRUE(range) << range.error().message;
+    ASSERT_TRUE(range) << range.error().message();
     EXPECT_EQ(range->first, ++last);
     EXPECT_TRUE(store->counters()->peek("c"));
   }
@@ -383,7 +383,7 @@ TEST(EtcdMembers, OneThatWasKilledAndStartedIsGoneOnWith) {
   auto next = std::async(std::launch::async, [&] { return take(*store); });
   cluster.restart(0);
   const Result<Range> taken = next.get();
-  ASSERT_TRUE(taken) << taken.error().message;
+  ASSERT_TRUE(taken) << taken.error().message();
   EXPECT_EQ(taken->first, 2) << "it was never sent before";
 }
 
@@ -485,7 +485,7 @@ TEST_P(EtcdSnapshots, AfterOneWasRestoredAPlainClientRepeatsAndIdmintDoesNot) {
   EXPECT_EQ(take(*store), (Range{2, 1, 1}));
   EXPECT_TRUE(store->unique_index()->insert("s", keys));
   const Result<Lease> lease = store->leases()->acquire("p", request);
-  ASSERT_TRUE(lease) << lease.error().message;
+  ASSERT_TRUE(lease) << lease.error().message();
 
   cluster.restore(snapshot, GetParam());
   EXPECT_EQ(plain_next(cluster), plain) << "the plain client repeats";
@@ -518,7 +518,7 @@ TEST_P(EtcdSnapshots, AfterOneWasRestoredAPlainClientRepeatsAndIdmintDoesNot) {
   ASSERT_EQ(fresh->counters()->raise("c", 10), 10);
   EXPECT_FALSE(take(*fresh));
   const auto raised = raise_all(*fresh, 10);
-  ASSERT_TRUE(raised) << raised.error().message;
+  ASSERT_TRUE(raised) << raised.error().message();
   EXPECT_FALSE(fresh->doubt());
   EXPECT_EQ(take(*fresh), (Range{10, 1, 1}));
   EXPECT_GT(fresh->settle_count(), 0);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/text.h"
 #include "stores/mariadb/error_number.h"
 #include "stores/sql/rows.h"
@@ -228,7 +229,7 @@ std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
 std::optional<Error> Engine::refused_settings(const Site& site, std::string_view url) {
   const Settings& settings = site.settings;
   const auto refuse_it = [&](const std::string& what, const std::string& instead) {
-    return Error{Code::kFailedPrecondition, std::string(url) + ": " + what + "; " + instead};
+    return at_place(url, {Code::kFailedPrecondition, what + "; " + instead});
   };
   const auto value = [&](std::string_view name) -> std::string {
     const auto at = settings.variables.find(name);

@@ -333,7 +333,7 @@ TEST(MariadbConnections, OneThatTheServerEndedStaysEndedWhateverAnOptionFileSays
   const auto connection =
       stores::mariadb::Connection::open(*address, address->servers.front(), until);
   ::setenv("HOME", kept.c_str(), 1);
-  ASSERT_TRUE(connection) << connection.error().error.message;
+  ASSERT_TRUE(connection) << connection.error().error.message();
   ASSERT_TRUE((*connection)->execute("SET @a = 1", until));
   const std::string others =
       "FROM information_schema.processlist WHERE db = 'reconnect' AND id <> CONNECTION_ID()";

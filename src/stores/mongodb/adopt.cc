@@ -232,7 +232,7 @@ Result<void> Counters::adopt(std::span<const std::shared_ptr<const Adopted>> all
     }
     if (why.empty() && reading.state.bounds.last != bounds.last) {
       set("last", reading.state.bounds.last);
-      why = beyond_a_double(*record.adopted, bounds.last).message;
+      why = beyond_a_double(*record.adopted, bounds.last).message();
     }
     if (!why.empty())
       return std::unexpected(Error{Code::kFailedPrecondition,

@@ -49,7 +49,7 @@ Result<Adoptable> DocumentAdoption::read(std::string_view text, bool guarded) co
   }
   Result<AdoptedRecord> record = adopted_from_text(place);
   if (!record) {
-    record.error().message += "; or adopt counter, counters or ids:NAME";
+    add_outcome(record.error(), "or adopt counter, counters or ids:NAME");
     return std::unexpected(std::move(record.error()));
   }
   record->validator = record->validator || guarded;

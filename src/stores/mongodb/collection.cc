@@ -138,7 +138,7 @@ Result<Judgement> Target::judge_index(const std::string& collection, const std::
         .add("singleBatch", true);
     Result<Bson> reply = read(std::move(command), "find the shard key of", "config");
     if (!reply) {
-      reply.error().message += "; idmint needs to read config.collections";
+      add_outcome(reply.error(), "idmint needs to read config.collections");
       return std::unexpected(std::move(reply.error()));
     }
     sharding = *std::move(reply);
@@ -167,27 +167,30 @@ Result<void> Target::make_index(const std::string& field, bool unique) {
     command.add("commitQuorum", "majority");
   Result<Bson> made = write(std::move(command), "make the index of", {.idempotent = true});
   if (made) return {};
-  auto& [code, message, advice] = made.error();
-  if (code == Code::kAlreadyExists) {
-    const std::string key = repeated_key(message);
-    message = name_ + " has documents that are alike in " + shown(field) + ", " + key +
-              ", so that no unique index can be made; nothing was inserted; mend them first: " +
-              in_mongosh(collection_) + ".aggregate([{$sortByCount: " + mongosh_text("$" + field) +
-              "}, {$match: {count: {$gt: 1}}}]) in mongosh lists what is there more than once";
+  Error& error = made.error();
+  if (error.code == Code::kAlreadyExists) {
+    const std::string key = repeated_key(error.message());
+    error.what = name_ + " has documents that are alike in " + shown(field) + ", " + key +
+                 ", so that no unique index can be made; nothing was inserted; mend them first: " +
+                 in_mongosh(collection_) +
+                 ".aggregate([{$sortByCount: " + mongosh_text("$" + field) +
+                 "}, {$match: {count: {$gt: 1}}}]) in mongosh lists what is there more than once";
+    error.outcome.clear();
     if (key.ends_with(": null }"))
-      message += "; where documents without the field may stay, make the index by hand, with " +
-                 std::string("{unique: true, sparse: true}");
+      add_outcome(error,
+                  "where documents without the field may stay, make the index by hand, with "
+                  "{unique: true, sparse: true}");
   }
-  if (code == Code::kFailedPrecondition)
-    message +=
-        "; an index that is there is in its way, and does not keep values apart: drop it "
-        "first, " +
-        in_mongosh(collection_) + ".dropIndex(NAME) in mongosh, and insert again";
-  if (code == Code::kDeadlineExceeded)
-    message +=
-        "; nothing was inserted; an index is made when a majority of the members has built "
-        "it, which takes its time where there is much: make it in mongosh, " +
-        make_index_command(collection_, field, unique) + ", and then insert";
+  if (error.code == Code::kFailedPrecondition)
+    add_outcome(error,
+                "an index that is there is in its way, and does not keep values apart: drop it "
+                "first, " +
+                    in_mongosh(collection_) + ".dropIndex(NAME) in mongosh, and insert again");
+  if (error.code == Code::kDeadlineExceeded)
+    add_outcome(error,
+                "nothing was inserted; an index is made when a majority of the members has built "
+                "it, which takes its time where there is much: make it in mongosh, " +
+                    make_index_command(collection_, field, unique) + ", and then insert");
   return std::unexpected(std::move(made.error()));
 }
 

@@ -27,7 +27,7 @@ Result<Definition> Definitions::parse(std::string_view name, std::string_view js
                                  "text=" + sequence->adopted.substr(slash + 1));
     if (record) sequence->adopted = to_text(*record);
     if (const Result<void> valid = kAdoption.check(*sequence); !valid)
-      definition = std::unexpected(damaged_definition(valid.error().message));
+      definition = std::unexpected(damaged_definition(valid.error().message()));
   }
   return under_name(name, std::move(definition), database_.where,
                     [&](const std::string& why) { return database_.damaged(why); });

@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/uniform.h"
 #include "idmint/form.h"
 #include "idmint/mongodb.h"
@@ -89,7 +90,7 @@ Result<Bson> answer_of(const Attempt& outcome) {
   if (outcome.what != kRefused) return std::unexpected(outcome.error);
   Bson refused;
   refused.add("code", static_cast<std::int32_t>(outcome.error.code))
-      .add("why", std::string_view(outcome.error.message));
+      .add("why", std::string_view(outcome.error.message()));
   if (outcome.document) refused.add("document", static_cast<std::int64_t>(*outcome.document));
   return refused;
 }
@@ -144,7 +145,7 @@ Result<Bson> Transaction::run() {
     if (exchange_.wait(pause(attempts))) continue;
     abort();
     return std::unexpected(
-        Error{Code::kUnavailable, outcome.error.message + "; nothing was inserted; ask again"});
+        Error{Code::kUnavailable, outcome.error.message() + "; nothing was inserted; ask again"});
   }
 }
 
@@ -184,7 +185,7 @@ std::optional<Attempt> Transaction::step(Bson command, std::string_view database
   if (meaning.applied) {
     const bool slow = meaning.code == Code::kDeadlineExceeded;
     error->code = slow ? Code::kUnavailable : Code::kFailedPrecondition;
-    error->message += slow ? "; nothing was inserted; ask again" : "; nothing was inserted";
+    add_outcome(*error, slow ? "nothing was inserted; ask again" : "nothing was inserted");
   }
   return Attempt{.what = What::kFailed, .error = *std::move(error)};
 }
@@ -339,11 +340,12 @@ Attempt Transaction::commit() {
     maybe = maybe || meaning.applied;
     if (!renewed && exchange_.wait(pause(attempts))) continue;
     if (!maybe)
-      return {.what = What::kFailed,
-              .error = {Code::kUnavailable, error->message + "; nothing was inserted; ask again"}};
+      return {
+          .what = What::kFailed,
+          .error = {Code::kUnavailable, error->message() + "; nothing was inserted; ask again"}};
     return {.what = What::kUnknown,
             .error = {Code::kUnknown,
-                      error->message +
+                      error->message() +
                           "; the documents were inserted or not, all of them or none: look for "
                           "them before you insert them again"}};
   }
@@ -602,8 +604,9 @@ Result<std::unique_ptr<GaplessTransactions>> Gapless::transactions(
       Error why = std::move(guarded).error();
       if (rival) {
         unbind(definition, place, *until);
-        why.message = "sequence " + *rival + " numbers " + shown(place.name) + ", and sequence " +
-                      definition.name + " can give the same numbers: " + why.message;
+        why = in_context("sequence " + *rival + " numbers " + shown(place.name) +
+                             ", and sequence " + definition.name + " can give the same numbers",
+                         std::move(why));
       }
       return std::unexpected(std::move(why));
     }

@@ -42,7 +42,7 @@ Declaration counter() {
   Declaration declaration = declared();
   declaration.name = "orders";
   declaration.guarantee = Guarantee::kLinearizable;
-  declaration.order = "all";
+  declaration.order = Order::kAll;
   return declaration;
 }
 
@@ -89,7 +89,7 @@ class Documents {
   }
   void add(const std::string& json) {
     Result<std::vector<std::byte>> document = document_from_json(json);
-    EXPECT_TRUE(document) << json << document.error().message;
+    EXPECT_TRUE(document) << json << document.error().message();
     if (document) all_.push_back(*std::move(document));
   }
   void push(std::vector<std::byte> raw) { all_.push_back(std::move(raw)); }
@@ -190,7 +190,7 @@ TEST_F(InsertTest, EveryKindOfIdHasItsTypeInBson) {
 TEST_F(InsertTest, IdsWithoutAnOrderAreSentInOneAndStayWithTheirDocuments) {
   Collection accounts = open();
   Declaration none = declared();
-  none.order = "none";
+  none.order = Order::kNone;
   Script ids = integers({30, 10, 20}, none);
   Documents three({R"({"n":0})", R"({"n":1})", R"({"n":2})"});
   const auto inserted = insert_with_id(accounts, ids, three.get());

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <set>
 
+#include "base/errors.h"
 #include "base/figures.h"
 #include "stores/backend.h"
 #include "stores/mongodb/names.h"
@@ -457,10 +458,10 @@ Result<bool> Leases::why_none(std::string_view pool, const LeaseRequest& request
   const Result<Pool> there = read_pool(pool, span.until);
   if (!there) return std::unexpected(there.error());
   if (!there->made)
-    return std::unexpected(Error{Code::kUnavailable, "pool " + shown(pool) +
-                                                         ": not all of its worker ids were made; "
+    return std::unexpected(about("pool " + shown(pool), {Code::kUnavailable,
+                                                         "not all of its worker ids were made; "
                                                          "create it again, with " +
-                                                         std::to_string(there->workers)});
+                                                             std::to_string(there->workers)}));
   return std::unexpected(refused_acquire(pool, request, std::nullopt));
 }
 

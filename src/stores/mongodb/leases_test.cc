@@ -84,7 +84,7 @@ class MongodbLeases : public testing::Test {
                               Entropy& entropy = system_entropy()) {
     auto store = Store::open(set_->url(database_) + "&heartbeatFrequencyMS=500", options, entropy);
     if (!store) {
-      ADD_FAILURE() << store.error().message;
+      ADD_FAILURE() << store.error().message();
       std::abort();
     }
     return *std::move(store);
@@ -107,7 +107,7 @@ class MongodbLeases : public testing::Test {
   Lease acquire(LeaseTable& leases, const LeaseRequest& of) {
     const Result<Lease> lease = leases.acquire("p", of);
     if (!lease) {
-      ADD_FAILURE() << lease.error().message;
+      ADD_FAILURE() << lease.error().message();
       std::abort();
     }
     return *lease;

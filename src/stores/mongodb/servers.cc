@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/background.h"
+#include "base/errors.h"
 #include "base/unshared.h"
 #include "base/url.h"
 #include "stores/backend.h"
@@ -107,13 +108,13 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   const Kind kind = call->kind;
   const SteadyTime begin = std::chrono::steady_clock::now();
   const SteadyTime until = call->until;
-  std::string what = "could not " + std::string(doing) + " " + where_ + ": ";
+  std::string what = "could not " + std::string(doing) + " " + where_;
   // A command of another kind that is sent from here reads.
-  const std::string unchanged =
-      kind == Kind::kWrite ? "; " + std::string(kNothingChanged) : std::string();
+  const std::string unchanged(kind == Kind::kWrite ? kNothingChanged : "");
   if (until <= begin)
-    return std::unexpected(Error{Code::kUnavailable, what + "no time was left to ask" + unchanged +
-                                                         "; ask again, for longer"});
+    return std::unexpected(Error{.code = Code::kUnavailable,
+                                 .what = what + ": no time was left to ask; ask again, for longer",
+                                 .outcome = unchanged});
   std::unique_lock lock(mutex_);
   waiting_.push_back(call);
   if (idle_ < waiting_.size() && threads_.size() < most_) {
@@ -124,8 +125,9 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
       if (threads_.empty()) {
         waiting_.pop_back();
         return std::unexpected(
-            Error{Code::kResourceExhausted, std::string("no thread to ask ") + where_ + " with (" +
-                                                failed.what() + ")" + unchanged});
+            Error{.code = Code::kResourceExhausted,
+                  .what = "no thread to ask " + where_ + " with (" + failed.what() + ")",
+                  .outcome = unchanged});
       }
     }
   }
@@ -133,20 +135,22 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   call->changed.wait_until(lock, until, [&] { return call->answered; });
   late_ = !call->answered;
   if (call->answered) {
-    if (!call->answer) call->answer.error().message.insert(0, what);
+    if (!call->answer) call->answer.error() = in_context(what, std::move(call->answer.error()));
     return std::move(call->answer);
   }
   call->abandoned = true;
   call->changed.notify_all();
   std::erase(waiting_, call);
   const auto waited = std::chrono::ceil<milliseconds>(until - begin);
-  what += "no answer within " + std::to_string(waited.count()) + " ms";
+  what += ": no answer within " + std::to_string(waited.count()) + " ms";
   if (!call->why.empty()) what += " (" + call->why + ")";
   what += heard_->advice(waited);
   if (call->sent && kind == Kind::kWrite)
-    return std::unexpected(
-        Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});
-  return std::unexpected(Error{Code::kUnavailable, what + unchanged + "; ask again"});
+    return std::unexpected(Error{.code = Code::kDeadlineExceeded,
+                                 .what = std::move(what),
+                                 .outcome = "it may have been done or not, now or later"});
+  return std::unexpected(
+      Error{.code = Code::kUnavailable, .what = what + "; ask again", .outcome = unchanged});
 }
 
 Result<std::vector<std::size_t>> Servers::insert_new(std::string_view collection,
@@ -280,7 +284,7 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
     {
       const std::lock_guard lock(mutex_);
       call.sent = applied;
-      call.why = error->message;
+      call.why = error->message();
     }
     if (meaning.applied && !numbered && call.kind == Kind::kWrite) may_repeat = false;
     if (meaning.passing) learn_of_elections(connection);
@@ -290,11 +294,13 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
     }
     if (applied) {
       const bool late = meaning.code == Code::kDeadlineExceeded;
-      return std::unexpected(Error{late ? Code::kDeadlineExceeded : Code::kUnknown,
-                                   error->message + "; it may have been done or not"});
+      error->code = late ? Code::kDeadlineExceeded : Code::kUnknown;
+      add_outcome(*error, "it may have been done or not");
+      return std::unexpected(*std::move(error));
     }
     if (meaning.applied) meaning.code = Code::kUnavailable;  // a read
-    return std::unexpected(Error{meaning.code, std::move(error->message)});
+    error->code = meaning.code;
+    return std::unexpected(*std::move(error));
   }
 }
 
@@ -418,7 +424,7 @@ std::optional<Error> Exchange::send(const Command& command, Bson* reply, Meaning
       servers_.send(call_, connection_, command, reply, meaning, &numbered);
   if (error) {
     const std::lock_guard lock(servers_.mutex_);
-    call_.why = error->message;
+    call_.why = error->message();
   }
   return error;
 }
@@ -590,7 +596,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
       new_pool(std::move(uri), std::min(begin + deadline, options.until));
   if (!made)
     return std::unexpected(
-        Error{made.error().code, "could not reach " + where + ": " + made.error().message});
+        Error{made.error().code, "could not reach " + where + ": " + made.error().message()});
   mongoc_client_pool_t* const pool = *made;
   mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
   heard->listen(pool);

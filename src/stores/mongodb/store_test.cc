@@ -141,7 +141,7 @@ class MongodbStoreTest : public testing::Test {
     for (int attempt = 0; !store && deadline < seconds{30} && attempt < 20; ++attempt)
       store = Store::open(url, {.deadline = deadline});
     if (!store) {
-      ADD_FAILURE() << store.error().message;
+      ADD_FAILURE() << store.error().message();
       std::abort();
     }
     return *std::move(store);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/text.h"
 #include "stores/postgresql/sqlstate.h"
 #include "stores/socket.h"
@@ -63,8 +64,8 @@ void replace_all(std::string& sql, std::string_view what, std::string_view by) {
 // Of a statement with the {backend}: says what the division by zero stands for.
 void tell_of_pooler(Failure& failure) {
   if (failure.reason == kOtherBackend)
-    failure.error.message = "another process of the server has the connection than at first" +
-                            std::string(advice_for(kOtherBackend));
+    failure.error.what = "another process of the server has the connection than at first" +
+                         std::string(advice_for(kOtherBackend));
 }
 
 std::string field_of(const PGresult* result, int field) {
@@ -236,7 +237,7 @@ std::expected<Rows, Failure> Connection::exchange(Kind kind, SteadyTime until) {
     while (PQisBusy(connection_) != 0) {
       if (wait_for_socket(socket, POLLIN, until) == 0) return too_late();
       if (PQconsumeInput(connection_) == 0)
-        return std::unexpected(broken(kind, failure ? failure->error.message : ""));
+        return std::unexpected(broken(kind, failure ? failure->error.message() : ""));
     }
     PGresult* const raw = PQgetResult(connection_);
     if (raw == nullptr) break;
@@ -260,7 +261,7 @@ std::expected<Rows, Failure> Connection::exchange(Kind kind, SteadyTime until) {
   // An ERROR rolls the statement back. After anything worse nobody knows.
   const bool idle =
       PQstatus(connection_) == CONNECTION_OK && PQtransactionStatus(connection_) == PQTRANS_IDLE;
-  if (!idle || fatal) return std::unexpected(broken(kind, failure ? failure->error.message : ""));
+  if (!idle || fatal) return std::unexpected(broken(kind, failure ? failure->error.message() : ""));
   if (failure) return std::unexpected(*std::move(failure));
   if (!rows) return std::unexpected(broken(kind, "the server sent no result"));
   // The wait for a standby was cancelled: what was committed may be on this server alone, and be
@@ -296,8 +297,8 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
   if (sent == 0) return not_sent();
   auto rows = exchange(query.kind, until);
   if (!rows && rows.error().reason == kInsufficientPrivilege && *query.rights != '\0')
-    rows.error().error.message +=
-        std::string("; the user needs USAGE on the schema idmint, ") + query.rights;
+    add_outcome(rows.error().error,
+                std::string("the user needs USAGE on the schema idmint, ") + query.rights);
   if (!rows && std::string_view(query.sql).contains(kBackend)) tell_of_pooler(rows.error());
   if (rows && uses == 0) uses = 1;
   return rows;

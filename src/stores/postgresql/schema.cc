@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/text.h"
 #include "stores/postgresql/sqlstate.h"
 #include "stores/sql/rows.h"
@@ -358,9 +359,10 @@ std::expected<void, Failure> Engine::make(Connection& connection, const Uuid& id
   constexpr std::array<std::string_view, 4> kThere = {"23505", "42P06", "42P07", "42710"};
   if (std::ranges::find(kThere, failure.reason) == kThere.end()) {
     if (failure.reason == kInsufficientPrivilege)
-      failure.error.message +=
-          "; the user who makes a store needs CREATE on the database, or a schema idmint of its "
-          "own";
+      add_outcome(
+          failure.error,
+          "the user who makes a store needs CREATE on the database, or a schema idmint of its "
+          "own");
     return std::unexpected(std::move(failure));
   }
   site = read_site(connection, "", until);
@@ -368,14 +370,14 @@ std::expected<void, Failure> Engine::make(Connection& connection, const Uuid& id
   if (site->record) return {};
   return std::unexpected(
       Failure{.error = {Code::kFailedPrecondition,
-                        "it has a schema idmint of another program (" + failure.error.message +
+                        "it has a schema idmint of another program (" + failure.error.message() +
                             "); it was left as it is: name another database"}});
 }
 
 std::optional<Error> Engine::refused_settings(const Site& site, std::string_view url) {
   const Settings& settings = site.settings;
   const auto refuse = [&](const std::string& what, const std::string& instead) {
-    return Error{Code::kFailedPrecondition, std::string(url) + ": " + what + "; " + instead};
+    return at_place(url, {Code::kFailedPrecondition, what + "; " + instead});
   };
   const std::string after_a_crash(sql::kAfterACrash);
   if (settings.fsync != "on")

@@ -196,13 +196,13 @@ TEST(PostgresqlUsers, PasswordsComeFromTheUrlOrThePasswordFileAndAreNeverShown) 
   EXPECT_THAT(fakes::why(wrong), AllOf(HasSubstr("minter:***@"), Not(HasSubstr("geheim"))));
   EXPECT_EQ(code_of(open("nobody:x")), Code::kUnauthenticated);
   const auto right = open("minter:geheim");
-  ASSERT_TRUE(right) << right.error().message;
+  ASSERT_TRUE(right) << right.error().message();
   EXPECT_THAT(std::string((*right)->url()), Not(HasSubstr("geheim")));
   EXPECT_TRUE(take(**right));
   std::ofstream(file) << "127.0.0.1:*:ids:minter:geheim\n";
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
   const auto from_file = open("minter");
-  EXPECT_TRUE(from_file) << from_file.error().message;
+  EXPECT_TRUE(from_file) << from_file.error().message();
   ::unsetenv("PGPASSFILE");
 }
 
@@ -282,7 +282,7 @@ TEST(PostgresqlUsers, WhoMayOnlyReadReads) {
   const std::string url = servers::postgresql_server().database("reading");
   with_counter(url);
   const auto store = Store::open(url, {.access = Access::kReadOnly});
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   EXPECT_EQ((*store)->counters()->peek("c")->next, 1);
   EXPECT_EQ(code_of(take(**store)), Code::kPermissionDenied);
   const auto none =
@@ -377,7 +377,7 @@ TEST(PostgresqlConnections, AServerThatWasKilledAndStartedIsGoneOnWith) {
   auto next = std::async(std::launch::async, [&] { return take(*store); });
   server.restart();
   const Result<Range> taken = next.get();
-  ASSERT_TRUE(taken) << taken.error().message;
+  ASSERT_TRUE(taken) << taken.error().message();
   EXPECT_EQ(taken->first, 2) << "it was never sent before";
 }
 
@@ -630,7 +630,7 @@ TEST_F(PostgresqlPair, OfAStandbyThatLaggedAPlainClientRepeatsAndIdmintDoesNot) 
   EXPECT_EQ(take(*store), (Range{2, 1, 1}));
   EXPECT_TRUE(store->unique_index()->insert("s", keys));
   const Result<Lease> lease = store->leases()->acquire("p", request);
-  ASSERT_TRUE(lease) << lease.error().message;
+  ASSERT_TRUE(lease) << lease.error().message();
 
   fail_over();
   EXPECT_EQ(plain_next(standby_), plain) << "the plain client repeats";
@@ -659,7 +659,7 @@ TEST_F(PostgresqlPair, OfAStandbyThatLaggedAPlainClientRepeatsAndIdmintDoesNot) 
   ASSERT_EQ(fresh->counters()->raise("c", 10), 10);
   expect_refused(take(*fresh));
   const auto raised = raise_all(*fresh, 10);
-  ASSERT_TRUE(raised) << raised.error().message;
+  ASSERT_TRUE(raised) << raised.error().message();
   EXPECT_FALSE(fresh->doubt());
   EXPECT_EQ(take(*fresh), (Range{10, 1, 1}));
   EXPECT_EQ(take(*store), (Range{11, 1, 1})) << "the others go on too";

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/digest.h"
+#include "base/errors.h"
 #include "base/text.h"
 #include "stores/redis/errors.h"
 #include "stores/redis/record.h"
@@ -127,9 +128,10 @@ std::optional<Error> refused_settings(const Settings& settings) {
     Error error = refuse("runs with appendonly " + appendonly +
                              ", and loses values that were handed out when it stops",
                          "appendonly yes");
-    error.message +=
-        "; but where a store was in it before it was started so, it has not read its append-only "
-        "file, and CONFIG SET would overwrite that: start it again with appendonly yes";
+    add_outcome(
+        error,
+        "but where a store was in it before it was started so, it has not read its append-only "
+        "file, and CONFIG SET would overwrite that: start it again with appendonly yes");
     return error;
   }
   if (appendfsync != "always")
@@ -205,7 +207,8 @@ std::expected<void, Failure> Connection::log_in(const Address& address, Access a
 Error Connection::without_log(Error refused, SteadyTime until) {
   const auto marked = run(kMarkUnlogged, {}, until);
   if (!marked || marked->outcome() != "marked") return refused;
-  refused.message =
+  refused.outcome.clear();
+  refused.what =
       "the server was started with appendonly no, and has read a dump, which may be older than the "
       "store: start it again with appendonly yes, and write that into redis.conf";
   return refused;
@@ -312,7 +315,7 @@ std::expected<Answer, Failure> Connection::answer_in(std::span<Reply> replies, K
   if (settings.is_error()) {
     Failure failure = failure_of(settings.text);
     failure.error.code = Code::kFailedPrecondition;
-    failure.error.message.insert(0, "its settings cannot be read any more: ");
+    failure.error = in_context("its settings cannot be read any more", std::move(failure.error));
     failure.passing = false;  // the script has run
     return std::unexpected(std::move(failure));
   }

@@ -270,11 +270,11 @@ class Counters final : public CounterStore {
       if (const auto holds = answer.integer(2); holds && *holds >= 0)
         advice = {.remedy = Remedy::kSetOption, .values = {"first=" + std::to_string(*holds + 1)}};
     }
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 database_.url() + ": cannot adopt " +
-                                     redis::place_of(answer.text(1)) + ": " + why +
-                                     "; it was left as it is",
-                                 std::move(advice)});
+    return std::unexpected(at_place(
+        database_.url(),
+        {Code::kFailedPrecondition,
+         "cannot adopt " + redis::place_of(answer.text(1)) + ": " + why + "; it was left as it is",
+         std::move(advice)}));
   }
 
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
@@ -522,10 +522,10 @@ class Counters final : public CounterStore {
              ": stop the programs that take from it, SET it to the largest value in use, that or "
              "above, and "
              "start them again";
-    return std::unexpected(
-        Error{Code::kDataLoss, database_.url() + ": " + redis::place_of(found->adopted) +
-                                   ", which counter " + shown(found->state.name) +
-                                   " was adopted from, cannot be counted in: " + why});
+    return std::unexpected(at_place(
+        database_.url(), {Code::kDataLoss, redis::place_of(found->adopted) + ", which counter " +
+                                               shown(found->state.name) +
+                                               " was adopted from, cannot be counted in: " + why}));
   }
 
   [[nodiscard]] std::unexpected<Error> damaged_counter(std::string_view name) const {

@@ -88,10 +88,7 @@ Result<void> Database::open(const StoreOptions& options,
   first_definition_.clear();
   if (!record) return std::unexpected(record.error());
   if (record->schema > kSchemaVersion)
-    return fail(Code::kFailedPrecondition,
-                url() + " has schema version " + std::to_string(record->schema) +
-                    ", and this idmint knows versions up to " + std::to_string(kSchemaVersion) +
-                    "; it was left as it is: use a newer idmint");
+    return std::unexpected(newer_schema(url(), record->schema, kSchemaVersion));
   if (record->schema != kSchemaVersion || record->id == Uuid{})
     return damaged(std::string(kStoreKey) + " says schema version " +
                    std::to_string(record->schema) + " and id " + record->id.to_string());

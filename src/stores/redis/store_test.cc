@@ -91,7 +91,7 @@ TEST(RedisSettings, WithoutWhatKeepsAValueItIsRefusedAndServedAgainWithIt) {
     expect_refused(Store::open(server.url()));
     server.set(setting, right);
     const auto later = take(*store);
-    ASSERT_TRUE(later) << later.error().message;
+    ASSERT_TRUE(later) << later.error().message();
     EXPECT_EQ(*later, (Range{3, 1, 1})) << "2 may have been lost, and is nobody's";
   }
 }
@@ -271,7 +271,7 @@ TEST(RedisUsers, PasswordsComeFromTheUrlOrTheEnvironmentAndAreNeverShown) {
   EXPECT_EQ(code_of(open("nobody:x")), Code::kUnauthenticated);
   EXPECT_EQ(code_of(open("minter")), Code::kUnauthenticated);
   const auto right = open("minter:geh%3Aim%2F");
-  ASSERT_TRUE(right) << right.error().message;
+  ASSERT_TRUE(right) << right.error().message();
   EXPECT_THAT(std::string((*right)->url()), Not(HasSubstr("geh")));
   EXPECT_TRUE(take(**right));
   ASSERT_EQ(::setenv("REDISCLI_AUTH", "geh:im/", 1), 0);
@@ -392,7 +392,7 @@ TEST(RedisUsers, WhoMayOnlyReadReads) {
   const std::string url = redis_server().database("reading");
   with_counter(url);
   const auto store = Store::open(url, {.access = Access::kReadOnly});
-  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE(store) << store.error().message();
   EXPECT_EQ((*store)->counters()->peek("c")->next, 1);
   EXPECT_EQ(code_of(take(**store)), Code::kPermissionDenied);
   const auto none = Store::open(redis_server().database("none"), {.access = Access::kReadOnly});
@@ -427,7 +427,7 @@ TEST_F(RedisTls, AStoreIsServedOverIt) {
   std::vector<std::int64_t> keys;
   for (std::int64_t key = 0; key < 50'000; ++key) keys.push_back(key);
   const auto ours = store->unique_index()->insert("s", keys);
-  ASSERT_TRUE(ours) << ours.error().message;
+  ASSERT_TRUE(ours) << ours.error().message();
   EXPECT_EQ(store->unique_index()->claimed("s"), 50'000);
 }
 
@@ -523,7 +523,7 @@ TEST(RedisConnections, AServerThatWasKilledAndStartedIsGoneOnWith) {
   auto next = std::async(std::launch::async, [&] { return take(*store); });
   server.restart();
   const Result<Range> taken = next.get();
-  ASSERT_TRUE(taken) << taken.error().message;
+  ASSERT_TRUE(taken) << taken.error().message();
   EXPECT_EQ(taken->first, 2) << "it was never sent before";
   EXPECT_FALSE(opened(server.url())->doubt());
 }
@@ -600,7 +600,7 @@ TEST_F(RedisPair, OfAReplicaThatLaggedAPlainClientRepeatsAndIdmintDoesNot) {
   EXPECT_EQ(take(*store), (Range{2, 1, 1}));
   EXPECT_TRUE(store->unique_index()->insert("s", keys));
   const Result<Lease> lease = store->leases()->acquire("p", request);
-  ASSERT_TRUE(lease) << lease.error().message;
+  ASSERT_TRUE(lease) << lease.error().message();
 
   fail_over();
   EXPECT_EQ(plain_next(replica_), plain) << "the plain client repeats";
@@ -627,7 +627,7 @@ TEST_F(RedisPair, OfAReplicaThatLaggedAPlainClientRepeatsAndIdmintDoesNot) {
   ASSERT_EQ(fresh->counters()->raise("c", 10), 10);
   expect_doubt(take(*fresh));
   const auto raised = raise_all(*fresh, 10);
-  ASSERT_TRUE(raised) << raised.error().message;
+  ASSERT_TRUE(raised) << raised.error().message();
   EXPECT_FALSE(fresh->doubt());
   EXPECT_EQ(take(*fresh), (Range{10, 1, 1}));
   EXPECT_GT(fresh->settle_count(), 0);

@@ -45,7 +45,7 @@ class GaplessTransactions {
 // The error of one document. `position`: its zero-based index in the call.
 [[nodiscard]] inline Error of_document(std::size_t position, const Error& why) {
   const std::string number = std::to_string(position + 1);
-  return {why.code, "document " + number + ": " + why.message, {Remedy::kMendDocument, number}};
+  return {why.code, "document " + number + ": " + why.message(), {Remedy::kMendDocument, number}};
 }
 
 // The gapless numbers of a store. Threads may share it.

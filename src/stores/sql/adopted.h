@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "stores/backend.h"
 #include "stores/spi/counter_store.h"
 #include "stores/sql/adopted_record.h"
@@ -51,7 +52,7 @@ class AdoptedCounters {
   Result<CounterState> filled(CounterState state, std::string_view adopted, SteadyTime until) {
     const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, adopted);
     if (!record)
-      return database_.damaged("counter " + shown(state.name) + ": " + record.error().message);
+      return database_.damaged("counter " + shown(state.name) + ": " + record.error().message());
     const Result<Reading> reading = look(*record, state.bounds, until);
     if (!reading) return std::unexpected(reading.error());
     const std::int64_t next = state.bounds.at_or_above(reading->next);
@@ -64,11 +65,11 @@ class AdoptedCounters {
       return database_.damaged(place_of(*record) + ", which counter " + shown(state.name) +
                                " was adopted from, cannot be counted in: " + wrong);
     if (!reading->settings.empty())
-      return std::unexpected(Error{
-          Code::kFailedPrecondition,
-          database_.url() + ": " + place_of(*record) + ", which counter " + shown(state.name) +
-              " was adopted from, gives nothing now: " + reading->settings +
-              ": set the server back to those"});
+      return std::unexpected(at_place(
+          database_.url(), {Code::kFailedPrecondition,
+                            place_of(*record) + ", which counter " + shown(state.name) +
+                                " was adopted from, gives nothing now: " + reading->settings +
+                                ": set the server back to those"}));
     if (!is_back)
       state.next = next;
     else if (!state.closed)
@@ -87,15 +88,16 @@ class AdoptedCounters {
     if (!reading && reading.error().code != Code::kDataLoss)
       return std::unexpected(reading.error());
     // Otherwise: no such table or column, or not of such a type.
-    std::string wrong = reading ? reading->settings : reading.error().message;
+    std::string wrong = reading ? reading->settings : reading.error().message();
     if (wrong.empty()) wrong = problem(*reading, bounds);
     if (wrong.empty()) return bounds.at_or_above(reading->next);
     if (reading && !reading->settings.empty())
       wrong += ": give the sequence the stride and the offset of the server";
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 database_.url() + ": cannot adopt " + place_of(record) + ": " +
-                                     wrong + "; it was left as it is",
-                                 reading ? fitting(*reading, bounds) : Advice{}});
+    return std::unexpected(
+        at_place(database_.url(),
+                 {Code::kFailedPrecondition,
+                  "cannot adopt " + place_of(record) + ": " + wrong + "; it was left as it is",
+                  reading ? fitting(*reading, bounds) : Advice{}}));
   }
 
   // Nothing: it is closed, there is too little left, the record is below the floor, or the store is
@@ -242,15 +244,16 @@ class AdoptedCounters {
     Advice advice;
     if (!counter.contains('/'))  // a stripe has no name of its own
       advice = {Remedy::kRaiseSequence, std::string(counter)};
-    return {
-        Code::kDataLoss,
-        database_.url() + ": " + place_of(record) + ", which counter " + shown(counter) +
-            " was adopted from, was set back: its next value is " + std::to_string(next) +
-            ", and was " + std::to_string(floor) +
-            " when idmint took from it last; stop the programs that take from it; if it was reset "
-            "on purpose, with all that has its values, retire the sequence and adopt the record "
-            "under another name; otherwise raise it past every value in use",
-        std::move(advice)};
+    return at_place(
+        database_.url(),
+        {Code::kDataLoss,
+         place_of(record) + ", which counter " + shown(counter) +
+             " was adopted from, was set back: its next value is " + std::to_string(next) +
+             ", and was " + std::to_string(floor) +
+             " when idmint took from it last; stop the programs that take from it; if it was reset "
+             "on purpose, with all that has its values, retire the sequence and adopt the record "
+             "under another name; otherwise raise it past every value in use",
+         std::move(advice)});
   }
 
   Database<Engine>& database_;

@@ -152,11 +152,12 @@ class Counters final : public CounterStore {
         const Result<bool> apart = adopted_.are_apart(its, record, until);
         if (!apart) return std::unexpected(apart.error());
         if (*apart) continue;
-        return std::unexpected(Error{
-            Code::kFailedPrecondition,
-            database_.url() + ": counter " + shown(other) + " was adopted from " + to_text(its) +
-                ", and to read that column the other way would hand out the same values; it was "
-                "left as it is"});
+        return std::unexpected(at_place(
+            database_.url(),
+            {Code::kFailedPrecondition,
+             "counter " + shown(other) + " was adopted from " + to_text(its) +
+                 ", and to read that column the other way would hand out the same values; it was "
+                 "left as it is"}));
       }
       adopters.push_back({std::string(counter), record});
       return {};
@@ -192,7 +193,8 @@ class Counters final : public CounterStore {
     if (!until) return std::unexpected(until.error());
     Result<Range> taken = advance_by(counter, count, take, *until);
     if (!taken && adopted_.known(counter) != nullptr)
-      return std::unexpected(reworded(std::move(taken.error()), "nothing was handed out"));
+      return std::unexpected(
+          with_other_outcome(std::move(taken.error()), "nothing was handed out"));
     return taken;
   }
 
@@ -323,7 +325,7 @@ class Counters final : public CounterStore {
       if (found.adopted.empty() || last <= found.state.bounds.last) continue;
       const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, found.adopted);
       if (!record)
-        return database_.damaged("counter " + shown(name) + ": " + record.error().message);
+        return database_.damaged("counter " + shown(name) + ": " + record.error().message());
       CounterBounds bounds = found.state.bounds;
       bounds.last = last;
       Result<std::int64_t> possible = adopted_.check(*record, bounds, until);

@@ -90,11 +90,7 @@ class Database {
     first_definition_.clear();
     if (!record) return std::unexpected(record.error());
     if (record->schema > Engine::kSchemaVersion)
-      return fail(Code::kFailedPrecondition, url() + " has schema version " +
-                                                 std::to_string(record->schema) +
-                                                 ", and this idmint knows versions up to " +
-                                                 std::to_string(Engine::kSchemaVersion) +
-                                                 "; it was left as it is: use a newer idmint");
+      return std::unexpected(newer_schema(url(), record->schema, Engine::kSchemaVersion));
     if (record->schema != Engine::kSchemaVersion)
       return damaged(std::string(Engine::kRecord) + " says schema version " +
                      std::to_string(record->schema));

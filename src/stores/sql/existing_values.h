@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "idmint/mongodb.h"
 #include "stores/backend.h"
 #include "stores/existing_texts.h"
@@ -116,8 +117,8 @@ class ColumnValues final : public ExistingValues {
         Kind::kRead, until, "read " + name() + " in",
         [&](Session& session) { return session.connection->run(query, values, until); });
     if (!rows && rows.error().code == Code::kUnavailable)
-      rows.error().message +=
-          "; without an index that begins with " + column_ + " the whole table is read";
+      add_outcome(rows.error(),
+                  "without an index that begins with " + column_ + " the whole table is read");
     return rows;
   }
 

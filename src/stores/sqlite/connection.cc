@@ -176,7 +176,7 @@ std::unexpected<Error> Connection::damaged(std::string why) const {
 }
 
 std::string Connection::unchanged() const {
-  return changes_something_ ? "; " + std::string(kNothingChanged) : "";
+  return changes_something_ ? std::string(kNothingChanged) : "";
 }
 
 Error Connection::failed(int result, std::string_view doing) {
@@ -190,8 +190,9 @@ Error Connection::failed(int result, std::string_view doing) {
     why += std::string(" (") + std::strerror(cause) + ")";
 
   const auto full = [&] {
-    return Error{Code::kResourceExhausted,
-                 what + "no space left (" + why + ")" + unchanged() + "; free some and ask again"};
+    return Error{.code = Code::kResourceExhausted,
+                 .what = what + "no space left (" + why + "); free some and ask again",
+                 .outcome = unchanged()};
   };
   const auto refused = [&] {
     if (is_read_only() && !opening_)
@@ -204,8 +205,10 @@ Error Connection::failed(int result, std::string_view doing) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
-      return {Code::kUnavailable, what + "others hold it locked (waited " + waited_since(begun_) +
-                                      ")" + unchanged() + "; ask again"};
+      return {
+          .code = Code::kUnavailable,
+          .what = what + "others hold it locked (waited " + waited_since(begun_) + "); ask again",
+          .outcome = unchanged()};
     case SQLITE_FULL:
       return full();
     case SQLITE_READONLY:

@@ -230,7 +230,7 @@ std::optional<Error> TrustedFile::unrecorded() {
                      "path; set one");
   if (trust_folder_.empty()) return std::nullopt;
   if (const Result<void> usable = can_keep_files(trust_folder_); !usable)
-    return unnoticed(usable.error().code, usable.error().message);
+    return unnoticed(usable.error().code, usable.error().message());
   if (const int why = seen_.failure(); why != 0)
     return unnoticed(Code::kPermissionDenied,
                      why == EINVAL

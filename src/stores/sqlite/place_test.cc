@@ -45,7 +45,7 @@ class SqlitePlace : public testing::Test {
  protected:
   std::unique_ptr<Store> open(const std::string& path, Access access = Access::kReadWrite) {
     auto store = try_open(path, access);
-    EXPECT_TRUE(store.has_value()) << store.error().message;
+    EXPECT_TRUE(store.has_value()) << store.error().message();
     return store ? *std::move(store) : nullptr;
   }
   Result<std::unique_ptr<Store>> try_open(const std::string& path,
@@ -100,7 +100,7 @@ TEST_F(SqlitePlace, ALogWithASecondNameIsRefused) {
     for (const Access access : {Access::kReadWrite, Access::kReadOnly}) {
       const auto refused = try_open(path_, access);
       ASSERT_EQ(code_of(refused), Code::kFailedPrecondition);
-      EXPECT_THAT(refused.error().message,
+      EXPECT_THAT(refused.error().message(),
                   AllOf(HasSubstr(path_ + suffix + " has another name"), HasSubstr("-samefile")));
     }
     fs::remove(link);
@@ -127,7 +127,7 @@ TEST_F(SqlitePlace, ALogThatIsMountedWithoutItsFolderIsRefused) {
       for (const Access access : {Access::kReadWrite, Access::kReadOnly}) {
         const auto refused = try_open(other + "/ids.db", access);
         CHECK_HERE(code_of(refused) == Code::kFailedPrecondition);
-        CHECK_HERE(refused.error().message.contains(mounted + " is mounted without its folder"));
+        CHECK_HERE(refused.error().message().contains(mounted + " is mounted without its folder"));
       }
       CHECK_HERE(umount(mounted.c_str()) == 0);
     }
@@ -171,7 +171,7 @@ TEST_F(SqlitePlace, ARunningProcessGivesNothingWhileAFileHasASecondName) {
     fs::create_hard_link(path_ + suffix, link);
     const auto refused = take(*store);
     ASSERT_EQ(code_of(refused), Code::kFailedPrecondition);
-    EXPECT_THAT(refused.error().message, HasSubstr(path_ + suffix + " got another name"));
+    EXPECT_THAT(refused.error().message(), HasSubstr(path_ + suffix + " got another name"));
     EXPECT_EQ(code_of(reader->counters()->peek("c")), Code::kFailedPrecondition);
     fs::remove(link);
     EXPECT_EQ(store->doubt(), std::nullopt);
@@ -217,7 +217,7 @@ TEST_F(SqlitePlace, AFileOfAnotherVolumeIsNotTheStore) {
   {
     const auto store = open(path_);
     ASSERT_TRUE(store->doubt().has_value());
-    EXPECT_THAT(store->doubt()->message, HasSubstr("moved to another file system"));
+    EXPECT_THAT(store->doubt()->message(), HasSubstr("moved to another file system"));
     EXPECT_EQ(code_of(take(*store)), Code::kDataLoss);
     EXPECT_EQ(code_of(store->settle(Store::Settle::kOnlyMoved)), Code{0});
     EXPECT_EQ(take(*store), value(10));
@@ -386,7 +386,7 @@ TEST_F(SqlitePlace, ADataFolderThatCannotBeUsedIsToldAndStopsNothing) {
         const auto store = Store::open(url, {.access = access, .trust_folder = folder});
         EXPECT_TRUE(store.has_value()) << folder;
         const std::optional<Error> why = (*store)->unrecorded();
-        EXPECT_THAT(why.value_or(Error{}).message,
+        EXPECT_THAT(why.value_or(Error{}).message(),
                     AllOf(HasSubstr(folder), HasSubstr("is not recorded")));
         EXPECT_EQ((*store)->doubt(), std::nullopt);
         if (access == Access::kReadWrite) {
@@ -401,10 +401,10 @@ TEST_F(SqlitePlace, ADataFolderThatCannotBeUsedIsToldAndStopsNothing) {
     // As after `sudo idmint next`.
     const std::string record = record_in(trust_folder_);
     fs::permissions(record, fs::perms::none);
-    EXPECT_THAT(open(path_)->unrecorded()->message, HasSubstr("Permission denied"));
+    EXPECT_THAT(open(path_)->unrecorded()->message(), HasSubstr("Permission denied"));
     ::unsetenv("XDG_DATA_HOME");
     ::unsetenv("HOME");
-    EXPECT_THAT((*Store::open(url))->unrecorded()->message, HasSubstr("XDG_DATA_HOME"));
+    EXPECT_THAT((*Store::open(url))->unrecorded()->message(), HasSubstr("XDG_DATA_HOME"));
     return 0;
   });
   if (result == kMayNot) GTEST_SKIP() << "may not be another user";
@@ -478,7 +478,7 @@ TEST_F(SqlitePlace, AStoreThatAProcessFoundGoneBackGivesNothingToAnyOther) {
   for (Store* const each : {other.get(), one.get(), third.get()}) {
     const auto refused = take(*each);
     ASSERT_EQ(code_of(refused), Code::kDataLoss);
-    EXPECT_THAT(refused.error().message, HasSubstr("it gave 70"));
+    EXPECT_THAT(refused.error().message(), HasSubstr("it gave 70"));
     EXPECT_TRUE(each->doubt().has_value());
   }
   EXPECT_EQ(code_of(open(path_, Access::kReadOnly)->mark_gone_back("x", 0, SteadyTime::max())),

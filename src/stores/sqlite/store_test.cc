@@ -69,7 +69,7 @@ class SqliteStoreTest : public testing::Test {
  protected:
   std::unique_ptr<Store> open(const StoreOptions& options = {}) {
     auto store = Store::open("sqlite:" + path_, options);
-    EXPECT_TRUE(store.has_value()) << store.error().message;
+    EXPECT_TRUE(store.has_value()) << store.error().message();
     return store ? *std::move(store) : nullptr;
   }
   Result<std::unique_ptr<Store>> try_open(const StoreOptions& options = {}) {
@@ -141,7 +141,7 @@ TEST_F(SqliteStoreTest, AFileWithASecondNameIsRefused) {
     for (const std::string& name : {path_, link}) {
       const auto store = Store::open("sqlite:" + name, {.access = access});
       ASSERT_EQ(code_of(store), Code::kFailedPrecondition);
-      EXPECT_THAT(store.error().message, HasSubstr(name + " has another name"));
+      EXPECT_THAT(store.error().message(), HasSubstr(name + " has another name"));
     }
   }
   EXPECT_FALSE(std::filesystem::exists(link + "-wal"));
@@ -168,7 +168,7 @@ TEST_F(SqliteStoreTest, AFileThatIsMountedWithoutItsFolderIsRefused) {
     if (mount(path_.c_str(), mounted.c_str(), nullptr, MS_BIND, nullptr) != 0) return kNoMount;
     const auto store = Store::open("sqlite:" + mounted);
     CHECK_LINE(code_of(store) == Code::kFailedPrecondition);
-    CHECK_LINE(store.error().message.contains("mount the folder"));
+    CHECK_LINE(store.error().message().contains("mount the folder"));
     CHECK_LINE(Store::open("sqlite:" + path_).has_value());
     return 0;
   });
@@ -179,7 +179,7 @@ TEST_F(SqliteStoreTest, AFileThatIsMountedWithoutItsFolderIsRefused) {
 TEST_F(SqliteStoreTest, AMissingFolderIsNamed) {
   const auto store = Store::open("sqlite:" + folder_.path("none/ids.db"));
   ASSERT_EQ(code_of(store), Code::kNotFound);
-  EXPECT_THAT(store.error().message, HasSubstr(folder_.path("none")));
+  EXPECT_THAT(store.error().message(), HasSubstr(folder_.path("none")));
 }
 
 TEST_F(SqliteStoreTest, WhatIsNotAPlainFileIsRefused) {
@@ -204,7 +204,7 @@ TEST_F(SqliteStoreTest, WhatIsNoPlainFileBesideTheStoreIsRefused) {
       for (const std::string& path : {path_, link}) {
         const auto refused = Store::open("sqlite:" + path);
         ASSERT_EQ(code_of(refused), Code::kFailedPrecondition);
-        EXPECT_THAT(refused.error().message, HasSubstr(beside + " is not a plain file"));
+        EXPECT_THAT(refused.error().message(), HasSubstr(beside + " is not a plain file"));
       }
       std::filesystem::remove(beside);
     };
@@ -247,7 +247,7 @@ TEST_F(SqliteStoreTest, ANewerSchemaIsLeftAsItWasAndBothVersionsAreNamed) {
   const std::string before = contents(path_);
   const auto store = try_open();
   ASSERT_EQ(code_of(store), Code::kFailedPrecondition);
-  EXPECT_THAT(store.error().message, AllOf(HasSubstr("version 7"), HasSubstr("up to 2")));
+  EXPECT_THAT(store.error().message(), AllOf(HasSubstr("version 7"), HasSubstr("up to 2")));
   EXPECT_EQ(contents(path_), before);
 }
 
@@ -419,7 +419,7 @@ TEST_F(SqliteClockTest, OneThatGoesFarAheadInThisBootTakesNoWorkerIdWithIt) {
   ASSERT_TRUE(lease({}));
   const Result<Lease> refused = lease(kMonth);
   EXPECT_EQ(code_of(refused), Code::kUnavailable);
-  EXPECT_THAT(refused.error().message,
+  EXPECT_THAT(refused.error().message(),
               AllOf(HasSubstr("the clock of this host shows "), HasSubstr("machine was paused"),
                     HasSubstr("nothing was changed"), HasSubstr("raise the pool past ")));
   EXPECT_EQ(refused.error().advice.remedy, Remedy::kRaisePool);
@@ -517,7 +517,7 @@ TEST_F(SqliteStoreTest, ReadingOnlyChangesNothingAndMakesNothing) {
   ASSERT_TRUE(writer->counters()->advance("c", 5, Take::kAll).has_value());
   EXPECT_EQ(reader->counters()->peek("c")->next, 15) << "as it is now";
   const auto refused = reader->counters()->advance("c", 1, Take::kAll);
-  EXPECT_THAT(refused.error().message, HasSubstr("read only"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("read only"));
 }
 
 // As a user who may read the file and its folder, and write neither.
@@ -568,7 +568,7 @@ TEST_F(SqliteStoreTest, WhoMayOnlyReadReadsWhatAnotherHasOpen) {
     EXPECT_EQ(as_anybody([&]() -> int {
                 const auto store = try_open(kReading);
                 CHECK_LINE(code_of(store) == Code::kPermissionDenied);
-                CHECK_LINE(store.error().message.ends_with("\"VACUUM INTO 'copy.db'\""));
+                CHECK_LINE(store.error().message().ends_with("\"VACUUM INTO 'copy.db'\""));
                 return 0;
               }),
               0);
@@ -679,7 +679,7 @@ TEST_F(SqliteStoreTest, ACallEndsByTheTimeItIsGivenAndSaysHowLongItWaited) {
   EXPECT_EQ(code_of(taken), Code::kUnavailable);
   EXPECT_EQ(code_of(raised), Code::kUnavailable);
   EXPECT_EQ(code_of(opened), Code::kUnavailable);
-  EXPECT_THAT(taken.error().message, testing::ContainsRegex("\\(waited [0-9]{2,5} ms\\)"));
+  EXPECT_THAT(taken.error().message(), testing::ContainsRegex("\\(waited [0-9]{2,5} ms\\)"));
   for (sqlite3* const other : others) sqlite3_close(other);
 }
 
@@ -696,7 +696,7 @@ TEST_F(SqliteStoreTest, ManyWhoMakeTheFileAtOnceMakeOne) {
         ::close(gate[1]);
         ASSERT_EQ(read(gate[0], &go, 1), 0);  // all start when the parent closes its end
         const auto store = Store::open("sqlite:" + path, {.deadline = std::chrono::seconds{60}});
-        ASSERT_TRUE(store) << store.error().message;
+        ASSERT_TRUE(store) << store.error().message();
         std::ofstream(ids, std::ios::app) << ((*store)->id().to_string() + "\n") << std::flush;
       });
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/errors.h"
 #include "base/outcome.h"
 #include "stores/backend.h"
 #include "stores/sqlite/trusted_file.h"
@@ -13,7 +14,7 @@ namespace {
 std::unexpected<Error> after_commit(Error why) {
   if (was_not_applied(why.code)) {
     why.code = Code::kUnknown;
-    why.message += "; the changes were made all the same, and their values are lost";
+    add_outcome(why, "the changes were made all the same, and their values are lost");
   }
   return std::unexpected(std::move(why));
 }

@@ -84,7 +84,7 @@ class SqliteTrust : public testing::Test {
  protected:
   std::unique_ptr<Store> open(const std::string& path, const StoreOptions& options = {}) {
     auto store = Store::open("sqlite:" + path, options);
-    EXPECT_TRUE(store.has_value()) << store.error().message;
+    EXPECT_TRUE(store.has_value()) << store.error().message();
     return store ? *std::move(store) : nullptr;
   }
   std::unique_ptr<Store> open() { return open(path_, trusting_); }
@@ -111,7 +111,7 @@ class SqliteTrust : public testing::Test {
       ASSERT_NE(store, nullptr);
       ASSERT_TRUE(store->doubt().has_value());
       EXPECT_EQ(store->doubt()->code, Code::kDataLoss);
-      EXPECT_THAT(store->doubt()->message, HasSubstr(why));
+      EXPECT_THAT(store->doubt()->message(), HasSubstr(why));
       EXPECT_EQ(store->doubt()->advice.remedy, Remedy::kRaiseStore);
       EXPECT_THAT(store->doubt()->advice.subject, StartsWith("sqlite:"));
       EXPECT_EQ(code_of(store->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
@@ -275,7 +275,7 @@ TEST_F(SqliteTrust, EachOfTheFilesIsMissedWhileItIsOpen) {
       }
       const auto refused = store->counters()->advance("c", 1, Take::kAll);
       ASSERT_EQ(code_of(refused), Code::kDataLoss);
-      EXPECT_THAT(refused.error().message, HasSubstr(path + suffix + " was moved, removed"));
+      EXPECT_THAT(refused.error().message(), HasSubstr(path + suffix + " was moved, removed"));
       EXPECT_EQ(code_of(store->counters()->peek("c")), Code::kDataLoss);
     }
   }
@@ -326,7 +326,7 @@ TEST_F(SqliteTrust, AStoreThatIsSetBackWhileItIsOpenIsNoticed) {
   run_sql(path_, "UPDATE store SET changes = 1; UPDATE counters SET next = 5");
   const auto refused = store->counters()->advance("c", 1, Take::kAll);
   ASSERT_EQ(code_of(refused), Code::kDataLoss);
-  EXPECT_THAT(refused.error().message, HasSubstr("set back while it was open"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("set back while it was open"));
   EXPECT_EQ(code_of(store->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
 }
 
@@ -419,7 +419,7 @@ TEST_F(SqliteTrust, AnOlderStateBesideTheLogOfTheNewerIsNoticed) {
       const auto store = open(path, {.access = access, .trust_folder = trust_folder_});
       ASSERT_TRUE(store->doubt().has_value());
       EXPECT_EQ(store->doubt()->code, Code::kDataLoss);
-      EXPECT_THAT(store->doubt()->message, HasSubstr("is not the file that its log"));
+      EXPECT_THAT(store->doubt()->message(), HasSubstr("is not the file that its log"));
       EXPECT_EQ(code_of(store->counters()->advance("a", 1, Take::kAll)), Code::kDataLoss);
       EXPECT_EQ(code_of(store->counters()->raise("a", 100)), Code::kDataLoss);
       EXPECT_EQ(code_of(store->settle()), Code::kDataLoss);
@@ -430,7 +430,7 @@ TEST_F(SqliteTrust, AnOlderStateBesideTheLogOfTheNewerIsNoticed) {
     copy(path + ".backup", path);
     const auto store = opened();
     ASSERT_TRUE(store->doubt().has_value());
-    EXPECT_THAT(store->doubt()->message, HasSubstr("older than it was"));
+    EXPECT_THAT(store->doubt()->message(), HasSubstr("older than it was"));
     ASSERT_EQ(code_of(store->counters()->raise("a", 100)), Code{0});
     ASSERT_EQ(code_of(store->settle()), Code{0});
     EXPECT_EQ(store->counters()->advance("a", 1, Take::kAll), (Range{100, 1, 1}));
@@ -446,7 +446,7 @@ TEST_F(SqliteTrust, TheLogOfTheNewerStateSaysItselfThatItIsNotOfTheOlder) {
   copy(folder_.path("backup"), path_);
   const auto store = open(path_);
   ASSERT_TRUE(store->doubt().has_value());
-  EXPECT_THAT(store->doubt()->message, HasSubstr("is not the file that its log"));
+  EXPECT_THAT(store->doubt()->message(), HasSubstr("is not the file that its log"));
 }
 
 TEST_F(SqliteTrust, AnOlderStateThatIsCopiedOverTheOpenFileIsNoticed) {
@@ -470,7 +470,7 @@ TEST_F(SqliteTrust, AHandleThatIsClosedLeavesTheLogOfAnotherFile) {
   store.reset();
   store = open();
   ASSERT_TRUE(store->doubt().has_value());
-  EXPECT_THAT(store->doubt()->message, HasSubstr("is not the file that its log"));
+  EXPECT_THAT(store->doubt()->message(), HasSubstr("is not the file that its log"));
 }
 
 // The process that has it open has pages of it in memory, and its log at the old path.
@@ -524,7 +524,7 @@ TEST_F(SqliteTrust, AnOlderStateOverTheOpenFileIsNoticedOnceItsLogIsInTheFile) {
   copy(folder_.path("backup"), path_);
   const auto refused = store->counters()->advance("c", 1, Take::kAll);
   ASSERT_EQ(code_of(refused), Code::kDataLoss);
-  EXPECT_THAT(refused.error().message, HasSubstr("set back while it was open"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("set back while it was open"));
 }
 
 // One without anything in it: no change of it is older than its log.

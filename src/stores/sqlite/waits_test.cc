@@ -33,7 +33,7 @@ class SqliteWaits : public testing::Test {
  protected:
   std::unique_ptr<Store> open(std::chrono::milliseconds deadline = 1min) {
     auto store = Store::open("sqlite:" + path_, {.deadline = deadline});
-    EXPECT_TRUE(store.has_value()) << store.error().message;
+    EXPECT_TRUE(store.has_value()) << store.error().message();
     return store ? *std::move(store) : nullptr;
   }
   // How long it took.

@@ -10,7 +10,7 @@
 namespace {
 
 int fail(const idmint::Error& error) {
-  std::fprintf(stderr, "consumer: %s\n", error.message.c_str());
+  std::fprintf(stderr, "consumer: %s\n", error.message().c_str());
   return 1;
 }
 
