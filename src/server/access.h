@@ -71,7 +71,7 @@ struct MostCreated {
   std::int64_t stripes = 100'000;
 };
 
-// What a caller has created since this process began. Any thread.
+// The number of sources that a caller has created since this process began. Any thread may use it.
 class Quota final {
  public:
   void limit(const MostCreated& most);

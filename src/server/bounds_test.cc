@@ -1,5 +1,5 @@
-// What one client may make the daemon hold and do, whatever it sends; and what becomes of a command
-// whose client loses its token meanwhile.
+// The limits of what one client may make the daemon hold and do, whatever it sends. A command whose
+// client loses its token meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -93,7 +93,7 @@ void Connection::input_came() {
 
 Connection::Arrival Connection::receive(std::span<char> block) {
   Arrival arrival;
-  // What comes after the end is thrown away, and not worth deciphering.
+  // Bytes after the end are discarded, so they are not deciphered.
   if (tls_ == nullptr || lingers_) {
     const ssize_t got = ::recv(socket_.native_handle(), block.data(), block.size(), MSG_DONTWAIT);
     arrival.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;

@@ -61,7 +61,7 @@ class Peer {
     pollfd one{.fd = socket_, .events = POLLIN, .revents = 0};
     return ::poll(&one, 1, 0) > 0;
   }
-  // What has come, and whether that is the end.
+  // The bytes that arrived, and whether the connection has ended.
   std::pair<std::string, bool> read() const {
     std::string text;
     std::array<char, 4096> block;

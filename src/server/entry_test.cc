@@ -1,4 +1,4 @@
-// Who is let in, over both protocols, with and without TLS.
+// Authentication over both protocols, with and without TLS.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

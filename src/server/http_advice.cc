@@ -58,7 +58,7 @@ Result<Json> bounds_of(const HttpRequest& request) {
   if (given.format.empty()) return refuse("format is missing: give one, such as uuid7");
   if (given.at.empty()) return refuse("at is missing: give a time, such as 2026-01-01T00:00:00Z");
   const Result<Bounds<Id>> bounds = advice::id_bounds(given, advice::Words::kParameters);
-  // Of a request it is what is wrong, whatever the code: nothing stands in the way of another time.
+  // The request is at fault whatever the code says: another time would be possible.
   if (!bounds) return refuse(bounds.error().message());
   return Json{{"format", given.format},
               {"smallest", to_string(bounds->smallest)},
@@ -85,7 +85,7 @@ Result<Json> converted(const HttpRequest& request) {
   detail::Reader reader(system_clock().now());
   const Result<Id> id = from ? advice::read_from(id_text, *from, advice::Words::kParameters)
                              : advice::read_likeliest(id_text, reader, advice::Words::kParameters);
-  // Of a request it is what is wrong, whatever the code: 404 would be for a path.
+  // The request is at fault whatever the code says: 404 would be for a path.
   if (!id) return refuse("the id cannot be read: " + id.error().message());
   Result<std::string> text = (*to)(id_text, *id);
   if (!text) return std::unexpected(std::move(text.error()));

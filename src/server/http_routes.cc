@@ -33,7 +33,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of a list that says no limit.
+// The limit of a list whose request gives none.
 constexpr std::int64_t kMostSourcesByDefault = 1000;
 
 // ---- JSON. Integers are strings, as many readers round those beyond 2^53.
@@ -133,7 +133,7 @@ Result<std::optional<std::int64_t>> integer_of(const Json& json, std::string_vie
                 "fraction and an exponent");
 }
 
-// That of a body with this one member.
+// The integer of a body whose only member this is.
 Result<std::int64_t> only_integer(const HttpRequest& request, std::string_view name) {
   const Result<Json> body = body_of(request, std::span(&name, 1));
   if (!body) return std::unexpected(body.error());
@@ -506,7 +506,7 @@ void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
   });
 }
 
-// What the routes take and answer. Open to all: it holds no names of sources.
+// The OpenAPI document of the routes. Everybody may read it: it has no names of sources.
 void get_openapi(HttpSession& session, const HttpRequest& /*request*/) {
   session.respond({.body = std::string(kOpenapi)});
 }
@@ -515,10 +515,10 @@ struct Route {
   std::string_view method;
   std::string_view path;  // {} stands for one segment
   void (*respond)(HttpSession& session, const HttpRequest& request);
-  // Who may ask: anybody, whoever is let in, or who has the right to do this with the source that
-  // {} stands for.
+  // The callers who may ask: everybody, those who are authenticated, or those who have the right to
+  // do this with the source in the place of {}.
   enum Door : std::uint8_t { kAnybody, kLetIn, kWithRight } door = kLetIn;
-  // What is done, as rights and counts call it. Nothing: it looks at no source.
+  // The act, for rights and counts. Nothing: the route looks at no source.
   std::optional<Verb> verb{};
 };
 

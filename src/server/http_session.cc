@@ -35,7 +35,7 @@ constexpr std::array kStatuses = {
     StatusOf{Code::kUnavailable, 503},      StatusOf{Code::kDeadlineExceeded, 504},
 };
 
-// What is not UTF-8 in a text is replaced.
+// Replaces bytes that are not UTF-8.
 std::string dump(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -201,7 +201,7 @@ HttpSession::Head HttpSession::head_of(const Parser& parser) {
   return head;
 }
 
-// What is refused whatever it asks for.
+// The refusal of a request that no route would accept; nothing: a route decides.
 std::optional<HttpResponse> HttpSession::refusal(const Head& head, std::string_view host) const {
   if (head.has_other_coding)
     return problem(501, "Not Implemented", "the only Transfer-Encoding is chunked, in HTTP/1.1");
@@ -577,7 +577,7 @@ void HttpSession::put_ids() {
     const Code code = stream.error->code;
     if (code == Code::kFailedPrecondition || code == Code::kOutOfRange)
       service_.sources.forget(stream.source, *stream.error, stream.size == 1);
-    // What was given stays counted, and so does what may have been taken.
+    // The ids that were given stay counted, and so do those that may have been taken.
     if (stream.charged)
       caller_->refund(stream.left -
                       (outcome_unknown(code) ? static_cast<std::int64_t>(stream.size) : 0));

@@ -77,7 +77,7 @@ class HttpSession final : public Conversation {
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
-  // Of the last request with a complete head.
+  // Speaks of the last request with a complete head.
   [[nodiscard]] bool is_known() const override;
   [[nodiscard]] bool is_in_midst() const noexcept override { return begun_; }
   [[nodiscard]] bool is_streaming() const noexcept override { return stream_ != nullptr; }

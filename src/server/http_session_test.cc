@@ -54,7 +54,7 @@ TEST_F(HttpSessionTest, ASenderWhoWaitsForItIsToldToGoOn) {
       << "who sends the body at once is not asked for it";
 }
 
-// Whoever forwards a request looks at its head only.
+// A proxy looks at the head of a request only.
 TEST_F(HttpSessionTest, WhatComesAfterTheBodyIsNoHeader) {
   ServerOptions secured = options();
   secured.tokens = {token("web", "next orders")};
@@ -66,7 +66,7 @@ TEST_F(HttpSessionTest, WhatComesAfterTheBodyIsNoHeader) {
   EXPECT_THAT(client.response().status, HasSubstr("401"));
 }
 
-// What nobody can find the end of is not read, and nothing behind it is taken for a request.
+// A body whose end cannot be found is not read, and nothing behind it counts as a request.
 TEST_F(HttpSessionTest, OtherCodingsEndTheConnection) {
   const Running server(options());
   const auto answered = [&](const std::string& version, const std::string& headers) {

@@ -12,7 +12,7 @@ namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Whatever the case of ASCII letters.
+// Ignores the case of ASCII letters.
 bool are_equal(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
@@ -23,8 +23,8 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-// What stands before the next separator that is not in quotes, without blanks around it; `rest`
-// begins behind the separator then.
+// The text before the next separator that is not in quotes, without blanks around it. `rest` begins
+// behind the separator then.
 std::string_view next_part(std::string_view& rest, char separator) {
   bool quotes = false;
   std::size_t end = 0;
@@ -139,7 +139,7 @@ std::optional<IdsAs> ids_as(std::string_view accept) {
   struct Offer {
     std::string_view type;
     IdsAs as;
-    // Of the element that names it most closely.
+    // The q value of the element that names it most closely.
     int close = 0;
     int weight = 0;
     std::size_t place = 0;

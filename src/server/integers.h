@@ -35,7 +35,7 @@ enum class Integers : std::uint8_t {
 // On the loop.
 class Height final {
  public:
-  // Of a format, by the name of the format of its ids.
+  // `format` is the name of the format of its ids.
   [[nodiscard]] static Height of_format(std::string_view format) noexcept;
   [[nodiscard]] static Height of_sequence(const SequenceDefinition& sequence) noexcept;
   [[nodiscard]] static Height of_pool() noexcept { return Height(Values::kNotSeen); }

@@ -199,7 +199,7 @@ TEST_F(IntegersTest, ARaiseOfThisServerIsKnown) {
   EXPECT_EQ(mint_.peek("orders")->next, kMostExact + 1);
 }
 
-// What a state says of a sequence is text, if the client may round it.
+// The integers of a state are texts if the client may round them.
 TEST_F(IntegersTest, OfAStateAreTextToWhoeverMayRoundThem) {
   create(SequenceDefinition{.name = "orders", .first = 7});
   const Running server(options());

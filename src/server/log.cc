@@ -36,7 +36,8 @@ constexpr std::array<std::pair<std::string_view, Level>, 4> kLevels{{{"error", L
 
 // A pipe that poll() calls writable takes so many bytes without waiting.
 constexpr std::size_t kLongestLine = PIPE_BUF;
-// Of one value, such as a path: a line of four of them, escaped, is no longer than that.
+// The most bytes of one value, such as a path. A line with four of them, escaped, fits into
+// kLongestLine.
 constexpr std::size_t kLongestValue = 500;
 
 std::string_view name_of(Level level) {

@@ -27,7 +27,7 @@ class Loop::Rounds final : public Executor {
     loop_->begin_later({&to_, std::move(task)});
     return {};
   }
-  // What comes during a round waits for those who are answered after it.
+  // Requests that arrive during a round wait until those after it are answered.
   [[nodiscard]] std::chrono::nanoseconds turn() const noexcept override { return {}; }
 
   void leave() {

@@ -138,9 +138,9 @@ Error with_command(Error error, const std::string& given, const std::string& url
   return worded(std::move(error), store);
 }
 
-// What no store can be is told at the start. One that does not answer yet, or is made later, is
-// opened when it is asked for: the clients of others do not wait for it. A check fails if it does
-// not answer, or lacks the folder to be made in.
+// A URL that names no store is refused at the start. A store that does not answer yet, or is made
+// later, is opened at its first use, so that the clients of others do not wait for it. With `check`
+// it is an error if the store does not answer, or lacks the folder in which it would be made.
 Result<ServedStore> served(const StoreSetting& given, bool check) {
   ServedStore store{.name = given.name};
   if (given.url.empty()) return store;
@@ -180,7 +180,7 @@ Result<std::vector<std::string>> urls_of(const StoresSetting& setting) {
   return urls;
 }
 
-// What a reload changes.
+// The options that a reload changes.
 ServerOptions changeable(const Settings& settings) {
   ServerOptions of{.tls = settings.tls,
                    .tokens = settings.tokens,
@@ -232,7 +232,7 @@ Result<ServerOptions> options_of(const Settings& settings, const std::vector<Lis
   return options;
 }
 
-// What Server::open() would refuse, but for what only the system knows.
+// The errors that Server::open() would have, but for those of the system.
 Result<void> check(const ServerOptions& options) {
   for (const Listen& listen : options.listen) {
     if (listen.descriptor) continue;
@@ -374,7 +374,7 @@ int print_token(const std::string& name, const std::vector<std::string>& allow) 
   return print(token + "\n\n" + to_toml(name, hash_of(token), allow));
 }
 
-// What other servers call it.
+// The names that other servers have for these options.
 constexpr std::string_view kWhereToListen = "--redis ADDRESS:PORT or --http ADDRESS:PORT";
 constexpr std::array kMeantByDaemon = {
     Meant{"--port", kWhereToListen},
@@ -420,7 +420,7 @@ constexpr std::array kWordsMeant = {
     Meant{"test", "type idmintd --check, with the options that it is to be started with"},
 };
 
-// Of the first word, and of those that the parser left.
+// Looks at the first word, and at those that the parser left.
 std::optional<Error> word_meant(std::span<const char* const> words, const CLI::App& app) {
   std::vector<std::string> given = app.remaining();
   if (words.size() > 1) given.insert(given.begin(), words[1]);

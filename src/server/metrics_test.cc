@@ -1,4 +1,4 @@
-// What /metrics says after calls that are known, of a server in this process.
+// /metrics of a server in this process, after known calls.
 #include "server/metrics.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ class Series {
   [[nodiscard]] double calls(const std::string& protocol, const std::string& verb) const {
     return (*this)["idmint_calls_total" + labels(protocol, verb) + "}"];
   }
-  // Of the histogram of waits: "count", "sum" or "bucket".
+  // `part` of the histogram of waits: "count", "sum" or "bucket".
   [[nodiscard]] double waits(const std::string& protocol, const std::string& verb,
                              const std::string& what, const std::string& le = "") const {
     return (*this)["idmint_call_wait_seconds_" + what + labels(protocol, verb) +

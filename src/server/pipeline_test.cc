@@ -1,5 +1,5 @@
-// What a connection that sends many commands at once is answered: in the order of the commands,
-// from memory, from stores, and from both in turn.
+// The answers to many commands that a connection sends at once: in the order of the commands, from
+// memory, from stores, and from both in turn.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

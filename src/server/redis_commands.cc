@@ -30,7 +30,7 @@ std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
   return value;
 }
 
-// What GET answers: the value before the next one, or nothing before the first use.
+// The answer to GET: the value before the next one, or nothing before the first use.
 Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, std::string_view name,
                                                       SteadyTime until) {
   const Result<SequenceStatus> status = sources.peek(name, until);
@@ -59,7 +59,7 @@ Result<bool> is_source(const Sources& sources, std::string_view name, SteadyTime
   return std::unexpected(status.error());
 }
 
-// Of a command that reads names one by one, when its time is over.
+// The error of a command that reads names one by one, after its deadline.
 Error too_late(std::size_t read, std::size_t of) {
   return {Code::kUnavailable, "the store is slow: " + std::to_string(read) + " of " +
                                   std::to_string(of) +

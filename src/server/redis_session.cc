@@ -385,7 +385,7 @@ std::int64_t RedisSession::Reply::highest() noexcept {
 
 void RedisSession::settle() {
   settling_ = false;
-  // What it holds may be the last handle of the connection, and of this.
+  // The reply may hold the last handle of the connection, and of this session.
   const std::shared_ptr<Connection> stays =
       pending_ == 0 && !held_ ? std::move(kept_) : connection_.shared_from_this();
   std::string& out = connection_.out();
@@ -411,7 +411,7 @@ void RedisSession::count_taken(const OpenSource& source, std::int64_t first, std
 void RedisSession::put_failure(const Reply& reply, std::string& out) {
   const Code code = reply.error->code;
   service_.count_error(*reply.source, code);
-  // Who asked is still the caller: whatever changes that waits for this reply.
+  // The caller is the one who asked: AUTH and HELLO wait for this reply.
   if (!outcome_unknown(code)) caller_->refund(reply.wanted());
   const Error told = service_.told(*reply.error, reply.source->name);
   put_error(out, resp_prefix(told.code), told.message());

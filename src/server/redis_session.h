@@ -219,7 +219,7 @@ class RedisSession final : public Conversation {
   // Whether the client holds the next `count` values of the source. If not, the error was the reply
   // and nothing was taken; or they are being looked at, and the command will run again.
   [[nodiscard]] bool holds(const SourceHandle& source, std::int64_t count, Words words);
-  // What the client does with integers beyond kMostExact.
+  // The representation of integers beyond kMostExact that this client reads exactly.
   [[nodiscard]] Integers integers() const noexcept {
     return integers_ == Integers::kUnknown && service_.all_hold_64_bits ? Integers::kWhole
                                                                         : integers_;

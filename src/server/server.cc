@@ -92,7 +92,8 @@ Result<Address> address_of(std::string_view at) {
       .endpoint = asio::ip::tcp::endpoint(ip, port), .tls = tls, .loopback = ip.is_loopback()};
 }
 
-// Whoever comes in there is known, or is on this machine.
+// Refuses an address at which strangers could connect: everybody there is authenticated, or is on
+// this machine.
 Result<void> check_entry(const Address& address, std::string_view at, const TlsSettings& tls,
                          bool has_tokens) {
   if (address.tls && tls.certificate.empty())
@@ -182,7 +183,7 @@ class UnixSocket {
     mode_t mode;
     bool operator==(const Seen&) const = default;
   };
-  // What has the name now. Nothing: nothing has.
+  // The file that has the name now. Nothing: no file has it.
   [[nodiscard]] std::optional<Seen> look() const {
     struct stat file{};
     if (::fstatat(folder_, name_.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
@@ -270,7 +271,7 @@ struct Server::State {
     });
     loop.after_answers([this] {
       service.answered_at = std::chrono::steady_clock::now();
-      // Whoever is settled may get further answers only later, from another batch.
+      // A settled conversation may get further answers only later, from another batch.
       for (Conversation* const conversation : std::exchange(service.settling, {}))
         conversation->settle();
     });
@@ -325,7 +326,7 @@ struct Server::State {
     return {};
   }
 
-  // Whoever opened the socket removes its path.
+  // The process that opened the socket removes its path.
   Result<void> adopt(const Listen& wanted, int descriptor) {
     sockaddr_storage bound{};
     socklen_t size = sizeof bound;

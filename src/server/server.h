@@ -46,7 +46,7 @@ struct ServerOptions {
   TlsSettings tls{};  // for addresses behind "tls:"
   // Empty: anybody who can connect may do everything.
   std::vector<TokenSettings> tokens{};
-  // Of callers whose token has no limits of its own, and of all others together.
+  // For callers whose token has no limit of its own, and for all others together.
   MostCreated most_created{};
   // Whether clients of the Redis protocol that have not said what they are, and readers of JSON,
   // hold integers of 64 bits.

@@ -182,7 +182,7 @@ TEST_F(ServerTest, AUsedUpSequenceGoesOnWhenItIsExtended) {
   EXPECT_EQ(reply, ":8");
 }
 
-// Who asks a server has no option to give.
+// Clients of the daemon cannot set options of the command.
 TEST_F(ServerTest, AFormatThatNeedsOptionsNamesNone) {
   const Running server(options());
   Client client(server);
@@ -309,7 +309,7 @@ TEST_F(ServerTest, QuitAnswersAndCloses) {
   EXPECT_EQ(client.rest(), ":1\r\n+OK\r\n");
 }
 
-// Whoever does not read is not answered any more, and stops nobody else.
+// A client that does not read gets no more answers, and does not stop the others.
 TEST_F(ServerTest, AReaderThatNeverReadsIsNotReadFromAnyMore) {
   const Running server(options());
   Client deaf(server, Protocol::kRedis, 4096);

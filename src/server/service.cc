@@ -10,7 +10,7 @@ namespace idmint::server {
 
 namespace {
 
-// What whoever has a token is told of a store that has failed.
+// The error that a client with a token sees if the store has failed.
 struct Told {
   Code code;
   std::string_view words;

@@ -33,7 +33,8 @@ inline constexpr std::size_t kMostWaitingCalls = 100'000;
 // The most concurrent streams of ids over HTTP. Each takes some hundred kilobytes.
 inline constexpr std::size_t kMostStreams = 256;
 
-// What a caller may see, as of its making. Any thread may use it.
+// The authorized view of a caller: the sources that it may see, as of the time at which it is made.
+// Any thread may use it.
 struct Sight {
   const Sources& sources;
   std::vector<std::string> stores;  // with sources that may be visible
@@ -121,7 +122,7 @@ struct Service {
   [[nodiscard]] Error told(Error error, std::string_view source = {});
   // Likewise for a caller whose token may have been revoked; see unless_revoked().
   [[nodiscard]] Error told_to(const Caller& caller, Error error, std::string_view source);
-  // What the caller may see now.
+  // The authorized view of the caller now.
   [[nodiscard]] Sight sight_of(const Caller& caller) const;
 
   // kUnavailable: too many calls wait.

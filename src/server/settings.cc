@@ -45,7 +45,7 @@ std::array<Key, kKeys> keys_of(Settings& s) {
           Key{"log.format", &s.log.format}};
 }
 
-// Where the value of the key was given is kept for messages. Null: it is not.
+// The member that keeps, for messages, where the value of the key was given. Null: none does.
 std::string* origin_of(std::string_view key, Settings& settings) {
   if (key == "store") return &settings.store.origin;
   if (key == "also") return &settings.also.origin;

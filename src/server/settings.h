@@ -53,7 +53,7 @@ struct StoreSetting {
   std::string url{};     // as given; empty: the default store
   std::string origin{};  // where it was given, for messages: "line 3: stores.eu", "--store"
 
-  // Where it was given makes no difference.
+  // `origin` is not compared.
   friend bool operator==(const StoreSetting& a, const StoreSetting& b) {
     return a.name == b.name && a.url == b.url;
   }
@@ -79,7 +79,7 @@ struct Settings {
   std::optional<std::int64_t> max_connections{};
   std::optional<std::int64_t> drain_seconds{};
   bool all_hold_64_bits = false;  // integers = "64-bit"
-  // Of tokens that have no limits of their own, and of all callers together if there are no tokens.
+  // For tokens that have no limit of their own, or for all callers together if there are no tokens.
   std::optional<std::int64_t> max_sources{};
   std::optional<std::int64_t> max_stripes{};
   TlsSettings tls{};

@@ -187,7 +187,7 @@ TEST(SettingsToml, WhatIsNoTomlIsAFault) {
   EXPECT_THAT(read_toml("t", std::string(std::size_t{2} << 20, ' '), settings), SizeIs(1));
 }
 
-// What to do comes before the words of the parser.
+// The advice comes before the words of the parser.
 TEST(SettingsToml, WhatIsNoTomlHasItsLineAndWhatToDo) {
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"redis = [\"a\"\nhttp = [\"b\"]\n",

@@ -17,7 +17,7 @@ using std::chrono::steady_clock;
 namespace {
 constexpr std::chrono::seconds kAtMostOnceIn{1};
 
-// What its sequence has counted stays.
+// The counts of its sequence are kept.
 void close_source(const OpenSource& source) {
   if (source.sequence == nullptr) return;
   source.sequence->close();

@@ -168,8 +168,8 @@ class Sources final {
   [[nodiscard]] std::vector<std::string> store_names() const;
   // Whether a store has this name.
   [[nodiscard]] bool is_store(std::string_view name) const noexcept;
-  // Of a call that found its sequence moved: kUnavailable where the next call finds it in a store
-  // that is known here (MintOptions::also). Any other error stays.
+  // The error of a call that found its sequence moved becomes kUnavailable if the next call finds
+  // it in a store that is known here (MintOptions::also). Any other error stays as it is.
   [[nodiscard]] Error followed(Error error, std::string_view source) const;
   // The error of a call for the source, worded for a terminal. An empty `source` stands for all.
   [[nodiscard]] Error told(Error error, std::string_view source = {}) const;

@@ -1,4 +1,5 @@
-// What the service opens and looks at, where a test says when each call is carried out.
+// Opening and looking at sources, with a loop on which the test decides when each call is carried
+// out.
 #include "server/sources.h"
 
 #include <gmock/gmock.h>

@@ -70,7 +70,7 @@ int option(int socket, int name) {
   return ::getsockopt(socket, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
 }
 
-// What FileDescriptorName= of a .socket unit says.
+// A name that FileDescriptorName= of a .socket unit gives.
 struct SocketName {
   std::string_view name;
   Protocol protocol;

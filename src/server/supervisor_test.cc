@@ -1,5 +1,5 @@
-// What a service manager gives and is told, in this process; tests/e2e/supervised_test.cc has the
-// daemon itself.
+// The protocol of a service manager, in this process. tests/e2e/supervised_test.cc has the daemon
+// itself.
 #include "server/supervisor.h"
 
 #include <fcntl.h>
@@ -74,7 +74,7 @@ class LowDescriptors {
   std::vector<int> taken_;
 };
 
-// Whatever the descriptors are, they become 3 and those after it.
+// Moves the descriptors to 3 and those after it.
 void pass_on(const std::vector<int>& descriptors) {
   std::vector<int> apart;
   for (const int descriptor : descriptors) apart.push_back(::fcntl(descriptor, F_DUPFD, 100));

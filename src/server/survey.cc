@@ -46,7 +46,7 @@ std::optional<double> Exhaustion::seconds() const {
 
 // ---- Survey
 
-// What one look brings.
+// The result of one probe.
 struct Survey::Found {
   std::chrono::nanoseconds took{};
   Instant at{};

@@ -103,7 +103,7 @@ class SurveyTest : public testing::Test {
   void look() {
     survey_->look([this] { ++answers_; });
   }
-  // Whatever can be done without another thread.
+  // Runs everything that needs no other thread.
   void poll() {
     loop_.context().restart();
     loop_.context().poll();

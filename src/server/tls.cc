@@ -13,8 +13,7 @@ namespace idmint::server {
 
 namespace {
 
-// What OpenSSL says of the call that failed last: the first of its errors is the cause of the
-// others.
+// The error of OpenSSL's last call that failed: the first in its queue is the cause of the others.
 std::string reason() {
   std::string text = "it is not in PEM";
   if (const unsigned long error = ::ERR_peek_error(); error != 0) {

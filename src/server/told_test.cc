@@ -1,5 +1,5 @@
-// What whoever has a token is told of a store that fails, and of sources that are not theirs; and
-// what a call that took nothing costs.
+// The errors that clients with a token see if a store fails, or if a source is not theirs. A call
+// that took nothing costs nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -123,7 +123,7 @@ TEST_F(ToldTest, TheLogHasAStoreOfSeveralThatIsLeftOutAndItsReturn) {
                     HasSubstr("warning store_returned source=tickets store=redis://gated-a")));
 }
 
-// What is wrong with the call is told, without the place where it was found out.
+// An error about the call is shown, without the place where it was found.
 TEST_F(ToldTest, WhatIsWrongWithACallIsTold) {
   const Running server(options({"all *"}));
   Client redis(server);

@@ -42,7 +42,8 @@ TEST(UnixSocket, AUnixSocketThatWasLeftIsTakenOver) {
   EXPECT_EQ(code_of(Server::open(options)), Code::kUnavailable);  // it is in use now
 }
 
-// Whoever may write in the folder of the socket swaps a symbolic link in as soon as it is there.
+// Another user who may write in the folder of the socket swaps a symbolic link in as soon as it is
+// there.
 TEST(UnixSocket, NothingElseIsChangedOrRemovedInPlaceOfAUnixSocket) {
   const TempFolder folder;
   const std::string path = folder.path("socket");
