@@ -172,8 +172,7 @@ Result<std::optional<Entry>> OplogReader::next() {
   Result<Entry> entry = parse_entry(*document);
   if (!entry)
     return std::unexpected(
-        Error{entry.error().code, with_last(reader_.path() + ", byte " + std::to_string(offset()) +
-                                            ": " + entry.error().message())});
+        with_last(at_place(reader_.path() + ", byte " + std::to_string(offset()), entry.error())));
   if (std::exchange(overlaps_, false) && last_ != Timestamp{}) {
     if (entry->at.ts == last_) return next();
     if (!options_.over_holes)

@@ -242,9 +242,10 @@ TEST(Diagnosis, SequencesThatAreOver) {
   EXPECT_EQ(damaged.health, Health::kFail);
   EXPECT_EQ(damaged.text, "its counter is gone");
   EXPECT_EQ(damaged.advice, compare);
-  status.error->message() =
-      "sequence " + name(status.definition) + " in sqlite:ids.db: its counter is gone: look";
-  EXPECT_EQ(diagnose(status, {}, {}, kTimeOfDiagnosis).text, "its counter is gone: look")
+  status.error->subject = "sequence " + name(status.definition);
+  status.error->place = "sqlite:ids.db";
+  status.error->outcome = "look at it";
+  EXPECT_EQ(diagnose(status, {}, {}, kTimeOfDiagnosis).text, "its counter is gone; look at it")
       << "the subject of the finding is said once";
 }
 
