@@ -274,7 +274,8 @@ std::string counts_text(const ReplayCounts& counts) {
                                : ", " + print_count(counts.replaced, "replacement"));
 }
 
-void print_report(Output& out, const RestorePlan& plan, const RestoreReport& report) {
+void print_report(Output& out, const RestorePlan& plan, const RestoreReport& report,
+                  const MintedReport& minted) {
   out.write(std::string("\n") +
             (report.oplog.missed == 0 ? "Restored" : "Restored, but not to be trusted") +
             (report.was_done  ? " by a run before this one: nothing was left to do.\n"
@@ -300,10 +301,10 @@ void print_report(Output& out, const RestorePlan& plan, const RestoreReport& rep
         shell_word(report.target) + " --live URI_OF_PRODUCTION\n");
   if (report.spare && !report.spare_ended)
     out.write("End it, when you are done:\n  " + how_to_stop(*report.spare) + "\n");
-  print_minted(out, report.minted, verify);
+  print_minted(out, minted, verify);
 }
 
-Json json_of(const RestorePlan& plan, const RestoreReport& report) {
+Json json_of(const RestorePlan& plan, const RestoreReport& report, const MintedReport& minted) {
   Json json = json_of(plan);
   json["resumed"] = report.resumed;
   json["target"] = report.target;
@@ -318,7 +319,7 @@ Json json_of(const RestorePlan& plan, const RestoreReport& report) {
                      {"running", !report.spare_ended},
                      {"stop", how_to_stop(*report.spare)}};
   }
-  json["raise"] = json_of(report.minted);
+  json["raise"] = json_of(minted);
   return json;
 }
 
@@ -521,13 +522,21 @@ Result<void> run_all(Context& context) {
   }
   context.out.flush();
 
-  const Result<RestoreReport> report = restore(*plan, watch);
+  MintedReport minted;
+  const Result<RestoreReport> report = restore(*plan, watch, [&](Server& server) -> Result<void> {
+    Result<MintedReport> found =
+        find_minted(server, plan->options.filter, plan->options.oplog,
+                    plan->after.value_or(Timestamp{}), plan->options.limit.value_or(kNoLimit));
+    if (!found) return std::unexpected(std::move(found.error()));
+    minted = *std::move(found);
+    return {};
+  });
   watch.end();
   if (!report) return std::unexpected(with_other_base(report.error(), before));
   if (context.json) {
-    context.out.write(json_of(*plan, *report).dump() + "\n");
+    context.out.write(json_of(*plan, *report, minted).dump() + "\n");
   } else {
-    print_report(context.out, *plan, *report);
+    print_report(context.out, *plan, *report, minted);
   }
   // The restore is done but incomplete.
   if (report->oplog.missed != 0) context.status = exit_status(Code::kDataLoss);

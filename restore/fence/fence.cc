@@ -45,13 +45,8 @@ std::optional<Timestamp> limit_in(const Record& record) {
 WatchedFields watched_fields(const FenceOptions& options, const Evidence& evidence) {
   WatchedFields watched;
   for (const CounterField& each : options.counters) watched[each.ns].insert(each.field);
-  const auto add = [&](const HandedOutStores& stores) {
-    for (const auto& [database, store] : stores)
-      for (const auto& [counter, place] : store.adopted)
-        watched[database + "." + place.collection].insert(place.field);
-  };
-  add(evidence.target.stores);
-  if (evidence.live) add(evidence.live->stores);
+  watch_adopted(evidence.target.stores, watched);
+  if (evidence.live) watch_adopted(evidence.live->stores, watched);
   return watched;
 }
 
@@ -103,18 +98,6 @@ Result<HandedOut> read_handed_out(const std::string& where, WatchedFields watche
 
 void unite_all(HandedOutStores& into, const HandedOutStores& newer) {
   for (const auto& [database, store] : newer) unite(into[database], store);
-}
-
-// Adds the values in the documents of adopted counters, from the oplog.
-void take_adopted(HandedOutStores& into, const HandedOut& oplog, const HandedOutStores& stores) {
-  for (const auto& [database, store] : stores) {
-    for (const auto& [counter, place] : store.adopted) {
-      const auto history =
-          oplog.fields.find({database + "." + place.collection, place.field, place.id});
-      if (history == oplog.fields.end()) continue;
-      into[database].counters[counter].reach(place.next_of(history->second.largest));
-    }
-  }
 }
 
 Result<void> check_writable(const Server& server, const ServerState& state) {
@@ -271,8 +254,8 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
   unite_all(evidence.handed_out, evidence.oplog.stores);
   if (evidence.live) unite_all(evidence.handed_out, evidence.live->stores);
   for (const HandedOutStores* const stores : {&evidence.oplog.stores, &evidence.target.stores})
-    take_adopted(evidence.handed_out, evidence.oplog, *stores);
-  if (evidence.live) take_adopted(evidence.handed_out, evidence.oplog, evidence.live->stores);
+    take_adopted(evidence.oplog, *stores, evidence.handed_out);
+  if (evidence.live) take_adopted(evidence.oplog, evidence.live->stores, evidence.handed_out);
   if (evidence.oplog.entries != 0) {
     report.first = evidence.oplog.first;
     report.last = evidence.oplog.last.ts;

@@ -51,7 +51,7 @@ Result<void> read_records_of(Server& server, const std::string& database, Handed
         const std::string name = text_of(record, "_id");
         if (name.empty()) return {};
         HandedOutCounter& counter = store.counters[name];
-        counter = {.next = record.integer("next").value_or(0),
+        counter = {.next = record.number("next"),
                    .first = record.integer("first").value_or(0),
                    .last = record.integer("last").value_or(0),
                    .stride = std::max<std::int64_t>(1, record.integer("stride").value_or(1)),
@@ -115,6 +115,15 @@ Bson array_of(std::span<const std::int64_t> numbers) {
 
 }  // namespace
 
+Result<HandedOutStore> read_store(Server& server, const std::string& database) {
+  HandedOutStore store;
+  for (const auto& read :
+       {read_definitions_of, read_records_of, read_adopted_values, read_bounds_of})
+    if (Result<void> done = read(server, database, store); !done)
+      return std::unexpected(std::move(done.error()));
+  return store;
+}
+
 Result<ServerState> read_server_state(Server& server) {
   ServerState state;
   const Bson hello = Bson("hello", 1);
@@ -137,10 +146,9 @@ Result<ServerState> read_server_state(Server& server) {
     if (each.name.starts_with("idmint.")) state.stores[each.database];
   }
   for (auto& [database, store] : state.stores) {
-    for (const auto& read :
-         {read_definitions_of, read_records_of, read_adopted_values, read_bounds_of})
-      if (Result<void> done = read(server, database, store); !done)
-        return std::unexpected(std::move(done.error()));
+    Result<HandedOutStore> read = read_store(server, database);
+    if (!read) return std::unexpected(std::move(read.error()));
+    store = *std::move(read);
   }
   return state;
 }

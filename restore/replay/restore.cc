@@ -322,16 +322,6 @@ std::string report_path(const RestorePlan& plan, const Server& server,
   return report.spare ? report_beside(report.spare->folder) : report_here(server);
 }
 
-// Adds what idmint handed out, for the sources that exist now.
-Result<void> add_minted(const RestorePlan& plan, Server& server, RestoreReport& report) {
-  Result<MintedReport> minted =
-      find_minted(server, plan.options.filter, plan.options.oplog, plan.after.value_or(Timestamp{}),
-                  plan.options.limit.value_or(kNoLimit));
-  if (!minted) return std::unexpected(std::move(minted.error()));
-  report.minted = std::move(*minted);
-  return {};
-}
-
 // Whether the same restore was completed before: there is its report and no record. kAlreadyExists:
 // another restore was completed.
 Result<bool> was_done(const RestorePlan& plan, Server& server, RestoreReport& report) {
@@ -363,14 +353,14 @@ void add_notes(const RestorePlan& plan, RestoreReport& report) {
 
 // Checks the server, prepares it, and restores to it.
 Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& observer,
-                        RestoreReport& report) {
+                        const LookAtRestored& look, RestoreReport& report) {
   Result<Server> server = connect_for(observer, uri);
   if (!server) return std::unexpected(std::move(server.error()));
   report.target = server->shown_uri();
   report.report = report_path(plan, *server, report);
   const Result<bool> before = was_done(plan, *server, report);
   if (!before) return std::unexpected(before.error());
-  if (*before) return add_minted(plan, *server, report);
+  if (*before) return look ? look(*server) : Result<void>{};
   if (Result<void> writable = check_replaceable(report.report); !writable)
     return fail(writable.error().code, writable.error().message +
                                            ": the report of this restore goes there; give another "
@@ -397,7 +387,7 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
     add_notes(plan, report);
     done = write_report(*record, report, report.report);
     if (done) done = Record::forget(*server);
-    return done ? add_minted(plan, *server, report) : done;
+    return done && look ? look(*server) : done;
   }
   const Code why = done.error().code;
   if (why != Code::kFailedPrecondition && why != Code::kAlreadyExists) return done;
@@ -437,7 +427,8 @@ Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& o
   return {};
 }
 
-Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreReport& report) {
+Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, const LookAtRestored& look,
+                              RestoreReport& report) {
   const TakeProgress progress = observer.of(RestoreStep::kStartServer);
   const Mongod mongod{.program = plan.program, .arguments = plan.options.mongod_arguments};
   if (plan.base) {
@@ -458,7 +449,7 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
     done = look_at_copy(plan, report.spare->uri(), observer, report);
     if (done) done = check_oplog(plan, transactions, observer);
   }
-  if (done) done = restore_to(plan, report.spare->uri(), observer, report);
+  if (done) done = restore_to(plan, report.spare->uri(), observer, look, report);
   if (done && !plan.options.stop_spare) return done;
   if (!done) {
     if (std::optional<Error> why = why_it_ended(*report.spare)) {
@@ -514,11 +505,11 @@ Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer&
   return refused;
 }
 
-Result<RestoreReport> restore(RestorePlan& plan, Observer& observer) {
+Result<RestoreReport> restore(RestorePlan& plan, Observer& observer, const LookAtRestored& look) {
   RestoreReport report;
   const std::string& target = plan.options.target;
-  Result<void> done = target.empty() ? restore_to_spare(plan, observer, report)
-                                     : restore_to(plan, target, observer, report);
+  Result<void> done = target.empty() ? restore_to_spare(plan, observer, look, report)
+                                     : restore_to(plan, target, observer, look, report);
   if (!done) return std::unexpected(std::move(done.error()));
   return report;
 }
