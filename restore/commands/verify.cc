@@ -20,6 +20,7 @@
 #include "idmint/clock.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/minted_report.h"
+#include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
 #include "restore/namespaces.h"
 #include "restore/replay/expectation.h"
@@ -35,7 +36,6 @@
 #include "terminal/exit_status.h"
 #include "terminal/progress.h"
 #include "terminal/report_file.h"
-#include "terminal/stop.h"
 
 namespace idmint::restore {
 namespace {
@@ -130,11 +130,6 @@ struct Report {
   std::vector<std::string> left_out{};  // indexes that the server refused, in words
   std::string restore_report{};         // the file with the record; empty: none
 };
-
-Result<void> unless_stopped() {
-  if (stop_signal() == 0) return {};
-  return fail(Code::kUnavailable, "stopped by a signal");
-}
 
 Result<State> state_of(Server& server, const NamespaceFilter& filter, bool hashes) {
   Progress progress("documents read", std::nullopt, Results::kAtEnd);
@@ -543,11 +538,7 @@ Result<void> run_verify(Context& context) {
     Result<void> ended = stop_spare(*started, [](std::uint64_t) { return unless_stopped(); });
     if (done) done = std::move(ended);
   }
-  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
-    context.stopped_by = stop_signal();
-    return {};
-  }
-  return done;
+  return or_stopped(std::move(done), context, "");
 }
 
 }  // namespace

@@ -261,12 +261,12 @@ Result<void> bring_documents(Server& spare, Server& production, const PromoteSta
 }
 
 // Stops when the promotion stops.
-class PassedOn final : public FenceObserver {
+class PassedOn final : public Observer {
  public:
   explicit PassedOn(const TakeProgress& progress) : progress_(progress) {}
-  void begin(FenceStep, std::string_view, std::optional<std::int64_t>) override {}
-  Result<void> advance(std::int64_t) override { return progress_ ? progress_(0) : Result<void>{}; }
-  Result<void> planned(const FenceReport&) override { return {}; }
+  Result<void> advance(std::optional<std::uint64_t>) override {
+    return progress_ ? progress_(0) : Result<void>{};
+  }
 
  private:
   const TakeProgress& progress_;

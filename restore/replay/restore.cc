@@ -152,7 +152,7 @@ Result<void> build_later(const RestorePlan& plan, Server& server, Record& record
   if (later.size() == 0) return {};
   std::vector<RefusedIndex> refused;
   Result<void> built =
-      build_indexes(server, later, observer.of(RestoreStep::kBuildIndexes, later.all().size()),
+      build_indexes(server, later, observer.of(restore_step::kBuildIndexes, later.all().size()),
                     plan.options.report_index_errors ? &refused : nullptr);
   return built && !refused.empty() ? keep_left_out_at_end(record, std::move(refused)) : built;
 }
@@ -167,7 +167,7 @@ Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
       server, record, transactions, &catalog,
       {.slice = true, .filter = plan.options.filter, .workers = plan.options.writers});
   if (!replay) return std::unexpected(std::move(replay.error()));
-  observer.begin(RestoreStep::kReplaySlice, plan.slice.entries);
+  observer.begin(restore_step::kReplaySlice, plan.slice.entries);
   std::uint64_t done = 0;
   Result<void> read = plan.base->oplog([&](const Entry& entry) -> Result<void> {
     Result<void> applied = (*replay)->apply(entry);
@@ -199,12 +199,13 @@ Result<void> check_same_files(const RestorePlan& plan, Record& record) {
 Result<void> load(const RestorePlan& plan, Server& server, Record& record, Observer& observer,
                   RestoreReport& report) {
   if (Result<void> same = check_same_files(plan, record); !same) return same;
-  const Result<LoadCounts> counts = load_base(*plan.base, server, record,
-                                              {.filter = plan.options.filter,
-                                               .writers = plan.options.writers,
-                                               .sliced = plan.sliced,
-                                               .note_every = kNoteLoadEvery},
-                                              observer.of(RestoreStep::kLoad, plan.base->size()));
+  const Result<LoadCounts> counts =
+      load_base(*plan.base, server, record,
+                {.filter = plan.options.filter,
+                 .writers = plan.options.writers,
+                 .sliced = plan.sliced,
+                 .note_every = kNoteLoadEvery},
+                observer.of_bytes(restore_step::kLoad, plan.base->size()));
   if (!counts) return std::unexpected(counts.error());
   if (counts->twice != 0)
     report.notes.push_back(print_count(counts->twice, "document") +
@@ -280,7 +281,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
     if (Result<void> reached = record.reach(RunStage::kIndexes); !reached) return reached;
   }
   if (record.stage() == RunStage::kIndexes) {
-    const TakeProgress progress = observer.of(RestoreStep::kBuildIndexes, catalog.all().size());
+    const TakeProgress progress = observer.of(restore_step::kBuildIndexes, catalog.all().size());
     std::vector<RefusedIndex> refused;
     Result<void> built = build_indexes(server, catalog, progress,
                                        plan.options.report_index_errors ? &refused : nullptr);
@@ -298,7 +299,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
                       .skip = plan.options.skip,
                       .report_index_errors = plan.options.report_index_errors,
                       .workers = plan.options.writers},
-                     observer.of(RestoreStep::kReplayOplog));
+                     observer.of_bytes(restore_step::kReplayOplog));
     if (!counts) return std::unexpected(std::move(counts.error()));
     report.oplog = std::move(*counts);
   }
@@ -429,7 +430,8 @@ Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& o
 
 Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, const LookAtRestored& look,
                               RestoreReport& report) {
-  const TakeProgress progress = observer.of(RestoreStep::kStartServer);
+  observer.begin(restore_step::kStartServer, std::nullopt);
+  const TakeProgress progress = observer.waits();
   const Mongod mongod{.program = plan.program, .arguments = plan.options.mongod_arguments};
   if (plan.base) {
     Result<Spare> spare = start_spare(plan.options.spare, mongod, progress);
@@ -492,7 +494,8 @@ Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer&
   const std::vector<IndexTrial> trials = trials_of(plan, *catalog);
   if (std::ranges::all_of(trials, [](const IndexTrial& each) { return each.specs.empty(); }))
     return none;
-  const TakeProgress progress = observer.of(RestoreStep::kStartServer);
+  observer.begin(restore_step::kStartServer, std::nullopt);
+  const TakeProgress progress = observer.waits();
   const Result<Spare> spare =
       start_temporary_spare({plan.program, plan.options.mongod_arguments}, progress);
   if (!spare) return std::unexpected(spare.error());

@@ -18,8 +18,8 @@
 #include "restore/checksums.h"
 #include "restore/replay/restore.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/oplog_builder.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {
@@ -251,10 +251,9 @@ TEST_F(Load, WithoutASliceADocumentThatIsTwiceIsRefusedByAContinuedRunToo) {
 class AtOplog final : public Observer {
  public:
   explicit AtOplog(Server& server) : server_(&server) {}
-  void begin(RestoreStep step, std::optional<std::uint64_t>) override {
-    if (step == RestoreStep::kReplayOplog) indexes = names(*server_);
+  void begin(std::string_view step, std::optional<std::uint64_t>) override {
+    if (step == restore_step::kReplayOplog) indexes = names(*server_);
   }
-  Result<void> advance(std::uint64_t) override { return {}; }
 
   static std::set<std::string> names(Server& server) {
     std::set<std::string> all;

@@ -58,12 +58,10 @@ std::string in_text(const Documents& documents) {
 }
 
 // Stops before its nth write, and calls `between` before each.
-class Watch final : public PromoteObserver {
+class Watch final : public Observer {
  public:
   Watch(std::size_t stop, std::function<void(std::string_view)> between)
       : stop_(stop), between_(std::move(between)) {}
-  void begin(std::string_view, std::optional<std::uint64_t>) override {}
-  Result<void> advance(std::uint64_t) override { return {}; }
   Result<void> about_to(std::string_view what) override {
     if (between_) between_(what);
     if (points_++ < stop_) return {};
