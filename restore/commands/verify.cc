@@ -179,9 +179,8 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
     report.left_out = std::move(*left_out);
     if (record->users() && verify_options.include.empty()) filter.include_users();
     std::erase_if(report.counts, [&](const auto& each) { return !filter.includes(each.first); });
-    bson_iter_t at;
     const Document fingerprint = record->fingerprint();
-    if (fingerprint.find("limit", &at)) report.limit = as_text(at);
+    report.limit = fingerprint.text("limit");
     const std::string after = text_of(fingerprint, "after");
     report.base = text_of(fingerprint, "base") == "data copy" ? "a data copy" : "a dump";
     if (!after.empty() && after != "unknown") report.base += " as of " + after;

@@ -25,11 +25,8 @@ std::string raw_bytes_of(Document document) {
 
 // {_id: ID} of the operation's document. Empty: it has none.
 std::string id_bytes(const Operation& operation) {
-  bson_iter_t at;
-  const Document named = operation.op == Op::kInsert ? operation.o : operation.o2;
-  if (!named.find("_id", &at)) return {};
   Bson id;
-  id.add("_id", &at);
+  if (!id.add_from(operation.op == Op::kInsert ? operation.o : operation.o2, "_id")) return {};
   return raw_bytes_of(id.view());
 }
 
@@ -59,13 +56,11 @@ void for_each_value(const Operation& operation, std::string& path, const Take& t
 }  // namespace
 
 AdoptedPlace place_in(const std::string& counter, Document adopted) {
-  bson_iter_t at;
   Bson id;
-  if (adopted.find("id", &at)) id.add("_id", &at);
-  const auto bytes = id.view().bytes();
+  id.add_from(adopted, "id", "_id");
   return {.counter = counter,
           .collection = text_of(adopted, "collection"),
-          .id = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+          .id = raw_bytes_of(id.view()),
           .field = text_of(adopted, "field"),
           .holds_last = adopted.boolean("holds_last").value_or(false)};
 }
