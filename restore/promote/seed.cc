@@ -22,6 +22,7 @@
 #include "base/errors.h"
 #include "base/shell.h"
 #include "mongo/bson.h"
+#include "restore/oplog/fields.h"
 #include "restore/replay/record.h"
 #include "restore/replay/spare.h"
 #include "restore/server.h"
@@ -429,15 +430,16 @@ class Seeding {
     members.items.add(std::to_string(index).c_str(),
                       Bson("_id", static_cast<std::int32_t>(largest + 1), "host", address(member)));
     Bson changed;
-    config.each_field([&](const char* key, bson_iter_t* at) {
-      if (std::string_view(key) == "version") {
+    Fields fields(config);
+    for (Field field; fields.next(field);) {
+      if (field.is("version")) {
         changed.add("version", static_cast<std::int32_t>(config.number("version") + 1));
-      } else if (std::string_view(key) == "members") {
+      } else if (field.is("members")) {
         changed.add("members", members);
       } else {
-        changed.add(key, at);
+        append_field(changed.get(), field);
       }
-    });
+    }
     return Bson("replSetReconfig", changed, "maxTimeMS", 60'000);
   }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "restore/collections.h"
+#include "restore/oplog/fields.h"
 #include "restore/promote/promote.h"
 #include "restore/tests/production.h"
 #include "restore/tests/random_work.h"
@@ -35,11 +36,11 @@ Documents documents_of(Server& server, const std::string& collection) {
   Result<void> read =
       for_each_document(server, "shop", collection, [&](Document document) -> Result<void> {
         Marks marks;
-        document.each_field([&](const char* key, bson_iter_t*) {
-          const std::string_view name = key;
-          if (name == "u") marks.insert(unique_mark(document.number("u")));
-          if (name != "_id" && name != "u") marks.insert(key);
-        });
+        Fields fields(document);
+        for (Field field; fields.next(field);) {
+          if (field.is("u")) marks.insert(unique_mark(document.number("u")));
+          if (!field.is("_id") && !field.is("u")) marks.emplace(field.key);
+        }
         all[static_cast<int>(document.number("_id"))] = std::move(marks);
         return {};
       });
