@@ -136,9 +136,7 @@ Result<void> open_base_of(RestorePlan& plan) {
     if (!each.uuid.empty()) plan.uuids[ns] = unhex(each.uuid);
     if (!each.options.view().empty())
       plan.collection_options[ns] = std::make_shared<const Bson>(each.options.copy());
-    bson_iter_t at;
-    if (each.options.view().find("temp", &at) && bson_iter_as_bool(&at) &&
-        plan.options.filter.includes(ns))
+    if (each.options.view().truthy("temp") && plan.options.filter.includes(ns))
       plan.temporary.push_back(ns);
   }
   return {};

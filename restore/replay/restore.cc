@@ -64,8 +64,7 @@ void add_indexes_of_base(const RestorePlan& plan, IndexCatalog& catalog) {
     const std::string ns = each.database + "." + each.name;
     if (!plan.options.filter.includes(ns)) continue;
     for (const Bson& index : each.indexes) {
-      bson_iter_t clustered;
-      if (!index.view().find("clustered", &clustered)) catalog.add(ns, index.view());
+      if (!index.view().has("clustered")) catalog.add(ns, index.view());
     }
   }
 }

@@ -147,10 +147,7 @@ class Load : public testing::Test {
     Result<std::optional<Record>> record = Record::find(server_);
     if (!record || !*record) return 0;
     const Result<std::optional<Bson>> note = (*record)->get("begun:shop.orders");
-    bson_iter_t at;
-    return note && *note && (*note)->view().find("bytes", &at)
-               ? static_cast<std::uint64_t>(as_integer(at).value_or(0))
-               : 0;
+    return note && *note ? static_cast<std::uint64_t>((*note)->view().number("bytes")) : 0;
   }
   std::uint64_t there() {
     const Result<std::uint64_t> count = count_documents(another_, "shop.orders");
