@@ -111,17 +111,16 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
   const Result<Bson> who = server->read("admin", hello.get());
   if (!who) return std::unexpected(who.error());
   const Document reply = Document::of(who->get());
-  bson_iter_t at;
-  if (reply.find("msg", &at) && as_text(at) == "isdbgrid")
+  if (reply.text("msg") == "isdbgrid")
     return sharded(server->shown_, "the mongos of a sharded cluster");
-  if (reply.find("configsvr", &at))
+  if (reply.has("configsvr"))
     return sharded(server->shown_, "a config server of a sharded cluster");
-  if (reply.find("setName", &at)) server->set_name_ = as_text(at);
+  server->set_name_ = reply.text("setName");
 
   const Bson build = Bson("buildInfo", 1);
   const Result<Bson> facts = server->read("admin", build.get());
   if (!facts) return std::unexpected(facts.error());
-  if (Document::of(facts->get()).find("version", &at)) server->version_ = as_text(at);
+  server->version_ = facts->view().text("version");
 
   if (options.not_sharded) return server;
   const Bson identity =

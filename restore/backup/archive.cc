@@ -30,28 +30,27 @@ struct Header {
 std::optional<Header> parse_header(Document document) {
   Header header;
   int known = 0;
-  bson_iter_t at = document.begin();
-  while (bson_iter_next(&at)) {
-    const std::string_view key = bson_iter_key(&at);
-    if (key == "db" && BSON_ITER_HOLDS_UTF8(&at)) {
-      header.name.first = as_text(at);
+  Fields fields(document);
+  for (Field field; fields.next(field);) {
+    if (field.is("db") && field.type == BSON_TYPE_UTF8) {
+      header.name.first = field.text();
       known |= 1;
-    } else if (key == "collection" && BSON_ITER_HOLDS_UTF8(&at)) {
-      header.name.second = as_text(at);
+    } else if (field.is("collection") && field.type == BSON_TYPE_UTF8) {
+      header.name.second = field.text();
       known |= 2;
-    } else if (key == "EOF" && BSON_ITER_HOLDS_BOOL(&at)) {
-      header.end = bson_iter_bool(&at);
+    } else if (field.is("EOF") && field.type == BSON_TYPE_BOOL && field.value[0] <= 1) {
+      header.end = field.truth();
       known |= 4;
-    } else if (key == "CRC" && BSON_ITER_HOLDS_INT64(&at)) {
-      header.crc = static_cast<std::uint64_t>(bson_iter_int64(&at));
+    } else if (field.is("CRC") && field.type == BSON_TYPE_INT64) {
+      header.crc = field.load64();
       known |= 8;
     } else {
       return std::nullopt;
     }
   }
   // The CRC is 0 before any documents.
-  return at.err_off == 0 && known == 15 && (header.end || header.crc == 0) ? std::optional(header)
-                                                                           : std::nullopt;
+  return !fields.damaged() && known == 15 && (header.end || header.crc == 0) ? std::optional(header)
+                                                                             : std::nullopt;
 }
 
 std::string dotted(const Name& name) {
@@ -134,12 +133,11 @@ Result<void> BaseArchive::open() {
   Result<void> done = pass_prelude(*reader, [&](Document document) -> Result<void> {
     if (Result<void> valid = validate(document); !valid) return valid;
     if (std::exchange(has_header, true)) return add(document);
-    bson_iter_t at;
-    if (!document.find("version", &at) || as_text(at) != kArchiveVersion)
+    if (document.text("version") != kArchiveVersion)
       return std::unexpected(Error{Code::kUnimplemented, "an archive of another version than " +
                                                              std::string(kArchiveVersion)});
-    if (document.find("server_version", &at)) server_version_ = as_text(at);
-    if (document.find("tool_version", &at)) tool_ = as_text(at);
+    server_version_ = document.text("server_version");
+    tool_ = document.text("tool_version");
     return {};
   });
   if (!done) return done;
@@ -171,14 +169,10 @@ Result<void> BaseArchive::add(Document document) {
   const auto refuse = [](const std::string& why) {
     return std::unexpected(Error{Code::kDataLoss, why});
   };
-  bson_iter_t at;
-  if (!document.find("db", &at) || !BSON_ITER_HOLDS_UTF8(&at)) return refuse("it has no db");
-  const std::string database(as_text(at));
-  if (!document.find("collection", &at) || !BSON_ITER_HOLDS_UTF8(&at))
-    return refuse("it has no collection");
-  Name name{database, as_text(at)};
-  if (!document.find("metadata", &at) || !BSON_ITER_HOLDS_UTF8(&at))
-    return refuse("it has no metadata");
+  for (const char* const key : {"db", "collection", "metadata"})
+    if (document.type(key) != BSON_TYPE_UTF8) return refuse(std::string("it has no ") + key);
+  const std::string database = text_of(document, "db");
+  Name name{database, document.text("collection")};
   Namespace space;
   if (name != kOplog) {
     if (const auto wrong = wrong_database_name(database)) return refuse(*wrong);
@@ -190,7 +184,7 @@ Result<void> BaseArchive::add(Document document) {
     } else if (leaves_out(options_, database, name.second)) {
       left_out_.push_back(dotted(name));
     } else {
-      Result<CollectionFacts> facts = parse_metadata(as_text(at));
+      Result<CollectionFacts> facts = parse_metadata(document.text("metadata"));
       if (!facts) return refuse("the metadata of " + dotted(name) + ": " + facts.error().message());
       if (!facts->name.empty() && facts->name != name.second)
         return refuse("the metadata of " + dotted(name) + " is of another collection");

@@ -65,10 +65,9 @@ Result<void> refuse_sharded(std::string_view database, std::string_view collecti
                             Document document, const std::string& path) {
   if (!may_show_sharding(database, collection)) return {};
   std::string shows;
-  bson_iter_t at;
   if (database == "config") {
     shows = "config." + std::string(collection) + " is not empty";
-  } else if (document.find("_id", &at) && as_text(at) == "shardIdentity") {
+  } else if (document.text("_id") == "shardIdentity") {
     shows = "it has a shard identity";
   }
   if (shows.empty()) return {};

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "restore/backup/base.h"
 #include "restore/handover.h"
+#include "restore/oplog/fields.h"
 
 namespace idmint::restore {
 namespace {
@@ -103,8 +104,8 @@ Result<void> read_range(Member& member, const CollectionFacts& collection, const
 
 std::vector<Document> documents_in(Document batch) {
   std::vector<Document> documents;
-  bson_iter_t at = batch.begin();
-  while (bson_iter_next(&at)) documents.push_back(as_document(at));
+  Fields fields(batch);
+  for (Field field; fields.next(field);) documents.push_back(field.document());
   return documents;
 }
 

@@ -16,6 +16,7 @@
 #include "restore/backup/copy_documents.h"
 #include "restore/backup/ranges.h"
 #include "restore/namespaces.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/member.h"
 #include "restore/oplog/slice.h"
 
@@ -42,8 +43,7 @@ Result<void> add_indexes(Member& member, CollectionFacts& facts) {
   const Bson list = Bson("listIndexes", facts.name, "includeBuildUUIDs", true);
   const Result<bool> listed =
       member.documents(facts.database.c_str(), list.get(), [&](Document index) -> Result<void> {
-        bson_iter_t at;
-        if (!index.find("buildUUID", &at)) facts.indexes.push_back(Bson::copy_of(index));
+        if (!index.has("buildUUID")) facts.indexes.push_back(Bson::copy_of(index));
         return {};
       });
   return listed ? Result<void>{} : std::unexpected(listed.error());
@@ -158,13 +158,7 @@ Result<std::optional<Timestamp>> oldest_transaction(Member& member) {
   std::optional<Timestamp> oldest;
   const Result<bool> read =
       member.documents("config", find.get(), [&](Document row) -> Result<void> {
-        bson_iter_t at;
-        Timestamp begin;
-        if (row.find("startOpTime", &at) && as_document(at).find("ts", &at) &&
-            BSON_ITER_HOLDS_TIMESTAMP(&at)) {
-          bson_iter_timestamp(&at, &begin.seconds, &begin.ordinal);
-          oldest = begin;
-        }
+        if (const auto begin = timestamp_in(row.document("startOpTime"), "ts")) oldest = begin;
         return {};
       });
   if (!read) return std::unexpected(read.error());
@@ -189,9 +183,9 @@ Result<void> read_slice(Member& member, Timestamp start, Timestamp end, const Ta
       member.batches("local", find.get(), [&](const Bson&, Document batch) -> Result<void> {
         documents.clear();
         entries.clear();
-        bson_iter_t at = batch.begin();
-        while (bson_iter_next(&at)) {
-          documents.push_back(as_document(at));
+        Fields fields(batch);
+        for (Field field; fields.next(field);) {
+          documents.push_back(field.document());
           Result<Entry> entry = parse_entry(documents.back());
           if (!entry) return std::unexpected(std::move(entry.error()));
           last = entry->at.ts;

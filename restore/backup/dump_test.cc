@@ -18,6 +18,7 @@
 #include "restore/backup/metadata.h"
 #include "restore/backup/ranges.h"
 #include "restore/collections.h"
+#include "restore/oplog/fields.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
@@ -47,8 +48,7 @@ Bson command(Server& server, const char* database, const std::string& json) {
   Result<Bson> reply = server.command(database, parsed->get());
   EXPECT_TRUE(reply) << json.substr(0, 200) << ": " << reply.error().message();
   if (!reply) return Bson();
-  bson_iter_t errors;
-  EXPECT_FALSE(reply->view().find("writeErrors", &errors)) << to_relaxed_json(reply->view());
+  EXPECT_FALSE(reply->view().has("writeErrors")) << to_relaxed_json(reply->view());
   return *std::move(reply);
 }
 
@@ -69,13 +69,7 @@ Documents live(Server& server, const char* database, const std::string& name,
   const Result<Bson> reply = server.command(database, find.get());
   EXPECT_TRUE(reply) << reply.error().message();
   Documents all;
-  bson_iter_t at_cursor;
-  bson_iter_t batch;
-  if (!reply || !reply->view().find("cursor", &at_cursor) ||
-      !as_document(at_cursor).find("firstBatch", &batch))
-    return all;
-  bson_iter_t row = as_document(batch).begin();
-  while (bson_iter_next(&row)) all.insert(text_of(as_document(row)));
+  if (reply) reply->view().each_found([&](const Document& row) { all.insert(text_of(row)); });
   return all;
 }
 
@@ -176,22 +170,17 @@ TEST_P(EachForm, HasWhatTheServerHas) {
   const Read base = read_back(folder.path("b"));
 
   const Bson listed = command(server, "kinds", R"({"listCollections":1})");
-  bson_iter_t at;
-  ASSERT_TRUE(listed.view().find("cursor", &at) && as_document(at).find("firstBatch", &at));
-  bson_iter_t row = as_document(at).begin();
+  Fields rows(listed.view().document("cursor").array("firstBatch"));
   int compared = 0;
-  while (bson_iter_next(&row)) {
-    bson_iter_t field;
-    ASSERT_TRUE(as_document(row).find("name", &field));
-    const std::string name(as_text(field));
+  for (Field each; rows.next(each);) {
+    const Document row = each.document();
+    const std::string name(row.text("name"));
     if (name.starts_with("system.")) continue;
     ++compared;
     ASSERT_THAT(base.collections, Contains(testing::Key("kinds." + name)));
     const CollectionFacts& found = base.collections.at("kinds." + name);
-    ASSERT_TRUE(as_document(row).find("options", &field));
-    EXPECT_EQ(text_of(found.options.view()), text_of(as_document(field))) << name;
-    ASSERT_TRUE(as_document(row).find("info", &field));
-    EXPECT_EQ(found.uuid.empty(), !as_document(field).find("uuid", &field)) << name;
+    EXPECT_EQ(text_of(found.options.view()), text_of(row.document("options"))) << name;
+    EXPECT_EQ(found.uuid.empty(), !row.document("info").has("uuid")) << name;
     if (found.kind == CollectionKind::kView) continue;
     EXPECT_EQ(base.documents.contains("kinds." + name), name != "empty");
     if (name != "empty") {
@@ -202,16 +191,11 @@ TEST_P(EachForm, HasWhatTheServerHas) {
     const Bson list = Bson("listIndexes", name);
     const Result<Bson> reply = server.command("kinds", list.get());
     ASSERT_TRUE(reply);
-    bson_iter_t batch;
-    ASSERT_TRUE(reply->view().find("cursor", &batch) &&
-                as_document(batch).find("firstBatch", &batch));
-    bson_iter_t index = as_document(batch).begin();
-    std::size_t i = 0;
-    for (; bson_iter_next(&index); ++i) {
-      ASSERT_LT(i, found.indexes.size()) << name;
-      EXPECT_EQ(text_of(found.indexes[i].view()), text_of(as_document(index))) << name;
-    }
-    EXPECT_EQ(i, found.indexes.size()) << name;
+    std::vector<std::string> listed_indexes;
+    reply->view().each_found(
+        [&](const Document& index) { listed_indexes.push_back(text_of(index)); });
+    for (const Bson& index : found.indexes) indexes.push_back(text_of(index.view()));
+    EXPECT_EQ(indexes, listed_indexes) << name;
   }
   EXPECT_EQ(compared, 10);
   EXPECT_THAT(base.left_out, Contains("admin.system.version"));
@@ -224,11 +208,7 @@ TEST_P(EachForm, HasWhatTheServerHas) {
 // Inserts and deletes of the slice, done over what the base has.
 void replay(Read& base, const std::string& ns) {
   std::map<std::string, std::string> by_id;
-  const auto id_of = [](Document document) {
-    bson_iter_t at;
-    EXPECT_TRUE(document.find("_id", &at));
-    return as_integer(at).value_or(-1);
-  };
+  const auto id_of = [](Document document) { return document.numeric("_id").value_or(-1); };
   std::map<std::int64_t, std::string> documents;
   for (const std::string& each : base.documents[ns]) {
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(each.data()), each.size());
@@ -430,11 +410,8 @@ TEST(Dump, BeginsWithTheOldestOpenTransaction) {
   command(server, "moment", R"({"insert":"before","documents":[{"x":1}]})");
   const Bson last =
       command(server, "local", R"({"find":"oplog.rs","sort":{"$natural":-1},"limit":1})");
-  bson_iter_t at;
-  ASSERT_TRUE(last.view().find("cursor", &at) && as_document(at).find("firstBatch", &at));
-  bson_iter_t row = as_document(at).begin();
-  ASSERT_TRUE(bson_iter_next(&row));
-  const Timestamp begin = parse_entry(as_document(row))->at.ts;
+  ASSERT_TRUE(last.view().first_found());
+  const Timestamp begin = parse_entry(last.view().first_found())->at.ts;
   command(server, "moment", R"({"insert":"before","documents":[{"x":1}]})");
   const std::string id =
       R"({"id":{"$binary":{"base64":"AAAAAAAAQACAAAAAAAAAAA==","subType":"04"}},"uid":{"$binary":{"base64":"47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=","subType":"00"}}})";

@@ -188,9 +188,8 @@ Result<void> BaseFolder::read_prelude(const std::string& path) {
   if (!text) return std::unexpected(text.error());
   const Result<Bson> prelude = read_extended_json(*text);
   if (!prelude) return damaged(path, prelude.error().message());
-  bson_iter_t at;
-  if (prelude->view().find("ServerVersion", &at)) server_version_ = as_text(at);
-  if (prelude->view().find("ToolVersion", &at)) tool_ = as_text(at);
+  server_version_ = prelude->view().text("ServerVersion");
+  tool_ = prelude->view().text("ToolVersion");
   return {};
 }
 

@@ -164,27 +164,22 @@ std::string without_blanks(std::string_view json) {
 }
 
 CollectionKind kind_by_options(Document options) {
-  bson_iter_t at;
-  if (options.find("viewOn", &at)) return CollectionKind::kView;
-  if (options.find("timeseries", &at)) return CollectionKind::kTimeSeries;
+  if (options.has("viewOn")) return CollectionKind::kView;
+  if (options.has("timeseries")) return CollectionKind::kTimeSeries;
   return CollectionKind::kCollection;
 }
 
-Result<std::vector<Bson>> read_indexes(const bson_iter_t& array) {
-  if (!BSON_ITER_HOLDS_ARRAY(&array)) return damaged("its indexes are no array");
+Result<std::vector<Bson>> read_indexes(const Field& array) {
+  if (array.type != BSON_TYPE_ARRAY) return damaged("its indexes are no array");
   std::vector<Bson> indexes;
   std::set<std::string, std::less<>> names;
-  bson_iter_t at = as_document(array).begin();
-  while (bson_iter_next(&at)) {
-    const Document index = as_document(at);
-    bson_iter_t field;
-    if (!index || !index.find("key", &field) || !BSON_ITER_HOLDS_DOCUMENT(&field) ||
-        as_document(field).first_key().empty())
-      return damaged("an index has no key");
-    if (!index.find("name", &field) || as_text(field).empty())
-      return damaged("an index has no name");
-    if (!names.emplace(as_text(field)).second)
-      return damaged("two indexes have the name " + std::string(as_text(field)));
+  Fields items(array.document());
+  for (Field item; items.next(item);) {
+    const Document index = item.document();
+    if (index.document("key").first_key().empty()) return damaged("an index has no key");
+    const std::string name = text_of(index, "name");
+    if (name.empty()) return damaged("an index has no name");
+    if (!names.emplace(name).second) return damaged("two indexes have the name " + name);
     indexes.push_back(Bson::copy_of(index));
   }
   return indexes;
@@ -229,29 +224,28 @@ Result<CollectionFacts> parse_metadata(std::string_view json) {
   CollectionFacts facts;
   std::string type;
   bool has_indexes = false;
-  bson_iter_t at = document->view().begin();
-  while (bson_iter_next(&at)) {
-    const std::string_view key = bson_iter_key(&at);
-    if (key == "options") {
-      if (!BSON_ITER_HOLDS_DOCUMENT(&at)) return damaged("its options are no object");
-      facts.options = Bson::copy_of(as_document(at));
-    } else if (key == "indexes") {
-      Result<std::vector<Bson>> indexes = read_indexes(at);
+  Fields fields(document->view());
+  for (Field field; fields.next(field);) {
+    if (field.is("options")) {
+      if (field.type != BSON_TYPE_DOCUMENT) return damaged("its options are no object");
+      facts.options = Bson::copy_of(field.document());
+    } else if (field.is("indexes")) {
+      Result<std::vector<Bson>> indexes = read_indexes(field);
       if (!indexes) return std::unexpected(std::move(indexes.error()));
       facts.indexes = *std::move(indexes);
       has_indexes = true;
-    } else if (key == "uuid") {
-      facts.uuid = as_text(at);
-      if (!BSON_ITER_HOLDS_UTF8(&at) || (!facts.uuid.empty() && !is_uuid(facts.uuid)))
+    } else if (field.is("uuid")) {
+      facts.uuid = field.text();
+      if (field.type != BSON_TYPE_UTF8 || (!facts.uuid.empty() && !is_uuid(facts.uuid)))
         return damaged("its uuid is none");
-    } else if (key == "collectionName") {
-      facts.name = as_text(at);
+    } else if (field.is("collectionName")) {
+      facts.name = field.text();
       if (facts.name.empty()) return damaged("its collectionName is none");
-    } else if (key == "type") {
-      type = as_text(at);
-      if (!BSON_ITER_HOLDS_UTF8(&at)) return damaged("its type is no text");
+    } else if (field.is("type")) {
+      type = field.text();
+      if (field.type != BSON_TYPE_UTF8) return damaged("its type is no text");
     } else {
-      return damaged("it has a field that is not known: " + std::string(key));
+      return damaged("it has a field that is not known: " + std::string(field.key));
     }
   }
   if (!has_indexes) return damaged("it has no indexes");

@@ -53,9 +53,9 @@ Result<Sample> sample_of(Member& member, const CollectionFacts& collection) {
                                       Bson("$project", Bson("bytes", Bson("$bsonSize", "$$ROOT")))),
                                 "cursor", Bson("batchSize", kSample)),
                            [&](Document row) {
-                             bson_iter_t id;
-                             if (!row.find("_id", &id)) return;
-                             ids.items.add(std::to_string(size++).c_str(), &id);
+                             if (!ids.items.add_from(row, "_id", std::to_string(size).c_str()))
+                               return;
+                             ++size;
                              sample.bytes += row.number("bytes");
                            });
   if (!done) return std::unexpected(std::move(done.error()));
@@ -64,10 +64,10 @@ Result<Sample> sample_of(Member& member, const CollectionFacts& collection) {
       Bson("find", collection.name, "filter", Bson("_id", Bson("$in", ids)), "sort", Bson("_id", 1),
            "projection", Bson("_id", 1, "at", Bson("$meta", "recordId")), "batchSize", kSample),
       [&](Document row) {
-        bson_iter_t id;
+        Bson id;
         const std::optional<std::int64_t> at = row.integer("at");
-        if (!row.find("_id", &id) || !at) return;
-        sample.ids.push_back(Bson("_id", &id));
+        if (!id.add_from(row, "_id") || !at) return;
+        sample.ids.push_back(std::move(id));
         sample.at.push_back(*at);
       });
   if (!done) return std::unexpected(std::move(done.error()));

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,10 +17,10 @@
 #include "idmint/clock.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/fence_report.h"
+#include "restore/commands/on_terminal.h"
+#include "restore/commands/options.h"
 #include "restore/output_file.h"
 #include "terminal/exit_status.h"
-#include "terminal/progress.h"
-#include "terminal/stop.h"
 
 namespace idmint::restore {
 namespace {
@@ -146,35 +145,12 @@ Result<void> keep_report(const FenceReport& report, std::string_view state) {
                    json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-class FenceOnTerminal final : public FenceObserver {
- public:
-  void begin(FenceStep step, std::string_view unit, std::optional<std::int64_t> total) override {
-    constexpr std::array<std::string_view, 4> kUnits = {"servers read", "", "counters compared",
-                                                        "counters fenced"};
-    unit_ = unit.empty() ? std::string(kUnits.at(static_cast<std::size_t>(step)))
-                         : std::string(unit) + " read";
-    progress_.emplace(unit_, total, Results::kAtEnd);
-  }
-  Result<void> advance(std::int64_t done) override {
-    if (progress_) progress_->show(done);
-    if (stop_signal() == 0) return {};
-    return fail(Code::kUnavailable, "stopped by a signal");
-  }
-  Result<void> planned(const FenceReport& report) override {
-    return keep_report(report, "planned");
-  }
-  void end() { progress_.reset(); }
-
- private:
-  std::string unit_{};  // the unit of the progress
-  std::optional<Progress> progress_{};
-};
-
 Result<void> run_fence(Context& context) {
   const Result<FenceOptions> options = fence_options();
   if (!options) return std::unexpected(options.error());
-  FenceOnTerminal watch;
   FenceReport report;
+  OnTerminal watch(context,
+                   {.about_to = [&](std::string_view) { return keep_report(report, "planned"); }});
   const bool carry_out = fence_given.yes;
   Result<void> done =
       fence(*options, carry_out ? FenceMode::kCarryOut : FenceMode::kPreview, watch, report);
@@ -183,13 +159,10 @@ Result<void> run_fence(Context& context) {
     Result<void> kept = keep_report(report, done ? "fenced" : "failed");
     if (done) done = std::move(kept);
   }
-  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
-    context.stopped_by = stop_signal();
-    report_notice(report.carried_out ? "stopped: the same command fences the rest"
-                                     : "stopped: nothing was written",
-                  context.json);
-    return {};
-  }
+  if (!done && was_stopped(done.error()))
+    return or_stopped(std::move(done), context,
+                      report.carried_out ? "stopped: the same command fences the rest"
+                                         : "stopped: nothing was written");
   const std::vector<std::string> refused = report.refused();
   // Without rows, the error alone tells what is wrong.
   if (done || !refused.empty()) {

@@ -11,6 +11,7 @@
 #include "base/errors.h"
 #include "base/quantity.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
 #include "terminal/stop.h"
 
@@ -68,31 +69,18 @@ Result<std::chrono::seconds> seconds_in(const char* option, const std::string& t
   return refuse(std::string(option) + " " + text + " is less than a second");
 }
 
-class KeepOnTerminal final : public KeepObserver {
- public:
-  explicit KeepOnTerminal(Context& context) : context_(context) {}
-
-  bool stopped() override {
-    context_.stopped_by = stop_signal();
-    return context_.stopped_by != 0;
+void print_notice(Context& context, std::string_view what) {
+  const std::string now =
+      format_exact_time(std::chrono::floor<std::chrono::seconds>(system_clock().now()));
+  if (context.json) {
+    context.out.write(nlohmann::ordered_json({{"at", now}, {"told", what}})
+                          .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                      "\n");
+  } else {
+    context.out.write_line(now + "  " + std::string(what));
   }
-  void tell(std::string_view what) override {
-    const std::string now =
-        format_exact_time(std::chrono::floor<std::chrono::seconds>(system_clock().now()));
-    if (context_.json) {
-      context_.out.write(
-          nlohmann::ordered_json({{"at", now}, {"told", what}})
-              .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-          "\n");
-    } else {
-      context_.out.write_line(now + "  " + std::string(what));
-    }
-    context_.out.flush();
-  }
-
- private:
-  Context& context_;
-};
+  context.out.flush();
+}
 
 Result<void> run_keep(Context& context) {
   const KeepArguments& given = keep_arguments;
@@ -102,7 +90,8 @@ Result<void> run_keep(Context& context) {
   if (!keep) return std::unexpected(keep.error());
   const Result<std::chrono::seconds> slice = seconds_in("--slice", given.slice);
   if (!slice) return std::unexpected(slice.error());
-  KeepOnTerminal watch(context);
+  OnTerminal watch(context,
+                   {.notice = [&](std::string_view what) { print_notice(context, what); }});
   const Result<Kept> kept = keep_backups({.uri = given.uri,
                                           .folder = given.to,
                                           .connect = to_read(given.not_sharded),
@@ -114,9 +103,9 @@ Result<void> run_keep(Context& context) {
                                           .excluded = given.exclude,
                                           .once = given.once},
                                          watch);
-  if (!kept && was_stopped(kept.error())) context.stopped_by = stop_signal();
+  context.stopped_by = stop_signal();
+  if (kept) print_notice(context, kept->in_words());
   if (!kept && context.stopped_by == 0) return std::unexpected(kept.error());
-  if (kept) watch.tell(kept->in_words());
   return {};
 }
 

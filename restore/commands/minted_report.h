@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "restore/replay/minted.h"
+#include "restore/fence/minted.h"
 #include "terminal/output.h"
 
 namespace idmint::restore {

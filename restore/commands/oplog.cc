@@ -13,11 +13,11 @@
 #include "base/quantity.h"
 #include "restore/backup/base.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
 #include "restore/oplog/dump.h"
 #include "restore/oplog/entry.h"
 #include "restore/oplog/follow.h"
-#include "terminal/progress.h"
 #include "terminal/stop.h"
 
 namespace idmint::restore {
@@ -81,57 +81,21 @@ Result<std::optional<OplogBegin>> begin_given() {
   return first;
 }
 
-class ShowOplog final : public FollowObserver {
- public:
-  explicit ShowOplog(Context& context) : context_(context) {}
-
-  bool stopped() override {
-    context_.stopped_by = stop_signal();
-    return context_.stopped_by != 0;
-  }
-  void appended(Timestamp at, Timestamp begin, Timestamp to) override {
-    ++added_;
-    if (!progress_)
-      progress_.emplace(oplog_options.follow ? "entries" : "s of oplog",
-                        oplog_options.follow
-                            ? std::nullopt
-                            : std::optional(std::int64_t{to.seconds} - std::int64_t{begin.seconds}),
-                        Results::kAtEnd);
-    progress_->show(oplog_options.follow ? static_cast<std::int64_t>(added_)
-                                         : std::int64_t{at.seconds} - std::int64_t{begin.seconds});
-  }
-  void reconnects(const Error& why) override {
-    progress_.reset();
-    report_notice(why.message() + "; trying again", context_.json);
-  }
-  Result<OplogDump*> synced(OplogDump& dump) override {
-    kept_ = added_;
-    return &dump;
-  }
-
-  // The number of entries added that are on disk.
-  [[nodiscard]] std::uint64_t added() const { return kept_; }
-
- private:
-  Context& context_;
-  std::optional<Progress> progress_{};
-  std::uint64_t added_ = 0;
-  std::uint64_t kept_ = 0;
-};
-
 Result<void> run_oplog(Context& context) {
   Result<std::optional<OplogBegin>> begin = begin_given();
   if (!begin) return std::unexpected(std::move(begin.error()));
   Result<OplogDump> dump = OplogDump::open(oplog_options.out);
   if (!dump) return std::unexpected(std::move(dump.error()));
-  std::optional<ShowOplog> watch(context);
+  const std::int64_t before = dump->synced_entries();
+  OnTerminal watch(context);
   Result<void> done = follow_oplog({.uri = oplog_options.uri,
                                     .connect = to_read(oplog_options.not_sharded),
                                     .follow = oplog_options.follow,
                                     .begin = *std::move(begin)},
-                                   *dump, *watch);
-  const std::uint64_t added = watch->added();
-  watch.reset();
+                                   *dump, watch);
+  watch.end();
+  context.stopped_by = stop_signal();
+  const std::int64_t added = dump->synced_entries() - before;
   if (!done && done.error().code == Code::kOutOfRange)  // it has rolled over what was wanted
     add_outcome(done.error(), "take a new base, and dump the oplog from there");
   if (!dump->first() || !dump->synced()) return done;

@@ -19,8 +19,6 @@
 #include "base/url.h"
 #include "restore/commands/commands.h"
 #include "terminal/exit_status.h"
-#include "terminal/progress.h"
-#include "terminal/stop.h"
 
 namespace idmint::restore {
 namespace {
@@ -380,33 +378,6 @@ void print_promoted(Output& out, const PromoteReport& report) {
             " --undo\n");
 }
 
-// Shows the progress of each part on the terminal, and stops at a signal.
-class PromoteOnTerminal final : public PromoteObserver {
- public:
-  void begin(std::string_view what, std::optional<std::uint64_t> total) override {
-    progress_.reset();
-    what_ = what;
-    const auto signed_total =
-        total ? std::optional(static_cast<std::int64_t>(*total)) : std::nullopt;
-    progress_.emplace(what_, signed_total, Results::kAtEnd);
-  }
-  Result<void> advance(std::uint64_t done) override {
-    if (progress_) progress_->show(static_cast<std::int64_t>(done));
-    return unless_told_to_stop();
-  }
-  Result<void> about_to(std::string_view) override { return unless_told_to_stop(); }
-  void end() { progress_.reset(); }
-
- private:
-  static Result<void> unless_told_to_stop() {
-    if (stop_signal() == 0) return {};
-    return fail(Code::kUnavailable, "stopped by a signal");
-  }
-
-  std::string what_{};
-  std::optional<Progress> progress_{};
-};
-
 // The command as it was given, but for --dry-run and --yes.
 std::string promote_command() {
   const PromoteArguments& given = promote_arguments;
@@ -494,7 +465,7 @@ void print_end(Context& context, const PromoteReport& report, std::string_view d
   for (const std::string& each : report.notes) print_fact(context.out, "note", each);
 }
 
-Result<void> go_back(Context& context, const PromoteOptions& options, PromoteOnTerminal& watch) {
+Result<void> go_back(Context& context, const PromoteOptions& options, OnTerminal& watch) {
   const bool undo = promote_arguments.undo;
   if (promote_arguments.dry_run)
     return refuse("--dry-run is of a promotion: --undo and --finish have none");
@@ -513,7 +484,7 @@ Result<void> go_back(Context& context, const PromoteOptions& options, PromoteOnT
   return {};
 }
 
-Result<void> promote_all(Context& context, PromoteOnTerminal& watch) {
+Result<void> promote_all(Context& context, OnTerminal& watch) {
   Result<PromoteOptions> options = promote_options();
   if (!options) return std::unexpected(std::move(options.error()));
   if (promote_arguments.undo || promote_arguments.finish) return go_back(context, *options, watch);
@@ -548,18 +519,12 @@ Result<void> promote_all(Context& context, PromoteOnTerminal& watch) {
 }
 
 Result<void> run_promote(Context& context) {
-  PromoteOnTerminal watch;
+  OnTerminal watch(context);
   Result<void> done = promote_all(context, watch);
   watch.end();
-  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
-    context.stopped_by = stop_signal();
-    report_notice(
-        "stopped: the same command goes on where it was, and --undo goes back; writers "
-        "may be blocked until then",
-        context.json);
-    return {};
-  }
-  return done;
+  return or_stopped(std::move(done), context,
+                    "stopped: the same command goes on where it was, and --undo goes back; writers "
+                    "may be blocked until then");
 }
 
 }  // namespace

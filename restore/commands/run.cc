@@ -1,18 +1,11 @@
 // run: restores a base backup and the oplog up to the limit to a spare server.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <array>
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,13 +16,12 @@
 #include "idmint/clock.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/minted_report.h"
+#include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
 #include "restore/keep/kept.h"
 #include "restore/replay/restore.h"
 #include "terminal/confirm.h"
 #include "terminal/exit_status.h"
-#include "terminal/progress.h"
-#include "terminal/stop.h"
 
 namespace idmint::restore {
 namespace {
@@ -274,7 +266,8 @@ std::string counts_text(const ReplayCounts& counts) {
                                : ", " + print_count(counts.replaced, "replacement"));
 }
 
-void print_report(Output& out, const RestorePlan& plan, const RestoreReport& report) {
+void print_report(Output& out, const RestorePlan& plan, const RestoreReport& report,
+                  const MintedReport& minted) {
   out.write(std::string("\n") +
             (report.oplog.missed == 0 ? "Restored" : "Restored, but not to be trusted") +
             (report.was_done  ? " by a run before this one: nothing was left to do.\n"
@@ -300,10 +293,10 @@ void print_report(Output& out, const RestorePlan& plan, const RestoreReport& rep
         shell_word(report.target) + " --live URI_OF_PRODUCTION\n");
   if (report.spare && !report.spare_ended)
     out.write("End it, when you are done:\n  " + how_to_stop(*report.spare) + "\n");
-  print_minted(out, report.minted, verify);
+  print_minted(out, minted, verify);
 }
 
-Json json_of(const RestorePlan& plan, const RestoreReport& report) {
+Json json_of(const RestorePlan& plan, const RestoreReport& report, const MintedReport& minted) {
   Json json = json_of(plan);
   json["resumed"] = report.resumed;
   json["target"] = report.target;
@@ -318,72 +311,9 @@ Json json_of(const RestorePlan& plan, const RestoreReport& report) {
                      {"running", !report.spare_ended},
                      {"stop", how_to_stop(*report.spare)}};
   }
-  json["raise"] = json_of(report.minted);
+  json["raise"] = json_of(minted);
   return json;
 }
-
-// Shows the progress of each step on the terminal, or as lines without one, and stops at a signal.
-class OnTerminal final : public Observer {
- public:
-  explicit OnTerminal(bool json)
-      : lines_([json](std::string_view line) { report_notice(line, json); }) {
-    if (::isatty(STDERR_FILENO) == 1) return;
-    ticking_ = std::jthread([this](const std::stop_token& over) {
-      std::mutex mutex;
-      std::condition_variable_any changed;
-      std::unique_lock hold(mutex);
-      while (!changed.wait_for(hold, over, std::chrono::seconds{1}, [] { return false; }) &&
-             !over.stop_requested())
-        lines_.tick();
-    });
-  }
-
-  void begin(RestoreStep step, std::optional<std::uint64_t> total) override {
-    unit_ = &kUnits.at(static_cast<std::size_t>(step));
-    const std::optional<std::int64_t> all = total ? std::optional(in_units(*total)) : std::nullopt;
-    if (ticking_.joinable()) {
-      lines_.begin(unit_->name, all);
-    } else {
-      progress_.emplace(unit_->name, all, Results::kAtEnd);
-    }
-  }
-  Result<void> advance(std::uint64_t done) override {
-    if (unit_->counted) {
-      if (progress_) progress_->show(in_units(done));
-      if (ticking_.joinable()) lines_.show(in_units(done));
-    }
-    if (stop_signal() == 0) return {};
-    return fail(Code::kUnavailable, "stopped by a signal");
-  }
-  bool stopped() const override { return stop_signal() != 0; }
-  void end() {
-    progress_.reset();
-    lines_.end();
-  }
-
- private:
-  struct Unit {
-    std::string_view name;
-    int shift;
-    bool counted;
-  };
-  // In the order of RestoreStep.
-  static constexpr std::array<Unit, 7> kUnits = {{{"MB of the base checked", 20, true},
-                                                  {"MB of the oplog checked", 20, true},
-                                                  {"MB of documents", 20, true},
-                                                  {"entries of the slice", 0, true},
-                                                  {"collections indexed", 0, true},
-                                                  {"MB of the oplog", 20, true},
-                                                  {"starting the server", 0, false}}};
-  [[nodiscard]] std::int64_t in_units(std::uint64_t done) const {
-    return static_cast<std::int64_t>(done >> unit_->shift);
-  }
-
-  const Unit* unit_ = kUnits.data();
-  std::optional<Progress> progress_{};
-  ProgressLines lines_;
-  std::jthread ticking_{};  // without a terminal; destroyed first
-};
 
 // The options of the command line.
 Result<RestoreOptions> options_given() {
@@ -480,7 +410,7 @@ Result<void> run_all(Context& context) {
     lock.emplace(std::move(chosen->lock));
     before = std::move(chosen->before);
   }
-  OnTerminal watch(context.json);
+  OnTerminal watch(context, WithoutTerminal::kLines);
   Result<RestorePlan> plan = plan_restore(*std::move(options), watch);
   watch.end();
   if (!plan) return std::unexpected(with_other_base(std::move(plan.error()), before));
@@ -521,13 +451,21 @@ Result<void> run_all(Context& context) {
   }
   context.out.flush();
 
-  const Result<RestoreReport> report = restore(*plan, watch);
+  MintedReport minted;
+  const Result<RestoreReport> report = restore(*plan, watch, [&](Server& server) -> Result<void> {
+    Result<MintedReport> found =
+        find_minted(server, plan->options.filter, plan->options.oplog,
+                    plan->after.value_or(Timestamp{}), plan->options.limit.value_or(kNoLimit));
+    if (!found) return std::unexpected(std::move(found.error()));
+    minted = *std::move(found);
+    return {};
+  });
   watch.end();
   if (!report) return std::unexpected(with_other_base(report.error(), before));
   if (context.json) {
-    context.out.write(json_of(*plan, *report).dump() + "\n");
+    context.out.write(json_of(*plan, *report, minted).dump() + "\n");
   } else {
-    print_report(context.out, *plan, *report);
+    print_report(context.out, *plan, *report, minted);
   }
   // The restore is done but incomplete.
   if (report->oplog.missed != 0) context.status = exit_status(Code::kDataLoss);
@@ -535,13 +473,7 @@ Result<void> run_all(Context& context) {
 }
 
 Result<void> run_run(Context& context) {
-  Result<void> done = run_all(context);
-  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
-    context.stopped_by = stop_signal();
-    report_notice("stopped: the same command goes on where it was", context.json);
-    return {};
-  }
-  return done;
+  return or_stopped(run_all(context), context, "stopped: the same command goes on where it was");
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 #include "base/errors.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/on_terminal.h"
 #include "terminal/confirm.h"
-#include "terminal/stop.h"
 
 namespace idmint::restore {
 namespace {
@@ -48,32 +48,16 @@ void add_seed(CLI::App& command) {
   command.add_flag("--yes", given.yes, "Do not ask");
 }
 
-// Prints each step before it is done.
-class SeedOnTerminal final : public SeedObserver {
- public:
-  explicit SeedOnTerminal(Context& context) : context_(context) {}
-  Result<void> about_to(const std::string& command) override {
-    print("done", "", command);
-    return wait();
+// Prints a step: done next, or left to do.
+void print_step(Context& context, const char* key, const std::string& before,
+                std::string_view command) {
+  if (context.json) {
+    context.out.write(nlohmann::ordered_json{{key, command}}.dump() + "\n");
+  } else {
+    context.out.write_line("  " + before + std::string(command));
   }
-  void left_to_do(const std::string& command) override { print("to_do", "still to do: ", command); }
-  Result<void> wait() override {
-    if (stop_signal() == 0) return {};
-    return fail(Code::kUnavailable, "stopped by a signal");
-  }
-
- private:
-  void print(const char* key, const std::string& before, const std::string& command) {
-    if (context_.json) {
-      context_.out.write(nlohmann::ordered_json{{key, command}}.dump() + "\n");
-    } else {
-      context_.out.write_line("  " + before + command);
-    }
-    context_.out.flush();
-  }
-
-  Context& context_;
-};
+  context.out.flush();
+}
 
 Result<void> run_seed(Context& context) {
   SeedOptions options{.spare = seed_arguments.spare,
@@ -88,13 +72,7 @@ Result<void> run_seed(Context& context) {
   const Result<std::vector<std::string>> steps = seed_steps(options);
   if (!steps) return std::unexpected(steps.error());
   if (seed_arguments.dry_run) {
-    for (const std::string& step : *steps) {
-      if (context.json) {
-        context.out.write(nlohmann::ordered_json{{"to_do", step}}.dump() + "\n");
-      } else {
-        context.out.write_line("  " + step);
-      }
-    }
+    for (const std::string& step : *steps) print_step(context, "to_do", "", step);
     return {};
   }
   if (!seed_arguments.yes) {
@@ -105,16 +83,18 @@ Result<void> run_seed(Context& context) {
                  .otherwise = "add --yes to do it, or --dry-run to see the steps"});
     if (!confirmed) return confirmed;
   }
-  SeedOnTerminal watch(context);
+  OnTerminal watch(context, {.about_to = [&](std::string_view command) -> Result<void> {
+                               print_step(context, "done", "", command);
+                               return {};
+                             },
+                             .notice =
+                                 [&](std::string_view command) {
+                                   print_step(context, "to_do", "still to do: ", command);
+                                 }});
   Result<void> done = seed(options, watch);
-  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
-    context.stopped_by = stop_signal();
-    report_notice("stopped: the same command goes on where it was", context.json);
-    return {};
-  }
   if (done && !context.json)
     context.out.write("The set is up. Make its users, point clients to it, and take a new base.\n");
-  return done;
+  return or_stopped(std::move(done), context, "stopped: the same command goes on where it was");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "idmint/clock.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/minted_report.h"
+#include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
 #include "restore/namespaces.h"
 #include "restore/replay/expectation.h"
@@ -35,7 +36,6 @@
 #include "terminal/exit_status.h"
 #include "terminal/progress.h"
 #include "terminal/report_file.h"
-#include "terminal/stop.h"
 
 namespace idmint::restore {
 namespace {
@@ -131,11 +131,6 @@ struct Report {
   std::string restore_report{};         // the file with the record; empty: none
 };
 
-Result<void> unless_stopped() {
-  if (stop_signal() == 0) return {};
-  return fail(Code::kUnavailable, "stopped by a signal");
-}
-
 Result<State> state_of(Server& server, const NamespaceFilter& filter, bool hashes) {
   Progress progress("documents read", std::nullopt, Results::kAtEnd);
   return read_state(server, {.hashes = hashes,
@@ -184,9 +179,8 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
     report.left_out = std::move(*left_out);
     if (record->users() && verify_options.include.empty()) filter.include_users();
     std::erase_if(report.counts, [&](const auto& each) { return !filter.includes(each.first); });
-    bson_iter_t at;
     const Document fingerprint = record->fingerprint();
-    if (fingerprint.find("limit", &at)) report.limit = as_text(at);
+    report.limit = fingerprint.text("limit");
     const std::string after = text_of(fingerprint, "after");
     report.base = text_of(fingerprint, "base") == "data copy" ? "a data copy" : "a dump";
     if (!after.empty() && after != "unknown") report.base += " as of " + after;
@@ -543,11 +537,7 @@ Result<void> run_verify(Context& context) {
     Result<void> ended = stop_spare(*started, [](std::uint64_t) { return unless_stopped(); });
     if (done) done = std::move(ended);
   }
-  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
-    context.stopped_by = stop_signal();
-    return {};
-  }
-  return done;
+  return or_stopped(std::move(done), context, "");
 }
 
 }  // namespace

@@ -85,14 +85,9 @@ Result<void> raise_field(Server& server, const CountedField& field, std::int64_t
     if (!set) return std::unexpected(set.error());
     // The query has the value that was read, because another program may have raised it since.
     Bson query;
-    bson_iter_t at;
-    if (!id.find("_id", &at)) return fail(Code::kInternal, place + ": no _id");
-    query.add("_id", &at);
-    if (document.find(field.field.c_str(), &at)) {
-      query.add(field.field.c_str(), &at);
-    } else {
+    if (!query.add_from(id, "_id")) return fail(Code::kInternal, place + ": no _id");
+    if (!query.add_from(document, field.field.c_str()))
       query.add(field.field.c_str(), Bson("$exists", false));
-    }
     const Result<std::int64_t> changed =
         update_one(server, field.ns, query, Bson("$set", *set), false);
     if (!changed) return std::unexpected(changed.error());
@@ -163,10 +158,8 @@ Result<std::vector<CountedField>> DocumentFence::candidates() {
       constexpr std::int64_t kMost = 100'000;
       const Result<void> read =
           each_document(*live_, ns, kMost, [&](Document document) -> Result<void> {
-            bson_iter_t at;
-            if (!document.find("_id", &at)) return {};
             Bson id;
-            id.add("_id", &at);
+            if (!id.add_from(document, "_id")) return {};
             Fields each(document);
             Field field;
             while (each.next(field)) {
@@ -361,21 +354,18 @@ Result<void> DocumentFence::carry_out(std::size_t position, FencedDocument& row)
   const Planned& planned = planned_[position];
   if (row.outcome != FenceOutcome::kRaised && row.outcome != FenceOutcome::kMade) return {};
   if (!planned.make.empty()) {
-    bson_iter_t at;
     const Document document = view_of_bytes(planned.make);
-    if (!document.find("_id", &at)) return fail(Code::kInternal, row.label() + ": no _id");
     Bson query;
-    query.add("_id", &at);
+    if (!query.add_from(document, "_id")) return fail(Code::kInternal, row.label() + ": no _id");
     // Inserted with its final value, so that no program sees a smaller one.
     const Field shape = field_of(document, planned.field.field);
     const Result<Bson> value = field_with(
         planned.field.field, shape.type == 0 ? std::uint8_t{BSON_TYPE_INT64} : shape.type, row.to);
     if (!value) return std::unexpected(value.error());
     Bson fields;
-    document.each_field([&](const char* key, bson_iter_t* each) {
-      const std::string_view name(key);
-      if (name != "_id" && name != planned.field.field) fields.add(key, each);
-    });
+    Fields all(document);
+    for (Field field; all.next(field);)
+      if (!field.is("_id") && field.key != planned.field.field) append_field(fields.get(), field);
     fields.add_all(*value->get());
     const Result<std::int64_t> made =
         update_one(target_, planned.field.ns, query, Bson("$setOnInsert", fields), true);

@@ -45,25 +45,20 @@ std::optional<Timestamp> limit_in(const Record& record) {
 WatchedFields watched_fields(const FenceOptions& options, const Evidence& evidence) {
   WatchedFields watched;
   for (const CounterField& each : options.counters) watched[each.ns].insert(each.field);
-  const auto add = [&](const HandedOutStores& stores) {
-    for (const auto& [database, store] : stores)
-      for (const auto& [counter, place] : store.adopted)
-        watched[database + "." + place.collection].insert(place.field);
-  };
-  add(evidence.target.stores);
-  if (evidence.live) add(evidence.live->stores);
+  watch_adopted(evidence.target.stores, watched);
+  if (evidence.live) watch_adopted(evidence.live->stores, watched);
   return watched;
 }
 
 // Reads a live oplog from the limit on only; the target has everything before.
 Result<HandedOut> read_once(const std::string& where, WatchedFields& watched,
-                            std::optional<Timestamp> limit, FenceObserver& observer, bool& again) {
+                            std::optional<Timestamp> limit, Observer& observer, bool& again) {
   OplogSpan span;
   if (limit && is_uri(where)) span.from = *limit;
   const Result<std::unique_ptr<OplogSource>> oplog = open_oplog(where, span);
   if (!oplog) return std::unexpected(oplog.error());
   OplogSource& source = **oplog;
-  observer.begin(FenceStep::kReadOplog, source.unit(), source.total());
+  observer.begin(std::string(source.unit()) + " read", static_cast<std::uint64_t>(source.total()));
   HandedOutReader reader(watched, limit);
   for (std::uint64_t entries = 1;; ++entries) {
     const Result<std::optional<Entry>> next = source.next();
@@ -81,7 +76,7 @@ Result<HandedOut> read_once(const std::string& where, WatchedFields& watched,
     if (Result<void> taken = reader.add(*entry); !taken)
       return fail(taken.error().code, source.name() + ": " + taken.error().message());
     if (entries % kEntriesBetweenLooks == 0)
-      if (Result<void> going = observer.advance(source.done()); !going)
+      if (Result<void> going = observer.advance(static_cast<std::uint64_t>(source.done())); !going)
         return std::unexpected(std::move(going.error()));
   }
   again = !reader.missed().empty();
@@ -94,7 +89,7 @@ Result<HandedOut> read_once(const std::string& where, WatchedFields& watched,
 
 // Reads again if a counter was adopted from a document whose history was not kept.
 Result<HandedOut> read_handed_out(const std::string& where, WatchedFields watched,
-                                  std::optional<Timestamp> limit, FenceObserver& observer) {
+                                  std::optional<Timestamp> limit, Observer& observer) {
   for (;;) {
     bool again = false;
     Result<HandedOut> found = read_once(where, watched, limit, observer, again);
@@ -104,18 +99,6 @@ Result<HandedOut> read_handed_out(const std::string& where, WatchedFields watche
 
 void unite_all(HandedOutStores& into, const HandedOutStores& newer) {
   for (const auto& [database, store] : newer) unite(into[database], store);
-}
-
-// Adds the values in the documents of adopted counters, from the oplog.
-void take_adopted(HandedOutStores& into, const HandedOut& oplog, const HandedOutStores& stores) {
-  for (const auto& [database, store] : stores) {
-    for (const auto& [counter, place] : store.adopted) {
-      const auto history =
-          oplog.fields.find({database + "." + place.collection, place.field, place.id});
-      if (history == oplog.fields.end()) continue;
-      into[database].counters[counter].reach(place.next_of(history->second.largest));
-    }
-  }
 }
 
 Result<void> check_writable(const Server& server, const ServerState& state) {
@@ -215,8 +198,8 @@ void tell_what_is_unknown(const Evidence& evidence, FenceReport& report) {
 
 // Reads both servers and the oplogs.
 Result<void> gather(const FenceOptions& options, Server& target, std::optional<Server>& live,
-                    FenceObserver& observer, FenceReport& report, Evidence& evidence) {
-  observer.begin(FenceStep::kReadServers, "", live ? 2 : 1);
+                    Observer& observer, FenceReport& report, Evidence& evidence) {
+  observer.begin("servers read", live ? 2 : 1);
   Result<ServerState> state = read_server_state(target);
   if (!state) return std::unexpected(std::move(state.error()));
   evidence.target = std::move(*state);
@@ -272,8 +255,8 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
   unite_all(evidence.handed_out, evidence.oplog.stores);
   if (evidence.live) unite_all(evidence.handed_out, evidence.live->stores);
   for (const HandedOutStores* const stores : {&evidence.oplog.stores, &evidence.target.stores})
-    take_adopted(evidence.handed_out, evidence.oplog, *stores);
-  if (evidence.live) take_adopted(evidence.handed_out, evidence.oplog, evidence.live->stores);
+    take_adopted(evidence.oplog, *stores, evidence.handed_out);
+  if (evidence.live) take_adopted(evidence.oplog, evidence.live->stores, evidence.handed_out);
   if (evidence.oplog.entries != 0) {
     report.first = evidence.oplog.first;
     report.last = evidence.oplog.last.ts;
@@ -293,8 +276,8 @@ void not_reached(std::vector<Row>& rows, std::size_t from) {
 
 // Carries out each row separately: a refusal for one does not prevent the others.
 template <class Fence, class Row>
-Result<void> carry_out_rows(Fence& fence, std::vector<Row>& rows, FenceObserver& observer,
-                            std::int64_t& done, std::optional<Error>& failure) {
+Result<void> carry_out_rows(Fence& fence, std::vector<Row>& rows, Observer& observer,
+                            std::uint64_t& done, std::optional<Error>& failure) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Result<void> fenced = fence.carry_out(i, rows[i]);
     if (!fenced && fenced.error().code == Code::kUnavailable) {
@@ -316,7 +299,7 @@ Result<void> carry_out_rows(Fence& fence, std::vector<Row>& rows, FenceObserver&
 
 }  // namespace
 
-Result<void> fence(const FenceOptions& options, FenceMode mode, FenceObserver& observer,
+Result<void> fence(const FenceOptions& options, FenceMode mode, Observer& observer,
                    FenceReport& report) {
   report = {};
   report.target = redacted(options.target);
@@ -350,7 +333,7 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, FenceObserver& o
   if (Result<void> reach = check_reach(options, evidence, report); !reach) return reach;
   const bool must_be_seen = report.limit && report.notes.size() > notes;
 
-  observer.begin(FenceStep::kPlan, "", std::nullopt);
+  observer.begin("counters compared", std::nullopt);
   SourceFence sources({.target = options.target,
                        .live = options.live,
                        .leave_gap = options.leave_gap,
@@ -384,11 +367,11 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, FenceObserver& o
     return fail(Code::kFailedPrecondition, "nothing was written, as " +
                                                print_count(refused.size(), "counter") +
                                                " cannot be fenced: " + refused.front());
-  if (Result<void> kept = observer.planned(report); !kept) return kept;
+  if (Result<void> kept = observer.about_to("fence"); !kept) return kept;
   report.carried_out = true;
   const std::size_t rows = report.sources.size() + report.documents.size();
-  observer.begin(FenceStep::kFence, "", static_cast<std::int64_t>(rows));
-  std::int64_t done = 0;
+  observer.begin(kFenceStep, rows);
+  std::uint64_t done = 0;
   std::optional<Error> failure;
   if (Result<void> fenced = carry_out_rows(sources, report.sources, observer, done, failure);
       !fenced) {

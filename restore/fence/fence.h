@@ -18,6 +18,7 @@
 #include "restore/fence/report.h"
 #include "restore/fence/shapes.h"
 #include "restore/fence/sources.h"
+#include "restore/observer.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
@@ -42,28 +43,10 @@ struct FenceOptions {
   std::chrono::milliseconds deadline = std::chrono::seconds{60};  // for one call of a store
 };
 
+// The step in which a fence writes, as the observer is told it. It counts sources and documents.
+inline constexpr std::string_view kFenceStep = "counters fenced";
+
 enum class FenceMode : std::uint8_t { kPreview, kCarryOut };
-
-// The steps, and the units of their progress.
-enum class FenceStep : std::uint8_t {
-  kReadServers,  // servers
-  kReadOplog,    // the unit of the oplog source
-  kPlan,         // nothing
-  kFence,        // sources and documents
-};
-
-// Watches a fence. The thread that calls fence() calls it.
-class FenceObserver {
- public:
-  virtual ~FenceObserver() = default;
-  // `unit`: that of the oplog source for kReadOplog, otherwise empty. It outlives the step.
-  virtual void begin(FenceStep step, std::string_view unit, std::optional<std::int64_t> total) = 0;
-  // An error stops the fence, which returns it.
-  [[nodiscard]] virtual Result<void> advance(std::int64_t done) = 0;
-  // Called once, before the first write, with the plan. An error stops the fence before it writes
-  // anything, for example if the report cannot be saved.
-  [[nodiscard]] virtual Result<void> planned(const FenceReport& report) = 0;
-};
 
 // Errors that occur before anything is written:
 // - kInvalidArgument, kNotFound: the options are wrong.
@@ -75,8 +58,10 @@ class FenceObserver {
 // - kUnknown: the server refused a row; all other rows were fenced.
 // - kUnavailable: a server is gone, or the observer stopped the fence. The same call continues it.
 //
-// `report` has the findings, after an error too.
-[[nodiscard]] Result<void> fence(const FenceOptions& options, FenceMode mode,
-                                 FenceObserver& observer, FenceReport& report);
+// `report` has the findings, after an error too. The observer's about_to("fence") is called once,
+// before the first write, when `report` has the plan: an error of it prevents every write, for
+// example if the plan cannot be saved.
+[[nodiscard]] Result<void> fence(const FenceOptions& options, FenceMode mode, Observer& observer,
+                                 FenceReport& report);
 
 }  // namespace idmint::restore

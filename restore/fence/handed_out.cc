@@ -25,11 +25,8 @@ std::string raw_bytes_of(Document document) {
 
 // {_id: ID} of the operation's document. Empty: it has none.
 std::string id_bytes(const Operation& operation) {
-  bson_iter_t at;
-  const Document named = operation.op == Op::kInsert ? operation.o : operation.o2;
-  if (!named.find("_id", &at)) return {};
   Bson id;
-  id.add("_id", &at);
+  if (!id.add_from(operation.op == Op::kInsert ? operation.o : operation.o2, "_id")) return {};
   return raw_bytes_of(id.view());
 }
 
@@ -59,13 +56,11 @@ void for_each_value(const Operation& operation, std::string& path, const Take& t
 }  // namespace
 
 AdoptedPlace place_in(const std::string& counter, Document adopted) {
-  bson_iter_t at;
   Bson id;
-  if (adopted.find("id", &at)) id.add("_id", &at);
-  const auto bytes = id.view().bytes();
+  id.add_from(adopted, "id", "_id");
   return {.counter = counter,
           .collection = text_of(adopted, "collection"),
-          .id = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+          .id = raw_bytes_of(id.view()),
           .field = text_of(adopted, "field"),
           .holds_last = adopted.boolean("holds_last").value_or(false)};
 }
@@ -141,9 +136,26 @@ void unite(HandedOutStore& store, const HandedOutStore& newer) {
   }
 }
 
+void watch_adopted(const HandedOutStores& stores, WatchedFields& watched) {
+  for (const auto& [database, store] : stores)
+    for (const auto& [counter, place] : store.adopted)
+      watched[database + "." + place.collection].insert(place.field);
+}
+
+void take_adopted(const HandedOut& oplog, const HandedOutStores& stores, HandedOutStores& into) {
+  for (const auto& [database, store] : stores) {
+    for (const auto& [counter, place] : store.adopted) {
+      const auto history =
+          oplog.fields.find({database + "." + place.collection, place.field, place.id});
+      if (history == oplog.fields.end()) continue;
+      into[database].counters[counter].reach(place.next_of(history->second.largest));
+    }
+  }
+}
+
 HandedOutReader::HandedOutReader(WatchedFields watched, std::optional<Timestamp> limit,
-                                 std::size_t most_documents)
-    : watched_(std::move(watched)), limit_(limit), most_documents_(most_documents) {}
+                                 std::size_t most_documents, HandedOutScope scope)
+    : watched_(std::move(watched)), limit_(limit), most_documents_(most_documents), scope_(scope) {}
 
 Result<void> HandedOutReader::add(const Entry& entry) {
   if (found_.entries != 0 && entry.at.ts <= at_)
@@ -164,10 +176,10 @@ void HandedOutReader::take(const Operation& operation) {
   if (is_own_database(operation.database())) return;
   const std::string_view collection = operation.collection();
   if (collection.starts_with("system.")) return;
-  if (operation.ui.size() == 16)
+  if (operation.ui.size() == 16 && scope_ == HandedOutScope::kAll)
     found_.uuids.insert_or_assign(std::string(operation.ns), std::string(operation.ui));
   if (collection.starts_with(kOwnPrefix)) return take_of_idmint(operation, collection);
-  take_fields(operation);
+  if (scope_ == HandedOutScope::kAll || watched_.contains(operation.ns)) take_fields(operation);
 }
 
 void HandedOutReader::take_of_idmint(const Operation& operation, std::string_view collection) {
@@ -190,6 +202,7 @@ void HandedOutReader::take_of_idmint(const Operation& operation, std::string_vie
       largest = std::max(largest, *bound);
     });
   } else if (collection.starts_with(kClaims) && operation.op == Op::kInsert) {
+    if (scope_ == HandedOutScope::kStores && limit_ && at_ < *limit_) return;
     if (const auto claim = operation.o.integer("_id"))
       store.claims[std::string(collection)].push_back(*claim);
   }
@@ -222,7 +235,7 @@ bool HandedOutReader::is_watched(std::string_view ns, std::string_view field) co
 }
 
 bool HandedOutReader::may_count(std::string_view ns, std::string_view field) const {
-  return is_classic_field(field) || is_watched(ns, field);
+  return (scope_ == HandedOutScope::kAll && is_classic_field(field)) || is_watched(ns, field);
 }
 
 void HandedOutReader::take_fields(const Operation& operation) {
@@ -242,7 +255,8 @@ void HandedOutReader::take_fields(const Operation& operation) {
   for_each_value(operation, path, [&](std::string_view at, const Field& value) {
     if (may_count(operation.ns, at)) {
       counted(operation, at, value, false);
-    } else if (at != "_id" && !at.starts_with("next_by_idmint.")) {  // beside what idmint adopted
+    } else if (scope_ == HandedOutScope::kAll && at != "_id" &&
+               !at.starts_with("next_by_idmint.")) {  // beside what idmint adopted
       rising(operation, at, value);
     }
   });

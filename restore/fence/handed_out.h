@@ -130,6 +130,17 @@ struct HandedOut {
 // Fields whose history is kept whatever their documents look like, by namespace.
 using WatchedFields = std::map<std::string, std::set<std::string, std::less<>>, std::less<>>;
 
+// Adds the fields of adopted counters to `watched`.
+void watch_adopted(const HandedOutStores& stores, WatchedFields& watched);
+
+// What a reader takes.
+enum class HandedOutScope : std::uint8_t {
+  kAll,
+  // Stores of idmint and watched fields only, and of claims those from the limit on. Fast: it skips
+  // any other operation.
+  kStores,
+};
+
 // The bound that retiring a pool writes. All granted bounds are smaller.
 inline constexpr std::int64_t kClosedBound = std::int64_t{1} << 62;
 
@@ -143,7 +154,8 @@ class HandedOutReader {
   // has those of the limit. nullopt: the limit is unknown; no fall is late, and no definition is
   // ignored.
   HandedOutReader(WatchedFields watched, std::optional<Timestamp> limit,
-                  std::size_t most_documents = kMostDocuments);
+                  std::size_t most_documents = kMostDocuments,
+                  HandedOutScope scope = HandedOutScope::kAll);
 
   // Takes entries in the order of the oplog. kDataLoss: they are out of order, or an applyOps is
   // damaged; the message does not say where.
@@ -167,6 +179,7 @@ class HandedOutReader {
   const WatchedFields watched_;
   const std::optional<Timestamp> limit_;
   const std::size_t most_documents_;
+  const HandedOutScope scope_;
   HandedOut found_{};
   WatchedFields missed_{};
   Timestamp at_{};
@@ -178,5 +191,8 @@ class HandedOutReader {
 // Takes the larger values of two reports of one store into `store`. Definitions in `newer` take
 // precedence.
 void unite(HandedOutStore& store, const HandedOutStore& newer);
+// Adds to `into` how far the adopted counters of `stores` have come in the oplog: their values are
+// in documents.
+void take_adopted(const HandedOut& oplog, const HandedOutStores& stores, HandedOutStores& into);
 
 }  // namespace idmint::restore

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "idmint/sequence.h"
+#include "restore/fence/minted.h"
 #include "restore/oplog/reader.h"
 #include "restore/tests/oplog_builder.h"
 #include "tests/fakes/temp_folder.h"
@@ -26,7 +27,7 @@ class HandedOutTest : public testing::Test {
   Result<HandedOut> read(WatchedFields watched = {}, std::optional<Timestamp> limit = {}) {
     Result<OplogReader> reader = OplogReader::open(oplog_.write(folder_.path("oplog.bson")));
     if (!reader) return std::unexpected(std::move(reader.error()));
-    HandedOutReader handed_out(std::move(watched), limit, most_documents_);
+    HandedOutReader handed_out(std::move(watched), limit, most_documents_, scope_);
     for (;;) {
       const Result<std::optional<Entry>> entry = reader->next();
       if (!entry) return std::unexpected(entry.error());
@@ -53,6 +54,7 @@ class HandedOutTest : public testing::Test {
   OplogBuilder oplog_;
   WatchedFields missed_;
   std::size_t most_documents_ = HandedOutReader::kMostDocuments;
+  HandedOutScope scope_ = HandedOutScope::kAll;
 
  private:
   fakes::TempFolder folder_;
@@ -129,6 +131,25 @@ TEST_F(HandedOutTest, BoundsAndClaimsAreByCollection) {
   EXPECT_THAT(all.stores.at("shop").bounds, ElementsAre(Pair("idmint.workers.web", 900)));
   EXPECT_THAT(all.stores.at("shop").claims,
               ElementsAre(Pair("idmint.claims.codes", ElementsAre(4, 17))));
+}
+
+TEST_F(HandedOutTest, StoresAloneAndTheirClaimsFromTheLimitOn) {
+  scope_ = HandedOutScope::kStores;
+  oplog_.insert("shop.idmint.claims.codes", R"({"_id":{"$numberLong":"17"}})")
+      .insert("shop.idmint.counters", counter_record("a", 7))
+      .insert("shop.counters", R"({"_id":"users","seq":5})")
+      .set("shop.numbers", R"("n")", R"({"value":40,"other":1})");
+  const Timestamp limit = oplog_.next();
+  oplog_.insert("shop.idmint.claims.codes", R"({"_id":{"$numberLong":"4"}})")
+      .set("shop.numbers", R"("n")", R"({"value":39,"other":2})")
+      .set("shop.counters", R"("users")", R"({"seq":6,"other":3})");
+  const HandedOut all = found({{"shop.numbers", {"value"}}}, limit);
+  EXPECT_THAT(all.stores.at("shop").claims,
+              ElementsAre(Pair("idmint.claims.codes", ElementsAre(4))));
+  EXPECT_EQ(all.stores.at("shop").counters.at("a").next, 7);
+  ASSERT_EQ(all.fields.size(), 1U);
+  EXPECT_EQ(all.fields.begin()->first.field, "value");
+  EXPECT_EQ(all.fields.begin()->second.largest, 40);
 }
 
 TEST_F(HandedOutTest, WhatACounterWasAdoptedFromIsReadAgain) {
@@ -266,6 +287,12 @@ TEST_F(HandedOutTest, TheLargestOfTwoReportsCounts) {
   EXPECT_EQ(one.counters.at("c").next, 6);
   EXPECT_EQ(one.bounds.at("idmint.workers.web"), 9);
   EXPECT_THAT(one.redefined, ElementsAre("c"));
+}
+
+TEST(Minted, TheStoreOfADatabase) {
+  EXPECT_EQ(with_database("mongodb://a,b/?x=y", "shop"), "mongodb://a,b/shop?x=y");
+  EXPECT_EQ(with_database("mongodb://a", "shop"), "mongodb://a/shop");
+  EXPECT_EQ(with_database("mongodb://u:***@a:1/other", "shop"), "mongodb://u:***@a:1/shop");
 }
 
 }  // namespace

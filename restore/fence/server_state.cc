@@ -51,7 +51,7 @@ Result<void> read_records_of(Server& server, const std::string& database, Handed
         const std::string name = text_of(record, "_id");
         if (name.empty()) return {};
         HandedOutCounter& counter = store.counters[name];
-        counter = {.next = record.integer("next").value_or(0),
+        counter = {.next = record.number("next"),
                    .first = record.integer("first").value_or(0),
                    .last = record.integer("last").value_or(0),
                    .stride = std::max<std::int64_t>(1, record.integer("stride").value_or(1)),
@@ -96,9 +96,7 @@ Result<void> read_bounds_of(Server& server, const std::string& database, HandedO
     const Result<void> read =
         each_found(server, ns, Bson("minted_until", Bson("$type", "number", "$lt", kClosedBound)),
                    options, [&](Document row) -> Result<void> {
-                     bson_iter_t at;
-                     if (row.find("minted_until", &at))
-                       largest = std::max(largest, as_integer(at).value_or(0));
+                     largest = std::max(largest, row.numeric("minted_until").value_or(0));
                      return {};
                    });
     if (!read) return read;
@@ -114,6 +112,15 @@ Bson array_of(std::span<const std::int64_t> numbers) {
 }
 
 }  // namespace
+
+Result<HandedOutStore> read_store(Server& server, const std::string& database) {
+  HandedOutStore store;
+  for (const auto& read :
+       {read_definitions_of, read_records_of, read_adopted_values, read_bounds_of})
+    if (Result<void> done = read(server, database, store); !done)
+      return std::unexpected(std::move(done.error()));
+  return store;
+}
 
 Result<ServerState> read_server_state(Server& server) {
   ServerState state;
@@ -137,10 +144,9 @@ Result<ServerState> read_server_state(Server& server) {
     if (each.name.starts_with("idmint.")) state.stores[each.database];
   }
   for (auto& [database, store] : state.stores) {
-    for (const auto& read :
-         {read_definitions_of, read_records_of, read_adopted_values, read_bounds_of})
-      if (Result<void> done = read(server, database, store); !done)
-        return std::unexpected(std::move(done.error()));
+    Result<HandedOutStore> read = read_store(server, database);
+    if (!read) return std::unexpected(std::move(read.error()));
+    store = *std::move(read);
   }
   return state;
 }
@@ -157,17 +163,14 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
     for (const std::string& bytes : some) {
       const Document id = Document::of(
           std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
-      bson_iter_t at;
-      if (id.find("_id", &at)) all.add(std::to_string(index++).c_str(), &at);
+      if (all.add_from(id, "_id", std::to_string(index).c_str())) ++index;
     }
     Bson in;
     in.add_array("$in", all);
     const Result<void> read =
         each_found(server, ns, Bson("_id", in), Bson(), [&](Document document) -> Result<void> {
-          bson_iter_t at;
-          if (!document.find("_id", &at)) return {};
           Bson id;
-          id.add("_id", &at);
+          if (!id.add_from(document, "_id")) return {};
           const auto bytes = id.view().bytes();
           found.insert_or_assign(
               std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
@@ -182,9 +185,9 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
 Bson floors_of(Document adopted) {
   Bson floors;
   const std::string name = stores::mongodb::kFloors;
-  adopted.document(name.c_str()).each_field([&](const char* field, bson_iter_t* at) {
-    if (as_integer(*at)) floors.add((name + "." + field).c_str(), at);
-  });
+  Fields fields(adopted.document(name.c_str()));
+  for (Field field; fields.next(field);)
+    if (field.integer()) append_field_as(floors.get(), name + "." + std::string(field.key), field);
   return floors;
 }
 

@@ -28,6 +28,9 @@ struct ServerState {
   std::vector<std::string> hosts{};  // of its set, as the members address each other
 };
 
+// Reads the store in a database, without claims. Without a store there, it is empty.
+[[nodiscard]] Result<HandedOutStore> read_store(Server& server, const std::string& database);
+
 // Reads with read_preference(). kPermissionDenied: the user may not see all.
 [[nodiscard]] Result<ServerState> read_server_state(Server& server);
 

@@ -136,10 +136,9 @@ Result<Bson> field_with(std::string_view field, std::uint8_t type, std::int64_t 
     case BSON_TYPE_DECIMAL128: {
       // Not in the JSON: the key, which may contain anything.
       const Bson number(R"({"n":{"$numberDecimal":")" + std::to_string(value) + R"("}})");
-      bson_iter_t at;
-      if (!number.view().find("n", &at)) return fail(Code::kInternal, "a decimal that is none");
       Bson set;
-      set.add(key.c_str(), &at);
+      if (!set.add_from(number.view(), "n", key.c_str()))
+        return fail(Code::kInternal, "a decimal that is none");
       return set;
     }
     default:

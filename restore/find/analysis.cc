@@ -120,11 +120,7 @@ Result<void> OplogAnalysis::State::transaction(const Entry& entry) {
   }
   if (found == pending_.end() && !begins) ++headless_;
   if (operation.command() == "applyOps") {
-    const auto flag = [&](const char* name) {
-      bson_iter_t at;
-      return operation.o.find(name, &at) && bson_iter_as_bool(&at);
-    };
-    if (flag("partialTxn") || flag("prepare")) {
+    if (operation.o.truthy("partialTxn") || operation.o.truthy("prepare")) {
       const std::span<const std::uint8_t> bytes = operation.o.bytes();
       Parts& parts = pending_[id];  // even if nothing is kept, so that its commit is recognized
       if (pending_bytes_ + bytes.size() <= kTransactionBytes) {
@@ -168,10 +164,10 @@ Result<void> OplogAnalysis::State::changes_of(const Operation& operation, int de
     change(operation);
     return {};
   }
-  bson_iter_t at;
-  if (depth == kDeepestApplyOps || !operation.o.find("applyOps", &at) || !as_document(at))
+  const Document list = operation.o.array("applyOps");
+  if (depth == kDeepestApplyOps || !list)
     return std::unexpected(Error{Code::kDataLoss, "its applyOps has no operations"});
-  Fields inner(as_document(at));
+  Fields inner(list);
   Field each;
   while (inner.next(each)) {
     const Result<Operation> parsed = parse_operation(each.document());
@@ -273,9 +269,8 @@ void OplogAnalysis::State::list(const Operation& operation) {
   words.set(operation);
   ListedOperation row{.at = place_.at, .text = words.text(), .change = {}};
   if (operation.op == Op::kInsert || operation.op == Op::kUpdate) {
-    bson_iter_t at;
-    const bool diff = operation.op == Op::kUpdate && operation.o.find("diff", &at);
-    const Document shown = diff ? as_document(at) : operation.o;
+    const bool diff = operation.op == Op::kUpdate && operation.o.has("diff");
+    const Document shown = diff ? operation.o.document("diff") : operation.o;
     if (shown) row.change = shortened(to_relaxed_json(shown));
   }
   answer_.listed.push_back(std::move(row));

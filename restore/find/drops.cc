@@ -22,9 +22,7 @@ constexpr std::uint32_t kDropDatabaseWait = 900;  // seconds; dropDatabase waits
 
 // nullopt: the entry does not have the number of documents in the collection.
 std::optional<std::uint64_t> records_of(const Operation& command) {
-  bson_iter_t at;
-  const std::optional<std::int64_t> records =
-      command.o2.find("numRecords", &at) ? as_integer(at) : std::nullopt;
+  const std::optional<std::int64_t> records = command.o2.numeric("numRecords");
   if (!records) return std::nullopt;
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, *records));
 }
@@ -71,14 +69,12 @@ void Drops::emptied(const Operation& command, const Place& place) {
 }
 
 void Drops::renamed(const Operation& rename, const Place& place, bool wanted) {
-  bson_iter_t at;
-  if (!rename.o.find("to", &at)) return;
-  const std::string to(as_text(at));
+  if (!rename.o.has("to")) return;
+  const std::string to = text_of(rename.o, "to");
   const std::string from = target_of(rename);
   gone(from, place.at);
   if (!wanted) return;
-  const bool over =
-      rename.o.find("dropTarget", &at) && (!BSON_ITER_HOLDS_BOOL(&at) || bson_iter_bool(&at));
+  const bool over = rename.o.has("dropTarget") && rename.o.boolean("dropTarget").value_or(true);
   if (over) return renamed_over(rename, from, to, place);
   // The renamer also created the collection in this oplog, as MongoDB does for its own ones.
   if (lives_.find(hash_of(from, 9)) != nullptr ||

@@ -43,12 +43,17 @@ bool related(std::string_view a, std::string_view b) {
   return b.starts_with(a) && (a.size() == b.size() || b[a.size()] == '.');
 }
 
+// Whether the document has a value at this dotted path.
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the path
+bool has_path(Document document, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  const std::optional<Field> field = find_field(document, path.substr(0, dot));
+  return field &&
+         (dot == std::string_view::npos || has_path(field->document(), path.substr(dot + 1)));
+}
+
 bool matches_field(const std::string& wanted, const Operation& operation, std::string& path) {
-  if (operation.op == Op::kInsert) {
-    bson_iter_t at = operation.o.begin();
-    bson_iter_t descendant;
-    return bson_iter_find_descendant(&at, wanted.c_str(), &descendant);
-  }
+  if (operation.op == Op::kInsert) return has_path(operation.o, wanted);
   bool touched = false;
   if (operation.op == Op::kUpdate)
     for_each_change(operation.o, path, [&](std::string_view changed, Change, const Field&) {
@@ -100,9 +105,8 @@ bool IdFilter::matches(const Operation& operation) const {
 bool FindFilter::matches(const Operation& operation, std::string& path) const {
   if (!operations.empty() && !matches_operation(operations, operation)) return false;
   if (!namespaces.empty() && !matches_namespace(namespaces, target_of(operation))) {
-    bson_iter_t to;
     if (operation.op != Op::kCommand || operation.command() != "renameCollection" ||
-        !operation.o.find("to", &to) || !matches_namespace(namespaces, as_text(to)))
+        !operation.o.has("to") || !matches_namespace(namespaces, operation.o.text("to")))
       return false;
   }
   if (id && !id->matches(operation)) return false;

@@ -19,18 +19,12 @@ std::uint64_t index_key(std::string_view ns, std::string_view name) {
 }
 
 std::optional<std::int64_t> seconds_in(Document document) {
-  bson_iter_t at;
-  return document && document.find("expireAfterSeconds", &at) ? as_integer(at) : std::nullopt;
+  return document.numeric("expireAfterSeconds");
 }
 
 std::string key_text(Document spec) {
   const Document key = spec.document("key");
   return key ? shortened(to_relaxed_json(key)) : "unknown fields";
-}
-
-bool flag_in(Document document, const char* key) {
-  bson_iter_t at;
-  return document.find(key, &at) && bson_iter_as_bool(&at);
 }
 
 }  // namespace
@@ -85,9 +79,8 @@ void SchemaChanges::expires(const Operation& command, const Place& place, std::s
 
 void SchemaChanges::modified(const Operation& command, const Place& place) {
   const std::string ns = target_of(command);
-  bson_iter_t at;
   // A time-series collection has the expiry as an option, others have it in an index.
-  const bool series = command.o.find("expireAfterSeconds", &at);
+  const bool series = command.o.has("expireAfterSeconds");
   const Document index = command.o.document("index");
   const std::optional<std::int64_t> now = seconds_in(series ? command.o : index);
   const std::optional<std::int64_t> before = seconds_in(
@@ -110,11 +103,10 @@ void SchemaChanges::modified(const Operation& command, const Place& place) {
 void SchemaChanges::dropped_index(const Operation& command, const Place& place) {
   const std::string ns = target_of(command);
   if (is_temporary_name(std::string_view(ns).substr(ns.find('.') + 1))) return;
-  bson_iter_t at;
-  const std::string name(command.o.find("index", &at) ? as_text(at) : std::string_view{});
+  const std::string name = text_of(command.o, "index");
   const Document spec = command.o2;
-  const bool unique = spec && flag_in(spec, "unique");
-  const bool temporal = spec && seconds_in(spec);
+  const bool unique = spec.truthy("unique");
+  const bool temporal = seconds_in(spec).has_value();
   Suspect found = suspect_at(place, Reason::kDropIndex, ns, command);
   found.key = index_key(ns, name) | 1;
   found.field = name;

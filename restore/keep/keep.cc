@@ -174,9 +174,9 @@ Result<std::string> id_of_set(Server& server) {
   return id;
 }
 
-class Keeping final : public FollowObserver {
+class Keeping final : public Observer {
  public:
-  Keeping(const KeepOptions& options, Kept kept, KeepObserver& observer)
+  Keeping(const KeepOptions& options, Kept kept, Observer& observer)
       : options_(options), kept_(std::move(kept)), observer_(observer) {}
 
   Result<Kept> run() {
@@ -190,13 +190,15 @@ class Keeping final : public FollowObserver {
     return std::unexpected(std::move(done.error()));
   }
 
-  bool stopped() override { return observer_.stopped(); }
-  void appended(Timestamp, Timestamp, Timestamp) override {}
-  void reconnects(const Error& why) override {
-    if (std::exchange(told_, why.message()) == why.message()) return;
-    observer_.tell(why.message() + "; trying again; " + kept_.in_words());
+  bool stopped() const override { return observer_.stopped(); }
+  // A connection is made again.
+  void notice(std::string_view what) override {
+    if (std::exchange(told_, what) == what) return;
+    observer_.notice(std::string(what) + "; " + kept_.in_words());
   }
-  Result<OplogDump*> synced(OplogDump& dump) override {
+
+ private:
+  Result<OplogDump*> synced(OplogDump& dump) {
     newest_ = dump.synced().value_or(newest_);
     told_.clear();
     if (is_full(dump))
@@ -206,22 +208,23 @@ class Keeping final : public FollowObserver {
     return dump_.get();
   }
 
- private:
   // Follows the oplog until the end or a stop, over what is missing.
   Result<void> follow() {
     for (;;) {
       if (Result<void> opened = open_slice(); !opened) return opened;
-      Result<void> followed = follow_oplog({.uri = options_.uri,
-                                            .connect = options_.connect,
-                                            .follow = !options_.once,
-                                            .begin = dump_->last() ? std::nullopt : begin_},
-                                           *dump_, *this);
+      Result<void> followed =
+          follow_oplog({.uri = options_.uri,
+                        .connect = options_.connect,
+                        .follow = !options_.once,
+                        .begin = dump_->last() ? std::nullopt : begin_,
+                        .synced = [this](OplogDump& dump) { return synced(dump); }},
+                       *dump_, *this);
       if (followed || followed.error().code != Code::kOutOfRange || !dump_->last()) return followed;
       if (Result<void> sealed = dump_->seal(); !sealed) return sealed;
       dump_.reset();
       if (Result<void> read = refresh(); !read) return read;
-      observer_.tell("entries are missing: " + followed.error().message() + "; " +
-                     kept_.in_words() + "; a new base is made at once");
+      observer_.notice("entries are missing: " + followed.error().message() + "; " +
+                       kept_.in_words() + "; a new base is made at once");
       is_broken_ = true;
     }
   }
@@ -257,7 +260,7 @@ class Keeping final : public FollowObserver {
     if (Result<void> aside = set_aside(path); !aside) return aside;
     std::error_code ignored;
     fs::rename(checksums_beside(path), checksums_beside(path) + ".damaged", ignored);
-    observer_.tell("a slice is set aside: " + why);
+    observer_.notice("a slice is set aside: " + why);
     return {};
   }
 
@@ -332,10 +335,10 @@ class Keeping final : public FollowObserver {
 
   // Tells the result of the work. What failed is tried again after a rest.
   Result<void> end_work(const Result<std::string>& done) {
-    if (done && !done->empty()) observer_.tell(*done);
+    if (done && !done->empty()) observer_.notice(*done);
     if (!done && !stopped()) {
       failed_ = done.error();
-      observer_.tell(failed_->message() + "; it is tried again in a minute; " + kept_.in_words());
+      observer_.notice(failed_->message + "; it is tried again in a minute; " + kept_.in_words());
     }
     if (Result<void> read = refresh(); !read) return read;
     // A base of a member that is behind may not be of use yet.
@@ -415,7 +418,7 @@ class Keeping final : public FollowObserver {
 
   const KeepOptions& options_;
   Kept kept_;
-  KeepObserver& observer_;
+  Observer& observer_;
   std::unique_ptr<OplogDump> dump_{};
   std::optional<OplogBegin> begin_{};
   bool is_broken_ = false;
@@ -430,7 +433,7 @@ class Keeping final : public FollowObserver {
 
 }  // namespace
 
-Result<Kept> keep_backups(const KeepOptions& options, KeepObserver& observer) {
+Result<Kept> keep_backups(const KeepOptions& options, Observer& observer) {
   Result<Server> server = Server::connect(options.uri, options.connect);
   if (!server) return std::unexpected(std::move(server.error()));
   if (server->set_name().empty())

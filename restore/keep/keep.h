@@ -11,6 +11,7 @@
 #include "idmint/clock.h"
 #include "idmint/result.h"
 #include "restore/keep/kept.h"
+#include "restore/observer.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
@@ -30,18 +31,9 @@ struct KeepOptions {
   Clock* clock = &system_clock();
 };
 
-// Watches it. Only one thread calls it at a time.
-class KeepObserver {
- public:
-  virtual ~KeepObserver() = default;
-  [[nodiscard]] virtual bool stopped() = 0;
-  // What a person should know now: a base was made or removed, entries are missing, a connection is
-  // made again. A sentence.
-  virtual void tell(std::string_view what) = 0;
-};
-
 // Goes on with a folder where an earlier run was stopped or killed; the folder is locked meanwhile.
-// Where the oplog has rolled over what the folder needs next, tells that, and makes a base at once.
+// The observer gets notices: a base was made or removed, entries are missing, a connection is made
+// again. Where the oplog has rolled over what the folder needs next, makes a base at once.
 // A base or a removal that fails is told, and tried again a minute later by the clock of the set.
 // Damaged slices and bases get names under which nothing is used. Returns what the folder has at
 // the end. Errors, whose messages say what can be restored:
@@ -49,6 +41,6 @@ class KeepObserver {
 // - kResourceExhausted: the disk is full.
 // - kUnavailable: no member answers; the same command goes on.
 // - With `once`, the last failure of a base or a removal.
-[[nodiscard]] Result<Kept> keep_backups(const KeepOptions& options, KeepObserver& observer);
+[[nodiscard]] Result<Kept> keep_backups(const KeepOptions& options, Observer& observer);
 
 }  // namespace idmint::restore

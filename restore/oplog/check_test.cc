@@ -679,10 +679,8 @@ TEST(TransactionsTest, LargeOnesAreKeptInAFile) {
       ASSERT_TRUE(entry);
       const Result<void> added = transactions.add(
           *entry, [&](const Operation& operation, std::uint32_t index) -> Result<void> {
-            bson_iter_t at;
-            EXPECT_TRUE(operation.o.find("_id", &at));
-            order +=
-                std::to_string(as_integer(at).value_or(-1)) + "@" + std::to_string(index) + " ";
+            order += std::to_string(operation.o.numeric("_id").value_or(-1)) + "@" +
+                     std::to_string(index) + " ";
             return {};
           });
       ASSERT_TRUE(added) << added.error().message();

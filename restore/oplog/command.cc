@@ -25,18 +25,13 @@ std::string new_namespace_of(const Operation& command) { return text_of(command.
 
 std::vector<std::string> names_of_build(const Operation& command) {
   std::vector<std::string> names;
-  bson_iter_t at;
-  if (!command.o.find("indexes", &at) || !as_document(at)) return names;
-  bson_iter_t each = as_document(at).begin();
-  while (bson_iter_next(&each)) {
-    if (as_document(each)) names.push_back(text_of(as_document(each), "name"));
-  }
+  command.o.each("indexes", [&](const Document& spec) { names.push_back(text_of(spec, "name")); });
   return names;
 }
 
 std::string build_of(const Operation& command) {
-  bson_iter_t at;
-  return command.o.find("indexBuildUUID", &at) ? std::string(as_binary(at)) : std::string();
+  const std::optional<Field> uuid = find_field(command.o, "indexBuildUUID");
+  return uuid ? std::string(uuid->binary()) : std::string();
 }
 
 std::vector<Document> specs_of_build(const Operation& command) {
@@ -60,10 +55,7 @@ Bson options_of_create(const Operation& create) {
   return options;
 }
 
-bool is_temporary(const Operation& create) {
-  bson_iter_t at;
-  return create.o.find("temp", &at) && bson_iter_as_bool(&at);
-}
+bool is_temporary(const Operation& create) { return create.o.truthy("temp"); }
 
 std::string in_words(const Operation& operation, Timestamp ts) {
   if (operation.op == Op::kCommand) {

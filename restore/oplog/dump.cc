@@ -39,7 +39,8 @@ OplogDump::OplogDump(OplogDump&& other) noexcept
       hash_(std::move(other.hash_)),
       bytes_(other.bytes_),
       sealed_(other.sealed_),
-      entries_(other.entries_) {}
+      entries_(other.entries_),
+      synced_entries_(other.synced_entries_) {}
 
 OplogDump::~OplogDump() {
   if (made_ && !first_) ::unlink(path_.c_str());
@@ -70,6 +71,7 @@ Result<OplogDump> OplogDump::open(const std::string& path) {
   }
   if (Result<void> read = dump.read(); !read) return std::unexpected(std::move(read.error()));
   dump.synced_ = dump.last_;
+  dump.synced_entries_ = dump.entries_;
   return dump;
 }
 
@@ -175,6 +177,7 @@ Result<void> OplogDump::sync() {
   if (Result<void> written = flush(); !written) return written;
   if (::fdatasync(fd_) != 0) return unwritable(path_, errno);
   synced_ = last_;
+  synced_entries_ = entries_;
   return bytes_ - sealed_ >= kBetweenSeals ? seal() : Result<void>{};
 }
 

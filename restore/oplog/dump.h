@@ -44,6 +44,8 @@ class OplogDump {
   [[nodiscard]] std::optional<Timestamp> last() const { return last_; }
   // The last entry that is certainly on disk.
   [[nodiscard]] std::optional<Timestamp> synced() const { return synced_; }
+  // The number of entries that are certainly on disk.
+  [[nodiscard]] std::int64_t synced_entries() const { return synced_entries_; }
   // The bytes of the last entry; empty: none.
   [[nodiscard]] const std::vector<std::uint8_t>& last_entry() const { return last_entry_; }
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -65,6 +67,7 @@ class OplogDump {
   std::uint64_t bytes_ = 0;   // their number
   std::uint64_t sealed_ = 0;  // bytes covered by the checksums
   std::int64_t entries_ = 0;
+  std::int64_t synced_entries_ = 0;
 };
 
 }  // namespace idmint::restore

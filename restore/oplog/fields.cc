@@ -55,6 +55,12 @@ bool well_formed(Document document, int depth) {
 
 }  // namespace
 
+std::optional<Timestamp> timestamp_in(Document document, const char* key) {
+  const std::optional<BsonTimestamp> found = document.timestamp(key);
+  if (!found) return std::nullopt;
+  return Timestamp{.seconds = found->seconds, .ordinal = found->ordinal};
+}
+
 void append_field(bson_t* to, const Field& field) { append_elements(to, field.element()); }
 
 void append_field_as(bson_t* to, std::string_view key, const Field& field) {

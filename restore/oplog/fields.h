@@ -13,6 +13,7 @@
 
 #include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/timestamp.h"
 
 namespace idmint::restore {
 
@@ -213,6 +214,9 @@ class Fields {
   }
   return std::nullopt;
 }
+
+// The timestamp in a field. nullopt: there is no such field, or it has another type.
+[[nodiscard]] std::optional<Timestamp> timestamp_in(Document document, const char* key);
 
 // Appends the bytes of a field. Use these for data of users. bson_append_iter() sorts the flags of
 // a regular expression and drops unknown ones, cuts code at a NUL, and takes binary data of subtype

@@ -56,7 +56,7 @@ Result<void> overlaps(Member& member, const OplogDump& dump, const OplogBegin& w
 
 class Following {
  public:
-  Following(const FollowOptions& options, OplogDump& dump, FollowObserver& observer)
+  Following(const FollowOptions& options, OplogDump& dump, Observer& observer)
       : options_(options), dump_(&dump), observer_(observer) {}
 
   Result<void> run() {
@@ -70,7 +70,7 @@ class Following {
       if (done || !options_.follow || done.error().code != Code::kUnavailable ||
           Ticks::now() - alive_ > kReconnects)
         return done;
-      observer_.reconnects(done.error());
+      observer_.notice(done.error().message() + "; trying again");
       ::poll(nullptr, 0, kRestBetween);
       if (observer_.stopped()) return dump_->seal();
     }
@@ -125,7 +125,7 @@ class Following {
         if (goes_on) continue;
       }
       if (Result<void> added = dump_->append(entry->at.ts, *document); !added) return added;
-      observer_.appended(entry->at.ts, begin, span.to);
+      if (Result<void> going = show(entry->at.ts, begin, span.to); !going) return going;
     }
     if (!observer_.stopped() && (!proven || dump_->last() < span.to))
       return std::unexpected(
@@ -137,10 +137,22 @@ class Following {
 
   Result<void> sync() {
     if (Result<void> synced = dump_->sync(); !synced) return synced;
-    const Result<OplogDump*> next = observer_.synced(*dump_);
+    if (!options_.synced) return {};
+    const Result<OplogDump*> next = options_.synced(*dump_);
     if (!next) return std::unexpected(next.error());
     dump_ = *next;
     return {};
+  }
+
+  // Shows the number of entries while it follows, and otherwise how far it has come.
+  Result<void> show(Timestamp at, Timestamp begin, Timestamp to) {
+    const auto seconds = [&](Timestamp until) {
+      return static_cast<std::uint64_t>(until.seconds - begin.seconds);
+    };
+    if (++appended_ == 1)
+      observer_.begin(options_.follow ? "entries" : "s of oplog",
+                      options_.follow ? std::nullopt : std::optional(seconds(to)));
+    return observer_.advance(options_.follow ? appended_ : seconds(at));
   }
 
   // Checks that an existing dump begins with the first requested entry.
@@ -162,7 +174,8 @@ class Following {
 
   const FollowOptions& options_;
   OplogDump* dump_;
-  FollowObserver& observer_;
+  Observer& observer_;
+  std::uint64_t appended_ = 0;
   bool knows_begin_ = false;  // that the dump begins where it is to
   Ticks::time_point alive_ = Ticks::now();
   Ticks::time_point synced_ = Ticks::now();
@@ -170,7 +183,7 @@ class Following {
 
 }  // namespace
 
-Result<void> follow_oplog(const FollowOptions& options, OplogDump& dump, FollowObserver& observer) {
+Result<void> follow_oplog(const FollowOptions& options, OplogDump& dump, Observer& observer) {
   return Following(options, dump, observer).run();
 }
 

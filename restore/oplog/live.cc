@@ -49,9 +49,8 @@ Result<Bson> oplog_entry_from(Member& member, Timestamp at) {
   find.append("limit", 1, "singleBatch", true, "maxTimeMS", 60 * kSecond);
   const Result<Member::Batch> found = member.batch("local", find.get());
   if (!found) return std::unexpected(found.error());
-  bson_iter_t first = found->documents.begin();
-  if (!bson_iter_next(&first) || !as_document(first)) return Bson::none();
-  return Bson::copy_of(as_document(first));
+  const Document first = found->documents.document("0");
+  return first ? Bson::copy_of(first) : Bson::none();
 }
 
 LiveOplog::LiveOplog(Member& member, const OplogSpan& span, bool follow)
@@ -61,7 +60,7 @@ LiveOplog::LiveOplog(Member& member, const OplogSpan& span, bool follow)
 
 Result<std::optional<Document>> LiveOplog::next() {
   for (;;) {
-    if (batch_.documents && bson_iter_next(&rest_)) return as_document(rest_);
+    if (Field entry; rest_.next(entry)) return entry.document();
     if (!command_) {
       if (!follow_) return std::nullopt;
       return std::unexpected(Error{Code::kUnavailable, "reading the oplog of " + member_->host() +
@@ -77,9 +76,8 @@ Result<std::optional<Document>> LiveOplog::next() {
     batch_ = *std::move(batch);
     command_ = std::move(batch_.next);
     if (follow_ && command_) BSON_APPEND_INT32(command_.get(), "maxTimeMS", kSecond);
-    rest_ = batch_.documents.begin();
-    bson_iter_t any = rest_;
-    if (follow_ && command_ && !bson_iter_next(&any)) return std::nullopt;
+    rest_ = Fields(batch_.documents);
+    if (follow_ && command_ && batch_.documents.empty()) return std::nullopt;
   }
 }
 

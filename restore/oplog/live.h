@@ -9,6 +9,7 @@
 
 #include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/member.h"
 #include "restore/timestamp.h"
 
@@ -45,7 +46,7 @@ class LiveOplog {
   bool follow_;
   Bson command_ = Bson::none();  // for the next batch; none: the end
   Member::Batch batch_{};        // the memory of rest_
-  bson_iter_t rest_{};
+  Fields rest_{Document{}};
 };
 
 }  // namespace idmint::restore

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "restore/oplog/fields.h"
+
 namespace idmint::restore {
 namespace {
 
@@ -118,17 +120,14 @@ Result<Bson> Member::command(const char* database, const bson_t* command) {
 Result<Member::Batch> Member::batch_of(Reply reply, const bson_t* command) const {
   if (!reply.ok) return std::unexpected(told_of(command, reply.error));
   Batch batch{.reply = std::move(reply.document)};
-  bson_iter_t at;
-  Document cursor;
-  if (batch.reply.view().find("cursor", &at)) cursor = as_document(at);
-  if (cursor.find("firstBatch", &at) || cursor.find("nextBatch", &at))
-    batch.documents = as_document(at);
+  const Document cursor = batch.reply.view().document("cursor");
+  batch.documents = cursor.array(cursor.has("firstBatch") ? "firstBatch" : "nextBatch");
   if (!batch.documents)
     return std::unexpected(
         Error{Code::kUnavailable, host_ + " answered without a batch of documents"});
-  const std::int64_t id = cursor.find("id", &at) ? as_integer(at).value_or(0) : 0;
+  const std::int64_t id = cursor.number("id");
   if (id == 0) return batch;
-  const std::string ns(cursor.find("ns", &at) ? as_text(at) : std::string_view{});
+  const std::string ns = text_of(cursor, "ns");
   batch.next = Bson("getMore", id, "collection", ns.substr(ns.find('.') + 1));
   return batch;
 }
@@ -161,10 +160,9 @@ Result<bool> Member::batches(const char* database, const bson_t* command, const 
 Result<bool> Member::documents(const char* database, const bson_t* command,
                                const std::function<Result<void>(Document)>& take) {
   return batches(database, command, [&](const Bson&, Document batch) -> Result<void> {
-    bson_iter_t at = batch.begin();
-    while (bson_iter_next(&at)) {
-      if (Result<void> taken = take(as_document(at)); !taken) return taken;
-    }
+    Fields fields(batch);
+    for (Field field; fields.next(field);)
+      if (Result<void> taken = take(field.document()); !taken) return taken;
     return {};
   });
 }

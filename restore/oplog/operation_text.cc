@@ -28,8 +28,7 @@ std::string command_text(std::string_view ns, Document o) {
   operation.o = o;
   const std::string_view command = operation.command();
   std::string text = std::string(command) + " of " + target_of(operation);
-  bson_iter_t at;
-  if (command == "renameCollection" && o.find("to", &at)) text += " to " + std::string(as_text(at));
+  if (command == "renameCollection" && o.has("to")) text += " to " + std::string(o.text("to"));
   return text;
 }
 

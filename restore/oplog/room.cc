@@ -13,9 +13,8 @@ Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window) {
   const Bson stats = Bson("collStats", "oplog.rs");
   const Result<Bson> told = member.command("local", stats.get());
   if (!told) return std::unexpected(told.error());
-  bson_iter_t at;
-  if (told->view().find("size", &at)) room.bytes = bson_iter_as_double(&at);
-  if (told->view().find("maxSize", &at)) room.most_bytes = bson_iter_as_double(&at);
+  room.bytes = static_cast<double>(told->view().number("size"));
+  room.most_bytes = static_cast<double>(told->view().number("maxSize"));
 
   constexpr std::int32_t sample = 5000;
   const Bson newest = Bson("find", "oplog.rs", "sort", Bson("$natural", -1), "limit", sample,
@@ -24,17 +23,10 @@ Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window) {
   if (!found) return std::unexpected(found.error());
   double bytes = 0;
   Timestamp oldest = window.last;
-  bson_iter_t batch;
-  if (found->view().find("cursor", &at) && bson_iter_recurse(&at, &batch) &&
-      bson_iter_find(&batch, "firstBatch") && bson_iter_recurse(&batch, &at)) {
-    while (bson_iter_next(&at)) {
-      const Document document = as_document(at);
-      if (!document) continue;
-      bytes += static_cast<double>(document.bytes().size());
-      if (const Result<Entry> entry = parse_entry(document))
-        oldest = std::min(oldest, entry->at.ts);
-    }
-  }
+  found->view().each_found([&](const Document& document) {
+    bytes += static_cast<double>(document.bytes().size());
+    if (const Result<Entry> entry = parse_entry(document)) oldest = std::min(oldest, entry->at.ts);
+  });
   room.bytes_per_second = bytes / std::max<double>(1, window.last.seconds - oldest.seconds);
   return room;
 }

@@ -34,14 +34,12 @@ std::string trace_of(const Operation& operation) {
   if (operation.op == Op::kNoop) {
     if (!operation.o2) return {};
     if (is_notice(operation.o2.first_key())) return std::string(operation.o2.first_key());
-    bson_iter_t at;
-    if (operation.o2.find("type", &at) && is_notice(as_text(at))) return std::string(as_text(at));
-    return {};
+    const std::string_view type = operation.o2.text("type");
+    return is_notice(type) ? std::string(type) : std::string();
   }
   if (operation.ns == "admin.system.version") {
-    bson_iter_t at;
     const Document key = operation.op == Op::kUpdate ? operation.o2 : operation.o;
-    return key.find("_id", &at) && as_text(at) == "shardIdentity" ? "a shard's identity" : "";
+    return key.text("_id") == "shardIdentity" ? "a shard's identity" : "";
   }
   if (!operation.ns.starts_with("config.")) return {};
   const auto* const books = std::ranges::find_if(
@@ -56,11 +54,9 @@ void ShardTraces::add(const Operation& operation, Timestamp at) {
     Trace& known = traces_[std::move(trace)];
     if (known.entries++ == 0) known.first = at;
   }
-  if (operation.op == Op::kCommand && operation.command() == "create") {
-    bson_iter_t capped;
-    if (operation.o.find("capped", &capped) && bson_iter_as_bool(&capped))
-      capped_.insert(namespace_of(operation));
-  }
+  if (operation.op == Op::kCommand && operation.command() == "create" &&
+      operation.o.truthy("capped"))
+    capped_.insert(namespace_of(operation));
   if (operation.from_migrate && !capped_.contains(operation.ns) &&
       !operation.collection().contains(".convertToCapped."))
     ++migrated_;

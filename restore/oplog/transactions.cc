@@ -31,15 +31,14 @@ Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth,
   if (depth == kDeepestTransaction)
     return std::unexpected(
         Error{Code::kDataLoss, "no entry of an oplog: its applyOps are nested too deep"});
-  bson_iter_t list = operation.o.begin();
-  bson_iter_next(&list);
-  if (!BSON_ITER_HOLDS_ARRAY(&list) || !as_document(list))
+  const Document list = operation.o.array("applyOps");
+  if (!list)
     return std::unexpected(
         Error{Code::kDataLoss, "no entry of an oplog: its applyOps is no array"});
-  bson_iter_t at = as_document(list).begin();
-  while (bson_iter_next(&at)) {
-    const Document inner = BSON_ITER_HOLDS_DOCUMENT(&at) ? as_document(at) : Document{};
-    if (!inner)
+  Fields fields(list);
+  for (Field field; fields.next(field);) {
+    const Document inner = field.document();
+    if (field.type != BSON_TYPE_DOCUMENT || !inner)
       return std::unexpected(
           Error{Code::kDataLoss, "no entry of an oplog: what its applyOps has is no document"});
     Result<Operation> parsed = parse_operation(inner);
@@ -52,10 +51,7 @@ Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth,
   return {};
 }
 
-bool says(Document document, const char* field) {
-  bson_iter_t at;
-  return document.find(field, &at) && BSON_ITER_HOLDS_BOOL(&at) && bson_iter_bool(&at);
-}
+bool says(Document document, const char* field) { return document.boolean(field).value_or(false); }
 
 std::string bytes_of(Document document) {
   const auto bytes = document.bytes();

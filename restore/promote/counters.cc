@@ -133,13 +133,14 @@ Result<void> bring_missing(Server& spare, Server& production, const CollectionFa
 Bson closed_counter(Document record, const std::string& mark) {
   if (record.boolean("closed") != false) return Bson::copy_of(record);
   Bson closed;
-  record.each_field([&](const char* key, bson_iter_t* at) {
-    if (std::string_view(key) == "closed") {
+  Fields fields(record);
+  for (Field field; fields.next(field);) {
+    if (field.is("closed")) {
       closed.add("closed", true);
     } else {
-      closed.add(key, at);
+      append_field(closed.get(), field);
     }
-  });
+  }
   closed.add("closed_by", std::string_view(mark));
   return closed;
 }
@@ -149,11 +150,9 @@ Result<void> raise_bounds(Server& spare, Server& production, const CollectionFac
   Updates updates(production, workers.database, workers.name);
   Result<void> read =
       for_each_document(spare, workers.database, workers.name, [&](Document row) -> Result<void> {
-        bson_iter_t id;
-        const std::optional<std::int64_t> bound = row.integer("minted_until");
-        if (!bound || !row.find("_id", &id)) return {};
         Bson query;
-        query.add("_id", &id);
+        const std::optional<std::int64_t> bound = row.integer("minted_until");
+        if (!bound || !query.add_from(row, "_id")) return {};
         return updates.add(query, Bson("$max", Bson("minted_until", *bound)));
       });
   return read ? updates.send() : read;
@@ -164,13 +163,11 @@ Result<void> raise_to_spare(Server& spare, Server& production, const std::string
   Updates updates(production, database, std::string(kIdmintCounters));
   Result<void> read = for_each_document(
       spare, database, std::string(kIdmintCounters), [&](Document record) -> Result<void> {
-        bson_iter_t id;
+        Bson query;
         const std::optional<std::int64_t> next = record.integer("next");
         const std::optional<std::int64_t> first = record.integer("first");
         const std::optional<std::int64_t> stride = record.integer("stride");
-        if (!next || !first || !stride || !record.find("_id", &id)) return {};
-        Bson query;
-        query.add("_id", &id);
+        if (!next || !first || !stride || !query.add_from(record, "_id")) return {};
         query.append("first", *first, "stride", *stride, "next", Bson("$lt", *next));
         return updates.add(query, Bson("$set", Bson("next", *next)));
       });
@@ -242,11 +239,8 @@ Result<void> bring_documents(Server& spare, Server& production, const PromoteSta
           const std::optional<Field> id = find_field(document, "_id");
           if (!id) return {};
           Bson largest;
-          for (const std::string& field : counted->second) {
-            bson_iter_t at;
-            if (counted_number(document, field) && document.find(field.c_str(), &at))
-              largest.add(field.c_str(), &at);
-          }
+          for (const std::string& field : counted->second)
+            if (counted_number(document, field)) largest.add_from(document, field.c_str());
           const Bson floors = floors_of(document);
           largest.add_all(*floors.get());
           if (largest.view().empty()) return {};
@@ -261,12 +255,12 @@ Result<void> bring_documents(Server& spare, Server& production, const PromoteSta
 }
 
 // Stops when the promotion stops.
-class PassedOn final : public FenceObserver {
+class PassedOn final : public Observer {
  public:
   explicit PassedOn(const TakeProgress& progress) : progress_(progress) {}
-  void begin(FenceStep, std::string_view, std::optional<std::int64_t>) override {}
-  Result<void> advance(std::int64_t) override { return progress_ ? progress_(0) : Result<void>{}; }
-  Result<void> planned(const FenceReport&) override { return {}; }
+  Result<void> advance(std::optional<std::uint64_t>) override {
+    return progress_ ? progress_(0) : Result<void>{};
+  }
 
  private:
   const TakeProgress& progress_;

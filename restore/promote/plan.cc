@@ -148,14 +148,8 @@ Result<std::optional<Timestamp>> limit_of(Server& spare, const std::string& repo
   const std::optional<FoundRecord>& found = *record;
   if (!found) return std::optional<Timestamp>();
   const Document fingerprint = found->record.fingerprint();
-  bson_iter_t at;
-  if (!fingerprint.find("limit", &at)) return std::optional<Timestamp>();
-  if (bson_iter_type(&at) == BSON_TYPE_TIMESTAMP) {
-    Timestamp limit{};
-    bson_iter_timestamp(&at, &limit.seconds, &limit.ordinal);
-    return std::optional(limit);
-  }
-  const Result<Timestamp> limit = parse_timestamp(as_text(at));
+  if (const std::optional<Timestamp> limit = timestamp_in(fingerprint, "limit")) return limit;
+  const Result<Timestamp> limit = parse_timestamp(fingerprint.text("limit"));
   return limit ? std::optional(*limit) : std::nullopt;
 }
 

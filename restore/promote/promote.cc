@@ -100,8 +100,8 @@ Error error_of(Error error, const PromoteState& state) {
 
 class Promotion {
  public:
-  Promotion(PromoteRecord& record, Server& spare, const PromotePlan& plan,
-            PromoteObserver& observer, PromoteReport& report)
+  Promotion(PromoteRecord& record, Server& spare, const PromotePlan& plan, Observer& observer,
+            PromoteReport& report)
       : record_(record),
         spare_(spare),
         plan_(plan),
@@ -303,14 +303,14 @@ class Promotion {
   Server& spare_;
   const PromotePlan& plan_;
   const PromoteOptions& options_;
-  PromoteObserver& observer_;
+  Observer& observer_;
   PromoteReport& report_;
   bool has_begun_ = false;
 };
 
 class Undo {
  public:
-  Undo(PromoteRecord& record, const PromoteOptions& options, PromoteObserver& observer,
+  Undo(PromoteRecord& record, const PromoteOptions& options, Observer& observer,
        PromoteReport& report)
       : record_(record), options_(options), observer_(observer), report_(report) {}
 
@@ -497,7 +497,7 @@ class Undo {
 
   PromoteRecord& record_;
   const PromoteOptions& options_;
-  PromoteObserver& observer_;
+  Observer& observer_;
   PromoteReport& report_;
   bool has_begun_ = false;
 };
@@ -538,7 +538,7 @@ Result<void> tell_planned(Server& production, const PromoteState& state, Promote
 // Lists the collections that undone promotions left, with the documents that only they have. Where
 // that cannot be found out it stays unknown.
 void find_kept_promoted(const PromoteOptions& options, const PromoteState& state,
-                        Server& production, PromoteObserver& observer, PromoteReport& report) {
+                        Server& production, Observer& observer, PromoteReport& report) {
   const Result<std::vector<CollectionFacts>> all = list_namespaces(production);
   if (!all) return;
   std::optional<Result<LaterWrites>> later;
@@ -556,7 +556,7 @@ void find_kept_promoted(const PromoteOptions& options, const PromoteState& state
   }
 }
 
-Result<PromoteRecord> record_for(PromotePlan& plan, Server& production, PromoteObserver& observer) {
+Result<PromoteRecord> record_for(PromotePlan& plan, Server& production, Observer& observer) {
   if (plan.resumed) return PromoteRecord::take_over(production);
   // Before there is a record, so that no run goes on with a part of it.
   if (Result<void> told = observer.about_to("note the plan"); !told)
@@ -570,7 +570,7 @@ Result<PromoteRecord> record_for(PromotePlan& plan, Server& production, PromoteO
 
 }  // namespace
 
-Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer) {
+Result<PromoteReport> promote(PromotePlan& plan, Observer& observer) {
   if (!plan.refused.empty())
     return fail(Code::kFailedPrecondition, "nothing was written: " + plan.refused.front().ns +
                                                ": " + plan.refused.front().why);
@@ -600,7 +600,7 @@ Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer) {
   return report;
 }
 
-Result<PromoteReport> undo_promotion(const PromoteOptions& options, PromoteObserver& observer) {
+Result<PromoteReport> undo_promotion(const PromoteOptions& options, Observer& observer) {
   Result<Server> production = connect_for_promotion(options.to);
   if (!production) return std::unexpected(std::move(production.error()));
   if (Result<void> may = check_rights(*production); !may)
@@ -616,7 +616,7 @@ Result<PromoteReport> undo_promotion(const PromoteOptions& options, PromoteObser
   return report;
 }
 
-Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObserver& observer) {
+Result<PromoteReport> finish_promotion(const PromoteOptions& options, Observer& observer) {
   Result<Server> production = connect_for_promotion(options.to);
   if (!production) return std::unexpected(std::move(production.error()));
   Result<PromoteRecord> record = PromoteRecord::take_over(*production);

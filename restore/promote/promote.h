@@ -18,25 +18,6 @@
 
 namespace idmint::restore {
 
-// Watches a promotion. The thread that promotes calls it.
-class PromoteObserver {
- public:
-  virtual ~PromoteObserver() = default;
-  // A part of a step begins, such as "documents compared". nullopt: the total is unknown.
-  virtual void begin(std::string_view what, std::optional<std::uint64_t> total) = 0;
-  // The amount of the part that is done. An error stops the promotion, which returns it; the same
-  // call continues.
-  [[nodiscard]] virtual Result<void> advance(std::uint64_t done) = 0;
-  // The next write to production, such as "block shop.orders". An error stops the promotion before
-  // it.
-  [[nodiscard]] virtual Result<void> about_to(std::string_view what) = 0;
-
-  [[nodiscard]] TakeProgress of(std::string_view what, std::optional<std::uint64_t> total = {}) {
-    begin(what, total);
-    return [this](std::uint64_t done) { return advance(done); };
-  }
-};
-
 struct KeptCollection {
   std::string ns{};
   // After an undo or a finish: the documents that may be nowhere else. nullopt: unknown, because
@@ -78,19 +59,19 @@ struct PromoteReport {
 // - kDataLoss: a copy differs from the spare. The old collections are still in place, and --undo
 //   lets their writers in.
 // - kUnavailable: a server is gone, or the observer stopped the promotion.
-[[nodiscard]] Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer);
+[[nodiscard]] Result<PromoteReport> promote(PromotePlan& plan, Observer& observer);
 
 // Undoes the promotion that is under way on production: blocks writers, repeats the fence, puts the
 // old collections back, and lets writers in. Keeps what programs wrote to the promoted collections
 // under other names. If it is killed at any point, the same call continues. kNotFound: no promotion
 // is under way.
 [[nodiscard]] Result<PromoteReport> undo_promotion(const PromoteOptions& options,
-                                                   PromoteObserver& observer);
+                                                   Observer& observer);
 
 // Drops the old collections. Errors:
 // - kNotFound: no promotion is under way.
 // - kFailedPrecondition: it is not complete, or is being undone.
 [[nodiscard]] Result<PromoteReport> finish_promotion(const PromoteOptions& options,
-                                                     PromoteObserver& observer);
+                                                     Observer& observer);
 
 }  // namespace idmint::restore

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "restore/oplog/fields.h"
 #include "restore/promote/collection_at.h"
 #include "restore/promote/later.h"
 #include "restore/replay/apply_ops.h"
@@ -94,14 +95,6 @@ Bson bson_of(const PromoteState& state, const std::string& owner) {
     items.items.add(std::to_string(index++).c_str(), bson_of(item));
   document.add("items", items);
   return document;
-}
-
-std::optional<Timestamp> timestamp_in(Document document, const char* field) {
-  bson_iter_t at;
-  if (!document.find(field, &at) || bson_iter_type(&at) != BSON_TYPE_TIMESTAMP) return std::nullopt;
-  Timestamp found{};
-  bson_iter_timestamp(&at, &found.seconds, &found.ordinal);
-  return found;
 }
 
 std::uint64_t count_in(Document document, const char* field) {

@@ -22,6 +22,7 @@
 #include "base/errors.h"
 #include "base/shell.h"
 #include "mongo/bson.h"
+#include "restore/oplog/fields.h"
 #include "restore/replay/record.h"
 #include "restore/replay/spare.h"
 #include "restore/server.h"
@@ -158,7 +159,7 @@ Result<void> sync_path(const std::string& path) {
 
 // Copies to another name first, and renames when everything is on disk. Leaves out the files of the
 // process and of the restore.
-Result<void> copy_folder(const std::string& from, const std::string& to, SeedObserver& observer) {
+Result<void> copy_folder(const std::string& from, const std::string& to, Observer& observer) {
   const std::string part = to + ".part";
   std::error_code failed;
   seed_fs::remove_all(part, failed);
@@ -179,7 +180,7 @@ Result<void> copy_folder(const std::string& from, const std::string& to, SeedObs
     }
     if (failed) return cannot_copy(there.string(), failed);
     if (Result<void> synced = sync_path(there.string()); !synced) return synced;
-    if (Result<void> going = observer.wait(); !going) return going;
+    if (Result<void> going = observer.advance(std::nullopt); !going) return going;
   }
   if (failed) return cannot_copy(part, failed);
   std::ofstream(part + "/" + kSeedMarker) << "{\"made_by\":\"idmint-restore\"}\n";
@@ -257,7 +258,7 @@ Result<bool> is_copied(const std::string& folder) {
 
 class Seeding {
  public:
-  Seeding(const SeedOptions& options, std::string program, SeedObserver& observer)
+  Seeding(const SeedOptions& options, std::string program, Observer& observer)
       : options_(options), program_(std::move(program)), observer_(observer) {}
 
   Result<void> run() {
@@ -275,7 +276,7 @@ class Seeding {
       if (!done || &member == &first) continue;
       if (member.folder.empty()) {
         for (const std::string& line : lines_elsewhere(program_, options_, member))
-          observer_.left_to_do(line);
+          observer_.notice(line);
       } else {
         done = add(member);
       }
@@ -290,8 +291,7 @@ class Seeding {
     if (!folder->ours)
       return fail(Code::kNotFound,
                   shell_word(options_.spare) + " is no folder that idmint-restore run has made");
-    const TakeProgress waits = [this](std::uint64_t) { return observer_.wait(); };
-    const Result<Spare> spare = start_spare(options_.spare, {program_}, waits);
+    const Result<Spare> spare = start_spare(options_.spare, {program_}, observer_.waits());
     if (!spare) return std::unexpected(spare.error());
     Result<void> done = prepare(spare->uri());
     if (done) done = observer_.about_to(shutdown_line(program_, spare->folder));
@@ -430,22 +430,23 @@ class Seeding {
     members.items.add(std::to_string(index).c_str(),
                       Bson("_id", static_cast<std::int32_t>(largest + 1), "host", address(member)));
     Bson changed;
-    config.each_field([&](const char* key, bson_iter_t* at) {
-      if (std::string_view(key) == "version") {
+    Fields fields(config);
+    for (Field field; fields.next(field);) {
+      if (field.is("version")) {
         changed.add("version", static_cast<std::int32_t>(config.number("version") + 1));
-      } else if (std::string_view(key) == "members") {
+      } else if (field.is("members")) {
         changed.add("members", members);
       } else {
-        changed.add(key, at);
+        append_field(changed.get(), field);
       }
-    });
+    }
     return Bson("replSetReconfig", changed, "maxTimeMS", 60'000);
   }
 
   Result<void> await(const std::string& what, const std::function<bool()>& is_so) {
     for (const auto until = steady_clock::now() + kMemberComesUp; steady_clock::now() < until;) {
       if (is_so()) return {};
-      if (Result<void> going = observer_.wait(); !going) return going;
+      if (Result<void> going = observer_.advance(std::nullopt); !going) return going;
       std::this_thread::sleep_for(milliseconds{100});
     }
     return fail(Code::kUnavailable, "waited five minutes for " + what);
@@ -459,7 +460,7 @@ class Seeding {
 
   const SeedOptions& options_;
   const std::string program_;
-  SeedObserver& observer_;
+  Observer& observer_;
 };
 
 }  // namespace
@@ -522,7 +523,7 @@ Result<std::vector<std::string>> seed_steps(const SeedOptions& options) {
   return steps;
 }
 
-Result<void> seed(const SeedOptions& options, SeedObserver& observer) {
+Result<void> seed(const SeedOptions& options, Observer& observer) {
   if (Result<void> good = check_options(options); !good) return good;
   Result<std::string> program = find_mongod(options.mongod);
   if (!program) return std::unexpected(std::move(program.error()));

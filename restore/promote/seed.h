@@ -26,26 +26,16 @@ struct SeedOptions {
   std::vector<std::string> arguments{};  // for each mongod, besides those for the set
 };
 
-// Watches seed(). The seeding thread calls it.
-class SeedObserver {
- public:
-  virtual ~SeedObserver() = default;
-  // The next step here, as the command that does it by hand. An error stops seed() before it.
-  [[nodiscard]] virtual Result<void> about_to(const std::string& command) = 0;
-  // A step on another host, which its operator must do.
-  virtual void left_to_do(const std::string& command) = 0;
-  [[nodiscard]] virtual Result<void> wait() = 0;  // called while waiting; an error stops seed()
-};
-
 // Deletes the record of the restore, ends the spare, copies its folder to the first member, and
 // makes that a set of one. Then copies the folder to the other members on this host, which follow
-// without an initial sync. The same call continues an interrupted one. Errors:
+// without an initial sync. The same call continues an interrupted one. The observer is told each
+// step here as the command that does it by hand, and those on other hosts as notices. Errors:
 // - kNotFound: the spare is not the folder of a restore.
 // - kFailedPrecondition: the restore is not done, or a mongod does not start; the message has the
 //   path of its log.
 // - kAlreadyExists: a folder has other contents.
 // - kUnavailable: a member did not start in time.
-[[nodiscard]] Result<void> seed(const SeedOptions& options, SeedObserver& observer);
+[[nodiscard]] Result<void> seed(const SeedOptions& options, Observer& observer);
 
 // All commands in order. Does nothing else.
 [[nodiscard]] Result<std::vector<std::string>> seed_steps(const SeedOptions& options);

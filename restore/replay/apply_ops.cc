@@ -3,6 +3,7 @@
 #include <cstring>
 #include <span>
 
+#include "restore/oplog/fields.h"
 #include "restore/replay/record.h"
 
 namespace idmint::restore {
@@ -54,26 +55,23 @@ Answer ask(Server& server, const std::string& database, const bson_t* command) {
   answer.ok = mongoc_client_command_with_opts(server.client(), database.c_str(), command, nullptr,
                                               nullptr, &reply, &error);
   const Document document = Document::of(&reply);
-  bson_iter_t at;
-  if (answer.ok && document.find("writeConcernError", &at)) {
+  if (const Document unsafe = document.document("writeConcernError"); answer.ok && unsafe) {
     answer.ok = false;
     answer.unavailable = true;
-    answer.message = to_relaxed_json(as_document(at));
+    answer.message = to_relaxed_json(unsafe);
   } else if (!answer.ok) {
-    answer.code = document.find("code", &at) ? as_integer(at).value_or(0) : 0;
+    answer.code = document.number("code");
     answer.why = code_of_repeatable(error);
     answer.unavailable = answer.why == Code::kUnavailable;
     answer.message = error.message;
   }
-  if (document.find("results", &at) && as_document(at)) {
-    bson_iter_t each = as_document(at).begin();
-    while (bson_iter_next(&each)) {
-      ++answer.results;
-      if (answer.ok && !bson_iter_as_bool(&each)) {  // never seen
-        answer.ok = false;
-        answer.message = "an operation was not applied";
-        break;
-      }
+  Fields results(document.array("results"));
+  for (Field each; results.next(each);) {
+    ++answer.results;
+    if (answer.ok && !each.truth()) {  // never seen
+      answer.ok = false;
+      answer.message = "an operation was not applied";
+      break;
     }
   }
   bson_destroy(&reply);
@@ -95,9 +93,9 @@ Answer apply(Server& server, const Operations& operations, const Operations& the
   BSON_APPEND_ARRAY_BEGIN(command.get(), "applyOps", &array);
   const bson_t first = operations.view().view();
   bson_concat(&array, &first);
-  bson_iter_t at = then.view().begin();
-  for (std::uint32_t key = operations.size(); bson_iter_next(&at); ++key)
-    bson_append_iter(&array, std::to_string(key).c_str(), -1, &at);
+  std::uint32_t key = operations.size();
+  Fields last(then.view());
+  for (Field each; last.next(each);) append_field_as(&array, std::to_string(key++), each);
   bson_append_array_end(command.get(), &array);
   BSON_APPEND_BOOL(command.get(), "allowAtomic", atomic);
   BSON_APPEND_BOOL(command.get(), "alwaysUpsert", false);

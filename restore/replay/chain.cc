@@ -14,10 +14,7 @@ std::int64_t Counts::* Counts::of(Op op) {
 
 Counts counts_of(Document document) {
   Counts counts;
-  bson_iter_t at;
-  for (const CountField& field : kCountFields) {
-    if (document.find(field.name, &at)) counts.*field.count = as_integer(at).value_or(0);
-  }
+  for (const CountField& field : kCountFields) counts.*field.count = document.number(field.name);
   return counts;
 }
 
@@ -46,11 +43,7 @@ Result<void> is_there(Server& server, const Chain& chain) {
   const Bson command = Bson("find", "progress", "filter", Bson("_id", chain.id()), "limit", 1);
   const Result<Bson> reply = server.command(kRecordDatabase, command.get());
   if (!reply) return std::unexpected(reply.error());
-  bson_iter_t cursor;
-  bson_iter_t batch;
-  if (reply->view().find("cursor", &cursor) && bson_iter_recurse(&cursor, &batch) &&
-      bson_iter_find(&batch, "firstBatch") && !as_document(batch).first_key().empty())
-    return {};
+  if (reply->view().first_found()) return {};
   return std::unexpected(
       Error{Code::kUnavailable, server.shown_uri() +
                                     " has lost what it had done, as it was ended and started "

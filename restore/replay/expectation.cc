@@ -15,17 +15,7 @@ constexpr const char* kTallies = "base";
 constexpr const char* kInBase = "loaded";
 
 std::uint64_t number_of(Document document, const char* key) {
-  bson_iter_t at;
-  return document.find(key, &at) ? static_cast<std::uint64_t>(as_integer(at).value_or(0)) : 0;
-}
-
-// Calls `take` with each value of an array under `key`.
-template <class Take>
-void for_each_in(Document document, const char* key, const Take& take) {
-  bson_iter_t at;
-  bson_iter_t each;
-  if (!document.find(key, &at) || !bson_iter_recurse(&at, &each)) return;
-  while (bson_iter_next(&each)) take(each);
+  return static_cast<std::uint64_t>(document.number(key));
 }
 
 Result<void> put_loaded(Record& record, const std::string& ns, std::int64_t documents) {
@@ -40,9 +30,7 @@ Result<Loaded> loaded(Record& record) {
   if (!found) return std::unexpected(found.error());
   Loaded documents;
   for (const auto& [id, fields] : *found) {
-    bson_iter_t at;
-    const std::int64_t count =
-        fields.view().find("documents", &at) ? as_integer(at).value_or(-1) : -1;
+    const std::int64_t count = fields.view().numeric("documents").value_or(-1);
     if (count >= 0) documents[id.substr(kLoaded.size())] = static_cast<std::uint64_t>(count);
   }
   return documents;
@@ -121,11 +109,8 @@ Result<std::map<std::string, Expected>> expected_documents(Record& record) {
   const Result<Outcomes> outcomes = kept_outcomes(record);
   if (!outcomes) return std::unexpected(outcomes.error());
   const Document tallies = kept->view();
-  for_each_in(tallies, "gone",
-              [&](const bson_iter_t& at) { expected.erase(std::string(as_text(at))); });
-  for_each_in(tallies, "tallies", [&](const bson_iter_t& at) {
-    const Document row = as_document(at);
-    if (!row) return;
+  tallies.each_text("gone", [&](std::string_view ns) { expected.erase(std::string(ns)); });
+  tallies.each("tallies", [&](const Document& row) {
     const std::string ns = text_of(row, "ns");
     if (ns.ends_with(".system.views")) return;  // these are views
     const auto from = base->find(text_of(row, "base"));

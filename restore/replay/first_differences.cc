@@ -40,9 +40,8 @@ class Documents {
 
   // Whether the collection now has a document with the same _id.
   [[nodiscard]] Result<bool> has(Document other) {
-    bson_iter_t id;
-    if (!other.find("_id", &id)) return false;
-    const Bson wanted = Bson("_id", &id);
+    Bson wanted;
+    if (!wanted.add_from(other, "_id")) return false;
     const Bson options =
         Bson("collation", Bson("locale", "simple"), "limit", 1, "projection", Bson("_id", 1));
     const Cursor found(

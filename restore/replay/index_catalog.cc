@@ -14,11 +14,6 @@
 namespace idmint::restore {
 namespace {
 
-Document document_of(Document document, const char* field) {
-  bson_iter_t at;
-  return document.find(field, &at) ? as_document(at) : Document{};
-}
-
 // Copies all fields except `but`.
 template <std::size_t N>
 void append_but(bson_t* to, Document from, const std::array<std::string_view, N>& but) {
@@ -78,15 +73,14 @@ std::vector<IndexCatalog::Indexes*> IndexCatalog::of(std::string_view ns) {
 }
 
 bool IndexCatalog::has_index_of(const Operation& command) const {
-  bson_iter_t index;
-  if (!command.o.find("index", &index)) return false;
+  if (!command.o.has("index")) return false;
+  const Document index = command.o.document("index");
   const bool change = command.command() == "collMod";
-  const std::string name =
-      change ? text_of(as_document(index), "name") : std::string(as_text(index));
-  const Document key = change ? document_of(as_document(index), "keyPattern") : as_document(index);
+  const std::string name = change ? text_of(index, "name") : text_of(command.o, "index");
+  const Document key = change ? index.document("keyPattern") : index;
   return std::ranges::any_of(of(namespace_of(command)), [&](const Indexes* each) {
     return std::ranges::any_of(*each, [&](const auto& row) {
-      return row.first == name || (key && key == document_of(row.second.view(), "key"));
+      return row.first == name || (key && key == row.second.view().document("key"));
     });
   });
 }
@@ -107,39 +101,33 @@ Result<void> IndexCatalog::apply(const Operation& command) {
   } else if (what == "createIndexes") {
     add(ns, command.o);
   } else if (what == "commitIndexBuild") {
-    const Document specs = document_of(command.o, "indexes");
-    if (!specs) return {};
-    bson_iter_t at = specs.begin();
-    while (bson_iter_next(&at)) {
-      if (as_document(at)) add(ns, as_document(at));
-    }
+    command.o.each("indexes", [&](const Document& spec) { add(ns, spec); });
   } else if (what == "startIndexBuild" || what == "abortIndexBuild") {
     // A base may list an unfinished index as complete.
     for (const std::string& name : names_of_build(command)) remove(ns, name);
   } else if (what == "dropIndexes" || what == "deleteIndexes" || what == "deleteIndex") {
-    bson_iter_t index;
-    if (!command.o.find("index", &index)) return {};
-    const std::string_view name = as_text(index);
-    const Document key = as_document(index);
+    if (!command.o.has("index")) return {};
+    const std::string_view name = command.o.text("index");
+    const Document key = command.o.document("index");
     for (Indexes* const each : of(ns)) {
       std::erase_if(*each, [&](const auto& row) {
         return name == "*" || row.first == name ||
-               (key && key == document_of(row.second.view(), "key"));
+               (key && key == row.second.view().document("key"));
       });
     }
   } else if (what == "collMod") {
-    const Document change = document_of(command.o, "index");
+    const Document change = command.o.document("index");
     if (!change) return {};
     const std::string name = text_of(change, "name");
-    const Document key = document_of(change, "keyPattern");
+    const Document key = change.document("keyPattern");
     for (Indexes* const each : of(ns)) {
       for (auto& [known, spec] : *each) {
-        if (known != name && !(key && key == document_of(spec.view(), "key"))) continue;
+        if (known != name && !(key && key == spec.view().document("key"))) continue;
         Bson changed;
-        bson_iter_t at = change.begin();
         std::vector<std::string> set;
-        while (bson_iter_next(&at)) {
-          const std::string field = bson_iter_key(&at);
+        Fields changes(change);
+        for (Field each; changes.next(each);) {
+          const std::string field(each.key);
           if (field == "name" || field == "keyPattern") continue;
           constexpr std::array<std::string_view, 4> known_fields = {"expireAfterSeconds", "hidden",
                                                                     "prepareUnique", "unique"};
@@ -157,12 +145,11 @@ Result<void> IndexCatalog::apply(const Operation& command) {
         while (fields.next(old)) {
           if (std::ranges::find(set, old.key) == set.end()) append_field(changed.get(), old);
         }
-        at = change.begin();
-        while (bson_iter_next(&at)) {
-          const std::string_view field = bson_iter_key(&at);
-          const bool off = BSON_ITER_HOLDS_BOOL(&at) && !bson_iter_bool(&at);
-          if (field != "name" && field != "keyPattern" && field != "forceNonUnique" && !off)
-            bson_append_iter(changed.get(), nullptr, 0, &at);
+        changes = Fields(change);
+        for (Field each; changes.next(each);) {
+          const bool off = each.type == BSON_TYPE_BOOL && !each.truth();
+          if (!each.is("name") && !each.is("keyPattern") && !each.is("forceNonUnique") && !off)
+            append_field(changed.get(), each);
         }
         spec = std::move(changed);
       }
@@ -183,9 +170,8 @@ Bson index_spec(Document index) {
   append_but(spec.get(), index, std::array<std::string_view, 2>{"ns", "createIndexes"});
   // No collation means the simple one in a list or an oplog, but the collection's in a command.
   // An index of an older version has none.
-  bson_iter_t at;
-  const bool may_have = !index.find("v", &at) || as_integer(at).value_or(2) >= 2;
-  if (may_have && !index.find("collation", &at)) spec.append("collation", Bson("locale", "simple"));
+  if (index.numeric("v").value_or(2) >= 2 && !index.has("collation"))
+    spec.append("collation", Bson("locale", "simple"));
   return spec;
 }
 
@@ -253,14 +239,11 @@ Result<void> drop_unfinished_indexes(Server& server) {
     const Result<Bson> indexes = server.command(each.database.c_str(), list.get());
     if (!indexes) return std::unexpected(indexes.error());
     // A collection has at most 64 indexes, so one batch has all.
-    bson_iter_t at;
-    const Document cursor = document_of(indexes->view(), "cursor");
-    if (!cursor || !cursor.find("firstBatch", &at) || !bson_iter_recurse(&at, &at)) continue;
-    while (bson_iter_next(&at)) {
-      bson_iter_t unused;
-      const Document index = as_document(at);
-      if (!index.find("buildUUID", &unused)) continue;
-      const std::string name = text_of(document_of(index, "spec"), "name");
+    Fields batch(indexes->view().document("cursor").array("firstBatch"));
+    for (Field item; batch.next(item);) {
+      const Document index = item.document();
+      if (!index.has("buildUUID")) continue;
+      const std::string name = text_of(index.document("spec"), "name");
       const Bson drop = Bson("dropIndexes", each.name, "index", name);
       const Result<Bson> dropped = server.command(each.database.c_str(), drop.get());
       if (!dropped)

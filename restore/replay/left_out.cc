@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "restore/oplog/command.h"
+#include "restore/oplog/fields.h"
 
 namespace idmint::restore {
 namespace {
@@ -24,9 +25,7 @@ Bson reason_of(const RefusedIndex& refused) {
 
 RefusedIndex refused_of(std::string ns, std::string name, Document reason) {
   RefusedIndex refused{.ns = std::move(ns), .name = std::move(name), .why = text_of(reason, "why")};
-  bson_iter_t at;
-  if (reason.find("built", &at) && BSON_ITER_HOLDS_TIMESTAMP(&at))
-    bson_iter_timestamp(&at, &refused.built.seconds, &refused.built.ordinal);
+  refused.built = timestamp_in(reason, "built").value_or(Timestamp{});
   return refused;
 }
 

@@ -35,17 +35,11 @@ using Bulk = std::unique_ptr<mongoc_bulk_operation_t,
 
 std::string ns_of(const CollectionFacts& facts) { return facts.database + "." + data_name(facts); }
 
-bool is_true(const Bson& options, std::string_view key) {
-  bson_iter_t at;
-  return options.view().find(std::string(key).c_str(), &at) && bson_iter_as_bool(&at);
-}
-
 // Whether the driver would change the document, or the server would. The driver puts an _id in
 // front where it finds none, and it reads no further than binary data that it takes for damaged.
 bool must_be_logged(Document document) {
-  bson_iter_t at;
   return has_zero_timestamp(document) ||
-         (!document.find("_id", &at) && find_field(document, "_id").has_value());
+         (!document.has("_id") && find_field(document, "_id").has_value());
 }
 
 constexpr std::string_view kBegun = "begun:";  // prefix of a namespace
@@ -69,9 +63,7 @@ Result<std::map<std::string, BegunLoad>> begun_loads(Record& record) {
   std::map<std::string, BegunLoad> begun;
   for (const auto& [id, fields] : *found) {
     const auto number = [&](const char* key) {
-      bson_iter_t at;
-      return fields.view().find(key, &at) ? static_cast<std::uint64_t>(as_integer(at).value_or(0))
-                                          : 0;
+      return static_cast<std::uint64_t>(fields.view().number(key));
     };
     begun[id.substr(kBegun.size())] = {
         .written = {.bytes = number("bytes"), .documents = number("documents")},
@@ -244,30 +236,22 @@ class Writers {
     if (ok) return batch.sizes.size();
 
     const std::string doing = "insert into " + ns_of(facts);
-    bson_iter_t errors;
-    bson_iter_t each;
     std::uint64_t known = 0;
-    if (!answer.view().find("writeErrors", &errors) || !bson_iter_recurse(&errors, &each))
-      return std::unexpected(told(doing, error));
-    while (bson_iter_next(&each)) {
-      const Document write_error = as_document(each);
-      bson_iter_t at;
-      const std::int64_t code = write_error.find("code", &at) ? as_integer(at).value_or(0) : 0;
-      const std::int64_t index = write_error.find("index", &at) ? as_integer(at).value_or(-1) : -1;
+    Fields errors(answer.view().array("writeErrors"));
+    for (Field each; errors.next(each);) {
+      const Document write_error = each.document();
+      const std::int64_t code = write_error.number("code");
       // There is no unique index yet but _id_.
       if (code == kDuplicateKey && (sliced_ || batch.may_be_there) && !batch.in_order) {
         ++known;
         continue;
       }
       std::string message = doing;
-      bson_iter_t id;
-      if (index >= 0 && static_cast<std::size_t>(index) < batch.sizes.size() &&
-          batch.at(static_cast<std::size_t>(index)).find("_id", &id))
-        message += " of the document " +
-                   to_relaxed_json(only_id(batch.at(static_cast<std::size_t>(index))).view());
-      const std::string why =
-          write_error.find("errmsg", &at) ? std::string(as_text(at)) : std::string(error.message);
-      message += ": " + why;
+      const auto index = static_cast<std::uint64_t>(write_error.numeric("index").value_or(-1));
+      if (index < batch.sizes.size() && batch.at(index).has("_id"))
+        message += " of the document " + to_relaxed_json(only_id(batch.at(index)).view());
+      message += ": ";
+      message += write_error.has("errmsg") ? write_error.text("errmsg") : error.message();
       return std::unexpected(Error{Code::kFailedPrecondition, message});
     }
     if (known == 0) return std::unexpected(told(doing, error));
@@ -348,17 +332,15 @@ Bson create_command(const CollectionFacts& facts) {
     // Skips options of other server versions; only collections in local can lack _id_. Skips temp
     // too, because a server drops temporary collections when it starts.
     if (key == "create" || key == "temp" || key == "idIndex" || key == "uuid" ||
-        key == "recordIdsReplicated" || (key == "autoIndexId" && !is_true(facts.options, key)))
+        key == "recordIdsReplicated" ||
+        (key == "autoIndexId" && !facts.options.view().truthy("autoIndexId")))
       continue;
     append_field(command.get(), option);
   }
-  bson_iter_t unused;
-  if (facts.kind != CollectionKind::kCollection ||
-      facts.options.view().find("clusteredIndex", &unused))
+  if (facts.kind != CollectionKind::kCollection || facts.options.view().has("clusteredIndex"))
     return command;
   for (const Bson& index : facts.indexes) {
-    bson_iter_t name;
-    if (!index.view().find("name", &name) || as_text(name) != "_id_") continue;
+    if (index.view().text("name") != "_id_") continue;
     bson_t id_index;
     bson_append_document_begin(command.get(), "idIndex", -1, &id_index);
     // Older servers also noted ns, unique and background, which none accepts today.
@@ -477,7 +459,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
   const TakeDocuments take = [&](const CollectionFacts& facts,
                                  std::span<const Document> documents) -> Result<void> {
     const auto i = static_cast<std::size_t>(&facts - all.data());
-    const bool in_order = is_true(facts.options, "capped");
+    const bool in_order = facts.options.view().truthy("capped");
     std::size_t size = 0;
     for (const Document& document : documents) size += document.bytes().size();
     bytes += size;
@@ -519,7 +501,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
       const bool went_on = from[*i].written.bytes != 0;
       std::uint64_t documents = writers.written(*i);
       std::uint64_t twice = writers.twice(*i);
-      if (!is_true(all[*i].options, "capped")) {  // it may have room for fewer
+      if (!all[*i].options.view().truthy("capped")) {  // it may have room for fewer
         const Result<std::uint64_t> there = count_documents(server, ns);
         if (!there) return std::unexpected(there.error());
         // Duplicates came from the base, or from a run that was killed.

@@ -66,7 +66,7 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
     const Result<SpareFolder> folder = look_at(plan.options.spare);
     plan.checked_before = folder && folder->checked_base == plan.base_stamp;
   }
-  const TakeProgress progress = observer.of(RestoreStep::kCheckBase, plan.base->size());
+  const TakeProgress progress = observer.of_bytes(restore_step::kCheckBase, plan.base->size());
   if (!plan.checked_before) {
     if (Result<void> checked = plan.base->check(progress); !checked) return checked;
   }
@@ -102,7 +102,7 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
     const std::uint64_t at = offset;
     offset += entry.document.bytes().size();
     Result<void> good = check.add(entry, at);
-    return good ? observer.advance(plan.base->size()) : good;
+    return good ? progress(plan.base->size()) : good;
   });
   if (!read) return read;
   Result<OplogFacts> facts = check.finish();
@@ -136,9 +136,7 @@ Result<void> open_base_of(RestorePlan& plan) {
     if (!each.uuid.empty()) plan.uuids[ns] = unhex(each.uuid);
     if (!each.options.view().empty())
       plan.collection_options[ns] = std::make_shared<const Bson>(each.options.copy());
-    bson_iter_t at;
-    if (each.options.view().find("temp", &at) && bson_iter_as_bool(&at) &&
-        plan.options.filter.includes(ns))
+    if (each.options.view().truthy("temp") && plan.options.filter.includes(ns))
       plan.temporary.push_back(ns);
   }
   return {};
@@ -158,7 +156,7 @@ Result<void> read_oplog_of(RestorePlan& plan, Transactions& transactions, Observ
                    .uuids = plan.sliced ? plan.slice.uuids : plan.uuids,
                    .temporary = plan.sliced ? plan.slice.temporary : plan.temporary,
                    .collection_options = plan.options_after_slice()},
-                  transactions, observer.of(RestoreStep::kCheckOplog));
+                  transactions, observer.of_bytes(restore_step::kCheckOplog));
   if (!facts) return std::unexpected(std::move(facts.error()));
   plan.oplog = std::move(*facts);
   return {};
@@ -167,13 +165,14 @@ Result<void> read_oplog_of(RestorePlan& plan, Transactions& transactions, Observ
 // For a data copy, before its recovery reveals its last entry.
 Result<void> look_at_oplog(const RestorePlan& plan, Observer& observer) {
   Transactions transactions;
-  const Result<OplogFacts> facts = check_oplog(plan.options.oplog,
-                                               {.anywhere = true,
-                                                .not_sharded = plan.options.not_sharded,
-                                                .limit = plan.options.limit,
-                                                .filter = plan.options.filter,
-                                                .skip = plan.options.skip},
-                                               transactions, observer.of(RestoreStep::kCheckOplog));
+  const Result<OplogFacts> facts =
+      check_oplog(plan.options.oplog,
+                  {.anywhere = true,
+                   .not_sharded = plan.options.not_sharded,
+                   .limit = plan.options.limit,
+                   .filter = plan.options.filter,
+                   .skip = plan.options.skip},
+                  transactions, observer.of_bytes(restore_step::kCheckOplog));
   if (!facts) return std::unexpected(facts.error());
   return {};
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "idmint/result.h"
@@ -20,6 +21,17 @@
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
+
+// The steps of a restore, as the observer is told them.
+namespace restore_step {
+inline constexpr std::string_view kCheckBase = "MB of the base checked";
+inline constexpr std::string_view kCheckOplog = "MB of the oplog checked";
+inline constexpr std::string_view kLoad = "MB of documents";
+inline constexpr std::string_view kReplaySlice = "entries of the slice";
+inline constexpr std::string_view kBuildIndexes = "collections indexed";
+inline constexpr std::string_view kReplayOplog = "MB of the oplog";
+inline constexpr std::string_view kStartServer = "starting the server";
+}  // namespace restore_step
 
 struct RestoreOptions {
   // The input: a base backup (a folder or an archive), or a copy of a member's data folder, which

@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "restore/namespaces.h"
+#include "restore/oplog/fields.h"
 #include "restore/replay/record.h"
 #include "restore/replay/state.h"
 
@@ -18,13 +19,6 @@ namespace {
 std::string_view series(std::string_view version) {
   const std::size_t dot = version.find('.');
   return dot == std::string_view::npos ? version : version.substr(0, version.find('.', dot + 1));
-}
-
-bool has_entries(Document reply, const char* path) {
-  bson_iter_t at = reply.begin();
-  bson_iter_t list;
-  return bson_iter_find_descendant(&at, path, &list) && as_document(list) &&
-         !as_document(list).first_key().empty();
 }
 
 Result<void> check_privileges(Server& server) {
@@ -49,26 +43,14 @@ bool same_series(std::string_view one, std::string_view other) {
 }
 
 bool may_do_anything(Document connection_status) {
-  if (!has_entries(connection_status, "authInfo.authenticatedUsers")) return true;
-  bson_iter_t at = connection_status.begin();
-  bson_iter_t privileges;
-  bson_iter_t each;
-  if (!bson_iter_find_descendant(&at, "authInfo.authenticatedUserPrivileges", &privileges) ||
-      !bson_iter_recurse(&privileges, &each))
-    return false;
-  while (bson_iter_next(&each)) {
-    bson_iter_t inside = as_document(each).begin();
-    bson_iter_t resource;
-    bson_iter_t actions;
-    if (!bson_iter_find_descendant(&inside, "resource.anyResource", &resource) ||
-        !bson_iter_as_bool(&resource) || !as_document(each).find("actions", &actions) ||
-        !bson_iter_recurse(&actions, &actions))
-      continue;
-    while (bson_iter_next(&actions)) {
-      if (as_text(actions) == "anyAction") return true;
-    }
-  }
-  return false;
+  const Document info = connection_status.document("authInfo");
+  if (info.array("authenticatedUsers").first_key().empty()) return true;
+  bool may = false;
+  info.each("authenticatedUserPrivileges", [&](const Document& each) {
+    may = may ||
+          (each.document("resource").truthy("anyResource") && each.lists("actions", "anyAction"));
+  });
+  return may;
 }
 
 // Those of the base would take their place, and the one by which this run is logged in would go.
@@ -125,8 +107,7 @@ Result<TargetFacts> check_target(Server& server, const TargetNeeds& needs) {
   const Bson ask = Bson("getParameter", 1, "ttlMonitorEnabled", 1);
   const Result<Bson> ttl = server.command("admin", ask.get());
   if (!ttl) return std::unexpected(ttl.error());
-  bson_iter_t at;
-  facts.ttl_runs = ttl->view().find("ttlMonitorEnabled", &at) && bson_iter_as_bool(&at);
+  facts.ttl_runs = ttl->view().truthy("ttlMonitorEnabled");
   return facts;
 }
 
@@ -139,20 +120,14 @@ Result<void> end_leftovers(Server& server) {
   for (int attempt = 0; attempt < 600; ++attempt) {
     const Result<Bson> reply = server.command("admin", others.get());
     if (!reply) return std::unexpected(reply.error());
-    bson_iter_t at = reply->view().begin();
-    bson_iter_t batch;
-    bson_iter_t each;
-    if (!bson_iter_find_descendant(&at, "cursor.firstBatch", &batch) ||
-        !bson_iter_recurse(&batch, &each) || !bson_iter_next(&each))
-      return {};
-    do {
-      bson_iter_t id;
-      if (!as_document(each).find("opid", &id)) continue;
-      const Bson kill = Bson("killOp", 1);
-      bson_append_iter(kill.get(), "op", -1, &id);
+    if (!reply->view().first_found()) return {};
+    Fields batch(reply->view().document("cursor").array("firstBatch"));
+    for (Field each; batch.next(each);) {
+      Bson kill = Bson("killOp", 1);
+      if (!kill.add_from(each.document(), "opid", "op")) continue;
       const Result<Bson> killed = server.command("admin", kill.get());
       if (!killed) return std::unexpected(killed.error());
-    } while (bson_iter_next(&each));
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds{100});
   }
   return fail(Code::kUnavailable, server.shown_uri() +
@@ -164,11 +139,10 @@ Result<bool> has_ttl(Server& server) {
   constexpr const char* field = "expireAfterSeconds";  // of a collection, where it is clustered
   const Result<std::vector<CollectionFacts>> there = list_collections(server);
   if (!there) return std::unexpected(there.error());
-  bson_iter_t at;
   return std::ranges::any_of(*there, [&](const CollectionFacts& each) {
-    return each.options.view().find(field, &at) ||
+    return each.options.view().has(field) ||
            std::ranges::any_of(each.indexes,
-                               [&](const Bson& index) { return index.view().find(field, &at); });
+                               [&](const Bson& index) { return index.view().has(field); });
   });
 }
 

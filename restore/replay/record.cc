@@ -73,9 +73,8 @@ Result<void> Record::put(std::string_view id, const bson_t* fields) {
   append_concern(command.get(), *server_, true);
   const Result<Bson> reply = server_->command(kRecordDatabase, command.get());
   if (!reply) return std::unexpected(reply.error());
-  bson_iter_t at;
   for (const char* const field : {"writeErrors", "writeConcernError"}) {
-    if (reply->view().find(field, &at))
+    if (reply->view().has(field))
       return std::unexpected(Error{Code::kUnavailable, std::string(kRecordNamespace) + " on " +
                                                            server_->shown_uri() + ": " +
                                                            to_relaxed_json(reply->view())});
@@ -98,14 +97,13 @@ Result<void> Record::put_as_owner(const bson_t* document) {
                                                   nullptr, nullptr, &reply, &error);
   const Bson answer = Bson::taken_from(&reply);
   const std::string where = std::string(kRecordNamespace) + " on " + server_->shown_uri();
-  bson_iter_t at;
-  if (!ok && answer.view().find("code", &at) && as_integer(at) == kUpdateOperationFailed)
+  if (!ok && answer.view().number("code") == kUpdateOperationFailed)
     return std::unexpected(Error{
         Code::kUnavailable, where + " belongs to another run by now, or the server has lost what "
                                     "it had done: where no other is at work, the same command "
                                     "goes on"});
   if (!ok) return std::unexpected(told("writing " + where, error));
-  if (answer.view().find("writeConcernError", &at))
+  if (answer.view().has("writeConcernError"))
     return std::unexpected(
         Error{Code::kUnavailable, where + ": " + to_relaxed_json(answer.view())});
   return {};
@@ -148,11 +146,9 @@ Result<std::optional<Record>> Record::read(Record record) {
   const std::optional<Bson>& run = *read;
   if (!run) return std::nullopt;
   const Document document = run->view();
-  bson_iter_t at;
-  if (document.find("fingerprint", &at) && as_document(at))
-    record.fingerprint_ = Bson::copy_of(as_document(at));
-  const auto* const stage =
-      document.find("stage", &at) ? std::ranges::find(kStages, as_text(at)) : kStages.end();
+  if (const Document fingerprint = document.document("fingerprint"))
+    record.fingerprint_ = Bson::copy_of(fingerprint);
+  const auto* const stage = std::ranges::find(kStages, document.text("stage"));
   if (stage == kStages.end() || !record.fingerprint_)
     return std::unexpected(Error{
         Code::kDataLoss, std::string(kRecordNamespace) + " on " + record.server_->shown_uri() +

@@ -45,23 +45,12 @@ unsigned worker_of(std::string_view ns, unsigned workers) {
   return hash % workers;
 }
 
-bool has(Document document, const char* field) {
-  bson_iter_t at;
-  return document.find(field, &at);
-}
-
 struct OnServer {
   Bson facts = Bson::none();  // from listCollections
-  [[nodiscard]] Document options() const {
-    bson_iter_t at;
-    return facts.view().find("options", &at) ? as_document(at) : Document{};
-  }
+  [[nodiscard]] Document options() const { return facts.view().document("options"); }
   [[nodiscard]] std::string uuid() const {
-    bson_iter_t at;
-    bson_iter_t inner;
-    const bool there = facts.view().find("info", &at) && bson_iter_recurse(&at, &inner) &&
-                       bson_iter_find(&inner, "uuid");
-    return there ? std::string(as_binary(inner)) : std::string();
+    const std::optional<Field> uuid = find_field(facts.view().document("info"), "uuid");
+    return uuid ? std::string(uuid->binary()) : std::string();
   }
 };
 
@@ -229,16 +218,14 @@ Result<Chain> Replay::Engine::open_chain(const std::string& name,
   for (const auto& [id, document] : recorded) {
     if (!id.starts_with(prefix)) continue;
     Chain chain(prefix, std::stoull(id.substr(prefix.size())));
-    bson_iter_t at;
-    if (document.view().find("ts", &at) && BSON_ITER_HOLDS_TIMESTAMP(&at))
-      bson_iter_timestamp(&at, &chain.position.ts.seconds, &chain.position.ts.ordinal);
-    if (document.view().find("index", &at))
-      chain.position.index = static_cast<std::uint32_t>(as_integer(at).value_or(0));
+    chain.position.ts = timestamp_in(document.view(), "ts").value_or(Timestamp{});
+    chain.position.index = static_cast<std::uint32_t>(document.view().number("index"));
     chain.counts = counts_of(document.view());
     if (name == "commands") {
-      doing_ = document.view().find("doing", &at);
-      const Document facts = doing_ ? as_document(at) : Document{};
-      if (facts.find("source", &at)) renamed_ = as_binary(at);
+      doing_ = document.view().has("doing");
+      const Document facts = document.view().document("doing");
+      if (const std::optional<Field> source = find_field(facts, "source"))
+        renamed_ = source->binary();
       present_ = facts.boolean("present").value_or(false);
     }
     return chain;
@@ -258,13 +245,12 @@ Result<void> Replay::Engine::begin() {
   const std::optional<Bson>& known = *read;
   std::int64_t workers = std::max(1U, options_.workers);
   if (known) {
-    bson_iter_t at;
-    if (known->view().find("broken", &at))
+    if (known->view().has("broken"))
       return std::unexpected(
           Error{Code::kFailedPrecondition,
                 "somebody else dropped collections of the target during its replay: empty the "
                 "target and begin anew"});
-    if (known->view().find("workers", &at)) workers = as_integer(at).value_or(workers);
+    workers = known->view().numeric("workers").value_or(workers);
   } else {
     const Bson facts = Bson("workers", workers);
     if (Result<void> put = record_.put("replay", facts.get()); !put) return put;
@@ -417,9 +403,8 @@ Result<void> Replay::Engine::mark(const Position& position, const Counts& counts
 // Writes to system.views: a view, or the view of a time-series collection. Others may depend on it.
 Result<void> Replay::Engine::write_view(const Operation& operation, const Position& position) {
   if (position == commands_.position) return {};
-  bson_iter_t at;
   const Document key = operation.op == Op::kUpdate ? operation.o2 : operation.o;
-  if (key.find("_id", &at) && !options_.filter.includes(as_text(at))) return {};
+  if (key.has("_id") && !options_.filter.includes(key.text("_id"))) return {};
   if (Result<void> clear = barrier(); !clear) return clear;
   if (Lane& views = lane(operation.ns); !views.exists) {
     const Bson create = Bson("create", "system.views", "idIndex",
@@ -584,7 +569,7 @@ Result<void> Replay::Engine::rename(const Operation& operation, const std::strin
       return refused(operation,
                      "there is no such collection: an entry is missing, or somebody "
                      "else changes the target");
-    const bool drops = has(operation.o, "dropTarget");
+    const bool drops = operation.o.has("dropTarget");
     if (target && !drops)
       return refused(operation, to + " is there, and was not in production: an entry is missing, "
                                      "or somebody else changes the target");

@@ -64,8 +64,7 @@ void add_indexes_of_base(const RestorePlan& plan, IndexCatalog& catalog) {
     const std::string ns = each.database + "." + each.name;
     if (!plan.options.filter.includes(ns)) continue;
     for (const Bson& index : each.indexes) {
-      bson_iter_t clustered;
-      if (!index.view().find("clustered", &clustered)) catalog.add(ns, index.view());
+      if (!index.view().has("clustered")) catalog.add(ns, index.view());
     }
   }
 }
@@ -152,7 +151,7 @@ Result<void> build_later(const RestorePlan& plan, Server& server, Record& record
   if (later.size() == 0) return {};
   std::vector<RefusedIndex> refused;
   Result<void> built =
-      build_indexes(server, later, observer.of(RestoreStep::kBuildIndexes, later.all().size()),
+      build_indexes(server, later, observer.of(restore_step::kBuildIndexes, later.all().size()),
                     plan.options.report_index_errors ? &refused : nullptr);
   return built && !refused.empty() ? keep_left_out_at_end(record, std::move(refused)) : built;
 }
@@ -167,7 +166,7 @@ Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
       server, record, transactions, &catalog,
       {.slice = true, .filter = plan.options.filter, .workers = plan.options.writers});
   if (!replay) return std::unexpected(std::move(replay.error()));
-  observer.begin(RestoreStep::kReplaySlice, plan.slice.entries);
+  observer.begin(restore_step::kReplaySlice, plan.slice.entries);
   std::uint64_t done = 0;
   Result<void> read = plan.base->oplog([&](const Entry& entry) -> Result<void> {
     Result<void> applied = (*replay)->apply(entry);
@@ -199,12 +198,13 @@ Result<void> check_same_files(const RestorePlan& plan, Record& record) {
 Result<void> load(const RestorePlan& plan, Server& server, Record& record, Observer& observer,
                   RestoreReport& report) {
   if (Result<void> same = check_same_files(plan, record); !same) return same;
-  const Result<LoadCounts> counts = load_base(*plan.base, server, record,
-                                              {.filter = plan.options.filter,
-                                               .writers = plan.options.writers,
-                                               .sliced = plan.sliced,
-                                               .note_every = kNoteLoadEvery},
-                                              observer.of(RestoreStep::kLoad, plan.base->size()));
+  const Result<LoadCounts> counts =
+      load_base(*plan.base, server, record,
+                {.filter = plan.options.filter,
+                 .writers = plan.options.writers,
+                 .sliced = plan.sliced,
+                 .note_every = kNoteLoadEvery},
+                observer.of_bytes(restore_step::kLoad, plan.base->size()));
   if (!counts) return std::unexpected(counts.error());
   if (counts->twice != 0)
     report.notes.push_back(print_count(counts->twice, "document") +
@@ -280,7 +280,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
     if (Result<void> reached = record.reach(RunStage::kIndexes); !reached) return reached;
   }
   if (record.stage() == RunStage::kIndexes) {
-    const TakeProgress progress = observer.of(RestoreStep::kBuildIndexes, catalog.all().size());
+    const TakeProgress progress = observer.of(restore_step::kBuildIndexes, catalog.all().size());
     std::vector<RefusedIndex> refused;
     Result<void> built = build_indexes(server, catalog, progress,
                                        plan.options.report_index_errors ? &refused : nullptr);
@@ -298,7 +298,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
                       .skip = plan.options.skip,
                       .report_index_errors = plan.options.report_index_errors,
                       .workers = plan.options.writers},
-                     observer.of(RestoreStep::kReplayOplog));
+                     observer.of_bytes(restore_step::kReplayOplog));
     if (!counts) return std::unexpected(std::move(counts.error()));
     report.oplog = std::move(*counts);
   }
@@ -320,16 +320,6 @@ std::string report_path(const RestorePlan& plan, const Server& server,
                         const RestoreReport& report) {
   if (!plan.options.report.empty()) return plan.options.report;
   return report.spare ? report_beside(report.spare->folder) : report_here(server);
-}
-
-// Adds what idmint handed out, for the sources that exist now.
-Result<void> add_minted(const RestorePlan& plan, Server& server, RestoreReport& report) {
-  Result<MintedReport> minted =
-      find_minted(server, plan.options.filter, plan.options.oplog, plan.after.value_or(Timestamp{}),
-                  plan.options.limit.value_or(kNoLimit));
-  if (!minted) return std::unexpected(std::move(minted.error()));
-  report.minted = std::move(*minted);
-  return {};
 }
 
 // Whether the same restore was completed before: there is its report and no record. kAlreadyExists:
@@ -363,14 +353,14 @@ void add_notes(const RestorePlan& plan, RestoreReport& report) {
 
 // Checks the server, prepares it, and restores to it.
 Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& observer,
-                        RestoreReport& report) {
+                        const LookAtRestored& look, RestoreReport& report) {
   Result<Server> server = connect_for(observer, uri);
   if (!server) return std::unexpected(std::move(server.error()));
   report.target = server->shown_uri();
   report.report = report_path(plan, *server, report);
   const Result<bool> before = was_done(plan, *server, report);
   if (!before) return std::unexpected(before.error());
-  if (*before) return add_minted(plan, *server, report);
+  if (*before) return look ? look(*server) : Result<void>{};
   if (Result<void> writable = check_replaceable(report.report); !writable)
     return fail(writable.error().code, writable.error().message() +
                                            ": the report of this restore goes there; give another "
@@ -397,7 +387,7 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
     add_notes(plan, report);
     done = write_report(*record, report, report.report);
     if (done) done = Record::forget(*server);
-    return done ? add_minted(plan, *server, report) : done;
+    return done && look ? look(*server) : done;
   }
   const Code why = done.error().code;
   if (why != Code::kFailedPrecondition && why != Code::kAlreadyExists) return done;
@@ -438,8 +428,10 @@ Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& o
   return {};
 }
 
-Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreReport& report) {
-  const TakeProgress progress = observer.of(RestoreStep::kStartServer);
+Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, const LookAtRestored& look,
+                              RestoreReport& report) {
+  observer.begin(restore_step::kStartServer, std::nullopt);
+  const TakeProgress progress = observer.waits();
   const Mongod mongod{.program = plan.program, .arguments = plan.options.mongod_arguments};
   if (plan.base) {
     Result<Spare> spare = start_spare(plan.options.spare, mongod, progress);
@@ -459,7 +451,7 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
     done = look_at_copy(plan, report.spare->uri(), observer, report);
     if (done) done = check_oplog(plan, transactions, observer);
   }
-  if (done) done = restore_to(plan, report.spare->uri(), observer, report);
+  if (done) done = restore_to(plan, report.spare->uri(), observer, look, report);
   if (done && !plan.options.stop_spare) return done;
   if (!done) {
     if (std::optional<Error> why = why_it_ended(*report.spare)) {
@@ -502,7 +494,8 @@ Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer&
   const std::vector<IndexTrial> trials = trials_of(plan, *catalog);
   if (std::ranges::all_of(trials, [](const IndexTrial& each) { return each.specs.empty(); }))
     return none;
-  const TakeProgress progress = observer.of(RestoreStep::kStartServer);
+  observer.begin(restore_step::kStartServer, std::nullopt);
+  const TakeProgress progress = observer.waits();
   const Result<Spare> spare =
       start_temporary_spare({plan.program, plan.options.mongod_arguments}, progress);
   if (!spare) return std::unexpected(spare.error());
@@ -515,11 +508,11 @@ Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer&
   return refused;
 }
 
-Result<RestoreReport> restore(RestorePlan& plan, Observer& observer) {
+Result<RestoreReport> restore(RestorePlan& plan, Observer& observer, const LookAtRestored& look) {
   RestoreReport report;
   const std::string& target = plan.options.target;
-  Result<void> done = target.empty() ? restore_to_spare(plan, observer, report)
-                                     : restore_to(plan, target, observer, report);
+  Result<void> done = target.empty() ? restore_to_spare(plan, observer, look, report)
+                                     : restore_to(plan, target, observer, look, report);
   if (!done) return std::unexpected(std::move(done.error()));
   return report;
 }

@@ -2,6 +2,7 @@
 // limit.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,10 +10,10 @@
 #include "idmint/result.h"
 #include "restore/observer.h"
 #include "restore/replay/index_catalog.h"
-#include "restore/replay/minted.h"
 #include "restore/replay/plan.h"
 #include "restore/replay/report.h"
 #include "restore/replay/spare.h"
+#include "restore/server.h"
 
 namespace idmint::restore {
 
@@ -23,8 +24,10 @@ struct RestoreReport : Restored {
   bool spare_ended = false;
   std::string report{};   // the file that has the record; see report.h
   bool was_done = false;  // an earlier run had finished; nothing was done
-  MintedReport minted{};
 };
+
+// Called once with the restored server, before a spare is ended. May be empty.
+using LookAtRestored = std::function<Result<void>(Server&)>;
 
 // Carries out the plan. At the end, the record is a report (report.h), and nothing of ours is on
 // the server. If it is stopped or killed at any point, the same plan, made again, continues to the
@@ -33,7 +36,9 @@ struct RestoreReport : Restored {
 // - kFailedPrecondition, kAlreadyExists: nothing was written.
 // - kUnknown: the server refused something from the oplog or the base, after writes.
 // - kUnavailable: the server is gone, or the observer stopped the restore.
-[[nodiscard]] Result<RestoreReport> restore(RestorePlan& plan, Observer& observer);
+// - Those of `look`: the restore is done.
+[[nodiscard]] Result<RestoreReport> restore(RestorePlan& plan, Observer& observer,
+                                            const LookAtRestored& look = {});
 
 // For a dry run to a spare: the indexes of the base and the oplog that its mongod refuses. Starts
 // one on a temporary folder, which is removed. Empty for a data copy, and for a plan with another

@@ -27,6 +27,7 @@
 #include "base/errors.h"
 #include "base/figures.h"
 #include "base/shell.h"
+#include "restore/oplog/fields.h"
 #include "restore/output_file.h"
 #include "restore/replay/process.h"
 #include "restore/server.h"
@@ -365,12 +366,7 @@ Result<Timestamp> last_entry(const Spare& spare) {
       Bson("find", "oplog.rs", "sort", Bson("$natural", -1), "limit", 1, "singleBatch", true);
   const Result<Bson> found = server->command("local", find.get());
   if (!found) return std::unexpected(found.error());
-  bson_iter_t at;
-  bson_iter_t ts;
-  Timestamp last;
-  if (found->view().find("cursor", &at) && bson_iter_recurse(&at, &at) &&
-      bson_iter_find_descendant(&at, "firstBatch.0.ts", &ts) && BSON_ITER_HOLDS_TIMESTAMP(&ts))
-    bson_iter_timestamp(&ts, &last.seconds, &last.ordinal);
+  const Timestamp last = timestamp_in(found->view().first_found(), "ts").value_or(Timestamp{});
   if (last == Timestamp{})
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  spare.folder + " has no oplog: it is no copy of the data folder "
@@ -444,10 +440,9 @@ std::optional<std::string> data_folder(Server& server) {
   const Bson command = Bson("getCmdLineOpts", 1);
   const Result<Bson> options = server.command("admin", command.get());
   if (!options) return std::nullopt;
-  bson_iter_t at = options->view().begin();
-  bson_iter_t path;
-  if (!bson_iter_find_descendant(&at, "parsed.storage.dbPath", &path)) return std::nullopt;
-  return std::string(as_text(path));
+  const Document storage = options->view().document("parsed").document("storage");
+  if (!storage.has("dbPath")) return std::nullopt;
+  return text_of(storage, "dbPath");
 }
 
 bool is_running(const std::string& folder, int port) {

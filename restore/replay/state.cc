@@ -118,10 +118,7 @@ Result<std::uint64_t> count_documents(Server& server, const std::string& ns) {
       "cursor", Bson());
   const Result<Bson> reply = server.command(database.c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
-  bson_iter_t at = reply->view().begin();
-  bson_iter_t count;
-  if (!bson_iter_find_descendant(&at, "cursor.firstBatch.0.n", &count)) return 0;
-  return static_cast<std::uint64_t>(as_integer(count).value_or(0));
+  return static_cast<std::uint64_t>(reply->view().first_found().number("n"));
 }
 
 Result<State> read_state(Server& server, const HowToRead& how) {

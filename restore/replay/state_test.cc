@@ -5,7 +5,6 @@
 #include <fstream>
 #include <string>
 
-#include "restore/replay/minted.h"
 #include "restore/replay/preflight.h"
 #include "restore/replay/spare.h"
 #include "tests/fakes/temp_folder.h"
@@ -109,12 +108,6 @@ TEST(Preflight, AnyActionOnAnyResource) {
   EXPECT_FALSE(may(user(R"([{"resource":{"anyResource":true},"actions":["find"]}])")));
   EXPECT_FALSE(may(user(R"([{"resource":{"db":"","collection":""},"actions":["anyAction"]}])")));
   EXPECT_FALSE(may(user(R"([{"resource":{"anyResource":false},"actions":["anyAction"]}])")));
-}
-
-TEST(Minted, TheStoreOfADatabase) {
-  EXPECT_EQ(with_database("mongodb://a,b/?x=y", "shop"), "mongodb://a,b/shop?x=y");
-  EXPECT_EQ(with_database("mongodb://a", "shop"), "mongodb://a/shop");
-  EXPECT_EQ(with_database("mongodb://u:***@a:1/other", "shop"), "mongodb://u:***@a:1/shop");
 }
 
 TEST(Spare, WhatAFolderIs) {

@@ -444,8 +444,7 @@ std::unexpected<Error> Worker::broken(const Batch& batch, std::size_t failed) {
       Bson("update", "progress", "updates",
            array(Bson("q", Bson("_id", "replay"), "u", Bson("$set", Bson("broken", true)))));
   const Result<Bson> marked = server_.command(kRecordDatabase, command.get());
-  bson_iter_t at;
-  const bool noted = marked && marked->view().find("n", &at) && as_integer(at) == 1;
+  const bool noted = marked && marked->view().number("n") == 1;
   return std::unexpected(
       Error{Code::kDataLoss, "somebody else drops collections of the target: that of " +
                                  words(batch, std::min(failed, batch.items.size() - 1)) +

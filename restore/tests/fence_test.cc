@@ -231,15 +231,14 @@ TEST_F(FenceOfStores, IsStoppedAnywhereAndTheSameAgainFinishesIt) {
   FenceOptions options = by_oplog();
   options.leave_gap = true;
   const FenceReport plan = fenced(options, FenceMode::kPreview);
-  const auto rows = static_cast<std::int64_t>(plan.sources.size());
   const auto target = open(target_url("shop"));
   auto last = next_of_each(*target);
-  for (std::int64_t after = 0; after < rows; ++after) {
+  for (std::uint64_t after = 0; after < plan.sources.size(); ++after) {
     StoppingFence observer(after);
     FenceReport report;
     const Result<void> done = fence(options, FenceMode::kCarryOut, observer, report);
     // What is retired by then has no row any more.
-    EXPECT_EQ(done.has_value(), std::cmp_greater_equal(after, report.sources.size()));
+    EXPECT_EQ(done.has_value(), after >= report.sources.size());
     EXPECT_EQ(observer.plans, 1);
     const auto now = next_of_each(*target);
     for (const auto& [name, next] : last) EXPECT_GE(now.at(name), next) << name << " went back";

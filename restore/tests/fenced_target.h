@@ -22,17 +22,15 @@
 namespace idmint::restore {
 
 // Stops after so many rows were fenced; never, where that is negative.
-class StoppingFence final : public FenceObserver {
+class StoppingFence final : public Observer {
  public:
-  explicit StoppingFence(std::int64_t after = -1) : after_(after) {}
-  void begin(FenceStep step, std::string_view, std::optional<std::int64_t>) override {
-    step_ = step;
-  }
-  Result<void> advance(std::int64_t done) override {
-    if (step_ != FenceStep::kFence || after_ < 0 || done <= after_) return {};
+  explicit StoppingFence(std::uint64_t after = UINT64_MAX) : after_(after) {}
+  void begin(std::string_view step, std::optional<std::uint64_t>) override { step_ = step; }
+  Result<void> advance(std::optional<std::uint64_t> done) override {
+    if (step_ != kFenceStep || !done || *done <= after_) return {};
     return std::unexpected(Error{Code::kUnavailable, "enough"});
   }
-  Result<void> planned(const FenceReport&) override {
+  Result<void> about_to(std::string_view) override {
     ++plans;
     if (!refuses_plan) return {};
     return std::unexpected(Error{Code::kResourceExhausted, "the report cannot be kept"});
@@ -41,8 +39,8 @@ class StoppingFence final : public FenceObserver {
   int plans = 0;
 
  private:
-  const std::int64_t after_;
-  FenceStep step_{};
+  const std::uint64_t after_;
+  std::string step_{};
 };
 
 // Of three members: a write waits 100 ms for the journal of a member that is alone.
@@ -116,11 +114,8 @@ class FenceTest : public testing::Test {
         on_target_.run(database, R"({"find":")" + collection + R"(","filter":{"_id":)" + id + "}}");
     std::string text = "none";
     reply.view().each_found([&](const Document& document) {
-      bson_iter_t at;
-      if (!document.find(field.c_str(), &at)) return;
       Bson only;
-      only.add("v", &at);
-      text = to_canonical_json(only.view());
+      if (only.add_from(document, field.c_str(), "v")) text = to_canonical_json(only.view());
     });
     return text;
   }

@@ -147,10 +147,7 @@ class Load : public testing::Test {
     Result<std::optional<Record>> record = Record::find(server_);
     if (!record || !*record) return 0;
     const Result<std::optional<Bson>> note = (*record)->get("begun:shop.orders");
-    bson_iter_t at;
-    return note && *note && (*note)->view().find("bytes", &at)
-               ? static_cast<std::uint64_t>(as_integer(at).value_or(0))
-               : 0;
+    return note && *note ? static_cast<std::uint64_t>((*note)->view().number("bytes")) : 0;
   }
   std::uint64_t there() {
     const Result<std::uint64_t> count = count_documents(another_, "shop.orders");
@@ -251,10 +248,9 @@ TEST_F(Load, WithoutASliceADocumentThatIsTwiceIsRefusedByAContinuedRunToo) {
 class AtOplog final : public Observer {
  public:
   explicit AtOplog(Server& server) : server_(&server) {}
-  void begin(RestoreStep step, std::optional<std::uint64_t>) override {
-    if (step == RestoreStep::kReplayOplog) indexes = names(*server_);
+  void begin(std::string_view step, std::optional<std::uint64_t>) override {
+    if (step == restore_step::kReplayOplog) indexes = names(*server_);
   }
-  Result<void> advance(std::uint64_t) override { return {}; }
 
   static std::set<std::string> names(Server& server) {
     std::set<std::string> all;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "restore/oplog/fields.h"
 #include "restore/replay/state.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"
@@ -37,9 +38,7 @@ class Production {
         server_.client(), database.c_str(), command->get(), nullptr, options.get(), &reply, &error);
     EXPECT_TRUE(ok) << json << ": " << error.message;
     Bson copy = Bson::taken_from(&reply);
-    bson_iter_t at;
-    EXPECT_FALSE(copy.view().find("writeErrors", &at))
-        << json << ": " << to_relaxed_json(copy.view());
+    EXPECT_FALSE(copy.view().has("writeErrors")) << json << ": " << to_relaxed_json(copy.view());
     return copy;
   }
   void insert(const std::string& ns, const std::string& documents,
@@ -74,10 +73,8 @@ class Production {
   Timestamp now() {
     run("admin", R"({"appendOplogNote":1,"data":{"of":"a test"}})");
     Timestamp last{};
-    for_each_entry({}, true, [&](Document entry) {
-      bson_iter_t at;
-      if (entry.find("ts", &at)) bson_iter_timestamp(&at, &last.seconds, &last.ordinal);
-    });
+    for_each_entry({}, true,
+                   [&](Document entry) { last = timestamp_in(entry, "ts").value_or(last); });
     return last;
   }
   // All from `from` on, as mongodump writes them.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "restore/collections.h"
+#include "restore/oplog/fields.h"
 #include "restore/promote/promote.h"
 #include "restore/tests/production.h"
 #include "restore/tests/random_work.h"
@@ -35,11 +36,11 @@ Documents documents_of(Server& server, const std::string& collection) {
   Result<void> read =
       for_each_document(server, "shop", collection, [&](Document document) -> Result<void> {
         Marks marks;
-        document.each_field([&](const char* key, bson_iter_t*) {
-          const std::string_view name = key;
-          if (name == "u") marks.insert(unique_mark(document.number("u")));
-          if (name != "_id" && name != "u") marks.insert(key);
-        });
+        Fields fields(document);
+        for (Field field; fields.next(field);) {
+          if (field.is("u")) marks.insert(unique_mark(document.number("u")));
+          if (!field.is("_id") && !field.is("u")) marks.emplace(field.key);
+        }
         all[static_cast<int>(document.number("_id"))] = std::move(marks);
         return {};
       });
@@ -58,12 +59,10 @@ std::string in_text(const Documents& documents) {
 }
 
 // Stops before its nth write, and calls `between` before each.
-class Watch final : public PromoteObserver {
+class Watch final : public Observer {
  public:
   Watch(std::size_t stop, std::function<void(std::string_view)> between)
       : stop_(stop), between_(std::move(between)) {}
-  void begin(std::string_view, std::optional<std::uint64_t>) override {}
-  Result<void> advance(std::uint64_t) override { return {}; }
   Result<void> about_to(std::string_view what) override {
     if (between_) between_(what);
     if (points_++ < stop_) return {};

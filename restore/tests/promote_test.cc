@@ -41,12 +41,10 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 // Stops a promotion before its nth write, as a kill does: nothing is cleaned up.
-class StopsAt final : public PromoteObserver {
+class StopsAt final : public Observer {
  public:
   explicit StopsAt(std::size_t stop = SIZE_MAX) : stop_(stop) {}
   explicit StopsAt(std::string before) : stop_(SIZE_MAX), before_(std::move(before)) {}
-  void begin(std::string_view, std::optional<std::uint64_t>) override {}
-  Result<void> advance(std::uint64_t) override { return {}; }
   Result<void> about_to(std::string_view what) override {
     points_.emplace_back(what);
     if (points_.size() <= stop_ && what != before_) return {};
@@ -914,11 +912,9 @@ TEST_F(Promote, MergesDeletesUntilTheSwap) {
   Result<PromotePlan> planned = plan(std::move(merging));
   ASSERT_TRUE(planned) << planned.error().message();
 
-  class Deletes final : public PromoteObserver {
+  class Deletes final : public Observer {
    public:
     explicit Deletes(Production& production) : production_(production) {}
-    void begin(std::string_view, std::optional<std::uint64_t>) override {}
-    Result<void> advance(std::uint64_t) override { return {}; }
     Result<void> about_to(std::string_view what) override {
       if (what == "load collections") remove(10);
       if (what == "swap shop.orders") remove(11);
@@ -1100,12 +1096,10 @@ TEST_F(Promote, WhatProductionRefusesIsFoundBeforeAWriterIsBlocked) {
 }
 
 // Kills the primary once, before one of the writes.
-class KillsBefore final : public PromoteObserver {
+class KillsBefore final : public Observer {
  public:
   KillsBefore(servers::MongoSet& members, std::string when)
       : members_(members), when_(std::move(when)) {}
-  void begin(std::string_view, std::optional<std::uint64_t>) override {}
-  Result<void> advance(std::uint64_t) override { return {}; }
   Result<void> about_to(std::string_view what) override {
     if (what != when_ || killed_) return {};
     killed_ = members_.primary();
@@ -1259,11 +1253,9 @@ TEST_F(Promote, OneRunAtATime) {
   ASSERT_TRUE(first) << first.error().message();
 
   // Another takes over while the first is at work.
-  class TakesOver final : public PromoteObserver {
+  class TakesOver final : public Observer {
    public:
     explicit TakesOver(std::function<void()> other) : other_(std::move(other)) {}
-    void begin(std::string_view, std::optional<std::uint64_t>) override {}
-    Result<void> advance(std::uint64_t) override { return {}; }
     Result<void> about_to(std::string_view what) override {
       if (what == "reach load") std::exchange(other_, [] {})();
       return {};

@@ -222,11 +222,9 @@ class RandomWork {
   void prepare(Transaction& transaction) {
     Bson answer = Bson::none();
     if (!run("admin", R"({"prepareTransaction":1})", transaction.session, &answer)) return;
-    bson_iter_t at;
-    Timestamp when{};
-    ASSERT_TRUE(answer.view().find("prepareTimestamp", &at));
-    bson_iter_timestamp(&at, &when.seconds, &when.ordinal);
-    transaction.prepared = when;
+    const std::optional<Timestamp> when = timestamp_in(answer.view(), "prepareTimestamp");
+    ASSERT_TRUE(when);
+    transaction.prepared = *when;
   }
   void end(Transaction& transaction, bool commit) {
     bson_error_t error{};

@@ -18,6 +18,7 @@
 #include "restore/backup/base.h"
 #include "restore/oplog/check.h"
 #include "restore/oplog/command.h"
+#include "restore/oplog/fields.h"
 #include "restore/oplog/reader.h"
 #include "restore/replay/left_out.h"
 #include "restore/replay/outcomes.h"
@@ -74,10 +75,8 @@ void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
         });
     ASSERT_TRUE(copied) << copied.error().message();
     std::vector<Document> specs;
-    for (const Bson& index : each.indexes) {
-      bson_iter_t at;
-      if (index.view().find("name", &at) && as_text(at) != "_id_") specs.push_back(index.view());
-    }
+    for (const Bson& index : each.indexes)
+      if (index.view().text("name") != "_id_") specs.push_back(index.view());
     if (catalog != nullptr) {
       for (const Document spec : specs) catalog->add(each.ns(), spec);
       continue;
@@ -220,12 +219,10 @@ TEST(FuzzyBase, IsMadeConsistentByItsSlice) {
   const Timestamp base = production.now();
   production.dump_oplog(slice_begin, folder.path("slice.bson"));
   for (int i = 0; i < 100; ++i) write_at_random(production, random);
-  bson_iter_t at;
-  ASSERT_TRUE(prepared.view().find("prepareTimestamp", &at));
-  Timestamp when{};
-  bson_iter_timestamp(&at, &when.seconds, &when.ordinal);
+  const std::optional<Timestamp> when = timestamp_in(prepared.view(), "prepareTimestamp");
+  ASSERT_TRUE(when);
   production.run("admin",
-                 R"({"commitTransaction":1,"commitTimestamp":)" + OplogBuilder::json(when) + "}",
+                 R"({"commitTransaction":1,"commitTimestamp":)" + OplogBuilder::json(*when) + "}",
                  open);
   mongoc_client_session_destroy(open);
   for (int i = 0; i < 100; ++i) write_at_random(production, random);
@@ -847,11 +844,9 @@ TEST_F(ReplayTest, AViewIsNotWrittenWithoutWhatWasBefore) {
   const auto markers = record->get_all("replay:oplog:commands:");
   ASSERT_TRUE(markers);
   ASSERT_THAT(*markers, SizeIs(1));
-  bson_iter_t at;
-  Timestamp position{};
-  ASSERT_TRUE(markers->begin()->second.view().find("ts", &at));
-  bson_iter_timestamp(&at, &position.seconds, &position.ordinal);
-  EXPECT_LT(position, view) << "the next run would pass over what was lost";
+  const std::optional<Timestamp> position = timestamp_in(markers->begin()->second.view(), "ts");
+  ASSERT_TRUE(position);
+  EXPECT_LT(*position, view) << "the next run would pass over what was lost";
 }
 
 TEST_F(ReplayTest, TheLimitIsNotApplied) {
@@ -1088,12 +1083,10 @@ TEST(ReplayKilled, GoesOnExactlyWhereItWas) {
     const std::size_t dot = ns.find('.');
     const Result<void> read = for_each_document(
         target, ns.substr(0, dot), ns.substr(dot + 1), [&](Document document) -> Result<void> {
-          bson_iter_t at;
-          EXPECT_TRUE(document.find("_id", &at));
-          std::string& text = is[static_cast<int>(as_integer(at).value_or(-1))];
-          EXPECT_TRUE(document.find("n", &at));
-          bson_iter_t each = as_document(at).begin();
-          while (bson_iter_next(&each)) text += std::to_string(*as_integer(each)) + " ";
+          std::string& text = is[static_cast<int>(document.numeric("_id").value_or(-1))];
+          EXPECT_TRUE(document.is_array("n"));
+          Fields numbers(document.array("n"));
+          for (Field each; numbers.next(each);) text += std::to_string(*each.integer()) + " ";
           return {};
         });
     ASSERT_TRUE(read) << read.error().message();

@@ -23,16 +23,18 @@ using testing::ElementsAre;
 // Remembers the steps, and stops in one of them.
 class Stopping final : public Observer {
  public:
-  explicit Stopping(std::optional<RestoreStep> where) : where_(where) {}
-  void begin(RestoreStep step, std::optional<std::uint64_t>) override { steps.push_back(step); }
-  Result<void> advance(std::uint64_t) override {
+  explicit Stopping(std::optional<std::string_view> where) : where_(where) {}
+  void begin(std::string_view step, std::optional<std::uint64_t>) override {
+    steps.emplace_back(step);
+  }
+  Result<void> advance(std::optional<std::uint64_t>) override {
     if (steps.empty() || steps.back() != where_) return {};
     return std::unexpected(Error{Code::kUnavailable, "enough"});
   }
-  std::vector<RestoreStep> steps{};
+  std::vector<std::string> steps{};
 
  private:
-  const std::optional<RestoreStep> where_;
+  const std::optional<std::string_view> where_;
 };
 
 Result<RestoreReport> restored(const RestoreOptions& options, Observer& observer) {
@@ -50,14 +52,14 @@ TEST(Restore, IsStoppedInAnyStepAndTheSameCallGoesOn) {
                          .limit = Timestamp{.seconds = 1795230181, .ordinal = 16},
                          .target = server.url("?directConnection=true"),
                          .report = folder.path("report")};
-  using enum RestoreStep;
-  for (const RestoreStep step :
+  using namespace restore_step;
+  for (const std::string_view step :
        {kCheckBase, kCheckOplog, kLoad, kReplaySlice, kBuildIndexes, kReplayOplog}) {
     Stopping observer(step);
     const Result<RestoreReport> report = restored(options, observer);
-    ASSERT_FALSE(report) << "step " << static_cast<int>(step);
+    ASSERT_FALSE(report) << "step " << step;
     EXPECT_EQ(report.error().code, Code::kUnavailable);
-    EXPECT_EQ(report.error().message(), "enough") << "step " << static_cast<int>(step);
+    EXPECT_EQ(report.error().message, "enough") << "step " << step;
     EXPECT_EQ(observer.steps.back(), step);
   }
 
@@ -101,7 +103,7 @@ TEST(Restore, GoesOnWithUsersAndNotWithout) {
                          .report = folder.path("report")};
   RestoreOptions with_users = options;
   with_users.filter.include_users();
-  for (const RestoreStep step : {RestoreStep::kLoad, RestoreStep::kReplayOplog}) {
+  for (const std::string_view step : {restore_step::kLoad, restore_step::kReplayOplog}) {
     Stopping observer(step);
     EXPECT_EQ(restored(with_users, observer).error().message(), "enough");
   }

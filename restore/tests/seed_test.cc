@@ -26,16 +26,15 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 // Stops before its nth step.
-class StopsSeeding final : public SeedObserver {
+class StopsSeeding final : public Observer {
  public:
   explicit StopsSeeding(std::size_t stop = SIZE_MAX) : stop_(stop) {}
-  Result<void> about_to(const std::string& command) override {
-    steps_.push_back(command);
+  Result<void> about_to(std::string_view command) override {
+    steps_.emplace_back(command);
     if (steps_.size() <= stop_) return {};
-    return fail(Code::kUnavailable, "stopped before " + command);
+    return fail(Code::kUnavailable, "stopped before " + std::string(command));
   }
-  void left_to_do(const std::string& command) override { left_.push_back(command); }
-  Result<void> wait() override { return {}; }
+  void notice(std::string_view command) override { left_.emplace_back(command); }
   [[nodiscard]] const std::vector<std::string>& left() const { return left_; }
 
  private:

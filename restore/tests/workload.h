@@ -216,10 +216,8 @@ inline void work_of_every_kind(Production& production, const std::string& tag = 
   p.insert("made.agreed", R"({"_id":"prepared"})", session);
   const Bson prepared = p.run("admin", R"({"prepareTransaction":1})", session);
   p.insert("made.agreed", R"({"_id":"between"})");
-  bson_iter_t at;
-  EXPECT_TRUE(prepared.view().find("prepareTimestamp", &at));
-  Timestamp when{};
-  bson_iter_timestamp(&at, &when.seconds, &when.ordinal);
+  EXPECT_TRUE(prepared.view().has("prepareTimestamp"));
+  const Timestamp when = timestamp_in(prepared.view(), "prepareTimestamp").value_or(Timestamp{});
   p.run("admin",
         R"({"commitTransaction":1,"commitTimestamp":{"$timestamp":{"t":)" +
             std::to_string(when.seconds) + R"(,"i":)" + std::to_string(when.ordinal) + "}}}",

@@ -21,12 +21,6 @@ inline std::string number(std::int64_t value) {
   return R"({"$numberLong":")" + std::to_string(value) + R"("})";
 }
 
-// MongoDB's timestamp type of the oplog.
-struct BsonTimestamp {
-  std::uint32_t seconds;
-  std::uint32_t ordinal;
-};
-
 struct BsonArray;
 
 // Not std::unique_ptr: bson_t has an alignment, which template arguments lose.
@@ -102,6 +96,14 @@ class Bson {
   Bson& add(const char* key, const bson_iter_t* at) {
     return added(bson_append_iter(document_, key, -1, at));
   }
+  // The field `key` of another document, of any type, under the name `as`. False: it has none.
+  bool add_from(Document from, const char* key, const char* as) {
+    bson_iter_t at;
+    if (!from.find(key, &at)) return false;
+    add(as, &at);
+    return true;
+  }
+  bool add_from(Document from, const char* key) { return add_from(from, key, key); }
   Bson& add(const char* key, const Bson& value) {
     return added(bson_append_document(document_, key, -1, value.get()));
   }

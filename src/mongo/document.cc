@@ -34,6 +34,19 @@ std::optional<std::chrono::milliseconds> Document::date(const char* key) const {
   return std::chrono::milliseconds{bson_iter_date_time(&at)};
 }
 
+std::optional<BsonTimestamp> Document::timestamp(const char* key) const {
+  bson_iter_t at;
+  if (!find(key, &at) || !BSON_ITER_HOLDS_TIMESTAMP(&at)) return std::nullopt;
+  BsonTimestamp found{};
+  bson_iter_timestamp(&at, &found.seconds, &found.ordinal);
+  return found;
+}
+
+std::optional<std::int64_t> Document::numeric(const char* key) const {
+  bson_iter_t at;
+  return find(key, &at) ? as_integer(at) : std::nullopt;
+}
+
 std::optional<bool> Document::boolean(const char* key) const {
   bson_iter_t at;
   if (!find(key, &at) || !BSON_ITER_HOLDS_BOOL(&at)) return std::nullopt;
@@ -46,6 +59,16 @@ std::optional<std::string_view> Document::bytes(const char* key) const {
   if (BSON_ITER_HOLDS_UTF8(&at)) return as_text(at);
   if (BSON_ITER_HOLDS_BINARY(&at)) return as_binary(at);
   return std::nullopt;
+}
+
+std::string_view Document::text(const char* key) const {
+  bson_iter_t at;
+  return find(key, &at) ? as_text(at) : std::string_view();
+}
+
+Document Document::array(const char* key) const {
+  bson_iter_t at;
+  return find(key, &at) && BSON_ITER_HOLDS_ARRAY(&at) ? as_document(at) : Document();
 }
 
 Document Document::document(const char* key) const {
@@ -88,10 +111,7 @@ bool Document::lists(const char* key, std::string_view text) const {
   return found;
 }
 
-std::string text_of(Document document, const char* key) {
-  bson_iter_t at;
-  return document.find(key, &at) ? std::string(as_text(at)) : std::string();
-}
+std::string text_of(Document document, const char* key) { return std::string(document.text(key)); }
 
 Document as_document(const bson_iter_t& at) {
   std::uint32_t size = 0;

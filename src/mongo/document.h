@@ -17,6 +17,12 @@
 
 namespace idmint::mongo {
 
+// MongoDB's timestamp type of the oplog.
+struct BsonTimestamp {
+  std::uint32_t seconds;
+  std::uint32_t ordinal;
+};
+
 // The largest document that a server accepts over the wire and writes to its oplog: 16 MiB and 16
 // KiB.
 inline constexpr std::size_t kLargestDocument = (std::size_t{16} << 20) + (std::size_t{16} << 10);
@@ -87,9 +93,19 @@ class Document {
   [[nodiscard]] std::optional<bool> boolean(const char* key) const;
   // A date: the time since 1970.
   [[nodiscard]] std::optional<std::chrono::milliseconds> date(const char* key) const;
+  [[nodiscard]] std::optional<BsonTimestamp> timestamp(const char* key) const;
   [[nodiscard]] std::optional<std::string_view> bytes(const char* key) const;  // text or binary
+  [[nodiscard]] std::string_view text(const char* key) const;                  // empty: none
   [[nodiscard]] Document document(const char* key) const;
+  [[nodiscard]] Document array(const char* key) const;  // its items have the keys "0", "1", ...
   [[nodiscard]] bool is_array(const char* key) const { return type(key) == BSON_TYPE_ARRAY; }
+  // Of any type of number; a fraction is cut off.
+  [[nodiscard]] std::optional<std::int64_t> numeric(const char* key) const;
+  // Whether a server takes the field for true: it is there, and not false, 0 or null.
+  [[nodiscard]] bool truthy(const char* key) const {
+    bson_iter_t at;
+    return find(key, &at) && bson_iter_as_bool(&at);
+  }
   // For numbers of a reply, which may have any type of number; 0: none.
   [[nodiscard]] std::int64_t number(const char* key) const {
     bson_iter_t at;
@@ -103,6 +119,10 @@ class Document {
   // Each document of the reply to a find, or to a command with a similar reply.
   void each_found(const std::function<void(const Document&)>& use) const {
     document("cursor").each("firstBatch", use);
+  }
+  // The first of them.
+  [[nodiscard]] Document first_found() const {
+    return document("cursor").array("firstBatch").document("0");
   }
   // Each text of the array under `key`.
   void each_text(const char* key, const std::function<void(std::string_view)>& use) const;
