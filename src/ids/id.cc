@@ -1,14 +1,7 @@
 #include "idmint/id.h"
 
-#include <array>
-
 namespace idmint {
 namespace {
-
-// In the order of the alternatives.
-constexpr std::array<std::string_view, std::variant_size_v<Id>> kFormats = {
-    "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits",
-};
 
 struct Printer {
   char* out;
@@ -25,8 +18,6 @@ struct Printer {
 };
 
 }  // namespace
-
-std::string_view format_of(const Id& id) noexcept { return kFormats[id.index()]; }
 
 char* to_chars(const Id& id, char* out) noexcept { return std::visit(Printer{out}, id); }
 
