@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <limits>
 #include <utility>
 
@@ -42,7 +43,9 @@ struct ToBytes {
   IdBytes operator()(std::int64_t value) const noexcept {
     return bytes_of_number(static_cast<std::uint64_t>(value), sizeof value);
   }
-  IdBytes operator()(const Snowflake& id) const noexcept {
+  IdBytes operator()(const auto& id) const noexcept
+    requires std::same_as<decltype(id.value()), std::uint64_t>
+  {
     return bytes_of_number(id.value(), sizeof id.value());
   }
   IdBytes operator()(const Digits& id) const noexcept {

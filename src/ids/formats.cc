@@ -8,20 +8,20 @@
 namespace idmint {
 
 extern const Format kDigitsFormat, kIntegerKind, kKsuidFormat, kObjectIdFormat,
-    kClassicObjectIdFormat, kSnowflakeFormat, kTypeIdFormat, kUlidFormat, kUuid1Format,
+    kClassicObjectIdFormat, kSnowflakeFormat, kTsidFormat, kTypeIdFormat, kUlidFormat, kUuid1Format,
     kUuid2Format, kUuid4Format, kUuid6Format, kUuid7Format, kUuidKind, kXidFormat;
 
 namespace {
 
 constexpr std::array kMintable = {
-    &kUuid1Format, &kUuid2Format,     &kUuid4Format,  &kUuid6Format,    &kUuid7Format,
-    &kUlidFormat,  &kKsuidFormat,     &kTypeIdFormat, &kObjectIdFormat, &kClassicObjectIdFormat,
-    &kXidFormat,   &kSnowflakeFormat, &kDigitsFormat,
+    &kUuid1Format, &kUuid2Format, &kUuid4Format,     &kUuid6Format,    &kUuid7Format,
+    &kUlidFormat,  &kKsuidFormat, &kTypeIdFormat,    &kObjectIdFormat, &kClassicObjectIdFormat,
+    &kXidFormat,   &kTsidFormat,  &kSnowflakeFormat, &kDigitsFormat,
 };
 
 constexpr std::array<const Format*, std::variant_size_v<Id>> kKinds = {
-    &kIntegerKind,    &kSnowflakeFormat, &kUuidKind,  &kUlidFormat,
-    &kObjectIdFormat, &kKsuidFormat,     &kXidFormat, &kDigitsFormat,
+    &kIntegerKind, &kSnowflakeFormat, &kUuidKind,     &kUlidFormat, &kObjectIdFormat,
+    &kKsuidFormat, &kXidFormat,       &kDigitsFormat, &kTsidFormat,
 };
 
 const Format* named(std::span<const Format* const> rows, std::string_view name) noexcept {

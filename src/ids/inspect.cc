@@ -484,6 +484,11 @@ struct Printer {
     }
     return out + value.digits;
   }
+  char* operator()(const Base32& value) const noexcept {
+    char* to = out;
+    for (int shift = 60; shift >= 0; shift -= 5) *to++ = kCrockford[value.number >> shift & 31];
+    return to;
+  }
   char* operator()(const Uuid& value) const noexcept { return value.to_chars(out); }
   char* operator()(const Ulid& value) const noexcept { return value.to_chars(out); }
   char* operator()(const FoundTime& value) const noexcept {

@@ -31,6 +31,11 @@ struct Hex {
   int digits;
 };
 
+// A number of 64 bits, printed as 13 characters of Crockford's base32.
+struct Base32 {
+  std::uint64_t number;
+};
+
 // A number whose meaning has a name: "7: Unix time".
 struct NamedNumber {
   std::uint64_t number;
@@ -46,8 +51,8 @@ struct ValidChecks {
 using FoundTime = std::optional<Instant>;
 
 // A string_view is the text read, a part of it, or a constant.
-using FoundValue = std::variant<std::string_view, std::uint64_t, NamedNumber, Hex, Uuid, Ulid,
-                                FoundTime, ValidChecks>;
+using FoundValue = std::variant<std::string_view, std::uint64_t, NamedNumber, Hex, Base32, Uuid,
+                                Ulid, FoundTime, ValidChecks>;
 
 struct FoundField {
   std::string_view name;
