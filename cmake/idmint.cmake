@@ -40,23 +40,28 @@ endfunction()
 
 # idmint_command_files(TARGET PROGRAM): the completion scripts in completion/, which the sources of
 # TARGET include as terminal/completion_scripts.h, and their installation with that of docs/PROGRAM.1.
+# In them @IDMINT_KINDS@ and the others below stand for the names of formats.
 function(idmint_command_files target program)
+  foreach(words IN ITEMS IDMINT_KINDS IDMINT_KINDS_TO_CONVERT_TO IDMINT_FORMATS_WITH_BOUNDS)
+    get_property(${words} GLOBAL PROPERTY ${words})
+  endforeach()
+  set(completion ${CMAKE_CURRENT_BINARY_DIR}/generated/completion)
   foreach(script IN ITEMS BASH:${program}.bash ZSH:_${program} FISH:${program}.fish)
     string(REPLACE ":" ";" script ${script})
     list(GET script 0 shell)
     list(GET script 1 file)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS completion/${file})
-    file(READ completion/${file} IDMINT_COMPLETION_${shell})
+    configure_file(completion/${file} ${completion}/${file} @ONLY)
+    file(READ ${completion}/${file} IDMINT_COMPLETION_${shell})
   endforeach()
   configure_file(${PROJECT_SOURCE_DIR}/cmake/completion_scripts.h.in
                  generated/terminal/completion_scripts.h @ONLY)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/generated)
   if(IDMINT_INSTALL)
     install(FILES ${PROJECT_SOURCE_DIR}/docs/${program}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-    install(FILES completion/${program}.bash RENAME ${program}
+    install(FILES ${completion}/${program}.bash RENAME ${program}
             DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-    install(FILES completion/_${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-    install(FILES completion/${program}.fish
+    install(FILES ${completion}/_${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${completion}/${program}.fish
             DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
   endif()
 endfunction()

@@ -13,8 +13,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using idmint::fuzz::require;
-  constexpr std::array<std::string_view, 9> formats = {
-      "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits", "none"};
+  constexpr auto formats =
+      std::to_array<std::string_view>({"integer", "snowflake", "uuid", "ulid", "object-id", "ksuid",
+                                       "xid", "digits", "tsid", "none"});
   if (size < 4) return 0;
   const std::string_view format = formats[data[0] % formats.size()];
   const std::string_view rest(reinterpret_cast<const char*>(data + 4), size - 4);

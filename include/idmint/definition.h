@@ -103,17 +103,6 @@ enum class Guarantee : std::uint8_t {
 
 // The guarantee of all sequences with this strategy.
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(Strategy strategy) noexcept;
-// Which ids of a source increase in the order in which they are asked for.
-enum class Order : std::uint8_t {
-  kNone,
-  kBySecond,    // those of different seconds
-  kPerThread,   // those of one thread
-  kPerProcess,  // those of one process
-  kAll,
-};
-// "none", "by second", "per thread", "per process", "all".
-[[nodiscard]] IDMINT_EXPORT std::string_view name(Order order) noexcept;
-
 // kAll, kPerThread or kNone.
 [[nodiscard]] IDMINT_EXPORT Order order(Strategy strategy) noexcept;
 

@@ -18,6 +18,7 @@
 #include "idmint/object_id.h"
 #include "idmint/print.h"
 #include "idmint/snowflake.h"
+#include "idmint/tsid.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"
 #include "idmint/xid.h"
@@ -25,10 +26,10 @@
 namespace idmint {
 
 // The integer alternative is a value of a sequence. A TypeID is a UUID in a form (form.h).
-using Id = std::variant<std::int64_t, Snowflake, Uuid, Ulid, ObjectId, Ksuid, Xid, Digits>;
+using Id = std::variant<std::int64_t, Snowflake, Uuid, Ulid, ObjectId, Ksuid, Xid, Digits, Tsid>;
 
 // The name of the alternative: "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid",
-// "digits".
+// "digits", "tsid".
 [[nodiscard]] IDMINT_EXPORT std::string_view format_of(const Id& id) noexcept;
 
 inline constexpr std::size_t kMaxIdChars = 36;
@@ -57,6 +58,19 @@ IDMINT_EXPORT char* to_chars(const Id& id, const Form& form, char* out) noexcept
 // symbol).
 [[nodiscard]] IDMINT_EXPORT Result<Id> parse(std::string_view text, std::string_view format,
                                              const Form& form = {});
+
+// ---- the order of ids
+
+// The ids of a source that increase in the order in which they are asked for.
+enum class Order : std::uint8_t {
+  kNone,
+  kBySecond,    // those of different seconds
+  kPerThread,   // those of one thread
+  kPerProcess,  // those of one process
+  kAll,
+};
+// "none", "by second", "per thread", "per process", "all".
+[[nodiscard]] IDMINT_EXPORT std::string_view name(Order order) noexcept;
 
 // ---- what a text can be
 

@@ -21,6 +21,7 @@
 #include "idmint/snowflake.h"
 #include "idmint/source.h"
 #include "idmint/store.h"
+#include "idmint/tsid.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"
 #include "idmint/uuid_time.h"

@@ -21,6 +21,7 @@ class Digits;
 class Ksuid;
 class ObjectId;
 class Snowflake;
+class Tsid;
 class TypeId;
 class Ulid;
 class Uuid;
@@ -30,8 +31,8 @@ class Xid;
 template <class T>
 concept PrintableId =
     std::same_as<T, Digits> || std::same_as<T, Ksuid> || std::same_as<T, ObjectId> ||
-    std::same_as<T, Snowflake> || std::same_as<T, TypeId> || std::same_as<T, Ulid> ||
-    std::same_as<T, Uuid> || std::same_as<T, Xid>;
+    std::same_as<T, Snowflake> || std::same_as<T, Tsid> || std::same_as<T, TypeId> ||
+    std::same_as<T, Ulid> || std::same_as<T, Uuid> || std::same_as<T, Xid>;
 
 // Writes id.to_string(), with the width and the fill of the stream. The caller includes <ostream>.
 template <PrintableId T>

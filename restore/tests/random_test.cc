@@ -33,7 +33,7 @@ std::string in_order(Server& server, const State& state) {
     text += ns + ":";
     const Bson find = Bson("find", ns.substr(dot + 1), "batchSize", 100'000);
     const Result<Bson> found = server.command(ns.substr(0, dot).c_str(), find.get());
-    EXPECT_TRUE(found) << found.error().message;
+    EXPECT_TRUE(found) << found.error().message();
     if (found) text += to_relaxed_json(found->view().document("cursor").array("firstBatch"));
     text += "\n";
   }

@@ -59,7 +59,7 @@ TEST(Restore, IsStoppedInAnyStepAndTheSameCallGoesOn) {
     const Result<RestoreReport> report = restored(options, observer);
     ASSERT_FALSE(report) << "step " << step;
     EXPECT_EQ(report.error().code, Code::kUnavailable);
-    EXPECT_EQ(report.error().message, "enough") << "step " << step;
+    EXPECT_EQ(report.error().message(), "enough") << "step " << step;
     EXPECT_EQ(observer.steps.back(), step);
   }
 

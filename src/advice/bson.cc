@@ -1,6 +1,7 @@
 #include "advice/bson.h"
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -57,7 +58,9 @@ struct ToBson {
   Bson operator()(std::int64_t value) const {
     return std::string(kLongStart) + std::to_string(value) + std::string(kOidEnd);
   }
-  Bson operator()(const Snowflake& id) const {
+  Bson operator()(const auto& id) const
+    requires std::same_as<decltype(id.value()), std::uint64_t>
+  {
     const auto value = static_cast<std::int64_t>(id.value());
     return value < 0 ? Bson{} : (*this)(value);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace idmint::advice {
 
@@ -23,34 +24,29 @@ constexpr std::string_view kInTimeOrder =
 constexpr std::string_view kAnywhere =
     "each new id goes to any page of the index: once it outgrows the memory, an insert costs a "
     "read from the disk, and split pages stay about 69 % full";
-constexpr std::string_view kKeepsOn =
-    "goes on from the old time, up to 20 s ahead of the clock; past that it starts afresh, and "
-    "order is lost once";
+// The candidate of a format that needs nothing but a clock and random bits.
+Candidate candidate_of(const Format& format) {
+  const Format::Plan& plan = format.plan;
+  const bool timed = format.ends.has_value();
+  return {.id = IdKind::kFormat,
+          .name = format.name,
+          .about = plan.about,
+          .kind = Kind::kCoincidence,
+          .guarantee = Guarantee::kPractical,
+          .order = name(format.order),
+          .holds = format.order == Order::kPerProcess ? Ordering::kPerHost : Ordering::kNone,
+          .bits = static_cast<int>(find_kind(format.kind)->bytes) * 8,
+          .chars = plan.chars,
+          .appends = timed,
+          .guessable = timed,
+          .locality = timed ? kInTimeOrder : kAnywhere,
+          .clock_goes_back = timed ? plan.clock_goes_back : kNoClock,
+          .host_dies = kNoState,
+          .store_down = kNoStore,
+          .format = &format};
+}
 
-constexpr std::array kCandidates = {
-    Candidate{IdKind::kUuid7, "uuid7", "UUID version 7: milliseconds, a counter, random bits",
-              Kind::kCoincidence, Guarantee::kPractical, "per process", Ordering::kPerHost, 128, 36,
-              true, true, kInTimeOrder, kKeepsOn, kNoState, kNoStore},
-    Candidate{IdKind::kUuid4, "uuid4", "UUID version 4: 122 random bits", Kind::kCoincidence,
-              Guarantee::kPractical, "none", Ordering::kNone, 128, 36, false, false, kAnywhere,
-              kNoClock, kNoState, kNoStore},
-    Candidate{IdKind::kUlid, "ulid", "ULID: milliseconds, 80 random bits", Kind::kCoincidence,
-              Guarantee::kPractical, "per process", Ordering::kPerHost, 128, 26, true, true,
-              kInTimeOrder, kKeepsOn, kNoState, kNoStore},
-    Candidate{IdKind::kObjectId, "object-id",
-              "ObjectId: seconds, 40 random bits of the process, a counter", Kind::kCoincidence,
-              Guarantee::kPractical, "by second", Ordering::kNone, 96, 24, true, true, kInTimeOrder,
-              "the seconds go back, the random bits and the counter do not: no id comes again",
-              kNoState, kNoStore},
-    Candidate{IdKind::kKsuid, "ksuid", "KSUID: seconds, 128 random bits", Kind::kCoincidence,
-              Guarantee::kPractical, "by second", Ordering::kNone, 160, 27, true, true,
-              kInTimeOrder, "the seconds go back, each id has fresh random bits", kNoState,
-              kNoStore},
-    Candidate{
-        IdKind::kXid, "xid", "xid: seconds, machine, process, a counter", Kind::kCoincidence,
-        Guarantee::kPractical, "by second", Ordering::kNone, 96, 20, true, true, kInTimeOrder,
-        "the seconds go back, the counter does not; after a restart it may meet ids of that time",
-        kNoState, kNoStore},
+constexpr std::array kOthers = {
     Candidate{
         IdKind::kSnowflake, "snowflake", "milliseconds since 2015, a worker id, a sequence",
         Kind::kWorker, Guarantee::kUniqueIfConfigured, "per process", Ordering::kPerHost, 63, 0,
@@ -111,17 +107,21 @@ constexpr std::array kCandidates = {
               false, kAnywhere, kNoClock, kNoState, kNoStore},
 };
 
-static_assert(
-    [] {
-      std::size_t row = 0;
-      return std::ranges::all_of(kCandidates, [&](const Candidate& candidate) {
-        return static_cast<std::size_t>(candidate.id) == row++;
-      });
-    }(),
-    "candidate() wants the rows in the order of IdKind");
-
 }  // namespace
 
-const Candidate& candidate(IdKind id) noexcept { return kCandidates[static_cast<std::size_t>(id)]; }
+std::span<const Candidate> candidates() {
+  static const std::vector<Candidate> all = [] {
+    std::vector<Candidate> rows(kOthers.begin(), kOthers.end());
+    for (const Format* const format : formats()) {
+      if (!format->plan.about.empty()) rows.push_back(candidate_of(*format));
+    }
+    return rows;
+  }();
+  return all;
+}
+
+const Candidate& candidate(std::string_view name) {
+  return *std::ranges::find(candidates(), name, &Candidate::name);
+}
 
 }  // namespace idmint::advice

@@ -3,19 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "advice/plan.h"
+#include "ids/format.h"
 
 namespace idmint::advice {
 
 enum class IdKind : std::uint8_t {
-  kUuid7,
-  kUuid4,
-  kUlid,
-  kObjectId,
-  kKsuid,
-  kXid,
+  kFormat,  // a format that needs nothing but a clock and random bits: Candidate::format
   kSnowflake,
   kPool,
   kCounter,
@@ -52,8 +49,11 @@ struct Candidate {
   std::string_view clock_goes_back;
   std::string_view host_dies;
   std::string_view store_down;
+  const Format* format = nullptr;  // of kFormat
 };
 
-[[nodiscard]] const Candidate& candidate(IdKind id) noexcept;
+[[nodiscard]] std::span<const Candidate> candidates();
+// REQUIRES: there is one of that name.
+[[nodiscard]] const Candidate& candidate(std::string_view name);
 
 }  // namespace idmint::advice

@@ -43,9 +43,8 @@ constexpr std::array kLayouts = {WorkerLayout{"sequence-generator", 63, 1024, 40
 
 // 2015-01-01 and 2^41 - 1 ms.
 constexpr std::chrono::sys_seconds kSnowflakeEnds{1420070400s + 2199023255s};
-constexpr std::chrono::sys_seconds kUnsignedSecondsEnd{4294967295s};  // ObjectId, xid
-constexpr std::chrono::sys_seconds kKsuidEnds{1400000000s + 4294967295s};
-constexpr std::chrono::sys_seconds kMillisecondsEnd{281474976710s};  // 2^48 - 1 ms
+// A generator that makes more ids is limited by the processor only.
+constexpr double kMostOfAProcessor = 1e9;
 
 }  // namespace
 
@@ -78,22 +77,10 @@ const WorkerLayout& layout_for(const Needs& needs) {
   return needs.bits && *needs.bits < 63 ? kLayouts[1] : kLayouts[0];
 }
 
-std::optional<std::chrono::sys_seconds> time_ends(IdKind id) {
-  switch (id) {
-    case IdKind::kUuid7:
-    case IdKind::kUlid:
-      return kMillisecondsEnd;
-    case IdKind::kSnowflake:
-    case IdKind::kPool:
-      return kSnowflakeEnds;
-    case IdKind::kObjectId:
-    case IdKind::kXid:
-      return kUnsignedSecondsEnd;
-    case IdKind::kKsuid:
-      return kKsuidEnds;
-    default:
-      return std::nullopt;
-  }
+std::optional<std::chrono::sys_seconds> time_ends(const Candidate& source) {
+  if (source.format != nullptr) return source.format->ends;
+  if (source.kind == Kind::kWorker) return kSnowflakeEnds;
+  return std::nullopt;
 }
 
 double parts_of(IdKind id, const Needs& needs) {
@@ -107,18 +94,11 @@ std::int64_t block_of(IdKind id, const Needs& needs) {
   return (largest_number(id, needs) + 1) / hosts;
 }
 
-double space_of(IdKind id, const Needs& needs) {
+double space_of(const Candidate& source, const Needs& needs) {
+  const IdKind id = source.id;
   switch (id) {
-    case IdKind::kUuid7:
-    case IdKind::kUuid4:
-      return std::exp2(122);
-    case IdKind::kUlid:
-      return std::exp2(128);
-    case IdKind::kObjectId:
-    case IdKind::kXid:
-      return std::exp2(96);
-    case IdKind::kKsuid:
-      return std::exp2(160);
+    case IdKind::kFormat:
+      return std::exp2(source.format->plan.value_bits);
     case IdKind::kSnowflake:
     case IdKind::kPool:
       return std::exp2(layout_for(needs).bits);
@@ -137,41 +117,28 @@ double space_of(IdKind id, const Needs& needs) {
   }
 }
 
-std::optional<double> odds_of(IdKind id, const Needs& needs) {
+std::optional<double> odds_of(const Candidate& source, const Needs& needs) {
+  if (source.id == IdKind::kDigits) return odds_of_a_repeat(needs.count, space_of(source, needs));
+  if (source.format == nullptr) return std::nullopt;
+  const Format::Plan& plan = source.format->plan;
+  const double space = std::exp2(plan.apart_bits);
+  if (plan.apart_by_process) return odds_of_a_repeat(needs.hosts, space);
+  if (plan.apart_in == 0ms) return odds_of_a_repeat(needs.count, space);
   // Pairs within one unit of time. Ids of one process do not collide, but a host may have many
   // processes, one after the other: each command is one.
-  const auto at_most = [&](double unit, double bits) {
-    const double pairs = needs.count * std::min(needs.count - 1, needs.rate * unit) / 2;
-    return std::min(1.0, pairs * std::exp2(-bits));
-  };
-  switch (id) {
-    case IdKind::kUuid4:
-    case IdKind::kDigits:
-      return odds_of_a_repeat(needs.count, space_of(id, needs));
-    case IdKind::kUuid7:
-      return at_most(1e-3, 22 + 51);
-    case IdKind::kUlid:
-      return at_most(1e-3, 80);
-    case IdKind::kKsuid:
-      return at_most(1, 128);
-    case IdKind::kObjectId:
-      return odds_of_a_repeat(needs.hosts, std::exp2(40));
-    case IdKind::kXid:
-      return odds_of_a_repeat(needs.hosts, std::exp2(24));
-    default:
-      return std::nullopt;
-  }
+  const double pairs =
+      needs.count * std::min(needs.count - 1, needs.rate * seconds_in(plan.apart_in)) / 2;
+  return std::min(1.0, pairs / space);
 }
 
-double ids_per_second(IdKind id, const Needs& needs) {
+double ids_per_second(const Candidate& source, const Needs& needs) {
+  const IdKind id = source.id;
   const double waiting = static_cast<double>(SequenceOptions{}.max_outstanding) /
                          (kRounds * seconds_in(round_trip(id, needs)));
   switch (id) {
-    case IdKind::kUuid7:
-      return needs.hosts * 1e3 * std::exp2(22);
-    case IdKind::kObjectId:
-    case IdKind::kXid:
-      return needs.hosts * std::exp2(24);
+    case IdKind::kFormat:
+      return source.format->plan.per_second == 0 ? kInfinity
+                                                 : needs.hosts * source.format->plan.per_second;
     case IdKind::kSnowflake:
     case IdKind::kPool:
       return needs.hosts * 1e3 * layout_for(needs).per_millisecond;
@@ -203,7 +170,8 @@ std::string most_of_a_host(const Needs& needs, const Choice& choice) {
   return print_rate(choice.ids_per_second / needs.hosts) + (needs.hosts > 1 ? " on each host" : "");
 }
 
-std::string speed_of(IdKind id, const Needs& needs, const Choice& choice) {
+std::string speed_of(const Candidate& source, const Needs& needs, const Choice& choice) {
+  const IdKind id = source.id;
   const double local = seconds_in(round_trip(id, needs));
   const std::string trip = print_duration(local);
   const std::string one = print_rate(1 / local);
@@ -236,11 +204,12 @@ std::string speed_of(IdKind id, const Needs& needs, const Choice& choice) {
     case IdKind::kPool:
       return print_count(layout_for(needs).per_millisecond) +
              " in a millisecond for each worker id, from memory; the lease is renewed under way";
-    case IdKind::kObjectId:
-    case IdKind::kXid:
-      return "16,777,216 a second for each process";
-    default:
-      return "as fast as the processor: see idmint bench " + std::string(candidate(id).name);
+    default: {
+      const double most = source.format != nullptr ? source.format->plan.per_second : 0;
+      return most != 0 && most < kMostOfAProcessor
+                 ? print_count(most) + " a second for each process"
+                 : "as fast as the processor: see idmint bench " + std::string(source.name);
+    }
   }
 }
 

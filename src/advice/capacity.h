@@ -33,20 +33,21 @@ struct WorkerLayout {
 // The largest number of a sequence, for the calculation and for the steps.
 [[nodiscard]] std::int64_t largest_number(IdKind id, const Needs& needs);
 [[nodiscard]] const WorkerLayout& layout_for(const Needs& needs);
-[[nodiscard]] std::optional<std::chrono::sys_seconds> time_ends(IdKind id);
+[[nodiscard]] std::optional<std::chrono::sys_seconds> time_ends(const Candidate& source);
 // The number of parts, each with a counter or a space of claims.
 [[nodiscard]] double parts_of(IdKind id, const Needs& needs);
 // The numbers of a block, exact even beyond the precision of a double.
 [[nodiscard]] std::int64_t block_of(IdKind id, const Needs& needs);
-[[nodiscard]] double space_of(IdKind id, const Needs& needs);
+[[nodiscard]] double space_of(const Candidate& source, const Needs& needs);
 // An upper bound for the odds of any repeat among all ids: the sum over all pairs of ids that could
 // collide.
-[[nodiscard]] std::optional<double> odds_of(IdKind id, const Needs& needs);
-[[nodiscard]] double ids_per_second(IdKind id, const Needs& needs);
+[[nodiscard]] std::optional<double> odds_of(const Candidate& source, const Needs& needs);
+[[nodiscard]] double ids_per_second(const Candidate& source, const Needs& needs);
 // Round trips to the store per second at the rate: each open sequence has one under way.
 [[nodiscard]] double store_writes(const Candidate& source, const Needs& needs);
 // "224,000/s on each host".
 [[nodiscard]] std::string most_of_a_host(const Needs& needs, const Choice& choice);
-[[nodiscard]] std::string speed_of(IdKind id, const Needs& needs, const Choice& choice);
+[[nodiscard]] std::string speed_of(const Candidate& source, const Needs& needs,
+                                   const Choice& choice);
 
 }  // namespace idmint::advice

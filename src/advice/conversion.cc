@@ -11,6 +11,7 @@
 #include "idmint/definition.h"
 #include "idmint/encoding.h"
 #include "idmint/uuid.h"
+#include "ids/format.h"
 
 namespace idmint::advice {
 
@@ -22,23 +23,26 @@ struct Wanted {
   Words words;
 };
 
-// The id in the other format with the same number of bits.
-template <class T>
-Result<Id> regard_as(const Id& id, Words words) {
-  const auto with_bytes_of = [&id, words](const auto& value) -> Result<Id> {
-    if constexpr (requires { T{value.bytes()}; }) {
-      return Id{T{value.bytes()}};
-    } else {
-      return refuse("ids of format " + std::string(format_of(id)) +
-                    " have not as many bits as what " + spelled(words, "to") +
-                    " names: take an encoding, such as hex");
-    }
-  };
-  return std::visit(with_bytes_of, id);
+// The id of the other kind with the same bits.
+Result<Id> regard_as(const Format& kind, const Id& id, Words words) {
+  const IdBytes bytes = bytes_of(id);
+  if (bytes.size != kind.bytes) {
+    return refuse("ids of format " + std::string(format_of(id)) +
+                  " have not as many bits as what " + spelled(words, "to") +
+                  " names: take an encoding, such as hex");
+  }
+  return kind.from_bytes(bytes.span());
+}
+
+Result<Id> regard_as_uuid(const Id& id, Words words) {
+  return regard_as(*find_kind("uuid"), id, words);
 }
 
 Result<Id> regard_as_number(const Id& id, Words words) {
-  if (std::holds_alternative<std::int64_t>(id) || std::holds_alternative<Snowflake>(id)) return id;
+  if (std::holds_alternative<std::int64_t>(id)) return id;
+  if (const IdBytes bytes = bytes_of(id); bytes.size == sizeof(std::uint64_t)) {
+    return Id{Snowflake{static_cast<std::uint64_t>(number_of(bytes.span()))}};
+  }
   return refuse("it is not a number of 64 bits: take " + spelled(words, "to") +
                 " decimal for its bits as one number");
 }
@@ -50,29 +54,22 @@ Result<std::string> print_in(const Id& id, const Form& form) {
   return to_string(id, form);
 }
 
-template <class T>
-Result<std::string> as_format(const Id& id, const Wanted& wanted) {
-  const Result<Id> other = regard_as<T>(id, wanted.words);
-  if (!other) return std::unexpected(other.error());
-  return print_in(*other, wanted.form);
-}
-
 template <UuidSpelling kSpelling>
 Result<std::string> as_spelling(const Id& id, const Wanted& wanted) {
-  const Result<Id> uuid = regard_as<Uuid>(id, wanted.words);
+  const Result<Id> uuid = regard_as_uuid(id, wanted.words);
   if (!uuid) return std::unexpected(uuid.error());
   return std::get<Uuid>(*uuid).to_string(kSpelling);
 }
 
 // The UUID as read by a program that takes Microsoft's bytes for those of RFC 9562.
 Result<std::string> as_microsoft(const Id& id, const Wanted& wanted) {
-  const Result<Id> uuid = regard_as<Uuid>(id, wanted.words);
+  const Result<Id> uuid = regard_as_uuid(id, wanted.words);
   if (!uuid) return std::unexpected(uuid.error());
   return Uuid{std::get<Uuid>(*uuid).microsoft_bytes()}.to_string();
 }
 
 Result<std::string> as_type_id(const Id& id, const Wanted& wanted) {
-  const Result<Id> uuid = regard_as<Uuid>(id, wanted.words);
+  const Result<Id> uuid = regard_as_uuid(id, wanted.words);
   if (!uuid) return std::unexpected(uuid.error());
   const Result<TypeId> type_id = TypeId::make(wanted.form.prefix, std::get<Uuid>(*uuid));
   if (!type_id) return std::unexpected(type_id.error());
@@ -104,11 +101,7 @@ namespace {
 using Target = ConversionTarget;
 using Takes = Target::Takes;
 constexpr std::array kTargets = {
-    Target{"uuid", as_format<Uuid>, Takes::kForm},
-    Target{"ulid", as_format<Ulid>, Takes::kForm},
     Target{"typeid", as_type_id, Takes::kPrefix},
-    Target{"object-id", as_format<ObjectId>, Takes::kForm},
-    Target{"xid", as_format<Xid>, Takes::kForm},
     Target{"integer", as_number, Takes::kForm},
     Target{"upper", as_spelling<UuidSpelling::kUpper>, Takes::kNothing},
     Target{"braces", as_spelling<UuidSpelling::kBraces>, Takes::kNothing},
@@ -117,6 +110,23 @@ constexpr std::array kTargets = {
     Target{"microsoft", as_microsoft, Takes::kNothing},
     Target{"bson", as_bson, Takes::kNothing},
 };
+
+// A kind that has as many bits as another one, so that something else can be printed as it. Null:
+// `name` is none. Numbers have the target "integer".
+const Format* target_kind(std::string_view name) {
+  const Format* const kind = find_kind(name);
+  if (kind == nullptr || kind->decimal || kind->name == "snowflake") return nullptr;
+  const bool has_peer = std::ranges::any_of(kinds(), [kind](const Format* other) {
+    return other != kind && other->bytes == kind->bytes;
+  });
+  return has_peer ? kind : nullptr;
+}
+
+Result<std::string> as_kind(const Format& kind, const Id& id, const Wanted& wanted) {
+  const Result<Id> other = regard_as(kind, id, wanted.words);
+  if (!other) return std::unexpected(other.error());
+  return print_in(*other, wanted.form);
+}
 
 // With a width, which only integers take.
 Result<std::string> in_width(const Id& id, const Wanted& wanted) {
@@ -153,11 +163,13 @@ Result<Conversion> Conversion::make(const ConversionTexts& given, Words words) {
     made.form_.check = *check;
   }
   const auto* const target = std::ranges::find(kTargets, given.to, &Target::name);
+  made.kind_ = target_kind(given.to);
+  if (given.width && (target != kTargets.end() || made.kind_ != nullptr))
+    return refuse(option("width") + " is for integers in an encoding: leave it out");
+  if (made.kind_ != nullptr) return made;
   if (target != kTargets.end()) {
     made.target_ = target;
     made.keep_prefix_ = target->print == as_type_id && !given.prefix;
-    if (given.width)
-      return refuse(option("width") + " is for integers in an encoding: leave it out");
     const bool has_check = made.form_.check != Check::kNone;
     if ((target->takes == Takes::kNothing && !made.form_.prefix.empty()) ||
         (target->takes != Takes::kForm && has_check)) {
@@ -169,6 +181,9 @@ Result<Conversion> Conversion::make(const ConversionTexts& given, Words words) {
   const Result<Encoding> encoding = encoding_named(given.to);
   if (!encoding) {
     std::string names;
+    for (const Format* const kind : kinds()) {
+      if (target_kind(kind->name) != nullptr) names += std::string(kind->name) + ", ";
+    }
     for (const Target& row : kTargets) names += std::string(row.name) + ", ";
     return refuse(
         option("to") + " is \"" + shortened(given.to) + "\": give one of " + names +
@@ -184,6 +199,7 @@ Result<std::string> Conversion::operator()(std::string_view text, const Id& id) 
   if (keep_prefix_) {
     if (const Result<TypeId> was = TypeId::parse(text)) own.prefix = was->prefix();
   }
+  if (kind_ != nullptr) return as_kind(*kind_, id, {own, words_});
   if (target_ != nullptr) return target_->print(id, {own, words_});
   if (own.width != 0) return in_width(id, {own, words_});
   // The decimal number itself, not its eight bytes.

@@ -10,6 +10,10 @@
 #include "idmint/id.h"
 #include "idmint/result.h"
 
+namespace idmint {
+struct Format;
+}
+
 namespace idmint::advice {
 
 // As given; empty: not given.
@@ -32,6 +36,7 @@ class Conversion final {
   [[nodiscard]] Result<std::string> operator()(std::string_view text, const Id& id) const;
 
  private:
+  const Format* kind_ = nullptr;              // to print it as; null:
   const ConversionTarget* target_ = nullptr;  // null: the encoding of the form
   Form form_{};
   bool keep_prefix_ = false;  // keep the prefix of the TypeID

@@ -7,7 +7,6 @@
 #include "advice/words.h"
 #include "idmint/id.h"
 #include "idmint/result.h"
-#include "idmint/uuid_time.h"
 
 namespace idmint::advice {
 
@@ -18,6 +17,9 @@ struct BoundsTexts {
   std::string until{};   // the exclusive end of the span
   std::string layout{};  // for snowflake; default: sequence-generator
 };
+
+// "uuid6, uuid7, ulid": the formats that BoundsTexts::format takes.
+[[nodiscard]] std::string formats_in_order_of_time();
 
 // Both inclusive. kInvalidArgument, in these words: the format has no bounds for a time, a time
 // cannot be read or has no ids, or the span is empty.

@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "advice/candidates.h"
 #include "advice/capacity.h"
@@ -43,9 +45,11 @@ std::vector<Stored> forms_of(const Candidate& source, const Needs& needs, double
     forms.push_back(stored_text(database, chars, source.appends));
     return forms;
   }
-  if (database != Database::kRedis) {
+  if (database != Database::kRedis && source.bits == 64) {
+    forms.push_back(stored_integer(database, space, source.appends));
+  } else if (database != Database::kRedis) {
     forms.push_back(
-        stored_binary(database, source.bits / 8, source.appends, source.id == IdKind::kObjectId));
+        stored_binary(database, source.bits / 8, source.appends, source.name == "object-id"));
   }
   forms.push_back(stored_text(database, source.chars, source.appends));
   return forms;
@@ -221,7 +225,7 @@ constexpr std::array kObjections = {
 
 struct Rule {
   std::string_view name;
-  IdKind id;
+  std::string_view source;  // empty: each format that no rule names
   bool (*applies)(const Needs& needs);
   std::string_view reason;
 };
@@ -235,100 +239,107 @@ bool has_room_for_time(const Needs& needs) {
 
 constexpr std::array kRules = {
     // By need:
-    Rule{"gapless", IdKind::kGapless, [](const Needs& n) { return n.order == Ordering::kGapless; },
+    Rule{"gapless", "gapless", [](const Needs& n) { return n.order == Ordering::kGapless; },
          "no number may be missing: each is taken in the transaction that inserts the document "
          "which bears it"},
-    Rule{"strict", IdKind::kCounter, [](const Needs& n) { return n.order == Ordering::kStrict; },
+    Rule{"strict", "counter", [](const Needs& n) { return n.order == Ordering::kStrict; },
          "strict order: of one counter every later call gets the larger id, on all hosts, and one "
          "round trip serves all callers that wait"},
-    Rule{"unguessable digits, no shared store", IdKind::kDigits,
+    Rule{"unguessable digits, no shared store", "digits",
          [](const Needs& n) { return n.unguessable && n.digits && has_no_shared_store(n); },
          "unguessable: so many random digits that no two meet, and nothing to run"},
-    Rule{"unguessable number, no shared store", IdKind::kRandomPerHost,
+    Rule{"unguessable number, no shared store", "random for each host",
          [](const Needs& n) { return n.unguessable && wants_number(n) && has_no_shared_store(n); },
          "unguessable, and no store that all hosts reach: each draws and claims in a block of its "
          "own; a number tells its host, and nothing else"},
-    Rule{"unguessable number", IdKind::kRandom,
+    Rule{"unguessable number", "random",
          [](const Needs& n) { return n.unguessable && wants_number(n); },
          "unguessable: each number is drawn by itself, and the claim under a unique key keeps it "
          "from coming twice"},
-    Rule{"unguessable", IdKind::kUuid4, [](const Needs& n) { return n.unguessable; },
+    Rule{"unguessable", "uuid4", [](const Needs& n) { return n.unguessable; },
          "unguessable: 122 random bits in each id, and nothing to run"},
-    Rule{"number, one host", IdKind::kCounter,
+    Rule{"number, one host", "counter",
          [](const Needs& n) {
            return wants_number(n) && n.hosts == 1 &&
                   callers_at_once(IdKind::kCounter, n) <= kManyCallers;
          },
          "one host: its own store is near, so the plainest source is fast enough, and leaves no "
          "gaps while nothing fails"},
-    Rule{"number of 53 bits or more, shared store", IdKind::kPool,
+    Rule{"number of 53 bits or more, shared store", "pool",
          [](const Needs& n) { return has_room_for_time(n) && n.hosts > 1 && n.shared_store; },
          "fits the bits, and no host waits for anything: each process leases its worker id from "
          "the store, and none is given out by hand"},
-    Rule{"number of 53 bits or more, many hosts", IdKind::kSnowflake, has_room_for_time,
+    Rule{"number of 53 bits or more, many hosts", "snowflake", has_room_for_time,
          "fits the bits, and no host waits for anything: each needs only a worker id of its own"},
-    Rule{"number, per host, shared store", IdKind::kCounter,
+    Rule{"number, per host, shared store", "counter",
          [](const Needs& n) {
            return wants_number(n) && n.order == Ordering::kPerHost && n.shared_store;
          },
          "order per host: of one counter all ids are in order, and callers are combined"},
-    Rule{"number, no shared store", IdKind::kPerHost,
+    Rule{"number, no shared store", "counter for each host",
          [](const Needs& n) { return wants_number(n) && has_no_shared_store(n); },
          "no store that all hosts reach: each gets a block of the numbers for itself, and counts "
          "in its own store"},
-    Rule{"number", IdKind::kCached, wants_number,
+    Rule{"number", "cached", wants_number,
          "no caller waits for the store: a range of about 10 s is in memory, and the next one is "
          "fetched before it ends"},
-    Rule{"sqlite, one host", IdKind::kCounter,
+    Rule{"sqlite, one host", "counter",
          [](const Needs& n) { return n.database == Database::kSqlite && n.hosts == 1; },
          "SQLite: an integer as primary key is the row id, and takes no index of its own"},
-    Rule{"mongodb", IdKind::kObjectId,
+    Rule{"mongodb", "object-id",
          [](const Needs& n) {
            return n.database == Database::kMongodb && n.order == Ordering::kNone;
          },
          "MongoDB: its own type for _id, 12 bytes, in order of its seconds, and nothing to run"},
-    Rule{"no width", IdKind::kUuid7, [](const Needs& n) { return !wants_number(n); },
+    Rule{"no width", "uuid7", [](const Needs& n) { return !wants_number(n); },
          "nothing to run and nothing to configure, and ids in order of time append to an index"},
     // Others that fit, ordered by what they require:
-    Rule{"nothing to run", IdKind::kUuid7, always,
+    Rule{"nothing to run", "uuid7", always,
          "nothing to run and nothing to configure; 16 bytes, in order of time"},
-    Rule{"small, leased", IdKind::kPool, always,
+    Rule{"small, leased", "pool", always,
          "half the size of a UUID, in order of time, and no worker ids to give out; asks for a "
          "store"},
-    Rule{"small", IdKind::kSnowflake, always,
+    Rule{"small", "snowflake", always,
          "half the size of a UUID, in order of time; asks for a worker id for each generator"},
-    Rule{"sortable text", IdKind::kUlid, always,
+    Rule{"sortable text", "ulid", always,
          "as uuid7, in 26 characters that sort as text and are easier to read aloud"},
-    Rule{"small numbers", IdKind::kCached, always,
+    Rule{"small numbers", "cached", always,
          "the smallest ids, and no caller waits; asks for a store"},
-    Rule{"no gaps", IdKind::kCounter, always,
+    Rule{"no gaps", "counter", always,
          "in order, without gaps while nothing fails; each call waits for the store once or twice"},
-    Rule{"no hot record", IdKind::kStriped, always,
+    Rule{"no hot record", "striped", always,
          "calls go to 1000 records instead of one, where a store locks records; each waits for the "
          "store"},
-    Rule{"several stores", IdKind::kInterleaved, always,
+    Rule{"several stores", "interleaved", always,
          "nearly in order, and a counter that is locked does not stop the others"},
-    Rule{"looks random", IdKind::kPermuted, always,
+    Rule{"looks random", "permuted", always,
          "the numbers look random and never meet: for ids that must not tell how many there are"},
-    Rule{"cannot be told", IdKind::kRandom, always,
+    Rule{"cannot be told", "random", always,
          "the numbers are random: for ids that must not be told from others; costs a claim for "
          "each"},
-    Rule{"own block", IdKind::kPerHost, always,
+    Rule{"own block", "counter for each host", always,
          "no host waits for another; the blocks must be given out by hand, once"},
-    Rule{"own block, random", IdKind::kRandomPerHost, always,
+    Rule{"own block, random", "random for each host", always,
          "random, and no host waits for another; the blocks must be given out by hand, once"},
-    Rule{"twelve bytes", IdKind::kObjectId, always, "12 bytes; what MongoDB has as its own type"},
-    Rule{"twelve bytes, machine", IdKind::kXid, always,
-         "12 bytes, 20 characters; tells which machine made it"},
-    Rule{"most bits", IdKind::kKsuid, always,
-         "the most random bits, 20 bytes, in order of its seconds"},
-    Rule{"none missing", IdKind::kGapless, always,
+    Rule{"twelve bytes", "object-id", always, "12 bytes; what MongoDB has as its own type"},
+    Rule{"formats", "", always, ""},
+    Rule{"none missing", "gapless", always,
          "no number is missing; each comes with its document, in a transaction"},
-    Rule{"many digits", IdKind::kDigits, always,
+    Rule{"many digits", "digits", always,
          "so many random digits that no two meet, and nothing to run; none of them tells anything"},
-    Rule{"no order", IdKind::kUuid4, always,
+    Rule{"no order", "uuid4", always,
          "tells nothing, not even its time; inserts all over the index"},
 };
+
+// The smallest first.
+std::vector<const Candidate*> formats_without_a_rule() {
+  std::vector<const Candidate*> found;
+  for (const Candidate& source : candidates()) {
+    if (source.format != nullptr && !source.format->plan.reason.empty()) found.push_back(&source);
+  }
+  std::ranges::stable_sort(found, {}, [](const Candidate* source) { return source->bits; });
+  return found;
+}
 
 // ---- steps
 
@@ -468,13 +479,13 @@ Choice choice_of(const Candidate& source, const Needs& needs) {
   choice.about = source.about;
   choice.guarantee = source.guarantee;
   choice.order = source.order;
-  choice.space = space_of(source.id, needs);
+  choice.space = space_of(source, needs);
   AllSteps steps = steps_of(source, needs);
   choice.steps = std::move(steps.first);
   choice.of_next_host = std::move(steps.next_host);
   choice.note = std::move(steps.note);
   choice.then = steps.then;
-  choice.odds_of_a_repeat = odds_of(source.id, needs);
+  choice.odds_of_a_repeat = odds_of(source, needs);
   if (source.id == IdKind::kRandom || source.id == IdKind::kRandomPerHost) {  // blocks fill equally
     choice.odds_that_the_last_collides = odds_that_the_last_collides(needs.count, choice.space);
     choice.redraws = expected_redraws(needs.count, choice.space);
@@ -484,7 +495,7 @@ Choice choice_of(const Candidate& source, const Needs& needs) {
   }
   choice.seconds_to_count = needs.count / needs.rate;
   choice.seconds_to_end = choice.space / needs.rate;
-  choice.time_ends = time_ends(source.id);
+  choice.time_ends = time_ends(source);
   if (source.kind == Kind::kWorker) {
     choice.workers = layout_for(needs).workers;
   }
@@ -492,13 +503,13 @@ Choice choice_of(const Candidate& source, const Needs& needs) {
     choice.odds_of_shared_worker = odds_of_a_repeat(needs.hosts, *choice.workers);
     choice.worker_terms = terms_of(needs, *choice.workers);
   }
-  choice.ids_per_second = ids_per_second(source.id, needs);
+  choice.ids_per_second = ids_per_second(source, needs);
   if (source.kind == Kind::kSequence && source.id != IdKind::kCached) {
     choice.callers = callers_at_once(source.id, needs);
     choice.batch = std::max(1.0, std::ceil(needs.rate / choice.ids_per_second));
   }
   choice.store_writes_per_second = store_writes(source, needs);
-  choice.speed = speed_of(source.id, needs, choice);
+  choice.speed = speed_of(source, needs, choice);
   choice.stored = forms_of(source, needs, largest_of(source.id, needs, choice.space));
   choice.index_gigabytes = needs.count * choice.stored.front().index_bytes / 1e9;
   choice.appends = source.appends;
@@ -531,19 +542,16 @@ std::string print_day(std::chrono::sys_seconds time) {
 Plan make_plan(const Needs& needs, Instant now) {
   Plan plan;
   plan.storage_note = storage_note(needs.database);
-  std::array<bool, static_cast<std::size_t>(IdKind::kDigits) + 1> placed{};
-  for (const Rule& rule : kRules) {
-    bool& done = placed[static_cast<std::size_t>(rule.id)];
-    if (done || !rule.applies(needs)) continue;
-    done = true;
-    const Candidate& source = candidate(rule.id);
+  std::set<std::string_view> placed;
+  const auto place = [&](const Candidate& source, std::string_view reason) {
+    if (!placed.insert(source.name).second) return;
     Choice choice = choice_of(source, needs);
     for (const Objection& objection : kObjections) {
       choice.reason = objection.says(source, needs, choice, now);
       if (!choice.reason.empty()) break;
     }
     if (choice.reason.empty()) {
-      choice.reason = rule.reason;
+      choice.reason = reason;
       (choice.steps.verb == Verb::kNone ? plan.lacking_store : plan.fitting)
           .push_back(std::move(choice));
     } else {
@@ -552,6 +560,16 @@ Plan make_plan(const Needs& needs, Instant now) {
       choice.note.clear();
       choice.then = Then::kNothing;
       plan.unfitting.push_back(std::move(choice));
+    }
+  };
+  for (const Rule& rule : kRules) {
+    if (!rule.applies(needs)) continue;
+    if (!rule.source.empty()) {
+      place(candidate(rule.source), rule.reason);
+    } else {
+      for (const Candidate* const source : formats_without_a_rule()) {
+        place(*source, source->format->plan.reason);
+      }
     }
   }
   return plan;

@@ -14,16 +14,11 @@
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "idmint/uuid.h"
+#include "ids/format.h"
 
 namespace idmint::advice {
 
 namespace {
-
-template <class T>
-Result<Id> as_id(Result<T> parsed) {
-  if (!parsed) return std::unexpected(std::move(parsed.error()));
-  return Id{*parsed};
-}
 
 Result<Id> read_microsoft(std::string_view text) {
   const Result<Uuid> uuid = Uuid::parse(text);
@@ -39,33 +34,34 @@ Result<Id> read_type_id(std::string_view text) {
 
 // ---- the origin of an id
 
-struct Origin {
+// An origin that is no kind of id.
+struct Spelling {
   std::string_view name;
   Result<Id> (*read)(std::string_view text);
-  bool encodes;  // may be followed by ":" and an encoding
 };
-constexpr std::array kOrigins = {
-    Origin{"uuid", [](std::string_view t) { return as_id(Uuid::parse(t)); }, true},
-    Origin{"ulid", [](std::string_view t) { return as_id(Ulid::parse(t)); }, true},
-    Origin{"typeid", read_type_id, false},
-    Origin{"object-id", [](std::string_view t) { return as_id(ObjectId::parse(t)); }, true},
-    Origin{"xid", [](std::string_view t) { return as_id(Xid::parse(t)); }, true},
-    Origin{"ksuid", [](std::string_view t) { return as_id(Ksuid::parse(t)); }, true},
-    Origin{"snowflake", [](std::string_view t) { return as_id(Snowflake::parse(t)); }, true},
-    Origin{"integer", [](std::string_view t) { return read_integer(t); }, true},
-    Origin{"digits", [](std::string_view t) { return idmint::parse(t, "digits"); }, true},
-    Origin{"microsoft", read_microsoft, false},
-    Origin{"bson", id_from_bson, false},
-};
+constexpr std::array kSpellings = {Spelling{"typeid", read_type_id},
+                                   Spelling{"microsoft", read_microsoft},
+                                   Spelling{"bson", id_from_bson}};
+
+Result<Id> read_kind(const Format& kind, std::string_view text) {
+  return kind.name == "integer" ? read_integer(text) : kind.parse(text);
+}
+
+// Null: there is no such origin.
+Result<Id> (*spelling_named(std::string_view name))(std::string_view text) {
+  const auto* const found = std::ranges::find(kSpellings, name, &Spelling::name);
+  return found == kSpellings.end() ? nullptr : found->read;
+}
 
 // The format of bits without further information, by their number. All formats of a size print
-// alike, except in the canonical spelling.
-struct Size {
-  std::size_t bytes;
-  std::string_view format;
-};
-constexpr std::array kSizes = {Size{8, "snowflake"}, Size{12, "object-id"}, Size{16, "uuid"},
-                               Size{20, "ksuid"}};
+// alike, except in the canonical spelling; the first of them stands for all.
+const Format* kind_of_size(Encoding encoding, std::size_t chars) {
+  const auto fits = [&](const Format* kind) {
+    return !kind->decimal && encoded_width(encoding, kind->bytes) == chars;
+  };
+  const auto found = std::ranges::find_if(kinds(), fits);
+  return found == kinds().end() ? nullptr : *found;
+}
 
 Result<Id> read_in(Encoding encoding, std::string_view text, std::string_view format) {
   return parse(text, format, Form{.encoding = encoding});
@@ -81,21 +77,25 @@ std::string_view family(std::string_view format) {
 
 std::string names_of_origins() {
   std::string names;
-  for (const Origin& origin : kOrigins) {
-    names += (names.empty() ? "" : ", ") + std::string(origin.name);
-  }
+  for (const Format* const kind : kinds()) names += std::string(kind->name) + ", ";
+  for (const Spelling& spelling : kSpellings) names += std::string(spelling.name) + ", ";
+  names.resize(names.size() - 2);
   return names;
 }
 
-// Integers and Snowflakes are both numbers, UUIDs and ULIDs both 128 bits, and so on.
-struct Bits {
-  std::string operator()(std::int64_t value) const { return std::to_string(value); }
-  std::string operator()(const Snowflake& id) const { return id.to_string(); }
-  std::string operator()(const Digits& id) const { return id.to_string(); }
-  std::string operator()(const auto& id) const { return {id.bytes().begin(), id.bytes().end()}; }
-};
-
-bool same_bits(const Id& a, const Id& b) { return std::visit(Bits{}, a) == std::visit(Bits{}, b); }
+// Integers and Snowflakes are both numbers, UUIDs and ULIDs both 128 bits, and so on. Digits are
+// the number that they look like.
+bool same_bits(const Id& a, const Id& b) {
+  const auto bits = [](const Id& id) {
+    if (const auto* const digits = std::get_if<Digits>(&id)) return digits->to_string();
+    const IdBytes bytes = bytes_of(id);
+    if (bytes.size == sizeof(std::uint64_t)) {
+      return std::to_string(static_cast<std::uint64_t>(number_of(bytes.span())));
+    }
+    return std::string(bytes.span().begin(), bytes.span().end());
+  };
+  return bits(a) == bits(b);
+}
 
 }  // namespace
 
@@ -116,11 +116,11 @@ Result<Id> read_integer(std::string_view text, const Form& form) {
 Result<Id> read_from(std::string_view text, std::string_view from, Words words) {
   const std::size_t colon = from.find(':');
   const std::string_view format = family(from.substr(0, colon));
-  const auto* const origin = std::ranges::find(kOrigins, format, &Origin::name);
+  const Format* const kind = find_kind(format);
   if (colon != std::string_view::npos) {
     const Result<Encoding> encoding = encoding_named(from.substr(colon + 1));
     if (!encoding) return std::unexpected(encoding.error());
-    if (origin == kOrigins.end() || !origin->encodes) {
+    if (kind == nullptr) {
       return refuse("\"" + std::string(format) + "\" has no encodings: give " +
                     spelled(words, "from") + " FORMAT:ENCODING with a format such as uuid");
     }
@@ -131,19 +131,18 @@ Result<Id> read_from(std::string_view text, std::string_view from, Words words) 
     const Form form{.encoding = *encoding, .width = narrow ? static_cast<int>(text.size()) : 0};
     return format == "integer" ? read_integer(text, form) : parse(text, format, form);
   }
-  if (origin != kOrigins.end()) return origin->read(text);
+  if (kind != nullptr) return read_kind(*kind, text);
+  if (auto* const read = spelling_named(format)) return read(text);
   const Result<Encoding> encoding = encoding_named(from);
   if (!encoding || *encoding == Encoding::kCanonical) {
     return refuse("\"" + std::string(from) +
                   "\" is neither a format nor an encoding: give one of " + names_of_origins() +
                   ", an encoding, or FORMAT:ENCODING such as uuid:base58");
   }
-  for (const Size& size : kSizes) {
-    if (encoded_width(*encoding, size.bytes) == text.size()) {
-      return read_in(*encoding, text, size.format);
-    }
+  if (const Format* const found = kind_of_size(*encoding, text.size())) {
+    return read_in(*encoding, text, found->name);
   }
-  if (*encoding == Encoding::kDecimal) return as_id(Snowflake::parse(text));
+  if (*encoding == Encoding::kDecimal) return parsed_as<Snowflake>(text);
   return refuse("as " + std::string(from) +
                 " it has no number of characters that an id takes: say "
                 "which with " +
@@ -162,14 +161,15 @@ Result<Id> read_likeliest(std::string_view text, detail::Reader& reader, Words w
   for (const detail::FoundReading& reading : reader.read(text)) {
     char room[detail::kMaxValueChars];
     const std::string_view canonical(room, detail::print_value(reading.canonical, room));
-    const auto* const origin = std::ranges::find(kOrigins, family(reading.format), &Origin::name);
-    Result<Id> id = origin->read(canonical);
+    const Format* const kind = find_kind(family(reading.format));
+    Result<Id> id =
+        kind != nullptr ? read_kind(*kind, canonical) : spelling_named(reading.format)(canonical);
     if (!id) continue;
     std::string from(reading.format);
     const auto fields = reader.fields(reading);
     for (const detail::FoundField& field : fields) {
       if (field.name != "encoding") continue;
-      from = std::string(origin->name) + ":" + std::string(std::get<std::string_view>(field.value));
+      from = std::string(kind->name) + ":" + std::string(std::get<std::string_view>(field.value));
     }
     // The same bits convert to the same texts.
     const auto same = [&](const Candidate& other) { return same_bits(other.id, *id); };

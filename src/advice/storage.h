@@ -25,7 +25,7 @@ struct Stored {
 inline constexpr double kRandomFill = 0.69;
 
 [[nodiscard]] Stored stored_integer(Database database, double largest, bool appends);
-// `bytes` is 12 (ObjectId, xid), 16 (UUID, ULID) or 20 (KSUID).
+// `bytes`: of a kind of id (Format::bytes).
 [[nodiscard]] Stored stored_binary(Database database, int bytes, bool appends,
                                    bool object_id = false);
 [[nodiscard]] Stored stored_text(Database database, int chars, bool appends);

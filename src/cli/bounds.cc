@@ -14,9 +14,7 @@ namespace {
 advice::BoundsTexts bounds_options;
 
 void add_bounds(CLI::App& command) {
-  command
-      .add_option("FORMAT", bounds_options.format,
-                  "uuid6, uuid7, ulid, object-id, object-id-classic, ksuid, xid, snowflake")
+  command.add_option("FORMAT", bounds_options.format, advice::formats_in_order_of_time())
       ->required()
       ->type_name("");
   command.add_option("--at", bounds_options.at, "The instant, or the beginning of the span")

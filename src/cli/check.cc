@@ -1,7 +1,6 @@
 // check: whether texts are valid ids: check symbols, form and canonical spelling.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "idmint/id.h"
 #include "idmint/mint.h"
 #include "idmint/uuid.h"
+#include "ids/format.h"
 #include "ids/readings.h"
 #include "mint/sequence_facts.h"
 #include "terminal/exit_status.h"
@@ -72,10 +72,6 @@ struct Standard {
   Form form{};
   std::optional<Definition> sequence{};  // the texts must be values of it
 };
-
-// The names of format_of(Id), and the formats that are forms of one.
-constexpr std::array<std::string_view, 9> kFormats = {
-    "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits", "typeid"};
 
 // The form and the range of the sequence's definition.
 Result<Standard> standard_of_sequence(const Context& context, const CheckOptions& ids,
@@ -137,7 +133,7 @@ Result<Standard> standard_of(const Context& context, const CheckOptions& ids) {
              ids.as[4] <= '8') {
     standard.format = "uuid";
     standard.version = ids.as[4] - '0';
-  } else if (std::ranges::find(kFormats, ids.as) != kFormats.end()) {
+  } else if (find_kind(ids.as) != nullptr || ids.as == "typeid") {
     standard.format = ids.as;
   } else {
     return standard_of_sequence(context, ids, standard.form);

@@ -24,9 +24,9 @@
 #include "cli/given.h"
 #include "cli/json.h"
 #include "cli/store_option.h"
-#include "idmint/ksuid.h"
 #include "idmint/mongodb.h"
 #include "idmint/store.h"
+#include "ids/format.h"
 #include "ids/state_file.h"
 #include "mint/formats.h"
 #include "mint/seen.h"
@@ -456,16 +456,16 @@ void look_at_layouts(const Limits& limits, Instant now, const std::vector<std::s
     findings.push_back(diagnose_end("snowflake " + std::string(preset.name), end_of(preset.layout),
                                     here ? Use::kYes : Use::kNo, limits, now));
   }
-  // Unsigned 32 bits of seconds.
-  constexpr auto last = std::chrono::seconds{0xffff'ffff};
-  struct Format {
-    std::string_view name;
-    Instant ends;
-  };
-  for (const Format& format :
-       {Format{"object-id", Instant{last}}, Format{"xid", Instant{last}},
-        Format{"ksuid", Instant{std::chrono::seconds{Ksuid::kEpochSeconds} + last}}}) {
-    findings.push_back(diagnose_end(format.name, format.ends, Use::kPerhaps, limits, now));
+  // Those that end within the years of an Instant, the first to end first.
+  std::vector<const Format*> timed;
+  for (const Format* const format : kinds()) {
+    if (format->ends && *format->ends <= std::chrono::floor<std::chrono::seconds>(Instant::max()))
+      timed.push_back(format);
+  }
+  std::ranges::stable_sort(timed, {}, [](const Format* format) { return *format->ends; });
+  for (const Format* const format : timed) {
+    findings.push_back(
+        diagnose_end(format->name, Instant{*format->ends}, Use::kPerhaps, limits, now));
   }
 }
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <limits>
 #include <utility>
 
 #include "base/errors.h"
 #include "idmint/id.h"
 #include "ids/form_width.h"
+#include "ids/format.h"
 
 namespace idmint {
 namespace {
@@ -30,36 +32,24 @@ constexpr std::array<Uint128, Digits::kMaxChars + 2> kFirstOfSize = [] {
 }();
 static_assert(kFirstOfSize.back() <= Uint128{1} << (8 * kDigitsBytes));
 
-struct IdBytes {
-  std::array<std::uint8_t, kMaxIdBytes> bytes;
-  std::size_t size;
-  [[nodiscard]] std::span<const std::uint8_t> span() const noexcept {
-    return std::span(bytes).first(size);
-  }
-};
-
-IdBytes bytes_of(Uint128 number, std::size_t size) noexcept {
+IdBytes bytes_of_number(Uint128 number, std::size_t size) noexcept {
   IdBytes to{.bytes = {}, .size = size};
   for (std::size_t i = size; i-- != 0; number >>= 8)
     to.bytes[i] = static_cast<std::uint8_t>(number);
   return to;
 }
 
-Uint128 number_of(std::span<const std::uint8_t> bytes) noexcept {
-  Uint128 number = 0;
-  for (const std::uint8_t byte : bytes) number = number << 8 | byte;
-  return number;
-}
-
 struct ToBytes {
   IdBytes operator()(std::int64_t value) const noexcept {
-    return bytes_of(static_cast<std::uint64_t>(value), sizeof value);
+    return bytes_of_number(static_cast<std::uint64_t>(value), sizeof value);
   }
-  IdBytes operator()(const Snowflake& id) const noexcept {
-    return bytes_of(id.value(), sizeof id.value());
+  IdBytes operator()(const auto& id) const noexcept
+    requires std::same_as<decltype(id.value()), std::uint64_t>
+  {
+    return bytes_of_number(id.value(), sizeof id.value());
   }
   IdBytes operator()(const Digits& id) const noexcept {
-    return bytes_of(kFirstOfSize[id.size()] + id.value(), kDigitsBytes);
+    return bytes_of_number(kFirstOfSize[id.size()] + id.value(), kDigitsBytes);
   }
   IdBytes operator()(const auto& id) const noexcept {
     IdBytes to{.bytes = {}, .size = id.bytes().size()};
@@ -74,10 +64,6 @@ Result<Id> integer_from(std::span<const std::uint8_t> bytes) {
   return Id{static_cast<std::int64_t>(number)};
 }
 
-Result<Id> snowflake_from(std::span<const std::uint8_t> bytes) {
-  return Id{Snowflake{static_cast<std::uint64_t>(number_of(bytes))}};
-}
-
 Result<Id> digits_from(std::span<const std::uint8_t> bytes) {
   const Uint128 number = number_of(bytes);
   const auto* const after =
@@ -85,23 +71,6 @@ Result<Id> digits_from(std::span<const std::uint8_t> bytes) {
   if (after == kFirstOfSize.end()) return refuse("it is larger than any id of 36 digits");
   const auto size = static_cast<std::size_t>(after - kFirstOfSize.begin()) - 1;
   return Id{Digits(size, number - kFirstOfSize[size])};
-}
-
-template <class T>
-Result<Id> id_from(std::span<const std::uint8_t> bytes) {
-  typename T::Bytes copy;
-  std::ranges::copy(bytes, copy.begin());
-  return Id{T(copy)};
-}
-
-// ---- ids as their own format prints them
-
-template <class T>
-Result<Id> read(std::string_view text) {
-  Result<T> id = T::parse(text);
-  if (!id) return std::unexpected(std::move(id.error()));
-  if (id->to_string() != text) return refuse("it is printed as " + id->to_string());
-  return Id{*id};
 }
 
 Result<Id> read_integer(std::string_view text) {
@@ -113,47 +82,51 @@ Result<Id> read_integer(std::string_view text) {
   return Id{static_cast<std::int64_t>(number->value())};
 }
 
-struct Format {
-  std::string_view name;
-  std::size_t bytes;
-  Result<Id> (*from)(std::span<const std::uint8_t> bytes);
-  Result<Id> (*read)(std::string_view text);
-};
-
-// In the order of the alternatives of Id.
-constexpr std::array<Format, std::variant_size_v<Id>> kFormatRows = {{
-    {"integer", 8, integer_from, read_integer},
-    {"snowflake", 8, snowflake_from, read<Snowflake>},
-    {"uuid", 16, id_from<Uuid>, read<Uuid>},
-    {"ulid", 16, id_from<Ulid>, read<Ulid>},
-    {"object-id", 12, id_from<ObjectId>, read<ObjectId>},
-    {"ksuid", 20, id_from<Ksuid>, read<Ksuid>},
-    {"xid", 12, id_from<Xid>, read<Xid>},
-    {"digits", kDigitsBytes, digits_from, read<Digits>},
-}};
-constexpr const Format& kInteger = kFormatRows[0];
-constexpr const Format& kDigitsRow = kFormatRows[7];
-
-const Format* format_named(std::string_view name) noexcept {
-  const auto* const format = std::ranges::find(kFormatRows, name, &Format::name);
-  return format == kFormatRows.end() ? nullptr : format;
+// The id of a text as its own format prints it.
+Result<Id> read(const Format& format, std::string_view text) {
+  Result<Id> id = format.parse(text);
+  if (id && to_string(*id) != text) return refuse("it is printed as " + to_string(*id));
+  return id;
 }
+
+}  // namespace
+
+// Both are read by inspect.cc, with other numbers.
+extern const Format kIntegerKind = {.name = "integer",
+                                    .kind = "integer",
+                                    .bytes = sizeof(std::int64_t),
+                                    .from_bytes = integer_from,
+                                    .parse = read_integer,
+                                    .decimal = true};
+
+extern const Format kDigitsFormat = {
+    .name = "digits",
+    .kind = "digits",
+    .bytes = kDigitsBytes,
+    .from_bytes = digits_from,
+    .parse = parsed_as<Digits>,
+    .decimal = true,
+    .unbounded = kNoTimeInIt,
+    .order = Order::kNone,
+    .notes =
+        "12 decimal digits, or as many as you say; among n ids the odds of one repeat are n^2 "
+        "/ 2e12: for ids that never repeat make a sequence"};
+
+IdBytes bytes_of(const Id& id) noexcept { return std::visit(ToBytes{}, id); }
+
+namespace {
 
 // ---- the parts of a form
-
-bool is_decimal_format(const Format& format) noexcept {
-  return &format == &kInteger || &format == &kDigitsRow;
-}
 
 // Whether the form prints ids as their own format does.
 bool is_own(const Form& form, const Format& format) noexcept {
   return form.encoding == Encoding::kCanonical ||
-         (form.encoding == Encoding::kDecimal && is_decimal_format(format));
+         (form.encoding == Encoding::kDecimal && format.decimal);
 }
 
 // The alphabet of the checked text; empty: no check is possible.
 std::string_view check_alphabet(const Form& form, const Format& format) noexcept {
-  const bool decimal = form.encoding == Encoding::kCanonical && is_decimal_format(format);
+  const bool decimal = form.encoding == Encoding::kCanonical && format.decimal;
   return alphabet(decimal ? Encoding::kDecimal : form.encoding);
 }
 
@@ -191,11 +164,11 @@ bool may_be_in_prefix(char c) noexcept { return c > ' ' && c < 0x7f && c != '"' 
 }  // namespace
 
 Result<void> validate(const Form& form, std::string_view format_name) {
-  const Format* const format = format_named(format_name);
+  const Format* const format = find_kind(format_name);
   if (format == nullptr) {
     std::string message = "there is no format of that name that has forms: take one of";
-    for (const Format& each : kFormatRows) {
-      (message += &each == kFormatRows.data() ? " " : ", ") += each.name;
+    for (const Format* const kind : kinds()) {
+      (message += kind == kinds().front() ? " " : ", ") += kind->name;
     }
     return refuse(std::move(message));
   }
@@ -220,7 +193,7 @@ Result<void> validate(const Form& form, std::string_view format_name) {
     }
   }
   if (form.width != 0) {
-    if (format != &kInteger || is_own(form, *format)) {
+    if (format != &kIntegerKind || is_own(form, *format)) {
       return refuse("width is for integers in an encoding other than decimal only: leave it out");
     }
     const auto most = static_cast<int>(encoded_width(form.encoding, format->bytes));
@@ -231,7 +204,7 @@ Result<void> validate(const Form& form, std::string_view format_name) {
     }
   }
   if (form.digits == 0) return {};
-  if (format != &kInteger || !is_own(form, *format)) {
+  if (format != &kIntegerKind || !is_own(form, *format)) {
     return refuse("digits is for integers in decimal only: leave it out");
   }
   if (form.digits < 0 || form.digits > kMaxDigits) {
@@ -264,7 +237,7 @@ std::int64_t largest_integer(const Form& form) noexcept {
 }
 
 Form settled(Form form, std::int64_t last) noexcept {
-  if (form.width == 0 && !is_own(form, kInteger)) {
+  if (form.width == 0 && !is_own(form, kIntegerKind)) {
     form.width = digits_of(static_cast<std::uint64_t>(last), alphabet(form.encoding).size());
   }
   return form;
@@ -279,10 +252,10 @@ std::string room_of(const Form& form) {
 
 char* to_chars(const Id& id, const Form& form, char* out) noexcept {
   char* const begin = out;
-  const Format& format = kFormatRows[id.index()];
+  const Format& format = kind_of(id);
   out = std::ranges::copy(form.prefix, out).out;
   if (!is_own(form, format)) {
-    const IdBytes bytes = std::visit(ToBytes{}, id);
+    const IdBytes bytes = bytes_of(id);
     if (form.width == 0) {
       out = encode(form.encoding, bytes.span(), out);
     } else {  // the leading digits are zeros
@@ -310,7 +283,7 @@ Result<Id> parse(std::string_view text, std::string_view format_name, const Form
   if (Result<void> valid = validate(form, format_name); !valid) {
     return std::unexpected(std::move(valid.error()));
   }
-  const Format& format = *format_named(format_name);
+  const Format& format = *find_kind(format_name);
   const auto refuse_text = [&](const std::string& why) {
     return refuse("not " + std::string(format.name) + " in this form: " + why);
   };
@@ -358,7 +331,7 @@ Result<Id> parse(std::string_view text, std::string_view format_name, const Form
         !decoded) {
       return refuse_text(decoded.error().message());
     }
-    id = format.from(to.span());
+    id = format.from_bytes(to.span());
   } else if (form.digits != 0) {
     const auto width = static_cast<std::size_t>(integer_width(form));
     const Result<Digits> digits = Digits::parse(body);
@@ -371,7 +344,7 @@ Result<Id> parse(std::string_view text, std::string_view format_name, const Form
     }
     id = Id{static_cast<std::int64_t>(digits->value())};
   } else {
-    id = format.read(body);
+    id = read(format, body);
   }
   if (!id) return refuse_text(id.error().message());
   return id;

@@ -22,8 +22,8 @@ constexpr std::array kEncodings = {
 };
 constexpr std::array kChecks = {Check::kNone,     Check::kLuhn,     Check::kDamm, Check::kVerhoeff,
                                 Check::kMod11_10, Check::kMod97_10, Check::kMod37};
-constexpr std::array<std::string_view, 8> kFormats = {"integer",   "snowflake", "uuid", "ulid",
-                                                      "object-id", "ksuid",     "xid",  "digits"};
+constexpr std::array<std::string_view, 9> kFormats = {
+    "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits", "tsid"};
 constexpr std::int64_t kLargestNumber = std::numeric_limits<std::int64_t>::max() - 1;
 
 template <class T>
@@ -39,6 +39,7 @@ Id any_id(std::string_view format) {
   if (format == "object-id") return any_of_bytes<ObjectId>();
   if (format == "ksuid") return any_of_bytes<Ksuid>();
   if (format == "xid") return any_of_bytes<Xid>();
+  if (format == "tsid") return Id{Tsid{*rc::gen::arbitrary<std::uint64_t>()}};
   const auto digit = rc::gen::inRange('0', static_cast<char>('9' + 1));
   const auto size = *rc::gen::inRange<std::size_t>(1, Digits::kMaxChars + 1);
   return Id{*Digits::parse(*rc::gen::container<std::string>(size, digit))};

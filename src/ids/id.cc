@@ -1,14 +1,7 @@
 #include "idmint/id.h"
 
-#include <array>
-
 namespace idmint {
 namespace {
-
-// In the order of the alternatives.
-constexpr std::array<std::string_view, std::variant_size_v<Id>> kFormats = {
-    "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits",
-};
 
 struct Printer {
   char* out;
@@ -26,13 +19,27 @@ struct Printer {
 
 }  // namespace
 
-std::string_view format_of(const Id& id) noexcept { return kFormats[id.index()]; }
-
 char* to_chars(const Id& id, char* out) noexcept { return std::visit(Printer{out}, id); }
 
 std::string to_string(const Id& id) {
   char text[kMaxIdChars];
   return {text, to_chars(id, text)};
+}
+
+std::string_view name(Order order) noexcept {
+  switch (order) {
+    case Order::kNone:
+      return "none";
+    case Order::kBySecond:
+      return "by second";
+    case Order::kPerThread:
+      return "per thread";
+    case Order::kPerProcess:
+      return "per process";
+    case Order::kAll:
+      return "all";
+  }
+  return "unknown";
 }
 
 }  // namespace idmint

@@ -11,10 +11,8 @@
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
 #include "idmint/id.h"
-#include "idmint/ksuid.h"
-#include "idmint/object_id.h"
 #include "idmint/uuid.h"
-#include "idmint/xid.h"
+#include "ids/format.h"
 #include "ids/readings.h"
 #include "ids/uuid_bits.h"
 
@@ -25,44 +23,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The likelihood of a reading, in thousandths; only the order matters.
-constexpr int kCertain = 950;      // nothing else is spelled like this
-constexpr int kLikely = 900;       // the time, if any, is plausible
-constexpr int kFallback = 500;     // always possible
-constexpr int kConceivable = 300;  // probably another format
-constexpr int kByChance = 200;     // one text in ten looks like this
-constexpr int kUnlikely = 100;     // the time is not plausible
-constexpr int kFarFetched = 50;    // neither bits nor spelling support it
-
 constexpr Instant kFirstPlausible =
     std::chrono::sys_days{std::chrono::year{2000} / std::chrono::January / 1};
 
-FoundTime from_milliseconds(std::uint64_t ms) {
-  constexpr auto last = static_cast<std::uint64_t>(
-      std::chrono::floor<milliseconds>(Instant::max()).time_since_epoch().count());
-  if (ms > last) return std::nullopt;
-  return Instant{milliseconds{static_cast<std::int64_t>(ms)}};
-}
-
 // ---- the alphabets of a text
-
-using Alphabets = std::uint32_t;  // the set of alphabets that have every character of the text
-
-constexpr Alphabets kDecimalDigits = 1U << 0;
-constexpr Alphabets kHexDigits = 1U << 1;       // in either case, like the next two
-constexpr Alphabets kUuidChars = 1U << 2;       // hexadecimal digits and dashes
-constexpr Alphabets kUlidChars = 1U << 3;       // with Crockford's aliases of digits
-constexpr Alphabets kLowerUuidChars = 1U << 4;  // the canonical case of UUIDs
-constexpr Alphabets kLowerHex = 1U << 5;
-constexpr Alphabets kUpperBase32 = 1U << 6;
-constexpr Alphabets kLowerBase32 = 1U << 7;
-constexpr Alphabets kUpperBase32Hex = 1U << 8;
-constexpr Alphabets kLowerBase32Hex = 1U << 9;
-constexpr Alphabets kLowerBase36 = 1U << 10;
-constexpr Alphabets kBase58Chars = 1U << 11;
-constexpr Alphabets kBase62Chars = 1U << 12;
-constexpr Alphabets kTypeIdChars = 1U << 13;
-constexpr Alphabets kPrintable = 1U << 14;
 
 constexpr std::array<Alphabets, 256> kAlphabetsOf = [] {
   std::array<Alphabets, 256> all{};
@@ -96,21 +60,6 @@ Alphabets alphabets_of(std::string_view text) {
   for (const char c : text) common &= kAlphabetsOf[static_cast<unsigned char>(c)];
   return common;
 }
-
-// ---- bytes as numbers
-
-std::uint64_t load(const std::uint8_t* bytes) noexcept {
-  std::uint64_t value;
-  std::memcpy(&value, bytes, 8);
-  return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
-}
-
-struct Halves {
-  std::uint64_t high;
-  std::uint64_t low;
-};
-
-Halves halves(const std::uint8_t* bytes) noexcept { return {load(bytes), load(bytes + 8)}; }
 
 Uuid uuid_of(Uint128 value) noexcept {
   Uuid::Bytes bytes;
@@ -271,95 +220,6 @@ void read_uuid(Reader& reader, std::string_view text, Alphabets alphabets) {
   const bool canonical = text.size() == Uuid::kChars && (alphabets & kLowerUuidChars) != 0;
   add_uuid(reader, *id, canonical ? FoundValue{text} : FoundValue{*id},
            text.size() == 32 ? kBareHex : kSpelledAsUuid);
-}
-
-// ---- ULID, TypeID
-
-void read_ulid(Reader& reader, std::string_view text, Alphabets alphabets) {
-  if (crockford_digit(text[0]) > 7) return;  // more than 128 bits
-  const Result<Ulid> id = Ulid::parse(text);
-  if (!id) return;
-  const auto [high, low] = halves(id->bytes().data());
-  const FoundTime time = from_milliseconds(high >> 16);
-  reader.add("ulid", (alphabets & kUpperBase32) != 0 ? FoundValue{text} : FoundValue{*id},
-             reader.plausible(time) ? kLikely : kConceivable);
-  reader.add_time(time);
-  reader.add_field("random", Hex{high, low, 20});
-  reader.add_field("uuid", Uuid{id->bytes()});
-}
-
-// A TypeID without a prefix is also a ULID in lower case; the bits decide.
-void read_type_id(Reader& reader, std::string_view text, Alphabets) {
-  const std::size_t underscore = text.rfind('_');
-  const bool bare = underscore == std::string_view::npos;
-  if (bare ? text.size() != TypeId::kSuffixChars
-           : text.size() - underscore - 1 != TypeId::kSuffixChars) {
-    return;
-  }
-  if (text[bare ? 0 : underscore + 1] > '7') return;
-  const Result<TypeId> id = TypeId::parse(text);
-  if (!id) return;
-  const auto [high, low] = halves(id->uuid().bytes().data());
-  const UuidBits bits{high, low};
-  const bool version_7 = low >> 62 == 2 && bits.version() == 7;
-  const FoundTime time = version_7 ? from_milliseconds(high >> 16) : std::nullopt;
-  const bool sound = version_7 && reader.plausible(time);
-  reader.add("typeid", text, sound ? kLikely + 20 : bare ? kUnlikely : kLikely - 50);
-  if (!bare) reader.add_field("prefix", text.substr(0, underscore));
-  if (version_7) reader.add_time(time);
-  reader.add_field("uuid", id->uuid());
-}
-
-// ---- ObjectId, xid, KSUID
-
-void read_object_id(Reader& reader, std::string_view text, Alphabets alphabets) {
-  if (text.size() != ObjectId::kChars && text[0] != 'O') return;
-  const Result<ObjectId> id = ObjectId::parse(text);
-  if (!id) return;
-  const ObjectId::Bytes& bytes = id->bytes();
-  const std::uint64_t high = load(bytes.data());
-  const std::uint64_t low = load(bytes.data() + 4);
-  const FoundValue canonical =
-      (alphabets & kLowerHex) != 0 ? FoundValue{text} : FoundValue{Hex{high >> 32, low, 24}};
-  const Instant time{seconds{id->seconds()}};
-
-  // Ids before July 2018, when the specification changed, have the other layout.
-  constexpr Instant changed =
-      std::chrono::sys_days{std::chrono::year{2018} / std::chrono::July / 1};
-  const int first = reader.plausible(time) ? kLikely : kConceivable;
-  const int second = first * 6 / 10;
-  reader.add("object-id", canonical, time < changed ? second : first);
-  reader.add_time(time);
-  reader.add_field("random", Hex{0, low >> 24, 10});
-  reader.add_field("counter", low & 0xffffff);
-  reader.add("object-id-classic", canonical, time < changed ? first : second);
-  reader.add_time(time);
-  reader.add_field("machine", Hex{0, low >> 40, 6});
-  reader.add_field("pid", low >> 24 & 0xffff);
-  reader.add_field("counter", low & 0xffffff);
-}
-
-void read_xid(Reader& reader, std::string_view text, Alphabets alphabets) {
-  if (text.back() != '0' && text.back() != 'g') return;
-  const Result<Xid> id = Xid::parse(text);
-  if (!id) return;
-  const Instant time{seconds{id->seconds()}};
-  const bool likely = reader.plausible(time) && (alphabets & kDecimalDigits) == 0;
-  reader.add("xid", text, likely ? kLikely : kUnlikely);
-  reader.add_time(time);
-  reader.add_field("machine", Hex{0, id->machine(), 6});
-  reader.add_field("pid", std::uint64_t{id->process()});
-  reader.add_field("counter", std::uint64_t{id->counter()});
-}
-
-void read_ksuid(Reader& reader, std::string_view text, Alphabets) {
-  if (text > "aWgEPTl1tmebfsQzFP4bxwgy80V") return;
-  const Result<Ksuid> id = Ksuid::parse(text);
-  if (!id) return;
-  reader.add("ksuid", text, reader.plausible(id->time()) ? kLikely : kConceivable);
-  reader.add_time(id->time());
-  const auto [high, low] = halves(id->bytes().data() + 4);
-  reader.add_field("payload", Hex{high, low, 32});
 }
 
 // ---- decimal numbers
@@ -580,26 +440,26 @@ void read_encoded(Reader& reader, std::string_view text, Alphabets alphabets) {
 
 // ---- the table of readers
 
-struct Row {
-  Alphabets alphabet;
-  std::size_t least;  // characters
-  std::size_t most;
-  void (*read)(Reader& reader, std::string_view text, Alphabets alphabets);
+constexpr std::array kUuidShapes = {
+    Shape{kUuidChars, Uuid::kChars, Uuid::kChars, read_uuid}, Shape{kHexDigits, 32, 32, read_uuid},
+    Shape{kPrintable, 38, 38, read_uuid},  // in braces
+    Shape{kPrintable, 45, 45, read_uuid},  // urn:uuid:
 };
-constexpr std::array kRows = {
-    Row{kUuidChars, Uuid::kChars, Uuid::kChars, read_uuid},
-    Row{kHexDigits, 32, 32, read_uuid},
-    Row{kPrintable, 38, 38, read_uuid},  // in braces
-    Row{kPrintable, 45, 45, read_uuid},  // urn:uuid:
-    Row{kUlidChars, Ulid::kChars, Ulid::kChars, read_ulid},
-    Row{kHexDigits, ObjectId::kChars, ObjectId::kChars, read_object_id},
-    Row{kPrintable, 36, 36, read_object_id},  // ObjectId("...")
-    Row{kDecimalDigits, 1, Digits::kMaxChars, read_decimal},
-    Row{kBase62Chars, Ksuid::kChars, Ksuid::kChars, read_ksuid},
-    Row{kLowerBase32Hex, Xid::kChars, Xid::kChars, read_xid},
-    Row{kTypeIdChars, TypeId::kSuffixChars, TypeId::kMaxChars, read_type_id},
-    Row{kBase62Chars, 11, 26, read_encoded},
+// They look at the readings before them.
+constexpr std::array kNumberShapes = {
+    Shape{kDecimalDigits, 1, Digits::kMaxChars, read_decimal},
+    Shape{kBase62Chars, 11, 26, read_encoded},
 };
+
+// Copied, so that they lie together.
+std::vector<Shape> all_shapes() {
+  std::vector<Shape> shapes(kUuidShapes.begin(), kUuidShapes.end());
+  for (const Format* const format : formats()) {
+    shapes.insert(shapes.end(), format->shapes.begin(), format->shapes.end());
+  }
+  shapes.insert(shapes.end(), kNumberShapes.begin(), kNumberShapes.end());
+  return shapes;
+}
 
 // ---- values as text
 
@@ -623,6 +483,11 @@ struct Printer {
       out[i - 1] = "0123456789abcdef"[rest & 15];
     }
     return out + value.digits;
+  }
+  char* operator()(const Base32& value) const noexcept {
+    char* to = out;
+    for (int shift = 60; shift >= 0; shift -= 5) *to++ = kCrockford[value.number >> shift & 31];
+    return to;
   }
   char* operator()(const Uuid& value) const noexcept { return value.to_chars(out); }
   char* operator()(const Ulid& value) const noexcept { return value.to_chars(out); }
@@ -697,9 +562,11 @@ std::span<const FoundReading> Reader::read(std::string_view text) {
   fields_.clear();
   if (text.empty() || text.size() > TypeId::kMaxChars) return {};
   const Alphabets alphabets = alphabets_of(text);
-  for (const Row& row : kRows) {
-    if ((alphabets & row.alphabet) != 0 && text.size() >= row.least && text.size() <= row.most) {
-      row.read(*this, text, alphabets);
+  static const std::vector<Shape> shapes = all_shapes();
+  for (const Shape& shape : shapes) {
+    if ((alphabets & shape.alphabet) != 0 && text.size() >= shape.least &&
+        text.size() <= shape.most) {
+      shape.read(*this, text, alphabets);
     }
   }
   // Insertion sort: they are few and nearly in order. Distances are whole milliseconds, because two

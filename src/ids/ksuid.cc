@@ -5,6 +5,8 @@
 #include <ratio>
 
 #include "idmint/encoding.h"
+#include "ids/format.h"
+#include "ids/readings.h"
 
 namespace idmint {
 namespace {
@@ -92,5 +94,51 @@ Result<void> KsuidGenerator::next(std::span<Ksuid> out) {
   }
   return {};
 }
+
+namespace detail {
+namespace {
+
+void read_ksuid(Reader& reader, std::string_view text, Alphabets) {
+  if (text > "aWgEPTl1tmebfsQzFP4bxwgy80V") return;
+  const Result<Ksuid> id = Ksuid::parse(text);
+  if (!id) return;
+  reader.add("ksuid", text, reader.plausible(id->time()) ? kLikely : kConceivable);
+  reader.add_time(id->time());
+  const auto [high, low] = halves(id->bytes().data() + 4);
+  reader.add_field("payload", Hex{high, low, 32});
+}
+
+}  // namespace
+}  // namespace detail
+
+namespace {
+constexpr std::array kKsuidShapes = {
+    detail::Shape{detail::kBase62Chars, Ksuid::kChars, Ksuid::kChars, detail::read_ksuid}};
+}
+
+extern const Format kKsuidFormat = {
+    .name = "ksuid",
+    .kind = "ksuid",
+    .bytes = 20,
+    .from_bytes = from_bytes_as<Ksuid>,
+    .parse = parsed_as<Ksuid>,
+    .shapes = kKsuidShapes,
+    .bounds = bounds_of<ksuid_bounds>,
+    .ends = kUnsignedSecondsEnd + std::chrono::seconds{Ksuid::kEpochSeconds},
+    .make =
+        [](Clock& clock, Entropy& entropy) {
+          return generator_of<Ksuid>(std::make_unique<KsuidGenerator>(clock, entropy));
+        },
+    .order = Order::kBySecond,
+    .notes =
+        "seconds, 128 random bits; among n ids of a second the odds of one repeat are about "
+        "n^2 / 2^129",
+    .plan = {.about = "KSUID: seconds, 128 random bits",
+             .reason = "the most random bits, 20 bytes, in order of its seconds",
+             .chars = Ksuid::kChars,
+             .value_bits = 160,
+             .apart_bits = 128,
+             .apart_in = std::chrono::seconds{1},
+             .clock_goes_back = "the seconds go back, each id has fresh random bits"}};
 
 }  // namespace idmint

@@ -7,6 +7,8 @@
 
 #include "base/biased_counter.h"
 #include "base/fork_wiped.h"
+#include "ids/format.h"
+#include "ids/readings.h"
 #include "ids/second_counter.h"
 
 namespace idmint {
@@ -120,5 +122,72 @@ Result<void> ObjectIdGenerator::next(std::span<ObjectId> out) {
   }
   return {};
 }
+
+namespace detail {
+namespace {
+
+void read_object_id(Reader& reader, std::string_view text, Alphabets alphabets) {
+  if (text.size() != ObjectId::kChars && text[0] != 'O') return;
+  const Result<ObjectId> id = ObjectId::parse(text);
+  if (!id) return;
+  const ObjectId::Bytes& bytes = id->bytes();
+  const std::uint64_t high = load(bytes.data());
+  const std::uint64_t low = load(bytes.data() + 4);
+  const FoundValue canonical =
+      (alphabets & kLowerHex) != 0 ? FoundValue{text} : FoundValue{Hex{high >> 32, low, 24}};
+  const Instant time{std::chrono::seconds{id->seconds()}};
+
+  // Ids before July 2018, when the specification changed, have the other layout.
+  constexpr Instant changed =
+      std::chrono::sys_days{std::chrono::year{2018} / std::chrono::July / 1};
+  const int first = reader.plausible(time) ? kLikely : kConceivable;
+  const int second = first * 6 / 10;
+  reader.add("object-id", canonical, time < changed ? second : first);
+  reader.add_time(time);
+  reader.add_field("random", Hex{0, low >> 24, 10});
+  reader.add_field("counter", low & 0xffffff);
+  reader.add("object-id-classic", canonical, time < changed ? first : second);
+  reader.add_time(time);
+  reader.add_field("machine", Hex{0, low >> 40, 6});
+  reader.add_field("pid", low >> 24 & 0xffff);
+  reader.add_field("counter", low & 0xffffff);
+}
+
+}  // namespace
+}  // namespace detail
+
+namespace {
+constexpr std::array kObjectIdShapes = {
+    detail::Shape{detail::kHexDigits, ObjectId::kChars, ObjectId::kChars, detail::read_object_id},
+    detail::Shape{detail::kPrintable, 36, 36, detail::read_object_id},  // ObjectId("...")
+};
+}
+
+extern const Format kObjectIdFormat = {
+    .name = "object-id",
+    .kind = "object-id",
+    .bytes = 12,
+    .from_bytes = from_bytes_as<ObjectId>,
+    .parse = parsed_as<ObjectId>,
+    .shapes = kObjectIdShapes,
+    .bounds = bounds_of<object_id_bounds>,
+    .ends = kUnsignedSecondsEnd,
+    .make =
+        [](Clock& clock, Entropy& entropy) {
+          return generator_of<ObjectId>(std::make_unique<ObjectIdGenerator>(clock, entropy));
+        },
+    .order = Order::kBySecond,
+    .notes =
+        "seconds, 40 random bits for each process, a counter; a repeat takes the same second, "
+        "bits and count",
+    .plan = {.about = "ObjectId: seconds, 40 random bits of the process, a counter",
+             .chars = ObjectId::kChars,
+             .value_bits = 96,
+             .apart_bits = 40,
+             .apart_by_process = true,
+             .per_second = 1 << kCounterBits,
+             .clock_goes_back =
+                 "the seconds go back, the random bits and the counter do not: no id "
+                 "comes again"}};
 
 }  // namespace idmint

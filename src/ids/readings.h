@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -28,6 +31,11 @@ struct Hex {
   int digits;
 };
 
+// A number of 64 bits, printed as 13 characters of Crockford's base32.
+struct Base32 {
+  std::uint64_t number;
+};
+
 // A number whose meaning has a name: "7: Unix time".
 struct NamedNumber {
   std::uint64_t number;
@@ -43,8 +51,8 @@ struct ValidChecks {
 using FoundTime = std::optional<Instant>;
 
 // A string_view is the text read, a part of it, or a constant.
-using FoundValue = std::variant<std::string_view, std::uint64_t, NamedNumber, Hex, Uuid, Ulid,
-                                FoundTime, ValidChecks>;
+using FoundValue = std::variant<std::string_view, std::uint64_t, NamedNumber, Hex, Base32, Uuid,
+                                Ulid, FoundTime, ValidChecks>;
 
 struct FoundField {
   std::string_view name;
@@ -153,5 +161,69 @@ class IDMINT_EXPORT Reader {
   std::vector<FoundReading> readings_;
   std::vector<FoundField> fields_;
 };
+
+// ---- for the readers of each format
+
+// The likelihood of a reading, in thousandths; only the order matters.
+inline constexpr int kCertain = 950;      // nothing else is spelled like this
+inline constexpr int kLikely = 900;       // the time, if any, is plausible
+inline constexpr int kFallback = 500;     // always possible
+inline constexpr int kConceivable = 300;  // probably another format
+inline constexpr int kByChance = 200;     // one text in ten looks like this
+inline constexpr int kUnlikely = 100;     // the time is not plausible
+inline constexpr int kFarFetched = 50;    // neither bits nor spelling support it
+
+// ---- shapes of texts
+
+using Alphabets = std::uint32_t;  // the set of alphabets that have every character of the text
+
+inline constexpr Alphabets kDecimalDigits = 1U << 0;
+inline constexpr Alphabets kHexDigits = 1U << 1;       // in either case, like the next two
+inline constexpr Alphabets kUuidChars = 1U << 2;       // hexadecimal digits and dashes
+inline constexpr Alphabets kUlidChars = 1U << 3;       // with Crockford's aliases of digits
+inline constexpr Alphabets kLowerUuidChars = 1U << 4;  // the canonical case of UUIDs
+inline constexpr Alphabets kLowerHex = 1U << 5;
+inline constexpr Alphabets kUpperBase32 = 1U << 6;
+inline constexpr Alphabets kLowerBase32 = 1U << 7;
+inline constexpr Alphabets kUpperBase32Hex = 1U << 8;
+inline constexpr Alphabets kLowerBase32Hex = 1U << 9;
+inline constexpr Alphabets kLowerBase36 = 1U << 10;
+inline constexpr Alphabets kBase58Chars = 1U << 11;
+inline constexpr Alphabets kBase62Chars = 1U << 12;
+inline constexpr Alphabets kTypeIdChars = 1U << 13;
+inline constexpr Alphabets kPrintable = 1U << 14;
+
+// The texts that a reader is tried on: those whose characters are all of the alphabet, with so many
+// of them. `alphabets` are all that the text is of.
+struct Shape {
+  Alphabets alphabet;
+  std::size_t least;
+  std::size_t most;
+  void (*read)(Reader& reader, std::string_view text, Alphabets alphabets);
+};
+
+// ---- bytes as numbers, big-endian
+
+[[nodiscard]] inline std::uint64_t load(const std::uint8_t* bytes) noexcept {
+  std::uint64_t value;
+  std::memcpy(&value, bytes, 8);
+  return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
+}
+
+struct Halves {
+  std::uint64_t high;
+  std::uint64_t low;
+};
+
+[[nodiscard]] inline Halves halves(const std::uint8_t* bytes) noexcept {
+  return {load(bytes), load(bytes + 8)};
+}
+
+[[nodiscard]] inline FoundTime from_milliseconds(std::uint64_t ms) {
+  constexpr auto last = static_cast<std::uint64_t>(
+      std::chrono::floor<std::chrono::milliseconds>(Instant::max()).time_since_epoch().count());
+  if (ms > last) return std::nullopt;
+  return Instant{std::chrono::milliseconds{static_cast<std::int64_t>(ms)}};
+}
 
 }  // namespace idmint::detail

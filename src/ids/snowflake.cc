@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "base/submitted.h"
 #include "ids/clock_sequence.h"
+#include "ids/format.h"
 #include "ids/lease_table.h"
 #include "ids/snowflake_space.h"
 #include "ids/state_file.h"
@@ -647,5 +648,33 @@ Result<void> SnowflakeGenerator::submit(std::span<Snowflake> out,
 bool SnowflakeGenerator::made_state_file() const noexcept {
   return state_->file != nullptr && state_->file->made();
 }
+
+namespace {
+
+Result<Id> snowflake_from(std::span<const std::uint8_t> bytes) {
+  return Id{Snowflake{static_cast<std::uint64_t>(number_of(bytes))}};
+}
+
+Result<Bounds<Id>> snowflake_bounds(Instant at, const SnowflakeLayout& layout) {
+  const Result<Bounds<Snowflake>> bounds = layout.bounds(at);
+  // The time is the argument that is wrong.
+  if (!bounds) return refuse(bounds.error().message());
+  return Bounds<Id>{bounds->smallest, bounds->largest};
+}
+
+}  // namespace
+
+// Read by inspect.cc, with other numbers.
+extern const Format kSnowflakeFormat = {
+    .name = "snowflake",
+    .kind = "snowflake",
+    .bytes = 8,
+    .from_bytes = snowflake_from,
+    .parse = parsed_as<Snowflake>,
+    .bounds = snowflake_bounds,
+    .order = idmint::Order::kPerProcess,
+    .notes =
+        "any layout (the usual one: milliseconds since 2015, 10 bits of worker id, 12 of "
+        "sequence number); the worker id must be no other generator's: a pool leases them"};
 
 }  // namespace idmint

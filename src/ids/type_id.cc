@@ -2,6 +2,8 @@
 
 #include "idmint/encoding.h"
 #include "idmint/uuid.h"
+#include "ids/format.h"
+#include "ids/readings.h"
 
 namespace idmint {
 
@@ -50,5 +52,47 @@ std::string TypeId::to_string() const {
   if (!prefix_.empty()) *end++ = '_';
   return {text, encode(Encoding::kBase32Lower, uuid_.bytes(), end)};
 }
+
+namespace detail {
+namespace {
+
+// A TypeID without a prefix is also a ULID in lower case; the bits decide.
+void read_type_id(Reader& reader, std::string_view text, Alphabets) {
+  const std::size_t underscore = text.rfind('_');
+  const bool bare = underscore == std::string_view::npos;
+  if (bare ? text.size() != TypeId::kSuffixChars
+           : text.size() - underscore - 1 != TypeId::kSuffixChars) {
+    return;
+  }
+  if (text[bare ? 0 : underscore + 1] > '7') return;
+  const Result<TypeId> id = TypeId::parse(text);
+  if (!id) return;
+  const bool version_7 = id->uuid().has_rfc_variant() && id->uuid().version() == 7;
+  const FoundTime time =
+      version_7 ? from_milliseconds(load(id->uuid().bytes().data()) >> 16) : std::nullopt;
+  const bool sound = version_7 && reader.plausible(time);
+  reader.add("typeid", text, sound ? kLikely + 20 : bare ? kUnlikely : kLikely - 50);
+  if (!bare) reader.add_field("prefix", text.substr(0, underscore));
+  if (version_7) reader.add_time(time);
+  reader.add_field("uuid", id->uuid());
+}
+
+}  // namespace
+}  // namespace detail
+
+namespace {
+constexpr std::array kTypeIdShapes = {detail::Shape{detail::kTypeIdChars, TypeId::kSuffixChars,
+                                                    TypeId::kMaxChars, detail::read_type_id}};
+}
+
+extern const Format kTypeIdFormat = {
+    .name = "typeid",
+    .kind = "uuid",
+    .shapes = kTypeIdShapes,
+    .unbounded = "its prefix comes first; ask for uuid7, and convert both to typeid",
+    .order = Order::kPerProcess,
+    .notes =
+        "a uuid7 with its type before it: the prefix user gives "
+        "user_01h455vb4pex5vsknk084sn02q"};
 
 }  // namespace idmint

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "ids/clock_sequence.h"
+#include "ids/format.h"
+#include "ids/readings.h"
 
 namespace idmint {
 namespace {
@@ -116,5 +118,52 @@ Result<void> UlidGenerator::next(std::span<Ulid> out) {
   }
   return {};
 }
+
+namespace detail {
+namespace {
+
+void read_ulid(Reader& reader, std::string_view text, Alphabets alphabets) {
+  if (crockford_digit(text[0]) > 7) return;  // more than 128 bits
+  const Result<Ulid> id = Ulid::parse(text);
+  if (!id) return;
+  const auto [high, low] = halves(id->bytes().data());
+  const FoundTime time = from_milliseconds(high >> 16);
+  reader.add("ulid", (alphabets & kUpperBase32) != 0 ? FoundValue{text} : FoundValue{*id},
+             reader.plausible(time) ? kLikely : kConceivable);
+  reader.add_time(time);
+  reader.add_field("random", Hex{high, low, 20});
+  reader.add_field("uuid", Uuid{id->bytes()});
+}
+
+}  // namespace
+}  // namespace detail
+
+namespace {
+constexpr std::array kUlidShapes = {
+    detail::Shape{detail::kUlidChars, Ulid::kChars, Ulid::kChars, detail::read_ulid}};
+}
+
+extern const Format kUlidFormat = {
+    .name = "ulid",
+    .kind = "ulid",
+    .bytes = 16,
+    .from_bytes = from_bytes_as<Ulid>,
+    .parse = parsed_as<Ulid>,
+    .shapes = kUlidShapes,
+    .bounds = bounds_of<ulid_bounds>,
+    .ends = k48BitMillisecondsEnd,
+    .make =
+        [](Clock& clock, Entropy& entropy) {
+          return generator_of<Ulid>(std::make_unique<UlidGenerator>(UlidOptions{}, clock, entropy));
+        },
+    .order = Order::kPerProcess,
+    .notes =
+        "milliseconds, 80 random bits; a repeat takes two runs of ids that meet in one millisecond",
+    .plan = {.about = "ULID: milliseconds, 80 random bits",
+             .chars = Ulid::kChars,
+             .value_bits = 128,
+             .apart_bits = 80,
+             .apart_in = std::chrono::milliseconds{1},
+             .clock_goes_back = kKeepsOn}};
 
 }  // namespace idmint

@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "ids/clock_sequence.h"
+#include "ids/format.h"
 #include "ids/uuid_bits.h"
 
 namespace idmint {
@@ -243,5 +244,49 @@ Result<void> Uuid7Generator::next(std::span<Uuid> out) {
   }
   return {};
 }
+
+// Read by inspect.cc, all versions at once.
+extern const Format kUuidKind = {.name = "uuid",
+                                 .kind = "uuid",
+                                 .bytes = 16,
+                                 .from_bytes = from_bytes_as<Uuid>,
+                                 .parse = parsed_as<Uuid>};
+
+extern const Format kUuid4Format = {
+    .name = "uuid4",
+    .kind = "uuid",
+    .unbounded = kNoTimeInIt,
+    .make =
+        [](Clock& /*clock*/, Entropy& entropy) {
+          return generator_of<Uuid>(std::make_unique<Uuid4Generator>(entropy));
+        },
+    .order = Order::kNone,
+    .notes = "122 random bits; among n ids the odds of one repeat are about n^2 / 2^123",
+    .plan = {.about = "UUID version 4: 122 random bits",
+             .chars = Uuid::kChars,
+             .value_bits = 122,
+             .apart_bits = 122}};
+
+extern const Format kUuid7Format = {
+    .name = "uuid7",
+    .kind = "uuid",
+    .bounds = bounds_of<uuid7_bounds>,
+    .ends = k48BitMillisecondsEnd,
+    .make =
+        [](Clock& clock, Entropy& entropy) {
+          return generator_of<Uuid>(
+              std::make_unique<Uuid7Generator>(Uuid7Options{}, clock, entropy));
+        },
+    .order = Order::kPerProcess,
+    .notes =
+        "milliseconds, a counter, 51 random bits; a repeat takes the same millisecond, "
+        "counter and bits",
+    .plan = {.about = "UUID version 7: milliseconds, a counter, random bits",
+             .chars = Uuid::kChars,
+             .value_bits = 122,
+             .apart_bits = 22 + kTailBits,
+             .apart_in = std::chrono::milliseconds{1},
+             .per_second = 1e3 * (1 << 22),
+             .clock_goes_back = kKeepsOn}};
 
 }  // namespace idmint

@@ -10,6 +10,7 @@
 
 #include "base/fork_wiped.h"
 #include "ids/clock_sequence.h"
+#include "ids/format.h"
 #include "ids/state_file.h"
 #include "ids/uuid_bits.h"
 
@@ -485,5 +486,40 @@ Result<void> Uuid6Generator::next(std::span<Uuid> out) {
   }
   return {};
 }
+
+namespace {
+constexpr std::string_view kScattered =
+    "the fast bits of its time come first, so that the ids of a span do not lie together";
+}
+
+extern const Format kUuid1Format = {
+    .name = "uuid1",
+    .kind = "uuid",
+    .unbounded = kScattered,
+    .order = Order::kNone,
+    .notes =
+        "100 ns since 1582, a clock sequence, a node: random (practical: odds of n^2 / 2^48 "
+        "among n runs), or with the node of the hardware unique if configured so"};
+
+extern const Format kUuid2Format = {
+    .name = "uuid2",
+    .kind = "uuid",
+    .unbounded = kScattered,
+    .order = Order::kNone,
+    .notes =
+        "DCE: a user, group or organization id of this host; 64 ids in 7 minutes, each a "
+        "durable write"};
+
+extern const Format kUuid6Format = {
+    .name = "uuid6",
+    .kind = "uuid",
+    .bounds = bounds_of<uuid6_bounds>,
+    .make =
+        [](Clock& clock, Entropy& entropy) {
+          return generator_of<Uuid>(
+              std::make_unique<Uuid6Generator>(Uuid6Options{}, clock, entropy));
+        },
+    .order = Order::kPerProcess,
+    .notes = "uuid1 in the order of time, with 55 random bits in each id"};
 
 }  // namespace idmint

@@ -14,13 +14,10 @@
 #include "base/text.h"
 #include "idmint/digits.h"
 #include "idmint/host.h"
-#include "idmint/ksuid.h"
-#include "idmint/object_id.h"
 #include "idmint/snowflake.h"
-#include "idmint/ulid.h"
 #include "idmint/uuid.h"
 #include "idmint/uuid_time.h"
-#include "idmint/xid.h"
+#include "ids/format.h"
 #include "ids/snowflake_space.h"
 #include "mint/worker.h"
 
@@ -30,46 +27,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A generator with a bulk next() of its own kind of id.
-template <class Value, class Generator>
-class GeneratorSource final : public Source {
+class FormatSource final : public Source {
  public:
-  GeneratorSource(Declaration declaration, std::unique_ptr<Generator> generator)
+  FormatSource(Declaration declaration, std::unique_ptr<IdGenerator> generator)
       : declaration_(std::move(declaration)), generator_(std::move(generator)) {}
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 
   using Source::next;
-  Result<void> next(std::span<Id> out) override {
-    if (out.size() == 1) return next_one(out.front());  // the block costs more than one id
-    std::array<Value, 256> block;
-    while (!out.empty()) {
-      const std::span<Value> part = std::span(block).first(std::min(block.size(), out.size()));
-      if constexpr (std::is_void_v<decltype(generator_->next(part))>) {
-        generator_->next(part);
-      } else if (Result<void> filled = generator_->next(part); !filled) {
-        return filled;
-      }
-      std::ranges::copy(part, out.begin());
-      out = out.subspan(part.size());
-    }
-    return {};
-  }
+  Result<void> next(std::span<Id> out) override { return generator_->next(out); }
 
  private:
-  Result<void> next_one(Id& out) {
-    if constexpr (std::is_same_v<decltype(generator_->next()), Value>) {
-      out = generator_->next();
-    } else {
-      Result<Value> id = generator_->next();
-      if (!id) return std::unexpected(std::move(id.error()));
-      out = *id;
-    }
-    return {};
-  }
-
   const Declaration declaration_;
-  const std::unique_ptr<Generator> generator_;
+  const std::unique_ptr<IdGenerator> generator_;
 };
 
 // ---- options
@@ -114,38 +84,38 @@ constexpr std::array kOptions = {
                [](const FormatOptions& o) { return o.window.has_value(); }},
 };
 
-// A format and the opener of its source.
-struct Format {
-  std::string_view name;
-  std::string_view ids;  // a name from format_of(Id)
-  Guarantee guarantee;
-  Order order;
-  std::string_view notes;
-  unsigned options;  // the options that it takes
-  Result<std::unique_ptr<Source>> (*open)(const Format& format, const FormatOptions& options,
-                                          const MadeWith& mint);
+using OpenedSource = Result<std::unique_ptr<Source>>;
 
-  [[nodiscard]] Declaration declaration() const {
-    return {SourceKind::kFormat,
-            std::string(name),
-            std::string(ids),
-            guarantee,
-            order,
-            std::string(notes),
-            Form{}};
-  }
+// A format that takes other options than a form, and the opener of its source.
+struct Opener {
+  std::string_view format;
+  Guarantee guarantee;
+  unsigned options;
+  OpenedSource (*open)(const Opener& opener, const FormatOptions& options, const MadeWith& mint);
+
+  [[nodiscard]] Declaration declaration() const;
 };
 
-Result<void> check_options(const Format& format, const FormatOptions& options) {
+Declaration declaration_of(const Format& format, Guarantee guarantee) {
+  return {.name = std::string(format.name),
+          .format = std::string(format.kind),
+          .guarantee = guarantee,
+          .order = format.order,
+          .notes = std::string(format.notes)};
+}
+
+Declaration Opener::declaration() const { return declaration_of(*find_format(format), guarantee); }
+
+Result<void> check_options(const Format& format, unsigned taken, const FormatOptions& options) {
   for (const OptionName& row : kOptions) {
-    if (!row.given(options) || (format.options & row.option) != 0) continue;
+    if (!row.given(options) || (taken & row.option) != 0) continue;
     return fail(Code::kInvalidArgument,
                 "\"" + std::string(format.name) + "\" does not take " + std::string(row.what) +
                     ": leave it out",
                 {.remedy = Remedy::kSetOption, .values = {std::string(row.member)}});
   }
   if (!options.form) return {};
-  return validate(*options.form, format.ids);
+  return validate(*options.form, format.kind);
 }
 
 // Ids that are ordered by second need seconds only, and the clock that shows no more is the
@@ -154,47 +124,22 @@ Clock& clock_of_seconds(const MadeWith& mint) {
   return &mint.clock == &system_clock() ? seconds_clock() : mint.clock;
 }
 
-using OpenedSource = Result<std::unique_ptr<Source>>;
-
 template <class Value, class Generator>
 OpenedSource source_over(Declaration declaration, const FormatOptions& options,
                          std::unique_ptr<Generator> generator) {
   if (options.form) declaration.form = *options.form;
-  return std::make_unique<GeneratorSource<Value, Generator>>(std::move(declaration),
-                                                             std::move(generator));
+  return std::make_unique<FormatSource>(std::move(declaration),
+                                        generator_of<Value>(std::move(generator)));
 }
 
-// ---- formats that need nothing but a clock and entropy
-
-template <class Value, class Generator>
-OpenedSource open_random(const Format& format, const FormatOptions& options, const MadeWith& mint) {
-  return source_over<Value>(format.declaration(), options,
-                            std::make_unique<Generator>(mint.entropy));
+OpenedSource open_plain(const Format& format, const FormatOptions& options, const MadeWith& mint) {
+  Declaration declaration = declaration_of(format, Guarantee::kPractical);
+  if (options.form) declaration.form = *options.form;
+  Clock& clock = format.order == Order::kBySecond ? clock_of_seconds(mint) : mint.clock;
+  return std::make_unique<FormatSource>(std::move(declaration), format.make(clock, mint.entropy));
 }
 
-template <class Value, class Generator, class Options>
-OpenedSource open_ordered(const Format& format, const FormatOptions& options,
-                          const MadeWith& mint) {
-  return source_over<Value>(format.declaration(), options,
-                            std::make_unique<Generator>(Options{}, mint.clock, mint.entropy));
-}
-
-template <class Value, class Generator>
-OpenedSource open_by_second(const Format& format, const FormatOptions& options,
-                            const MadeWith& mint) {
-  return source_over<Value>(format.declaration(), options,
-                            std::make_unique<Generator>(clock_of_seconds(mint), mint.entropy));
-}
-
-template <class Value, class Generator, ProcessIdentity (*identity)()>
-OpenedSource open_by_process(const Format& format, const FormatOptions& options,
-                             const MadeWith& mint) {
-  return source_over<Value>(
-      format.declaration(), options,
-      std::make_unique<Generator>(identity(), clock_of_seconds(mint), mint.entropy));
-}
-
-OpenedSource open_type_id(const Format& format, const FormatOptions& options,
+OpenedSource open_type_id(const Opener& opener, const FormatOptions& options,
                           const MadeWith& mint) {
   const std::string type = options.type.value_or("");
   if (Result<void> valid = validate_type_prefix(type); !valid) {
@@ -202,15 +147,17 @@ OpenedSource open_type_id(const Format& format, const FormatOptions& options,
   }
   FormatOptions as_text = options;
   as_text.form = Form{.prefix = type.empty() ? "" : type + "_", .encoding = Encoding::kBase32Lower};
-  return open_ordered<Uuid, Uuid7Generator, Uuid7Options>(format, as_text, mint);
+  return source_over<Uuid>(
+      opener.declaration(), as_text,
+      std::make_unique<Uuid7Generator>(Uuid7Options{}, mint.clock, mint.entropy));
 }
 
-OpenedSource open_digits(const Format& format, const FormatOptions& options, const MadeWith& mint) {
+OpenedSource open_digits(const Opener& opener, const FormatOptions& options, const MadeWith& mint) {
   const DigitsLayout layout = options.digits.value_or(DigitsLayout{});
   if (Result<void> valid = layout.validate(); !valid) {
     return std::unexpected(std::move(valid.error()));
   }
-  Declaration declaration = format.declaration();
+  Declaration declaration = opener.declaration();
   // The notes for the usual 12 digits are in the table.
   const auto capacity = static_cast<double>(layout.capacity());
   char odds[96];
@@ -275,12 +222,12 @@ Result<std::optional<HardwareAddress>> node_of(const UuidNode& node) {
   return std::nullopt;
 }
 
-OpenedSource open_uuid1(const Format& format, const FormatOptions& options, const MadeWith& mint) {
+OpenedSource open_uuid1(const Opener& opener, const FormatOptions& options, const MadeWith& mint) {
   Uuid1Options uuid1;
   const auto node = node_of(options.node.value_or(UuidNode{}));
   if (!node) return std::unexpected(node.error());
   uuid1.node = *node;
-  Declaration declaration = format.declaration();
+  Declaration declaration = opener.declaration();
   // A random node is new each time and has no state to keep.
   if (uuid1.node) {
     declaration.guarantee = Guarantee::kUniqueIfConfigured;
@@ -298,7 +245,7 @@ OpenedSource open_uuid1(const Format& format, const FormatOptions& options, cons
   return source_over<Uuid>(std::move(declaration), options, *std::move(generator));
 }
 
-OpenedSource open_uuid2(const Format& format, const FormatOptions& options, const MadeWith& mint) {
+OpenedSource open_uuid2(const Opener& opener, const FormatOptions& options, const MadeWith& mint) {
   if (!options.domain || !options.local_id) {
     return fail(Code::kInvalidArgument,
                 "uuid2 is an id of a person, group or organization of this host: it needs its "
@@ -328,7 +275,7 @@ OpenedSource open_uuid2(const Format& format, const FormatOptions& options, cons
   if ((*generator)->made_state_file()) {
     tell_of(uuid2.state_file, "local id " + std::to_string(uuid2.local_id), mint);
   }
-  return source_over<Uuid>(format.declaration(), options, *std::move(generator));
+  return source_over<Uuid>(opener.declaration(), options, *std::move(generator));
 }
 
 // ---- Snowflake
@@ -340,7 +287,7 @@ std::string name_of(const SnowflakeLayout& layout) {
   return to_string(layout);
 }
 
-OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
+OpenedSource open_snowflake(const Opener& opener, const FormatOptions& options,
                             const MadeWith& mint) {
   SnowflakeOptions snowflake;
   if (options.layout) snowflake.layout = *options.layout;
@@ -359,7 +306,7 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
   const Result<ChosenWorker> worker = choose_worker(*options.worker, layout, mint.entropy);
   if (!worker) return std::unexpected(worker.error());
   snowflake.worker = worker->id;
-  Declaration declaration = format.declaration();
+  Declaration declaration = opener.declaration();
   declaration.guarantee = worker->guarantee;
   declaration.notes = "layout " + name_of(layout) + ", worker " + std::to_string(worker->id) +
                       " of " + range + ": " + worker->notes;
@@ -382,57 +329,19 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
   return source_over<Snowflake>(std::move(declaration), options, *std::move(generator));
 }
 
-constexpr std::array kFormats = {
-    Format{"uuid1", "uuid", Guarantee::kPractical, Order::kNone,
-           "100 ns since 1582, a clock sequence, a node: random (practical: odds of n^2 / 2^48 "
-           "among n runs), or with the node of the hardware unique if configured so",
-           kForm | kNode, open_uuid1},
-    Format{"uuid2", "uuid", Guarantee::kUniqueIfConfigured, Order::kNone,
-           "DCE: a user, group or organization id of this host; 64 ids in 7 minutes, each a "
-           "durable write",
-           kForm | kNode | kDomain | kLocalId, open_uuid2},
-    Format{"uuid4", "uuid", Guarantee::kPractical, Order::kNone,
-           "122 random bits; among n ids the odds of one repeat are about n^2 / 2^123", kForm,
-           open_random<Uuid, Uuid4Generator>},
-    Format{"uuid6", "uuid", Guarantee::kPractical, Order::kPerProcess,
-           "uuid1 in the order of time, with 55 random bits in each id", kForm,
-           open_ordered<Uuid, Uuid6Generator, Uuid6Options>},
-    Format{"uuid7", "uuid", Guarantee::kPractical, Order::kPerProcess,
-           "milliseconds, a counter, 51 random bits; a repeat takes the same millisecond, counter "
-           "and bits",
-           kForm, open_ordered<Uuid, Uuid7Generator, Uuid7Options>},
-    Format{"ulid", "ulid", Guarantee::kPractical, Order::kPerProcess,
-           "milliseconds, 80 random bits; a repeat takes two runs of ids that meet in one "
-           "millisecond",
-           kForm, open_ordered<Ulid, UlidGenerator, UlidOptions>},
-    Format{"ksuid", "ksuid", Guarantee::kPractical, Order::kBySecond,
-           "seconds, 128 random bits; among n ids of a second the odds of one repeat are about "
-           "n^2 / 2^129",
-           kForm, open_by_second<Ksuid, KsuidGenerator>},
-    Format{"typeid", "uuid", Guarantee::kPractical, Order::kPerProcess,
-           "a uuid7 with its type before it: the prefix user gives user_01h455vb4pex5vsknk084sn02q",
-           kType, open_type_id},
-    Format{"object-id", "object-id", Guarantee::kPractical, Order::kBySecond,
-           "seconds, 40 random bits for each process, a counter; a repeat takes the same second, "
-           "bits and count",
-           kForm, open_by_second<ObjectId, ObjectIdGenerator>},
-    Format{"object-id-classic", "object-id", Guarantee::kPractical, Order::kBySecond,
-           "seconds, 24 bits of the hardware address, 16 of the process id, a counter: the layout "
-           "before 2018; a repeat takes the same of all four",
-           kForm, open_by_process<ObjectId, ClassicObjectIdGenerator, classic_object_id_identity>},
-    Format{"xid", "xid", Guarantee::kPractical, Order::kBySecond,
-           "seconds, 24 bits of the machine id, 16 of the process id, a counter; a repeat takes "
-           "the same of all four",
-           kForm, open_by_process<Xid, XidGenerator, xid_identity>},
-    Format{"snowflake", "snowflake", Guarantee::kUniqueIfConfigured, Order::kPerProcess,
-           "any layout (the usual one: milliseconds since 2015, 10 bits of worker id, 12 of "
-           "sequence number); the worker id must be no other generator's: a pool leases them",
-           kForm | kWorker | kLayout | kRunAhead, open_snowflake},
-    Format{"digits", "digits", Guarantee::kPractical, Order::kNone,
-           "12 decimal digits, or as many as you say; among n ids the odds of one repeat are n^2 / "
-           "2e12: for ids that never repeat make a sequence",
-           kForm | kDigits, open_digits},
+constexpr std::array kOpeners = {
+    Opener{"uuid1", Guarantee::kPractical, kForm | kNode, open_uuid1},
+    Opener{"uuid2", Guarantee::kUniqueIfConfigured, kForm | kNode | kDomain | kLocalId, open_uuid2},
+    Opener{"typeid", Guarantee::kPractical, kType, open_type_id},
+    Opener{"snowflake", Guarantee::kUniqueIfConfigured, kForm | kWorker | kLayout | kRunAhead,
+           open_snowflake},
+    Opener{"digits", Guarantee::kPractical, kForm | kDigits, open_digits},
 };
+
+const Opener* opener_of(const Format& format) noexcept {
+  const auto* const found = std::ranges::find(kOpeners, format.name, &Opener::format);
+  return found == kOpeners.end() ? nullptr : found;
+}
 
 // Reserved names that mint nothing, and the alternatives.
 struct Reserved {
@@ -472,16 +381,15 @@ bool is_preset(std::string_view name) {
          snowflake_presets().end();
 }
 
-const Format* find_format(std::string_view name) noexcept {
-  const auto* const found = std::ranges::find(kFormats, name, &Format::name);
-  return found == kFormats.end() ? nullptr : found;
-}
-
 }  // namespace
 
 std::vector<Declaration> format_declarations() {
   std::vector<Declaration> declarations;
-  for (const Format& format : kFormats) declarations.push_back(format.declaration());
+  for (const Format* const format : formats()) {
+    const Opener* const opener = opener_of(*format);
+    declarations.push_back(opener != nullptr ? opener->declaration()
+                                             : declaration_of(*format, Guarantee::kPractical));
+  }
   return declarations;
 }
 
@@ -554,10 +462,13 @@ std::optional<Hint> hint_for(std::string_view name) {
 Result<std::unique_ptr<Source>> open_format(std::string_view name, const FormatOptions& options,
                                             const MadeWith& mint) {
   const Format& format = *find_format(name);
-  if (Result<void> taken = check_options(format, options); !taken) {
+  const Opener* const opener = opener_of(format);
+  const unsigned options_taken = opener != nullptr ? opener->options : kForm;
+  if (Result<void> taken = check_options(format, options_taken, options); !taken) {
     return std::unexpected(std::move(taken.error()));
   }
-  return format.open(format, options, mint);
+  return opener != nullptr ? opener->open(*opener, options, mint)
+                           : open_plain(format, options, mint);
 }
 
 }  // namespace idmint

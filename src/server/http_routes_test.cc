@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ids/format.h"
 #include "server/openapi.h"
 
 namespace idmint::server {
@@ -33,6 +34,19 @@ TEST(HttpRoutes, TheDocumentHasEachRouteAndNoOther) {
   for (const RouteName& route : route_names())
     routes.push_back((route.method == "GET" ? "get " : "post ") + std::string(route.path));
   EXPECT_THAT(documented, testing::UnorderedElementsAreArray(routes));
+}
+
+TEST(HttpRoutes, TheDocumentHasEachFormatInOrderOfTime) {
+  const auto document = nlohmann::json::parse(kOpenapi);
+  const auto& parameter = document["paths"]["/v1/bounds"]["get"]["parameters"][0];
+  ASSERT_EQ(parameter["name"], "format");
+  std::vector<std::string> formats_of_time;
+  for (const Format* const format : formats()) {
+    if (format->bounds != nullptr) formats_of_time.emplace_back(format->name);
+  }
+  EXPECT_THAT(parameter["schema"]["enum"].get<std::vector<std::string>>(),
+              testing::UnorderedElementsAreArray(formats_of_time))
+      << "correct the enum of /v1/bounds in src/server/openapi.json";
 }
 
 }  // namespace

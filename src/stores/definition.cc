@@ -346,22 +346,6 @@ std::string_view name(Guarantee guarantee) noexcept {
 Guarantee guarantee(Strategy strategy) noexcept { return row_of(strategy).guarantee; }
 Order order(Strategy strategy) noexcept { return row_of(strategy).order; }
 
-std::string_view name(Order order) noexcept {
-  switch (order) {
-    case Order::kNone:
-      return "none";
-    case Order::kBySecond:
-      return "by second";
-    case Order::kPerThread:
-      return "per thread";
-    case Order::kPerProcess:
-      return "per process";
-    case Order::kAll:
-      return "all";
-  }
-  return "unknown";
-}
-
 Result<Strategy> strategy_named(std::string_view name) {
   const auto* const row = std::ranges::find(kStrategies, name, &Row::name);
   if (row != kStrategies.end()) return row->strategy;

@@ -15,9 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "ids/format.h"
+
 namespace {
 
 using namespace idmint::e2e;
+using idmint::Format;
+using idmint::formats;
+using idmint::kinds;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ContainsRegex;
@@ -28,6 +33,7 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAreArray;
 
 constexpr auto kUuid7 = "[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
 
@@ -1364,6 +1370,39 @@ TEST_F(Cli, CompletionScripts) {
   EXPECT_EQ(complete("idmint insert x --stored-as t", 4), "text\n");
   EXPECT_EQ(complete("idmint next snowflake --worker a", 4), "address\n");
   EXPECT_EQ(complete("idmint plan-change --to son", 3), "sonyflake sonyflake-v1\n");
+}
+
+TEST_F(Cli, TheCompletionScriptsHaveTheFormatsOfTheDescriptors) {
+  const std::string correct = "correct the words in src/ids/CMakeLists.txt";
+  output("idmint completion bash > bash.script");
+  const auto completed = [&](const std::string& words, int at) {
+    std::istringstream found(output("source bash.script; COMP_WORDS=(" + words + "); COMP_CWORD=" +
+                                    std::to_string(at) + "; _idmint; echo ${COMPREPLY[*]}"));
+    return std::vector<std::string>{std::istream_iterator<std::string>(found), {}};
+  };
+  std::vector<std::string> as = {"typeid"};
+  for (const Format* const kind : kinds()) as.emplace_back(kind->name);
+  EXPECT_THAT(completed("idmint check x --as ''", 4), UnorderedElementsAreArray(as)) << correct;
+  std::vector<std::string> with_bounds;
+  for (const Format* const format : formats()) {
+    if (format->bounds != nullptr) with_bounds.emplace_back(format->name);
+  }
+  EXPECT_THAT(completed("idmint bounds ''", 2), UnorderedElementsAreArray(with_bounds)) << correct;
+  // "give one of uuid, ulid, ..., or an encoding: canonical, decimal, ...".
+  const std::string refusal = run("idmint convert 1 --to none").err;
+  for (const std::string& word : completed("idmint convert x --to ''", 4)) {
+    EXPECT_THAT(refusal, ContainsRegex("[ ]" + word + "[,\n]")) << correct;
+  }
+  for (const Format* const kind : kinds()) {
+    const std::string name(kind->name);
+    EXPECT_EQ(output("source bash.script; COMP_WORDS=(idmint convert x --to " + name +
+                     "); COMP_CWORD=4; _idmint; echo ${COMPREPLY[*]}")
+                  .starts_with(name),
+              refusal.find(" " + name + ",") != std::string::npos)
+        << name << ": " << correct;
+  }
+  for (const std::string shell : {"bash", "zsh", "fish"})
+    EXPECT_THAT(output("idmint completion " + shell), Not(HasSubstr("@IDMINT"))) << shell;
 }
 
 }  // namespace

@@ -41,11 +41,11 @@ _idmint() {
   elif [[ $previous == --layout || $command/$previous == plan-change/--from || $command/$previous == plan-change/--to ]]; then
     words="sequence-generator twitter discord instagram sonyflake sonyflake-v1 baidu js-safe"
   elif [[ $previous == --to ]]; then
-    words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62 uuid ulid typeid object-id xid integer upper braces urn bare microsoft bson"
+    words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62 @IDMINT_KINDS_TO_CONVERT_TO@ upper braces urn bare microsoft bson"
   elif [[ $previous == --from && $command == insert ]]; then
     words="$(_idmint_first_column idmint formats) $(_idmint_first_column idmint list)"
   elif [[ $previous == --from || $previous == --as ]]; then
-    words="uuid ulid typeid object-id xid ksuid snowflake integer digits"
+    words="@IDMINT_KINDS@"
   elif [[ $previous == --encoding ]]; then
     words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62"
   elif [[ $previous == --check ]]; then
@@ -105,7 +105,7 @@ _idmint() {
         fi
         ;;
       name) words="dns url oid x500" ;;
-      bounds) words="uuid6 uuid7 ulid object-id ksuid xid snowflake" ;;
+      bounds) words="@IDMINT_FORMATS_WITH_BOUNDS@" ;;
       completion) words="bash zsh fish" ;;
     esac
   fi
