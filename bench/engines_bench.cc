@@ -75,7 +75,7 @@ double processor_time_below(const std::string& pid) {
         ::clock_gettime(clock, &used) != 0)
       continue;  // it has ended
     sum += static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
-    // That of its own children that have ended, in steps of 10 ms.
+    // The time of its children that have ended, in steps of 10 ms.
     std::ifstream file("/proc/" + child + "/stat");
     std::string stat{std::istreambuf_iterator<char>(file), {}};
     std::istringstream fields(stat.erase(0, stat.rfind(')') + 1));
@@ -133,7 +133,7 @@ std::vector<Measured> medians(const std::vector<Measuring>& all, std::size_t rou
   return medians;
 }
 
-// What is used until it is stopped, by this process and by the servers.
+// The processor time until stop(), of this process and of the servers.
 class ProcessorTime {
  public:
   // Sets what each of the ids has cost.
@@ -263,7 +263,7 @@ void measure_engine(const Engine& engine, Store& store, Steady::duration duratio
   checked(create_sequence(store, {.name = "orders"}));
   const auto sequence = checked(Sequence::open(store, "orders"));
   for (const std::size_t callers : kCallers) {
-    // What one caller gets depends on the disk of the moment alone: turns are short.
+    // One caller depends on the disk of the moment alone, so turns are short.
     const int turns = callers == 1 ? 5 : 1;
     const auto turn = duration / turns;
     std::vector<std::unique_ptr<const Connected>> recipes;
@@ -281,7 +281,7 @@ void measure_engine(const Engine& engine, Store& store, Steady::duration duratio
   }
 }
 
-// What is left of idmint without a server: each id wakes the thread that waits for it. No store is
+// The cost of idmint without a server: each id wakes the thread that waits for it. No store is
 // faster with so many callers.
 void measure_limit(Steady::duration duration, std::size_t rounds) {
   std::printf(

@@ -33,7 +33,7 @@ constexpr int kThreads = 64;
 constexpr nanoseconds kSpread{1};
 constexpr nanoseconds kQuarter = std::chrono::milliseconds{250};
 
-// Of the process, in seconds.
+// The time of the process, in seconds.
 double processor_time(const std::string& member) {
   const std::string reply = servers::mongo_command(member, "admin", R"({"serverStatus":1})");
   double all = 0;

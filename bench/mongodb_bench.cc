@@ -47,8 +47,8 @@ Bytes bytes_of(const bson_t* document) {
   return std::as_bytes(std::span(bson_get_data(document), document->len));
 }
 
-// Of a plain client: `documents` in one unordered command, with an _id that is a number of 12
-// digits that never comes twice. What a duplicate would need is not there.
+// A plain client inserts `documents` in one unordered command. Their _ids are numbers of 12 digits
+// that never come twice, so it has no code for duplicates.
 class PlainInserts {
  public:
   PlainInserts(const std::string& url, std::size_t callers) : clients_(url, callers) {}

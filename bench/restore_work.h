@@ -1,4 +1,4 @@
-// What the benchmarks of idmint-restore share: documents, and what a piece of work costs.
+// Documents, and the cost of a piece of work, for the benchmarks of idmint-restore.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace idmint::restore {
 
-// Of what worked, or the program ends.
+// The value of a success. A failure ends the program.
 template <class T>
 T need(Result<T> result) {
   if (!result) {
@@ -110,7 +110,7 @@ inline double most_memory() {
   return 0;
 }
 
-// Of the last minute: how many wanted a processor.
+// The load average of the last minute: how many processes wanted a processor.
 inline std::string load_average() {
   std::string load;
   std::ifstream("/proc/loadavg") >> load;

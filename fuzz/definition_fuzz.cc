@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string json = idmint::to_json(*definition);
   require(json.find('\n') == std::string::npos);
   require(idmint::definition_from_json(json) == *definition);
-  // What no store would keep is not read either.
+  // A definition that no store would keep is not read either.
   if (const auto* const sequence = std::get_if<idmint::SequenceDefinition>(&*definition)) {
     require(sequence->strategy != idmint::Strategy::kPermuted || sequence->key.size() == 32);
     require(idmint::strategy_named(name(sequence->strategy)) == sequence->strategy);

@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(scheme + std::string("h/d?password=") + secret + std::string(text));
     check(scheme + std::string("h/d?x&sslpassword=") + secret + "&" + std::string(text));
   }
-  // What is no URL of a store: no colon, and no path, of which all is printed.
+  // A text without a colon and without a path is no URL of a store, and is printed whole.
   const std::string_view word = text.substr(0, text.find(':'));
   if (!word.starts_with("./") && !word.starts_with("../")) check(std::string(word) + secret);
   check(secret + std::string(word) + ":" + secret + "@h");

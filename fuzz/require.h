@@ -1,4 +1,5 @@
-// What must hold for every input. Ends the program, so that libFuzzer keeps the input, when not.
+// An invariant for every input. Ends the program if it does not hold, so that libFuzzer keeps the
+// input.
 #pragma once
 
 #include <cstdio>

@@ -143,7 +143,7 @@ std::function<void()> etcd_remembering_caller(const std::string& host,
   };
 }
 
-// What etcd says at /metrics as its version.
+// The version of etcd, from the text at /metrics.
 std::string version_in(std::string_view metrics) {
   constexpr std::string_view kBefore = "etcd_server_version{server_version=\"";
   const std::size_t at = metrics.find(kBefore);

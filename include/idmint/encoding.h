@@ -53,7 +53,7 @@ IDMINT_EXPORT char* encode(Encoding encoding, std::span<const std::uint8_t> byte
 
 // ---- check symbols
 
-// What each one detects among single wrong digits and swapped neighbours (decimal):
+// The errors that each symbol detects among single wrong digits and swapped neighbours (decimal):
 enum class Check : std::uint8_t {
   kNone,
   kLuhn,      // ISO/IEC 7812: all single ones, all swaps except 09 <-> 90. Any alphabet of even

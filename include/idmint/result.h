@@ -91,17 +91,17 @@ struct Advice {
 // is empty. Copies are values; no member refers to another object.
 struct Error {
   Code code = Code::kUnknown;
-  // What failed, why, and what to do in general terms.
+  // The failure, its cause, and the next step in general terms.
   std::string what{};
   // The same next step for a front end, which words it as its own call: the command idmint as a
   // command, a service as a request.
   Advice advice{};
-  // What the caller named: "sequence orders", "pool web". If it is there, `what` and `outcome` name
-  // no server, path or URL, so a service may show them to its clients.
+  // The thing that the caller named: "sequence orders", "pool web". If it is there, `what` and
+  // `outcome` name no server, path or URL, so a service may show them to its clients.
   std::string subject{};
   // The store or file in which the subject is, as a URL without passwords or a path.
   std::string place{};
-  // What is true after the failure, if `code` does not say it all, and what to do about that.
+  // The state after the failure, if `code` does not say it all, and the next step in that state.
   std::string outcome{};
 
   // "SUBJECT in PLACE: WHAT; OUTCOME".

@@ -137,12 +137,12 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 struct RaisedSource {
   Definition definition{};
   Raised raised{};  // of a sequence's counters
-  // Of a pool: no id of this time unit of its layout, or of an earlier unit, comes any more.
+  // For a pool: no id of this time unit of its layout, or of an earlier unit, comes any more.
   std::optional<std::int64_t> past_unit{};
   // It is retired in the newer store, so it was retired here (kPreview: would be) instead of
   // raised.
   bool retired = false;
-  // What can still repeat, and what to do about it; empty: nothing can.
+  // The values that can still repeat, and the remedy; empty: none can.
   std::string remains{};
   std::optional<Error> error{};  // why it was not raised
 };

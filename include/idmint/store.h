@@ -95,9 +95,9 @@ class IDMINT_EXPORT Store {
   // The id and the place of the store, as it was opened: a copy has the same id and another place.
   // A part of a file's name, under which this host notes what it was given.
   [[nodiscard]] std::string name_on_host() const;
-  // What tells the server from others that may be reached by the same URL later, for example
-  // through a tunnel: of PostgreSQL the system identifier and the oid of the database, of etcd the
-  // id of the cluster. It belongs to the place. Empty: nothing does.
+  // Identifies the server among others that the same URL may reach later, for example through a
+  // tunnel: the system identifier of PostgreSQL with the oid of the database, the cluster id of
+  // etcd. It belongs to the place. Empty: nothing identifies it.
   [[nodiscard]] virtual std::string server() const { return {}; }
   // The longest that one call waits: StoreOptions::deadline.
   [[nodiscard]] virtual std::chrono::milliseconds deadline() const noexcept {

@@ -66,7 +66,7 @@ class Background {
         done_.wait(lock, done);
       else
         done_.wait_until(lock, work.exit_waits, done);
-      // What still waits, for a server that hangs, ends with the process.
+      // Work that still waits for a server that hangs ends with the process.
       if (work.done)
         work.thread.join();
       else

@@ -39,7 +39,7 @@ TEST(BiasedCounter, CountsForItsOwner) {
 // times, to an owner who is adding, and every time all values must be there. Fewer times where the
 // threads have to wait for processors.
 TEST(BiasedCounter, NothingIsLostOrRepeatedWhenASecondThreadComes) {
-  // Where it is an ordinary atomic, as under ThreadSanitizer, few rounds show as much.
+  // Under ThreadSanitizer it is an ordinary atomic, and few rounds show as much.
   constexpr int kRounds = IDMINT_BIASED ? 100'000 : 10'000;
   constexpr int kFewRounds = 1000;
   constexpr int kEnd = kRounds;

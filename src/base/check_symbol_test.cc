@@ -123,7 +123,7 @@ struct Missed {
   std::set<std::string> swaps;          // "09": 09 was written where 90 stood, or the reverse
 };
 
-// Of all texts of `length` characters with their check symbols.
+// Tries all texts of `length` characters with their check symbols.
 Missed missed(Check check, std::string_view alphabet, std::size_t length) {
   Missed found;
   std::vector<std::size_t> places(length);

@@ -32,7 +32,7 @@ class Sha256 final {
   Sha256& operator=(Sha256&&) = delete;
 
   void add(std::span<const std::uint8_t> bytes);
-  // Of all that was added so far, as 64 hex digits. Empty: this host's OpenSSL does not offer it.
+  // The digest of all bytes so far, as 64 hex digits. Empty: this host's OpenSSL does not offer it.
   [[nodiscard]] std::string hex() const;
 
  private:

@@ -27,7 +27,7 @@
 
 namespace {
 
-// What the library asks of the kernel, for each thread; and what the kernel is made to answer.
+// Records the library's requests to the kernel, for each thread, and scripts the kernel's answers.
 struct Kernel {
   int draws = 0;
   std::size_t bytes = 0;
@@ -366,7 +366,7 @@ RC_GTEST_PROP(SystemEntropy, FillsExactlyWhatItIsGivenAndNothingTwice, ()) {
   RC_ASSERT(std::adjacent_find(runs.begin(), runs.end()) == runs.end());
 }
 
-// Of how often each byte came, against all equally often: 255 +- 22.6, if they are random.
+// Compares how often each byte came with all equally often: 255 +- 22.6, if they are random.
 double chi_square(const std::vector<std::byte>& bytes) {
   std::array<double, 256> counts{};
   for (const std::byte byte : bytes) ++counts[static_cast<std::size_t>(byte)];

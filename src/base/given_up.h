@@ -14,7 +14,7 @@ class MayBeGivenUp final {
   MayBeGivenUp(const MayBeGivenUp&) = delete;
   MayBeGivenUp& operator=(const MayBeGivenUp&) = delete;
 
-  // Of the calling thread. False: it is waited for to the end.
+  // Asks for the calling thread. False: its call is waited for to the end.
   [[nodiscard]] static bool applies() noexcept { return flag_ != nullptr; }
   // Nobody waits for the calling thread any more.
   [[nodiscard]] static bool happened() noexcept { return flag_ != nullptr && flag_->load(); }

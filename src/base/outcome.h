@@ -1,4 +1,4 @@
-// What an error code says about the call that failed.
+// The outcome of a failed call, by its error code.
 #pragma once
 
 #include "idmint/result.h"

@@ -20,7 +20,7 @@ namespace {
 
 using Print = char* (*)(const std::uint8_t*, char*) noexcept;
 
-// What `print` writes, which must be `chars` characters and nothing around them.
+// The output of `print`, which must be `chars` characters and nothing around them.
 std::string printed(Print print, const std::uint8_t* bytes, std::size_t chars) {
   std::string text(chars + 32, '#');
   char* end = print(bytes, text.data() + 16);

@@ -48,7 +48,7 @@ TEST(SqliteUrl, HasOneOption) {
               HasSubstr("cache=***\": there is one option"));
 }
 
-// Of another kind of store, with this scheme by mistake.
+// URLs of other kinds of store, with this scheme by mistake.
 TEST(SqliteUrl, WhatMayBeASecretIsNotPrinted) {
   for (const char* const url :
        {"sqlite://me:secret@host/ids.db", "sqlite://me:sec@ret@host/ids?x", "sqlite://secret@/",

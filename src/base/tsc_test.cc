@@ -55,8 +55,9 @@ TEST(KeptReading, EndsWhenDropped) {
   EXPECT_FALSE(reading.stands(1000));
 }
 
-// Whatever the counter's speed, with the wall clock up to a tenth faster than thought, before 1970
-// too: as long as the reading stands, the wall clock has not left the reading's millisecond.
+// The wall clock runs up to a tenth faster than the counter says, and may be before 1970. While the
+// reading is valid, the wall clock has not left the reading's millisecond, at any speed of the
+// counter.
 RC_GTEST_PROP(KeptReading, IsNeverOfAnotherMillisecond, ()) {
   const auto ns = *rc::gen::oneOf(rc::gen::inRange<std::int64_t>(-5 * kMs, 5 * kMs),
                                   rc::gen::arbitrary<std::int64_t>());

@@ -130,7 +130,7 @@ static_assert(std::ranges::is_sorted(kPostgresqlOptions));
 // Those of idmint for MariaDB.
 constexpr auto kMariadbOptions = std::to_array<std::string_view>({"socket"});
 
-// Of a Redis that is spoken to over TLS: PEM files.
+// PEM files for a Redis server with TLS.
 constexpr auto kRedisOptions = std::to_array<std::string_view>({"tls_ca", "tls_cert", "tls_key"});
 static_assert(std::ranges::is_sorted(kRedisOptions));
 
@@ -333,7 +333,7 @@ std::string shown_query(Known options, std::string_view query) {
 constexpr auto kOfServers =
     std::to_array<std::string_view>({"etcd", "mariadb", "mongodb", "mongodb+srv", "mysql",
                                      "postgres", "postgresql", "redis", "rediss"});
-// What people write for a scheme, none of which can be a secret.
+// Words that people write for a scheme. None of them can be a secret.
 constexpr auto kOtherSchemes = std::to_array<std::string_view>(
     {"http", "https", "jdbc", "maria", "mongo", "mssql", "oracle", "pg", "pgsql", "psql", "sqlite3",
      "sqlserver", "tcp", "unix", "valkey", "valkeys"});
@@ -351,7 +351,7 @@ bool is_database_file(std::string_view text) {
           text.starts_with("./") || text.starts_with("../"));
 }
 
-// What follows "sqlite:".
+// `rest` is the text after "sqlite:".
 std::string shown_sqlite(std::string_view rest) {
   const std::string_view path = rest.substr(0, rest.find('?'));
   if (path.contains("://") || (path.starts_with("//") && !path.starts_with("///")))
@@ -404,7 +404,7 @@ bool has_secret(std::string_view text) { return text.contains("://") && redacted
 
 namespace {
 
-// What is said of a kind of URL.
+// The words for a kind of URL in messages.
 struct Dialect {
   std::string_view of;      // whose connection string it is
   std::string_view driver;  // that knows its options

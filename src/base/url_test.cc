@@ -110,7 +110,7 @@ TEST(Redacted, HidesWhatMayBePartOfASecretThatIsNotEscaped) {
     EXPECT_EQ(redacted(url), shown);
 }
 
-// Of a text that is no URL of a store nothing is known, so nothing is told.
+// A text that is no URL of a store is hidden whole, as nothing is known about its parts.
 TEST(Redacted, HidesWhatIsNoUrlOfAStore) {
   for (const char* const text :
        {"p", "hunter2", "u:p@a", "u:p@a/?password=q", "//u:p@a/", "mongodb//u:p@a/", "p:q",

@@ -1,4 +1,4 @@
-// What a user is told of a sequence that was just created on a record of other programs.
+// Notices about a sequence that was just created on a record of other programs.
 #pragma once
 
 #include <string>

@@ -215,7 +215,7 @@ Result<void> run_create(Context& context) {
   if (tell || context.json || usual_layout) {
     const Result<SequenceStatus> status = mint.peek(name);
     there = status.has_value();
-    // What does not answer now is not asked again and again.
+    // A store that does not answer now is not asked again and again.
     if (!there && status.error().code != Code::kNotFound) return std::unexpected(status.error());
     if (const auto* const other =
             there ? std::get_if<PoolDefinition>(&status->definition) : nullptr;

@@ -49,8 +49,8 @@ struct DoctorOptions {
   bool all = false;                  // layouts that nothing uses too
 } doctor_options;
 
-// What --ignore takes: the kinds of findings, with a dash for a blank. The store is not among them,
-// since the others are read from it.
+// The values of --ignore: the kinds of findings, with a dash for a blank. The store is not among
+// them, since the others are read from it.
 constexpr std::array<std::string_view, 8> kChecks = {"disk", "data-folder", "record", "sequence",
                                                      "pool", "state-file",  "clock",  "layout"};
 

@@ -205,8 +205,8 @@ struct Inserter {
 
 constexpr std::string_view kBlank = " \t\r";
 
-// What a line is that is no document, where that is clear from its characters, and the tool that
-// makes documents of it. Empty: unclear.
+// The format of a line that is no document, if its characters show it, and the tool that makes
+// documents of it. Empty: unclear.
 std::string_view other_format(std::string_view line) {
   line.remove_prefix(std::min(line.find_first_not_of(kBlank), line.size()));
   line = line.substr(0, line.find_last_not_of(kBlank) + 1);

@@ -29,7 +29,7 @@ namespace {
 NeedsTexts plan_options;
 bool all_choices = false;
 
-// What most people read: the recommended one, and two others.
+// The recommended choice and two others are enough for most readers.
 constexpr std::size_t kFewChoices = 3;
 
 void add_plan(CLI::App& command) {
@@ -273,7 +273,7 @@ Result<void> run_plan(Context& context) {
   };
   print_fact(out, "needs", told(*needs));
   print_fact(out, "bytes", plan.storage_note);
-  // Of what fits nothing, the reasons are the answer.
+  // If nothing fits, the reasons are the answer.
   const bool all = all_choices || plan.fitting.empty();
   const std::size_t shown = all ? plan.fitting.size() : std::min(plan.fitting.size(), kFewChoices);
   for (std::size_t i = 0; i < shown; ++i) {

@@ -146,7 +146,7 @@ std::string safe_times(const ChangeAnswer& answer) {
          (answer.safe_until ? "before " + format_exact_time(*answer.safe_until) : "at any time");
 }
 
-// What to do instead if the switch is not safe.
+// The advice if the switch is not safe.
 std::string advice(const ChangeAnswer& answer, Instant at) {
   if (answer.earliest) return "a switch is safe " + safe_times(answer);
   if (answer.start) {

@@ -130,7 +130,7 @@ Result<void> confirm_raise(
        .otherwise = why + " (" + what + "); add --yes to raise it, or --dry-run to look"});
 }
 
-// Where values are in use: a collection and a field of it, or a table and a column.
+// The place of values in use: a collection and a field of it, or a table and a column.
 struct InUse {
   std::string collection;
   std::string field;

@@ -78,7 +78,7 @@ TEST(SequenceOptions, AClassicRecipeSaysTheRest) {
                                 .last = last,
                                 .step = 10,
                                 .adopted = "ids/orders:next=index"}));
-  // What is said counts.
+  // A given value counts.
   EXPECT_EQ(defined({.strategy = "cached", .step = "50", .adopt = "counter"}, kStore).step, 50);
   EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}, kStore).step, 0);
   EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}, kStore).adopted,

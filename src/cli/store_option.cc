@@ -38,7 +38,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// Where the option is not given, the list in its variable.
+// If the option is not given, takes the list in its variable.
 Result<void> settle_list(const CLI::App& command, const char* option, const char* variable,
                          std::vector<std::string>& urls) {
   const CLI::Option* const given = command.get_option_no_throw(option);

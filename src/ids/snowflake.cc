@@ -105,8 +105,6 @@ constexpr Instant since_ms(std::int64_t ms) noexcept {
   return Instant{std::chrono::milliseconds{ms}};
 }
 
-using Order = SnowflakeLayout::Order;
-
 constexpr std::array kPresets = {
     SnowflakePreset{"sequence-generator",
                     "41 bits of milliseconds since 2015, 10 of node, 12 of sequence: the classic "
@@ -134,7 +132,7 @@ constexpr std::array kPresets = {
                      .time_bits = 39,
                      .worker_bits = 16,
                      .sequence_bits = 8,
-                     .order = Order::kSequenceThenWorker}},
+                     .order = SnowflakeLayout::Order::kSequenceThenWorker}},
     SnowflakePreset{"sonyflake-v1",
                     "39 bits of 10 ms since 2014-09-01, 8 of sequence, 16 of machine: Sonyflake 1",
                     {.epoch = since(2014, 9, 1),
@@ -142,7 +140,7 @@ constexpr std::array kPresets = {
                      .time_bits = 39,
                      .worker_bits = 16,
                      .sequence_bits = 8,
-                     .order = Order::kSequenceThenWorker}},
+                     .order = SnowflakeLayout::Order::kSequenceThenWorker}},
     SnowflakePreset{"baidu",
                     "28 bits of seconds since 2016-05-20, 22 of worker, 13 of sequence: Baidu's "
                     "uid-generator",
@@ -209,7 +207,8 @@ Result<SnowflakeLayout> parse_fields(std::string_view text) {
     return std::unexpected(
         no_layout("\"" + std::string(text) + "\" lacks the " + missing + ", of 0 bits or more"));
   if (letters != "tws" && letters != "tsw") return refuse();
-  layout.order = letters == "tws" ? Order::kWorkerThenSequence : Order::kSequenceThenWorker;
+  layout.order = letters == "tws" ? SnowflakeLayout::Order::kWorkerThenSequence
+                                  : SnowflakeLayout::Order::kSequenceThenWorker;
   return layout;
 }
 
@@ -259,7 +258,8 @@ Result<void> SnowflakeLayout::validate() const {
   if (time_bits + worker_bits + sequence_bits > 64) {
     return refuse("time_bits, worker_bits and sequence_bits must be at most 64 together");
   }
-  if (order != Order::kWorkerThenSequence && order != Order::kSequenceThenWorker) {
+  if (order != SnowflakeLayout::Order::kWorkerThenSequence &&
+      order != SnowflakeLayout::Order::kSequenceThenWorker) {
     return refuse("order is not one of those there are");
   }
   return {};
@@ -329,7 +329,7 @@ SnowflakeLayout space_of(const SnowflakeLayout& layout) noexcept {
   space.time_bits = 64 - layout.worker_bits - layout.sequence_bits;
   // A field without bits has no position.
   if (layout.worker_bits == 0 || layout.sequence_bits == 0)
-    space.order = Order::kWorkerThenSequence;
+    space.order = SnowflakeLayout::Order::kWorkerThenSequence;
   return space;
 }
 
@@ -355,7 +355,8 @@ std::string to_string(const SnowflakeLayout& layout) {
   const std::string sequence = std::to_string(layout.sequence_bits) + 's';
   std::string text =
       std::to_string(layout.time_bits) + 't' +
-      (layout.order == Order::kWorkerThenSequence ? worker + sequence : sequence + worker);
+      (layout.order == SnowflakeLayout::Order::kWorkerThenSequence ? worker + sequence
+                                                                   : sequence + worker);
   const SnowflakeLayout plain;
   if (layout.epoch != plain.epoch) text += " epoch " + format_exact_time(layout.epoch);
   if (layout.unit != plain.unit) {
@@ -672,7 +673,7 @@ extern const Format kSnowflakeFormat = {
     .from_bytes = snowflake_from,
     .parse = parsed_as<Snowflake>,
     .bounds = snowflake_bounds,
-    .order = idmint::Order::kPerProcess,
+    .order = Order::kPerProcess,
     .notes =
         "any layout (the usual one: milliseconds since 2015, 10 bits of worker id, 12 of "
         "sequence number); the worker id must be no other generator's: a pool leases them"};

@@ -206,7 +206,7 @@ class Table {
   std::string& text_;
 };
 
-// What keeps a definition out of a file, in the order of the comments.
+// The reason why a definition is left out of a file, in the order of the comments.
 enum class Absence : std::uint8_t { kSpread, kMoving, kMoved, kRetired };
 constexpr std::array<std::string_view, 4> kAbsences = {
     "# Over several stores, which a file does not name, so left out here:\n",

@@ -1,4 +1,5 @@
-// What this host was given of a source, from a store that is gone: before one is made anew.
+// The values that this host was given of a source from a store that is gone. A new store must begin
+// above them.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,15 @@
 
 namespace idmint {
 
-// What programs of this host were given of a source, from a store at this URL that is gone.
+// The latest value that programs of this host were given of a source, from a store at this URL that
+// is gone.
 struct GivenBefore {
   std::string words;                   // "this host was given orders up to 40"
   std::optional<std::int64_t> last{};  // of a sequence in order
   // The last value that a command printed, if nothing else is known, as after the store was
   // settled.
   std::optional<std::int64_t> printed{};
-  // Of a pool: the latest bound of a worker id, in its units.
+  // For a pool: the latest bound of a worker id, in its units.
   std::optional<std::int64_t> bound{};
 };
 // Nothing: none is known.

@@ -145,7 +145,7 @@ struct Mint::State {
             .seems_down = [state](std::string_view where) { return state->down.has(where); }};
   }
 
-  // Of a store of a sequence over several.
+  // Notes the answer of one store of a sequence over several.
   void note_answer(std::string_view its_url, const Error* why) const {
     if (why != nullptr && may_come_back(why->code)) down.add(its_url);
     if (why == nullptr && down.has(its_url)) down.remove(its_url);

@@ -73,7 +73,7 @@ class MintTest : public ::testing::Test {
   std::vector<std::string> notices_;
 };
 
-// What a format must be told.
+// The options without which a format cannot mint.
 FormatOptions needed(std::string_view format) {
   FormatOptions options;
   if (format == "snowflake") options.worker = Worker{.id = 786};
@@ -136,7 +136,7 @@ TEST_F(MintTest, EveryFormatDeclaresItselfAndOpensByItsName) {
     EXPECT_EQ(format_of(ids[0]), format.format);
     const bool ordered = format.order == Order::kPerProcess;
     EXPECT_TRUE(!ordered || std::is_sorted(ids.begin(), ids.end())) << format.name;
-    // What is printed in the declared form can be read again.
+    // An id that is printed in the declared form can be read again.
     const Form& form = (*source)->declaration().form;
     EXPECT_EQ(parse(to_string(ids[0], form), format.format, form), ids[0]) << format.name;
   }
@@ -468,7 +468,7 @@ TEST_F(MintTest, AnAttemptThatTheDeadlineCutsShortDoesNotHideThatAllAreOwned) {
     const Result<void> refused = second->next(none);
     ASSERT_EQ(code_of(refused), Code::kResourceExhausted);
     EXPECT_EQ(waited_for.slept(), std::chrono::milliseconds{50});
-    // Where none was refused before, the first one says it.
+    // If none was refused before, the first refusal says it.
     store->table().fail_next(cut_short);
     EXPECT_EQ(code_of(second->next(none)), cut_short);
   }
@@ -558,7 +558,7 @@ TEST_F(MintTest, NamesOfFormatsAreTaken) {
   for (const Declaration& format : Mint::formats()) {
     EXPECT_EQ(mint.create({.name = format.name}).error().code, Code::kInvalidArgument);
   }
-  // What other commands take, or print, as the name of a format or a layout.
+  // Names that other commands take or print for a format or a layout.
   for (const std::string name :
        {"uuid", "guid", "UUID", "uuid3", "uuid5", "uuid8", "nil", "max", "uuid-nil", "uuid-max",
         "integer", "Integer", "ULID", "unix-seconds", "unix-milliseconds", "unix-microseconds",

@@ -146,8 +146,8 @@ void list(Recorder& recorder) {
   }
 }
 
-// Of this process; made if there is none. Two threads that meet here may both make one, and the
-// later one is used.
+// The recorder of this process; made if there is none. Two threads that meet here may both make
+// one, and the later one is used.
 Recorder& recorder_of(StoreIssued& issued, const Store& store) {
   auto* const there = static_cast<Recorder*>(issued.observer());
   if (there != nullptr && there->is_owned()) return *there;

@@ -24,7 +24,8 @@ struct Seen {
   std::int64_t value = 0;  // by `kind`
   // "DATABASE.COLLECTION:FIELD", the place of the value; empty: unknown.
   std::string used_in{};
-  // What `value` is. Nothing: the last value that a command printed or inserted, for a pool an id.
+  // The kind of `value`. Nothing: the last value that a command printed or inserted, for a pool an
+  // id.
   std::optional<LastIssued::Kind> kind{};
   std::int64_t settled = 0;  // the store's settle count
   bool lost_claims = false;  // kClaim: claims were found missing
@@ -76,7 +77,7 @@ IDMINT_EXPORT void void_seen(const SeenStore& store) noexcept;
 // The same for the store and all its copies, for a store that may be a copy itself: a backup that
 // replaced the store has another place. A source may appear more than once.
 [[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen_anywhere(const Uuid& store);
-// What was noted of `source` and its counters from stores at this URL, whatever their ids: for a
+// The notes about `source` and its counters from stores at this URL, whatever their ids, for a
 // store that is gone. The largest, or latest, of each.
 [[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen_at(std::string_view url,
                                                            std::string_view source);

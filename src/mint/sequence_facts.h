@@ -72,7 +72,7 @@ struct Ends {
   return has_strategy(status.definition, Strategy::kPermuted) ? status.next : std::nullopt;
 }
 
-// Of a sequence over several stores: how many of them `left` counts.
+// For a sequence over several stores: how many of them `left` counts.
 [[nodiscard]] inline std::size_t stores_counted(const SequenceStatus& status) noexcept {
   return static_cast<std::size_t>(std::ranges::count_if(
       status.stripes, [](const StripeStatus& stripe) { return stripe.next.has_value(); }));

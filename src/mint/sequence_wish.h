@@ -11,7 +11,7 @@
 
 namespace idmint {
 
-// Of `step`. A program that ends loses the rest of its range.
+// The largest `step`. A program that ends loses the rest of its range.
 inline constexpr std::int64_t kLargestStep = 1'000'000'000;
 
 // Nothing: not specified. Names are those of strategy_named(), encoding_named() and check_named().

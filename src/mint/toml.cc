@@ -31,7 +31,7 @@ Result<void> check_depth(std::string_view text, std::string_view a_key_is) {
   return {};
 }
 
-// What the parser's descriptions mean for whoever wrote the file. The first row that fits.
+// Explains the parser's descriptions to the author of the file. The first row that fits counts.
 struct Meaning {
   std::string_view said;
   std::string_view means;

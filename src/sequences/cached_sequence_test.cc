@@ -494,7 +494,7 @@ TEST(CachedSequence, AFetchHasTheTimeOfItsCaller) {
   EXPECT_THAT(f.store.deadlines(), ElementsAre(until));
 }
 
-// Of two that wait the first, which asks the store, has no more time; the other one has.
+// Two callers wait. The first, which asks the store, runs out of time; the other has some left.
 TEST(CachedSequence, AFetchThatRanOutOfTimeIsTriedAgainByACallerThatHasSome) {
   CachedFixture f(tickets(10));
   f.store.shut_gate();

@@ -676,8 +676,8 @@ TEST(CombinerDeadline, ACallWaitsNoLongerThanTheDeadlineOfItsSequence) {
   one.join();
 }
 
-// Of three calls the first has its round under way, and the others wait for the next. One of these
-// leaves when that round is under way: it is given more time until it does.
+// The round of the first of three calls is under way, and the others wait for the next. One of
+// these leaves during that round: it is given more time until it does.
 TEST(CombinerDeadline, TheValuesOfACallerThatLeftItsRoundAreWasteAndNobodyGetsThem) {
   for (milliseconds patience{50}; patience < std::chrono::seconds{5}; patience *= 2) {
     CombinerFixture f;
@@ -771,8 +771,8 @@ TEST(CombinerDeadline, AnAsynchronousRequestThatCameTooLateForItsRoundIsNotPartO
   f.combiner.close();
 }
 
-// Whatever the moment at which callers leave, each value is handed out once or is waste, and nobody
-// waits for ever: neither for a leader that left nor in close().
+// Callers leave at any moment. Each value is handed out once or is waste, and nobody waits for
+// ever: neither for a leader that left nor in close().
 TEST(CombinerDeadline, CallersThatLeaveAtAnyMomentLeaveNobodyWaiting) {
   constexpr std::size_t kThreads = 6;
   for (int round = 0; round < 20; ++round) {
@@ -896,7 +896,7 @@ TEST(Combiner, CloseAnswersAsynchronousRequestsAndRefusesLaterOnes) {
   EXPECT_EQ(answers.get(0), run(1, 1));
 }
 
-// Whatever the moment of close(), every request is answered exactly once and nothing hangs.
+// close() comes at any moment. Every request is answered exactly once, and nothing hangs.
 TEST(Combiner, CloseAmongBusyCallersLeavesNobodyWaiting) {
   for (int round = 0; round < 50; ++round) {
     CombinerFixture f;

@@ -32,7 +32,7 @@ struct Sent {
 };
 using Reply = std::expected<GaplessTransactions::First, GaplessTransactions::Refused>;
 
-// What the transactions answer, one after the other; then 1.
+// Transactions that give these answers, one after the other; then 1.
 class Scripted final : public GaplessTransactions {
  public:
   Scripted(std::deque<Reply> replies, std::vector<Sent>& sent)

@@ -1,5 +1,5 @@
-// What a process was given it remembers, whatever it closes and opens again: a store that has gone
-// back meanwhile is noticed by the first take.
+// A process remembers its values through every closing and opening, so its first take notices a
+// store that went back meanwhile.
 #include "ids/last_issued.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ using fakes::GatedStore;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Of a store that no other test has.
+// The id of a store that no other test has.
 Uuid fresh_id() { return Uuid4Generator().next(); }
 
 Result<std::vector<std::int64_t>> take(Store& store, std::string_view name, std::size_t count) {
@@ -104,7 +104,8 @@ TEST_P(Remembered, ACopyInAnotherPlaceIsAnotherStore) {
   EXPECT_TRUE(use(copy));
 }
 
-// Of values in order: an operator who raised too little is told. No raise brings claims back.
+// Sequences with an order: an operator who raised too little gets an error. No raise brings claims
+// back.
 TEST_P(Remembered, WhatTheProcessWasGivenHoldsWhateverWasSettled) {
   ASSERT_TRUE(use(store_));
   set_back();
@@ -160,7 +161,7 @@ TEST(LastIssuedOfACounter, TheErrorHasBothFiguresAndTheWayOut) {
   EXPECT_EQ(take(store, "c", 1).value().front(), 41);
 }
 
-// What the first insert after the reopening tells.
+// The first insert after the reopening notices it.
 TEST(LastIssuedOfRandom, ASequenceThatLostClaimsGivesNothingThoughTheWitnessIsClaimedNow) {
   GatedStore store(fresh_id(), "gated:");
   const SequenceDefinition codes{.name = "r", .strategy = Strategy::kRandom, .last = 999'999'999};

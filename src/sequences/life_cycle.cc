@@ -473,7 +473,7 @@ Result<void> retire_here(Store& store, const Definition& read) {
       if (std::optional<Error> moved = moved_away(store, *found)) return std::unexpected(*moved);
     if (is_retired(*found)) return {};
     if (auto offered = offers(store, *found); !offered) return offered;
-    // Whoever may not write the definition closes nothing: a retire cannot be undone, and would
+    // A user who may not write the definition closes nothing: a retire cannot be undone, and would
     // stop half way.
     const Result<Definition> same = store.catalog()->replace(*found, *found);
     if (!same) return std::unexpected(same.error());

@@ -417,7 +417,7 @@ TEST(RaiseSequence, SaysWhyItCannot) {
       << "its end cannot be moved";
 }
 
-// What a collection holds.
+// Scripted values of a collection.
 class Existing final : public ExistingValues {
  public:
   explicit Existing(std::vector<std::int64_t> values) : values_(std::move(values)) {}
@@ -699,7 +699,7 @@ Contents contents_of(GatedStore& store) {
   return all;
 }
 
-// What holds whenever a process dies.
+// The invariants after a process died at any point.
 void expect_sound(GatedStore& store, const SequenceDefinition& definition) {
   const auto found = store.find("s");
   if (!found) return;  // nobody can open it
@@ -803,7 +803,7 @@ TEST(LifeCycle, OthersMayChangeTheDefinitionMeanwhile) {
 }
 
 TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
-  // What another process did between the two reads: both of its steps.
+  // Another process extended between the two reads, with both of its steps.
   const auto extended_meanwhile = [](GatedStore& store, std::size_t call) {
     ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
     ASSERT_TRUE(store.extend("orders", 20));

@@ -1,4 +1,4 @@
-// What the definition of a sequence says of its move to another store: see Move, and
+// The move of a sequence to another store, as its definition records it: see Move, and
 // docs/design/010-move.md.
 #pragma once
 

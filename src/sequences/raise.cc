@@ -251,7 +251,7 @@ Result<Kind> same_in(Store& store, const Kind& definition, Store& from) {
                 {Remedy::kCompare, definition.name});
 }
 
-// What became of a source in the store that was written to meanwhile.
+// The fate of a source in the store that was written to meanwhile.
 struct Later {
   bool retired = false;
   std::optional<Move> away{};  // it is on its way to another store, or went there

@@ -273,7 +273,7 @@ TEST(RaiseAll, PastAStoreSaysWhatIsMissing) {
   EXPECT_EQ(store.settled, 1);
 }
 
-// What the store has forgotten and somebody was given is not settled away.
+// A value that somebody was given, and that the store has forgotten, is not settled away.
 TEST(RaiseAll, RefusesWhatItWouldNotTakePastAGivenValue) {
   Doubtful store;
   make_all(store, {counter(), counter("tickets"), blocks(), permuted(), random_values()});

@@ -118,7 +118,7 @@ std::int64_t RandomRounds::kept_values() const noexcept {
 // The claims that are left; below 0 if others exceeded the limit.
 std::int64_t RandomRounds::room() const noexcept { return most_claims(size_) - claimed_; }
 
-// Of the next insert.
+// The number for the next insert.
 std::int64_t RandomRounds::most_witnesses() const noexcept {
   return with_all_ ? std::max<std::int64_t>(std::ssize(witnesses_), 1) : 1;
 }

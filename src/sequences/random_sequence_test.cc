@@ -65,7 +65,7 @@ struct RandomFixture {
     return *std::move(opened);
   }
 
-  // What is drawn next.
+  // Scripts the next draws.
   void draws(std::initializer_list<std::int64_t> values) {
     const auto share =
         ~std::uint64_t{0} / static_cast<std::uint64_t>(definition.last - definition.first + 1);

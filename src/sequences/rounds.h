@@ -135,7 +135,7 @@ class KeptValues final {
 [[nodiscard]] Error used_up(const SequenceDefinition& definition, std::uint64_t count,
                             std::int64_t last, bool extended);
 
-// What a store was when it gave nothing as it has gone back, or is damaged.
+// The state of a store that gave nothing, as it has gone back or is damaged.
 struct LostWithin {
   std::int64_t settled = 0;  // Store::settle_count() before the call that failed
   bool in_doubt = false;     // the store itself said why
@@ -201,8 +201,8 @@ struct KnownCounter {
   CounterBounds bounds{};
   std::int64_t floor = bounds.first;  // no value below it may come again
   bool ended = false;  // others extended it; values beyond the end known here are not taken
-  // What this process was given of it, by any sequence that it had open; found by the first
-  // advance. Null: not found yet, or nothing is remembered.
+  // The last issued value of this counter in this process, through any sequence that it had open;
+  // found by the first advance. Null: not found yet, or nothing is remembered.
   LastIssued* issued = nullptr;
 };
 

@@ -27,8 +27,8 @@ SteadyTime by_deadline(const Store& store, SteadyTime until) {
   return std::min(until, std::chrono::steady_clock::now() + store.deadline());
 }
 
-// What two stores may have differently: the end, while it is moved; whether it is retired; the
-// stripe; the URLs.
+// Copies the fields in which two stores may differ: the end, while it is moved; whether it is
+// retired; the stripe; the URLs.
 SequenceDefinition as_in(const SequenceDefinition& other, SequenceDefinition definition) {
   definition.last = other.last;
   definition.retired = other.retired;
@@ -364,7 +364,7 @@ Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, St
   }
   for (const StripeStatus& stripe : status.stripes) {
     if (stripe.next) status.next = std::min(status.next.value_or(*stripe.next), *stripe.next);
-    // What must be mended is shown rather than a store that does not answer.
+    // An error that somebody must mend is shown before that of a store that does not answer.
     if (stripe.error && (!status.error || (must_be_mended(stripe.error->code) &&
                                            !must_be_mended(status.error->code)))) {
       status.error = stripe.error;

@@ -63,7 +63,7 @@ class SpreadStores final {
 
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
   [[nodiscard]] std::size_t own() const noexcept { return own_; }
-  // Where stripe k is, for messages.
+  // The URL of the store of stripe k, for messages.
   [[nodiscard]] std::string url(std::size_t k) const;
   [[nodiscard]] const SequenceDefinition& definition() const noexcept { return definition_; }
 

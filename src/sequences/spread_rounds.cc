@@ -31,7 +31,7 @@ bool stops_all(Code code) noexcept {
   return must_be_mended(code) && code != Code::kFailedPrecondition;
 }
 
-// What one store says when a sequence is opened.
+// The answer of one store when a sequence is opened.
 struct StripeRead {
   Result<const SpreadStores::Member*> member = nullptr;
   Result<std::vector<CounterState>> counters = std::unexpected(Error{});

@@ -61,7 +61,7 @@ class SpreadRounds final : public Rounds {
   [[nodiscard]] std::span<const Range> kept() const noexcept override { return kept_.ranges(); }
 
  private:
-  // What the thread of a round and the probes share about one store.
+  // The state of one store that the thread of a round and the probes share.
   struct Health {
     std::int64_t next = 0;             // no smaller value comes from it
     std::optional<Error> why{};        // it is left out, for this reason

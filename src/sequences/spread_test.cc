@@ -84,7 +84,7 @@ class SeveralStores {
     closed_.erase(url_of(k));
     all_[k]->fail_counter("tickets", std::nullopt);
   }
-  // What stands at the URL of a store.
+  // Puts a store at URL k.
   void put_at(std::size_t k, std::shared_ptr<GatedStore> store) { all_[k] = std::move(store); }
 
   SpreadOptions spread() {

@@ -82,7 +82,7 @@ struct Fixture {
     return values;
   }
 
-  // What the stripes have left, all together.
+  // The values that all stripes together have left.
   std::int64_t left() {
     std::int64_t sum = 0;
     const Result<std::vector<CounterState>> all = store.counters()->list("accounts/");
@@ -135,8 +135,8 @@ TEST_P(EveryStrategy, GivesEachValueOnceAndThenSaysThatItIsUsedUp) {
   EXPECT_EQ(f.sequence->statistics().waste, 0);
 }
 
-// Whatever is asked for by however many processes: no value twice, none out of bounds, none lost,
-// and kOutOfRange for one value exactly when all are handed out.
+// Any calls of any number of processes: no value twice, none out of bounds, none lost, and
+// kOutOfRange for one value exactly when all are handed out.
 TEST_P(EveryStrategy, NothingIsRepeatedOrLostWhateverIsAskedFor) {
   EXPECT_TRUE(rc::check([] {
     const auto first = *rc::gen::inRange<std::int64_t>(0, 50);

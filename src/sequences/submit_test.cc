@@ -54,7 +54,7 @@ class Submitted {
  public:
   explicit Submitted(Sequence& sequence) : sequence_(sequence) {}
 
-  // What submit() returned. Fails the test if it calls back.
+  // The result of submit(). Fails the test if it calls back.
   Result<void> submit(std::size_t count = 1) {
     Request& request = requests_.emplace_back(count);
     const std::thread::id here = std::this_thread::get_id();
@@ -88,7 +88,7 @@ class Submitted {
     for (const Request& request : requests_) codes.push_back(request.code);
     return codes;
   }
-  // Of the requests that were answered with values, in the order of the requests.
+  // The values of the answered requests, in the order of the requests.
   [[nodiscard]] Values values() const {
     Values all;
     for (const Request& request : requests_) {
@@ -245,7 +245,7 @@ TEST_P(Submit, CloseAnswersEachRequestOnceWhileTheStoreIsBusy) {
   }
 }
 
-// Whatever the moment, whoever asks is answered once.
+// close() comes at any moment. Each request is answered once.
 TEST_P(Submit, CloseAmongBusyCallersLeavesNobodyWaiting) {
   for (int round = 0; round < 20; ++round) {
     GatedStore store;

@@ -172,7 +172,7 @@ TEST_F(TryNext, ComesAfterARequestThatTheNextTaskIsToServe) {
   sequence_.reset();
 }
 
-// What a request could not use is smaller than what is at the cursor.
+// The values that a request could not use are smaller than those at the cursor.
 TEST_F(TryNext, ComesAfterValuesThatARequestLeft) {
   open(40, 40);
   const auto too_many = submit(41);

@@ -114,7 +114,7 @@ std::string in_words(const Advice& advice, std::string_view store) {
         if (has_value) options += " " + shell_word(each.substr(equals + 1));
       }
       if (options.empty()) return "";
-      // Where a worker id is missing, the subject has the other choice.
+      // If a worker id is missing, the subject has the other choice.
       const bool lacks_worker = !advice.subject.empty() && advice.values.front() == "worker";
       const std::string pool = ": idmint create web --kind pool" + there + ", then idmint next web";
       return (lacks_worker ? pool + there : "") + advice.subject + options + ")";

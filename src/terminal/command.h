@@ -43,7 +43,7 @@ struct Command {
   std::string_view of_number{};  // the option that a whole number too many was meant for: "-n"
 };
 
-// What users of other programs type, and the command that does it here.
+// A word that users of other programs type, and the command that does it here.
 struct Instead {
   std::string_view word;
   std::string_view command;

@@ -42,8 +42,8 @@ class Descriptor {
 
 constexpr std::size_t kLongestUrl = 16'384;
 
-// What stands behind env: and file: is shown if it can be the name of a variable or a file. It may
-// be the URL itself.
+// The text after env: and file: is shown if it can be the name of a variable or a file. It may be
+// the URL itself.
 std::string shown_name(const std::string& name) {
   const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   return std::ranges::all_of(name, is_part) ? shell_word(name) : "***";

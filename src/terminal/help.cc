@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kOptionColumn = 20;  // the column of an option's description
 
 class HelpOnEightyColumns final : public CLI::Formatter {
-  // Of an argument that may be given as an option too, the text stands once.
+  // The text of an argument that may be given as an option too is printed once.
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     const bool is_both = option->get_positional() && option->nonpositional();
     if (!is_both) return CLI::Formatter::make_option(option, is_positional);
@@ -177,7 +177,7 @@ std::string arguments_of(const CLI::App& app) {
   return text;
 }
 
-// What the placeholders of options stand for, where they have a word of their own.
+// The placeholders of options that have a word of their own.
 struct Placeholder {
   std::string_view type;
   std::string_view word;
@@ -208,7 +208,7 @@ bool is_whole_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// What is wrong, without where the help is.
+// The fault without the place of the help.
 std::string fault_of(std::string message, const CLI::App& app, std::span<const char* const> words,
                      std::span<const Meant> meant, std::string_view of_number) {
   if (const auto unknown = unknown_option(app, words)) {

@@ -30,7 +30,7 @@ inline constexpr std::size_t kHelpColumns = 80;
 // Must be called before commands are added, which inherit it.
 void fit_help(CLI::App& app);
 
-// What users of other commands and programs type, and the option that does it here.
+// An option that users of other commands and programs type, and the one that does it here.
 struct Meant {
   std::string_view typed;   // "--from", whatever its value is; or "--format json"
   std::string_view option;  // "--start"
@@ -45,7 +45,7 @@ struct UnknownOption {
 [[nodiscard]] std::optional<UnknownOption> unknown_option(const CLI::App& app,
                                                           std::span<const char* const> words);
 
-// What is meant by the option; empty: no row has it.
+// The option that is meant; empty: no row has it.
 [[nodiscard]] std::string_view meant_by(const UnknownOption& unknown, std::span<const Meant> rows);
 
 // What is wrong with the command line, given the parser's `message`: the message without a full

@@ -72,7 +72,7 @@ void narrow(std::vector<std::size_t>& widths, const std::vector<Row>& lines, std
   }
   std::size_t whole = 2 * (widths.size() - 1);
   for (const std::size_t width : widths) whole += width;
-  // Where that is not enough, a long word sticks out of the last column.
+  // If that is not enough, a long word sticks out of the last column.
   constexpr std::size_t enough = 20;
   for (const std::size_t last : {least.back(), std::min(least.back(), enough)}) {
     least.back() = last;

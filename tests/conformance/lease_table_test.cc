@@ -1,4 +1,4 @@
-// What the lease table of every store must do.
+// The conformance suite of the lease tables of all stores.
 #include "ids/lease_table.h"
 
 #include <gmock/gmock.h>
@@ -247,7 +247,7 @@ TEST_P(LeaseConformance, OneTokenAskingAgainGetsALaterRangeUnderOneGeneration) {
   EXPECT_EQ(second.generation, first.generation);
   EXPECT_EQ(second.from, first.to);
   EXPECT_EQ(row(first.worker).minted_until, second.to);
-  // Of what its first request may have been given it owns nothing any more.
+  // Its first request, whose outcome is unknown, owns nothing any more.
   ASSERT_TRUE(leases().release("p", first.worker, first.token, first.generation));
   again.token = token(2);
   EXPECT_EQ(acquire(again).from, kNow) << "its first request was never applied";
@@ -454,7 +454,7 @@ TEST_P(LeaseConformance, WhatOthersDidInAStoreThatHasGoneBackIsDataLoss) {
   Lease later = second;
   later.generation += 2;
   EXPECT_THAT(why_refused(later), HasSubstr("is its latest"));
-  // What was released since says the same.
+  // A lease that was released since has the same error.
   ASSERT_TRUE(leases().release("p", 0, second.token, second.generation));
   EXPECT_THAT(why_refused(extended_before), HasSubstr("a later range begins at 1010"));
   EXPECT_THAT(why_refused(later), HasSubstr("is its latest"));
@@ -527,7 +527,7 @@ TEST_P(LeaseConformance, PoolsAndCountersKeepApart) {
   EXPECT_EQ(leases().workers("p.q")->size(), 2U);
 }
 
-// Whatever they do, no timestamp of a worker id is given twice, and a worker id has one owner.
+// Concurrent owners: no timestamp of a worker id is given twice, and a worker id has one owner.
 TEST_P(LeaseConformance, ConcurrentOwnersGetDisjointRanges) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 15;
@@ -657,7 +657,7 @@ class LeaseHistory : public LeaseConformance {
           owners.emplace(std::pair(step.lease.worker, step.lease.generation), step.lease.token)
               .second)
           << "a generation has one owner";
-    // What was acknowledged is in what is read later.
+    // A later read has every acknowledged lease.
     for (const auto member : {&History::acquired, &History::extended})
       for (const Step& step : all.*member)
         for (const Step& seen : all.seen)
@@ -666,7 +666,7 @@ class LeaseHistory : public LeaseConformance {
           }
     for (const Step& step : all.extended)
       EXPECT_EQ((owners[{step.lease.worker, step.lease.generation}]), step.lease.token);
-    // What was acknowledged of one worker id lies apart, whatever the order.
+    // The acknowledged ranges of one worker id do not overlap, in any order.
     std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::int64_t, std::int64_t>> granted;
     for (const auto member : {&History::acquired, &History::extended})
       for (const auto& [begin, end, lease, held] : all.*member) {
@@ -735,7 +735,7 @@ TEST_P(LeaseHistory, WhatBeganAfterAnAnswerComesAfterIt) {
     for (const Step& earlier : all.acquired) {
       if (!precede(earlier, later)) continue;
       EXPECT_LT(earlier.lease.generation, later.lease.generation);
-      // Of one whose time is not over: only after its release was asked for.
+      // An owner whose time is not over keeps its worker id until its release is asked for.
       EXPECT_TRUE(earlier.held == kLapsed || std::ranges::any_of(all.released,
                                                                  [&](const Step& release) {
                                                                    return release.lease.token ==

@@ -46,7 +46,7 @@ class LeasedGenerators : public StoreConformance {
   }
 };
 
-// Of one handle, and of another one of the same store.
+// Two generators of one handle, and one of another handle of the same store.
 TEST_P(LeasedGenerators, InOneProcessEachHasAWorkerIdOfItsOwn) {
   ASSERT_TRUE(leases().create_pool("p", 4));
   const std::unique_ptr<Store> second = GetParam().persists ? open() : nullptr;

@@ -1,5 +1,5 @@
-// What a user of an SQL server needs rights for: each of them is taken away in turn, and the error
-// must name it.
+// The rights that a user of an SQL server needs. Each is taken away in turn, and the error must
+// name it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// What a process may do after another store took the place of its own: nothing. Its connections
-// stay as they are.
+// A process whose store was replaced by another may do nothing. Its connections stay as they are.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -23,7 +22,7 @@
 
 namespace idmint::conformance {
 
-// What the tests make in a store, and take from it.
+// The sources that the tests make in a store, and the calls that take from it.
 inline const LeaseRequest kReplacedRequest{
     .token = Uuid(Uuid::Bytes{1}), .now = 100, .max_drift = 1000};
 inline const std::vector<std::int64_t> kReplacedKeys = {1, 2};

@@ -1,4 +1,5 @@
-// What every store must do: counters, definitions and claims. Leases are in lease_table_test.cc.
+// The conformance suite of all stores: counters, definitions and claims. lease_table_test.cc has
+// the leases.
 #include "idmint/store.h"
 
 #include <gmock/gmock.h>
@@ -111,7 +112,7 @@ TEST_P(StoreConformance, MakesManyCountersInOneCallAndTheRestInTheNext) {
             Code::kInvalidArgument);
 }
 
-// Of no store, with a control character.
+// A record of no store, with a control character.
 TEST_P(StoreConformance, ARecordThatItDoesNotKnowIsNotAdopted) {
   const NewCounter some[] = {{"own", {1, 9}}, {"adopted", {1, 9}, "no record\n"}};
   const Result<void> refused = counters().create(some);
@@ -835,7 +836,7 @@ TEST_P(StoreConformance, OpenedAgainItIsTheSameStoreIfItPersists) {
   }
 }
 
-// What is known of values that were handed out holds within one count.
+// Knowledge of values that were handed out is valid within one count.
 TEST_P(StoreConformance, TheSettleCountGrowsWithEachEndOfADoubtAndOtherwiseNot) {
   const auto until = [] { return std::chrono::steady_clock::now() + std::chrono::minutes{1}; };
   const std::int64_t before = store_->read_settle_count(until()).value();

@@ -126,7 +126,7 @@ TEST_F(Cli, MoreThanAMillionComesInSeveralTakes) {
   EXPECT_EQ(ended.out, "6\n0\n") << "refused before the first step";
   EXPECT_THAT(ended.err, HasSubstr("1000010 are left"));
   EXPECT_EQ(output("idmint next fewer -n 10 | head -n 1"), "1\n");
-  // Who reads one of a billion loses few: the first steps are small.
+  // A reader of one id of a billion loses few: the first steps are small.
   output("idmint create billion");
   EXPECT_EQ(output("idmint next billion -n 1000000000 | head -n 1"), "1\n");
   EXPECT_LT(std::stoll(output("idmint next billion")), 100'000);
@@ -346,7 +346,7 @@ TEST_F(Cli, TheNextOfAPermutedSequence) {
   EXPECT_THAT(output("idmint peek orders --json"), HasSubstr("\"next\":\"1\",\"index\":null,"));
 }
 
-// What is whole can be made elsewhere, and nobody takes the list for a whole one.
+// The sequences that are whole can be made elsewhere, and the list says that it is not complete.
 TEST_F(Cli, AListAsTomlLeavesOutWhatIsDamaged) {
   const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
   output(
@@ -506,7 +506,7 @@ TEST_F(Cli, WrongUsage) {
               HasSubstr("uuid1, uuid2, uuid4, uuid6, uuid7, ulid, ksuid,"));
 }
 
-// What there was of a number that is not to be had is printed, not lost.
+// If fewer ids are left than were asked for, those are printed and not lost.
 TEST_F(Cli, SixtyFourIdsOfVersion2) {
   const Ended ended = run("idmint next uuid2 --domain org --local-id 1 -n 200 | sort -u");
   EXPECT_THAT(lines_of(ended.out).size(), AnyOf(64u, 128u)) << ended.err;  // a tick may begin
@@ -710,7 +710,7 @@ TEST_F(Cli, ASignalStopsAfterAWholeLine) {
             "grep -vcE '^.{36}$' ids");
     EXPECT_THAT(ended.out, StartsWith(std::to_string(status) + "\n 0a\n0\n")) << signal;
   }
-  // What was ignored stays ignored.
+  // A signal that was ignored stays ignored.
   EXPECT_EQ(run("trap '' TERM; mkfifo p; idmint next uuid7 -n 200000 >p & exec 3<p; read -r first "
                 "<&3; kill -TERM $!; cat <&3 | wc -l; wait $!; echo $?")
                 .out,
@@ -1012,7 +1012,7 @@ TEST_F(Cli, WorkersOfWhatIsNoPool) {
   EXPECT_EQ(run("idmint workers list web").status, 5);
 }
 
-// What Python prints of the ids of a pipe, one a line: `parts` has (worker, time in milliseconds,
+// Python's output for the ids of a pipe, one a line: `parts` has (worker, time in milliseconds,
 // sequence) of each.
 std::string decoded(const std::string& print) {
   return " | idmint inspect - --json --layout '" + kPoolLayout +
@@ -1100,7 +1100,7 @@ TEST_F(Cli, CommandsOnAPoolOneAfterTheOther) {
                                  "sort -nuc ids && wc -l <ids");
   EXPECT_EQ(ids, "100\n") << "with one worker id they go up from command to command";
   EXPECT_EQ(output(store + "idmint workers list one | tail -n 1"), "0 of 1 worker ids are owned\n");
-  // Of long units there are few: four of each worker id, this one and three ahead of the clock.
+  // There are few long units: four for each worker id, this one and three ahead of the clock.
   output(store + "idmint create few --kind pool --layout '30t10w12s unit 3600s' --workers 2");
   EXPECT_EQ(output(store + "for i in {1..8}; do idmint next few; done | sort -u | wc -l"), "8\n");
   const Ended ended = run(store + "for i in {1..50}; do idmint next few || exit; done");
@@ -1181,7 +1181,7 @@ TEST_F(Cli, WithWaitAPoolWhoseOnlyOwnerWasKilledIsWaitedFor) {
 
 // ---- what idmint says of itself
 
-// Who changes a sequence is told of it on a terminal only.
+// A change of a sequence is reported on a terminal only.
 bool quiet(const std::string& line) {
   return std::ranges::any_of(std::array{"create", "raise", "alter", "retire"}, [&](const char* c) {
     return line.starts_with(std::string("  $ idmint ") + c);
@@ -1255,7 +1255,7 @@ TEST_F(Cli, OutputBreaksBetweenWordsWhereThereAreFewColumns) {
   for (const std::string columns : {"80", "200", "x", ""})
     EXPECT_EQ(output("COLUMNS=" + columns + " idmint create --help"),
               output("idmint create --help"));
-  // Where no terminal is, a message is one line.
+  // Without a terminal a message is one line.
   EXPECT_EQ(lines_of(run("COLUMNS=60 idmint next nosuch").err).size(), 1U);
   if (!has("script")) GTEST_SKIP() << "script (bsdutils) makes the terminal";
   const std::string told =

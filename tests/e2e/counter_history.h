@@ -1,5 +1,5 @@
-// What many processes were answered by one counter, and whether one counter can have answered so.
-// The check knows nothing but the notes of the callers.
+// Judges whether one counter can have given the answers that many processes got. It knows nothing
+// but the notes of the callers.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ enum class Outcome : std::int32_t {
   kWrong,    // an answer that no fault explains
 };
 
-// Of one call. Times in nanoseconds, of a clock that all callers share.
+// One call. Times in nanoseconds, of a clock that all callers share.
 struct Note {
   std::int64_t invoked;
   std::int64_t answered;
@@ -30,7 +30,7 @@ struct Note {
   std::int32_t item = 0;  // which counter, or which document of the caller, where there are several
 };
 
-// What is to hold of the values.
+// The promise to be checked.
 enum class Promise : std::uint8_t {
   kLinearizable,
   kUnique,  // none comes twice; they come in any order, and some are never given

@@ -50,7 +50,7 @@ TEST_F(DaemonCli, AStoreThatIsRefusedIsNamedWhereItStands) {
               StartsWith("idmintd: --over: the variable NOPE "));
 }
 
-// Whatever stands in the place of a URL, however odd, may be a password or hold one.
+// Any text in the place of a URL may be a password or hold one.
 TEST_F(DaemonCli, NothingOfWhatMayBeASecretIsPrinted) {
   std::vector<std::string> commands = {"idmintd --check --config mongodb://u:hunter2@h/d",
                                        "IDMINTD_CONFIG=mongodb://u:hunter2@h/d idmintd --check"};

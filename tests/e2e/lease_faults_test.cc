@@ -110,8 +110,8 @@ struct Minting {
 
 volatile sig_atomic_t ending = 0;
 
-// What a minting process does until it is killed, or ended by SIGTERM, which hands its worker id
-// over: entries to the end of `out`.
+// A minting process, until it is killed, or ended by SIGTERM, at which it hands its worker id over:
+// appends entries to `out`.
 int mint(const std::string& url, const std::string& pool, const fs::path& out,
          const Minting& minting) {
   ::signal(SIGTERM, [](int) { ending = 1; });
@@ -440,7 +440,7 @@ class LeaseFaults : public testing::Test {
     }
     return true;
   }
-  // What each does that was waited for in vain.
+  // Prints the state of each, after a wait in vain.
   void tell() const {
     for (const auto& minter : minters_) {
       if (!minter->process->runs()) continue;
@@ -558,7 +558,7 @@ class LeaseClocks : public LeaseFaults, public testing::WithParamInterface<UnitL
  protected:
   void SetUp() override { ASSERT_FALSE(libfaketime().empty()) << "install the package faketime"; }
 
-  // Of all processes: so far from the real one.
+  // Sets the clocks of all processes this far from the real one.
   void set_clock(std::chrono::duration<double> offset) {
     std::array<char, 64> text{};
     std::snprintf(text.data(), text.size(), "%+.3f", offset.count());
@@ -703,7 +703,7 @@ TEST_P(LeaseClocks, TheLastTimestampComes) {
   ASSERT_TRUE(all_refuse(living, kNoTime));
   for (const Minter* const minter : living)
     EXPECT_EQ(time_of(*minter, minter->last()), layout.max_tick()) << "the last timestamp has ids";
-  // Who comes now has a worker id with nothing left, or none.
+  // The next process gets a worker id with nothing left, or none.
   terminate(*living[0]);
   Minter& next = start_under_clock(minting);
   ASSERT_TRUE(refuses(next, kNoTime));
@@ -836,7 +836,7 @@ TEST_F(LeaseFaults, StoppedForWindowsWhileAnotherTakesOver) {
   int taken_over = 0;
   int went_on = 0;
   for (int round = 0; round < rounds; ++round) {
-    // Of each pair who mints is stopped, all for as long: half a window to three.
+    // Stops the minting one of each pair, all for the same time: half a window to three.
     std::vector<Minter*> stopped;
     std::vector<Minter*> others;
     for (std::size_t pool = 0; pool < kPools; ++pool) {

@@ -415,7 +415,7 @@ TEST_F(InsertCli, ASequenceBehindTheDataIsToldAndHealed) {
   std::string documents;
   for (int i = 1; i <= 30; ++i)
     documents += (i > 1 ? "," : "") + std::string("{\"_id\":") + std::to_string(i) + "}";
-  // What is beyond the sequence's last is not its own.
+  // A value beyond the last one of the sequence is not its own.
   command(R"({"insert":"orders","documents":[)" + documents +
           R"(,{"_id":{"$numberLong":"9223372036854775807"}}]})");
   for (const std::string strategy : {"counter", "cached"}) {
@@ -558,7 +558,7 @@ TEST_F(InsertCli, DoctorComparesTheStoreWithTheCollections) {
   output(store_ + named.out.substr(raise, named.out.find('\n', raise) - raise));
   set_next("invoices", "6");
   EXPECT_THAT(run(store_ + "idmint doctor").out, testing::Not(fails));
-  // What others inserted, where this host did too.
+  // Others inserted, and this host did too.
   command(R"({"insert":"orders","documents":[{"number":{"$numberLong":"9"}}]})");
   EXPECT_THAT(run(store_ + "idmint doctor").out, HasSubstr(".orders has 9 in number"));
   command(R"({"drop":"orders"})");

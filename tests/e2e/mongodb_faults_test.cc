@@ -53,13 +53,14 @@ constexpr int kWriters = 8;
 constexpr int kClassics = 2;
 constexpr int kInserters = 4;
 constexpr int kThreads = 4;  // of each inserter
-// Of every other one: longer than an election, and shorter, so that outcomes are unknown.
+// Every other process has a deadline that is longer than an election; the rest have a shorter one,
+// so that outcomes are unknown.
 constexpr std::array kDeadlines = {milliseconds{8000}, milliseconds{800}};
 // For processes that wait for a processor.
 constexpr milliseconds kSlack = seconds{4};
 
-// What is taken from: a counter of the store, and sequences whose counters are documents of the
-// classic recipes.
+// The sources: a counter of the store, and sequences whose counters are documents of the classic
+// recipes.
 enum Item : std::uint8_t { kCounter, kUsers, kAccounts, kOrders, kItems };
 constexpr std::array<const char*, kItems> kNames = {"c", "users", "accounts", "orders"};
 constexpr const char* kClassicCollection = "uniqueIdentifierCounter";
@@ -109,7 +110,7 @@ Note take(CounterStore& counters, std::int64_t count, int caller, milliseconds d
 // A note for each value.
 std::vector<Note> take(Sequence& sequence, std::size_t count, int caller, milliseconds deadline,
                        Item item) {
-  // Of stripes that do not answer others are tried, each for as long.
+  // If a stripe does not answer, others are tried, each for as long.
   const milliseconds longest = (item == kAccounts ? 4 : 1) * deadline + kSlack;
   Note note = begun(static_cast<std::int64_t>(count), longest, caller, item);
   std::vector<std::int64_t> values(count);
@@ -357,7 +358,7 @@ class Writers {
     });
   }
 
-  // Of all calls; each was answered.
+  // The notes of all calls; each was answered.
   std::vector<Note> stop() {
     close(stop_);
     stop_ = -1;
@@ -497,7 +498,7 @@ class MongodbFaults : public testing::Test {
     servers::mongo_command(set_->direct(set_->primary()), "admin",
                            R"({"replSetStepDown":2,"force":true})");
   }
-  // What the primary alone acknowledges is lost when it dies.
+  // A write that the primary alone acknowledges is lost when it dies.
   void alone() {
     const std::size_t primary = set_->primary();
     for (std::size_t i = 0; i < 3; ++i)

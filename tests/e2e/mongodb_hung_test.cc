@@ -35,7 +35,7 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 using testing::AnyOf;
 
-// What the deadline is exceeded by at most, once it is not the machine that is late.
+// A deadline is exceeded by this at most, if the machine is not late itself.
 constexpr milliseconds kMore{700};
 
 milliseconds time_of(const std::function<void()>& call) {
@@ -91,7 +91,7 @@ TEST_F(MongodbHung, ToOpenAStoreEndsByUntil) {
 }
 
 TEST_F(MongodbHung, AHostThatSwallowsAllIsLeftByUntil) {
-  // Of a network that routes nowhere, or is refused at once.
+  // A network that routes nowhere, or refuses at once.
   expect_within(milliseconds{500} + kMore, "open", [&] {
     return time_of([&] {
       EXPECT_EQ(code_of(Store::open(

@@ -30,7 +30,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kThreads = 8;
 constexpr std::chrono::seconds kDeadline{20};
-// What is acknowledged before each kill, and after the fail-over, or nothing is tried.
+// Before each kill, and after the fail-over, so many values must be acknowledged, or nothing is
+// tried.
 constexpr std::int64_t kValues = 200;
 constexpr std::int64_t kClaims = 10;
 

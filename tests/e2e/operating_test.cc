@@ -24,7 +24,8 @@ using ::testing::StartsWith;
 
 class Operating : public idmint::e2e::Cli {
  protected:
-  // What a Python expression says of the JSON `json` that the script prints, as its print() does.
+  // The value of a Python expression over the JSON `json` that the script prints, as print() shows
+  // it.
   std::string of_json(const std::string& script, const std::string& expression) {
     return run("(" + script +
                ") | python3 -c 'import json, sys; json = json.load(sys.stdin); print(" +
@@ -236,7 +237,7 @@ TEST_F(Operating, PlanChangeNamesAnIdOfBothAndWhenASwitchIsSafe) {
                         "  as an old one 2022-04-04T01:42:53.657Z, worker 0, sequence 0\n"
                         "  as a new one  2026-05-31T23:59:59Z, worker 0, sequence 0\n"));
   EXPECT_THAT(unsafe.err, HasSubstr("a switch is safe from 2084-09-06T15:47:36.552Z on"));
-  // What inspect says of it.
+  // The output of inspect for it.
   const std::string read = output("idmint inspect 1510795007492096000");
   EXPECT_THAT(read, HasSubstr("2022-04-04T01:42:53.657Z"));
   EXPECT_THAT(read, HasSubstr("2026-05-31T23:59:59"));
@@ -447,7 +448,7 @@ TEST_F(Operating, DoctorJudgesPools) {
   set(bound("3600") + "= 'window' AND worker = 1");
   set(bound("200000") + "= 'far' AND worker = 1");
   output("sqlite3 ids.db \"DELETE FROM workers WHERE pool = 'gone'\"");
-  // What minting leaves is no fault, however long a unit or a window is.
+  // The state after minting is no fault, however long a unit or a window is.
   output(store +
          "idmint create hours --kind pool --layout '30t10w12s unit 3600s' --workers 1; "
          "idmint next hours; idmint next hours; idmint next free --window 1h -n 5000");
@@ -586,7 +587,7 @@ TEST_F(Operating, DoctorDoesNotWaitForAPipe) {
 TEST_F(Operating, DoctorReadsStateFiles) {
   run("idmint next snowflake --worker 5");
   const Ended ended = run("idmint doctor");
-  // What makes ids here is a warning before its time ends: it goes by the layout, not by a name.
+  // A layout that is used here has a warning before its time ends. The layout counts, not its name.
   EXPECT_THAT(run("idmint doctor --horizon 25000d").out,
               AllOf(ContainsRegex("warn +layout snowflake sequence-generator:"),
                     ContainsRegex("ok +layout snowflake twitter:")));

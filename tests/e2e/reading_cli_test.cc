@@ -52,7 +52,7 @@ TEST_F(Cli, InspectTellsEveryReading) {
   ASSERT_EQ(lines_of(bad.err).size(), 2u);
   EXPECT_THAT(lines_of(bad.err)[0], HasSubstr("line 1: \"x\""));
   EXPECT_THAT(lines_of(bad.err)[1], HasSubstr("line 4: \"y\""));
-  // What was read is answered while the input pauses.
+  // A line is answered while the input pauses.
   EXPECT_THAT(output("mkfifo in out; idmint inspect - <in >out & exec 4>in 5<out; echo 12 >&4; "
                      "read -r line <&5; echo $line; exec 4>&-; wait"),
               StartsWith("12\n"));
@@ -85,7 +85,7 @@ TEST_F(Cli, InputThatIsNoTextEndsWithAnError) {
           << words << input;
     }
   }
-  // What stands before it is read.
+  // The lines before it are read.
   const Ended later = run("printf '1\n2\n\\0003\n' | idmint check");
   EXPECT_EQ(later.status, 2);
   EXPECT_EQ(later.out, "1: valid (integer)\n2: valid (integer)\n");
@@ -463,7 +463,7 @@ TEST_F(Cli, CheckReadsTheWidthOfASequence) {
   EXPECT_EQ(run("idmint check 15ftgE --as codes --width 6").status, 2);
   EXPECT_EQ(output("idmint check 03D7 --as integer --encoding base62 --width 4"),
             "03D7: valid (integer)\n");
-  // What is there stays as wide as it is.
+  // The existing values stay as wide as they are.
   EXPECT_EQ(output("idmint alter codes --max 56800235583"), "");
   EXPECT_EQ(output("idmint next codes"), "15ftgG\n");
   const Ended wider = run("idmint alter codes --max 56800235584");

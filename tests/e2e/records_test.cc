@@ -122,7 +122,7 @@ TEST_F(Records, ABoundOfAWorkerIdBelowTheRecordIsDataLoss) {
   EXPECT_THAT(next.err, AllOf(HasSubstr("worker id 0"), HasSubstr("idmint workers raise w")));
 }
 
-// What was noted before the store was settled is void, and what is noted after it holds.
+// A note from before the settlement is void, and one from after it is valid.
 TEST_F(Records, WhatIsGivenAfterASettlementIsComparedToo) {
   output(store_ +
          "idmint create c; idmint create r --strategy random --max 1000000000\n"

@@ -96,7 +96,7 @@ TEST_F(StoreCli, ADeadStoreOfSeveralKeepsNoCommandFromTheOthers) {
       usual.restart();
     }
     for (int i = 0; i < 4; ++i) gives();
-    // What is remembered refuses no store that is up.
+    // A remembered failure refuses no store that is up.
     EXPECT_EQ(run("idmint next tickets --store '" + usual.url() + "'").status, 0);
   }
 }

@@ -155,7 +155,7 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
   EXPECT_GE(all.front(), definition.first);
   EXPECT_LE(all.back(), definition.last);
 
-  // What was handed out is taken, in the store as it is now.
+  // Every value that was handed out is taken in the store as it is now.
   const auto store = Store::open(url);
   ASSERT_TRUE(store) << store.error().message();
   const auto status = peek_sequence(**store, "s");

@@ -114,7 +114,7 @@ class Minting {
       EXPECT_TRUE(daemon_gives(name)) << name;
     }
   }
-  // What is held in memory may still come.
+  // Values that are held in memory may still come.
   void expect_none_gives(const std::vector<std::string>& of) {
     for (const std::string& name : of) {
       EXPECT_TRUE(eventually([&] { return !library_gives(name); })) << name;
@@ -142,7 +142,7 @@ class Minting {
   std::string why_{};
 };
 
-// What an operator does. A pool is not raised, as its ids would come a minute later.
+// The acts of an operator. A pool is not raised, as its ids would come a minute later.
 void settle_past(Store& store, std::int64_t past) {
   for (const std::string& name : kNumbers) {
     std::vector<std::int64_t> each = {past};
@@ -221,7 +221,7 @@ TEST(Settled, EveryProcessGoesOnAfterACounterOfMongodbWasSetBackAndRaised) {
     EXPECT_TRUE(eventually([&] { return !minting.daemon_gives("orders"); }));
     settle_past(*other, past);
     minting.expect_first_calls_give(Minting::names());
-    // What is given from now on is noted within the new count.
+    // A value that is given from now on is noted within the new count.
     const auto is_noted = [&] {
       return minting.library_gives("orders") &&
              std::ranges::any_of(read_seen({other->name_on_host(), std::string(other->url())}),
@@ -252,7 +252,7 @@ TEST(Settled, ARaiseOfAllStopsNoProcess) {
   EXPECT_TRUE(next) << fakes::why(next);
 }
 
-// Whoever raised too little is told so by the process that was given more.
+// If an operator raised too little, the process that was given more says so.
 TEST(Settled, AProcessGivesNothingBelowItsOwnWhateverWasSettled) {
   const std::string url = servers::redis_server().database("too-little");
   const auto other = opened(url);

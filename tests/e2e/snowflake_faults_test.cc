@@ -37,7 +37,7 @@ SnowflakeOptions options_for(const fs::path& state) {
           .lock_wait = 10s};
 }
 
-// What a minting process does until it is killed: ids to the end of `out`, 8 bytes each.
+// A minting process, until it is killed: appends ids to `out`, 8 bytes each.
 int mint(const fs::path& state, const fs::path& out) {
   const auto generator = SnowflakeGenerator::open(options_for(state));
   if (!generator) return kExitOfCode + static_cast<int>(generator.error().code);

@@ -27,7 +27,7 @@ using std::chrono::seconds;
 // A call that is not served by then fails, and the test with it.
 constexpr seconds kDeadline{4};
 
-// What threads have taken.
+// The values that threads have taken.
 class Taken {
  public:
   void add(std::int64_t value) {

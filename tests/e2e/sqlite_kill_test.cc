@@ -37,9 +37,9 @@ constexpr int kWriters = 8;
 constexpr int kNotes = 20;
 constexpr int kClaims = 10;
 
-// What a writer notes after an advance was acknowledged, with one write(2), which a kill cannot
-// undo. Nor can it cut one short, as it could where one goes over the end of a page: so many fill a
-// page exactly.
+// A writer's note after an advance was acknowledged, with one write(2), which a kill cannot undo.
+// Nor can a kill cut it short, as could happen over the end of a page: a whole number of notes
+// fills a page.
 struct alignas(32) Note {
   std::int64_t
       floor;  // the smallest value that the advance may have given, from all earlier rounds

@@ -1,4 +1,5 @@
-// What an SQLite store has acknowledged survives a power cut at any moment and a sync that fails.
+// The acknowledged values of an SQLite store survive a power cut at any moment and a sync that
+// fails.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>

@@ -1,4 +1,4 @@
-// What the command does alike over every store whose database is a server.
+// Tests of the command that are alike for every store whose database is a server.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ class StoreCli : public Cli {
     EXPECT_EQ(output(store + "idmint next c"), "41\n");
   }
 
-  // Of a store in doubt, for that reason, with a sequence "orders".
+  // The store is in doubt, for that reason, and has a sequence "orders".
   void expect_nothing_until_raised(const std::string& url, const std::string& why) {
     using testing::AllOf;
     using testing::HasSubstr;

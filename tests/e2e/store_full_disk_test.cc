@@ -74,7 +74,7 @@ class Disk {
 #if defined(IDMINT_FULL_DISK_MARIADB)
 using Server = servers::MariadbServer;
 constexpr const char* kWhy = "is full";
-// What is claimed at once.
+// The claims of one call.
 constexpr std::int64_t kBatch = 20;
 #elif defined(IDMINT_FULL_DISK_POSTGRESQL)
 using Server = servers::PostgresqlServer;
@@ -85,7 +85,7 @@ using Server = servers::RedisServer;
 constexpr std::int64_t kBatch = 1000;
 #endif
 
-// Of one server and its disk, with a counter "c" and a space "s".
+// One server and its disk, with a counter "c" and a space "s".
 class StoreFullDisk : public testing::Test {
  protected:
   // With these options of its server.
@@ -214,7 +214,7 @@ class StoreFullDiskWithBinaryLog : public StoreFullDisk {
   StoreFullDiskWithBinaryLog()
       : StoreFullDisk(std::vector<std::string>{"--log-bin", "--sync-binlog=1"}) {}
 
-  // What was acknowledged last may be in the binary log alone.
+  // The last acknowledged writes may be in the binary log alone.
   void expect_nothing_lost_in_a_crash() {
     expect_nothing_lost();
     EXPECT_TRUE(claim(kBatch));

@@ -106,7 +106,7 @@ struct KilledServer : servers::RedisServer {
 #endif
 
 constexpr int kProcesses = 8;
-// What is noted before each kill, and after the restart, or nothing is tried.
+// Before each kill, and after the restart, so many notes must be there, or nothing is tried.
 constexpr std::uintmax_t kEnoughNotes = 200;
 constexpr std::uintmax_t kEnoughClaims = 20;
 // Longer than a restart, and shorter, so that outcomes are unknown.
@@ -223,7 +223,7 @@ TEST(StoreKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFSIGNALED(status)) << "a process failed";
   }
-  // What they sent last is over.
+  // Their last requests are over.
   ASSERT_TRUE(wait_until([&] { return server.is_idle(); }));
 
   std::vector<Note> notes;

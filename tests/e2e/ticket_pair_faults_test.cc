@@ -54,7 +54,7 @@ PlainClients::Next program(const Pair& pair, std::size_t own, const std::atomic<
   };
 }
 
-// What the threads have taken through idmint.
+// The values that the threads have taken through idmint.
 class Taken {
  public:
   void add(std::int64_t value) {

@@ -1,4 +1,4 @@
-// What a test says of a Result: its code, and its message for the reader of a failure.
+// The code of a Result, for a test, and its message for the reader of a failure.
 #pragma once
 
 #include <string>

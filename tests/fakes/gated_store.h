@@ -39,7 +39,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     Take take;
     friend bool operator==(const Advance&, const Advance&) = default;
   };
-  // What a call does instead of succeeding; `applied`: the store changes all the same.
+  // The failure of a call; `applied`: the store changes all the same.
   struct Fault {
     Error error;
     bool applied = false;

@@ -135,7 +135,7 @@ class Child {
 template <class Body>
 Child(const Body&) -> Child<std::invoke_result_t<const Body&>>;
 
-// What `body` returns in a child. `spawn` makes the child as fork() does.
+// The value of `body` in a child process. `spawn` makes the child as fork() does.
 template <class Body, class Spawn = pid_t (*)()>
 auto in_child(const Body& body, const Spawn& spawn = ::fork,
               std::source_location where = std::source_location::current()) {

@@ -87,8 +87,8 @@ inline void take_at_once(Store& store) {
   EXPECT_EQ(store.counters()->peek("c")->next, 161);
 }
 
-// What each hold() returns has a connection until it goes. When none is left, whoever opens the
-// store is told the setting, and whoever has a connection goes on with it.
+// Each result of hold() keeps a connection while it lives. When none is left, a call that opens the
+// store gets an error with the setting, and a store that has a connection goes on with it.
 void expect_all_go_on_without_a_connection_left(const std::string& url, const std::string& setting,
                                                 const auto& hold) {
   const auto store = opened(url);

@@ -67,7 +67,7 @@ class Running {
   [[nodiscard]] std::uint16_t port(Protocol protocol) const {
     return port(protocol == Protocol::kRedis ? 0 : 1);
   }
-  // Of the address at this place in the options.
+  // The port of the address at this place in the options.
   [[nodiscard]] std::uint16_t port(std::size_t place) const {
     const std::string& address = server_->addresses().at(place);
     return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
@@ -166,7 +166,7 @@ class Client {
     std::vector<std::string> headers{};
     std::string body{};
   };
-  // Of a response with a length, or in chunks.
+  // Reads a response with a length, or in chunks.
   Response response(bool head = false) {
     Response response{.status = line()};
     std::size_t length = 0;

@@ -1,5 +1,5 @@
-// What systemd is to a service, as far as a test needs it: the socket of NOTIFY_SOCKET, and sockets
-// that listen before the service runs.
+// As much of systemd as a test needs: the socket of NOTIFY_SOCKET, and sockets that listen before
+// the service runs.
 #pragma once
 
 #include <arpa/inet.h>

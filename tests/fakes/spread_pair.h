@@ -37,7 +37,7 @@ class SpreadPair {
     options.store_options.trust_folder = trust_;
     return options;
   }
-  // Of its counter, until it is mended.
+  // Its counter fails until it is mended.
   void fail() { gated->fail_counter("tickets", Error{Code::kUnavailable, "away"}); }
   // Nothing is in the place of the other store any more.
   void forget_file() const { std::filesystem::remove(folder_.path("b.db")); }

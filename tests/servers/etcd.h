@@ -27,17 +27,17 @@ class EtcdCluster {
   [[nodiscard]] std::string url(const std::string& prefix = "ids",
                                 const std::string& user = "") const;
 
-  // That of a store on the first member, over TLS; `options`: those of the URL.
+  // The URL of a store on the first member, over TLS; `options`: those of the URL.
   [[nodiscard]] std::string tls_url(const std::string& prefix, const std::string& options) const;
 
-  // What etcdctl prints; it aborts where etcdctl fails.
+  // The output of etcdctl; aborts if etcdctl fails.
   std::string ctl(const std::string& words) const;
   // Whether etcdctl does it.
   [[nodiscard]] bool can(const std::string& words) const;
 
   // How many keys begin with the prefix, as text.
   [[nodiscard]] std::string count(const std::string& prefix) const;
-  // What a member says at /metrics.
+  // The text at /metrics of a member.
   [[nodiscard]] std::string metrics(std::size_t member) const;
 
   void signal(std::size_t member, int number) const;

@@ -124,7 +124,7 @@ bool MariadbServer::start(const std::vector<std::string>& further) {
   words.insert(words.end(), options_.begin(), options_.end());
   words.insert(words.end(), further.begin(), further.end());
   pid_ = spawn(words, owner(), folder_.path("mariadbd.log"));
-  // Whoever answers may be another.
+  // Another server may answer at this port.
   const bool up = wait_for(
       [&] {
         if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;

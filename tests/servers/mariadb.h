@@ -24,7 +24,7 @@ class MariadbServer {
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] std::string url(const std::string& database,
                                 const std::string& user = "root") const;
-  // That of a database, which is made if it is not there.
+  // The URL of a database, which is made if it is not there.
   std::string database(const std::string& name) const;
 
   // The first value that the last of the statements returns, as text; otherwise "ERROR: ..." where
@@ -54,7 +54,7 @@ class MariadbServer {
   void start_anywhere();
   [[nodiscard]] bool start(const std::vector<std::string>& further = {});  // false: it has ended
   [[nodiscard]] std::string data() const { return folder_.path("data"); }
-  // That of the tests may belong to another user.
+  // The usual folder may belong to another user.
   [[nodiscard]] std::string tmpdir() const { return "--tmpdir=" + folder_.folder().string(); }
 
   fakes::TempFolder folder_;

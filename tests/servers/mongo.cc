@@ -170,7 +170,7 @@ MongoSet::MongoSet(MongoSetOptions options) {
         return false;
       },
       std::chrono::minutes{1});
-  // Whoever is primary, should that change meanwhile.
+  // The primary may change meanwhile.
   if (options.users) {
     const auto has_user = [&] {
       const std::string made = mongo_command(direct(primary()), "admin",

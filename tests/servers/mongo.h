@@ -73,7 +73,7 @@ class MongoSet {
     return "mongodb://" + user_ + hosts() + "/" + database + "?replicaSet=set" +
            (user_.empty() ? "" : "&authSource=admin");
   }
-  // Of one member, whatever it is, and not by its relay.
+  // The URL of one member, in any state, past its relay.
   [[nodiscard]] std::string direct(std::size_t i) const {
     return "mongodb://" + user_ + members_[i]->host() + "/?directConnection=true&authSource=admin";
   }
@@ -99,7 +99,7 @@ class MongoSet {
 MongoSet& mongo_set();
 MongoServer& mongo_standalone();
 
-// Of scripts/mongod.
+// The path that scripts/mongod prints.
 const std::string& mongod_program();
 
 // The reply of the server at `url` to a command, both in extended JSON. An error is a reply too.

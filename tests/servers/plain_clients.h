@@ -34,7 +34,7 @@ class PlainClients {
     while (taken_ < 2 * clients) std::this_thread::yield();
   }
 
-  // What they took.
+  // Ends them and returns the values that they took.
   std::vector<std::int64_t> stop() {
     for (std::jthread& thread : threads_) thread.request_stop();
     threads_.clear();

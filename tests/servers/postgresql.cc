@@ -159,7 +159,7 @@ bool PostgresqlServer::start() {
       spawn(program("postgres", {"-D", data(), "-p", std::to_string(port_), "-c",
                                  "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}),
             owner(), folder_.path("postgres.log"));
-  // Whoever answers may be another.
+  // Another server may answer at this port.
   const bool up = wait_for(
       [&] {
         if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;

@@ -30,7 +30,7 @@ class PostgresqlServer {
   // ".../DATABASE?OPTIONS", for the superuser.
   [[nodiscard]] std::string url(const std::string& path,
                                 const std::string& user = "postgres") const;
-  // That of a database, which is made if it is not there.
+  // The URL of a database, which is made if it is not there.
   std::string database(const std::string& name) const;
 
   // The first value that the last of the statements returns, as text; otherwise "ERROR: ..." where
@@ -52,8 +52,8 @@ class PostgresqlServer {
   void kill();     // -9 to all its processes, and waits until they are gone, if they are not yet
   void restart();  // REQUIRES: !running(); on the same port, with the same files
 
-  // Of a standby: takes no more from its primary; has all that its primary has now; becomes a
-  // primary.
+  // For a standby: it takes no more from its primary; it has all that its primary has now; it
+  // becomes a primary.
   void cut_off() const;
   void catch_up(const PostgresqlServer& primary) const;
   void promote() const;

@@ -77,7 +77,7 @@ RedisServer::RedisServer(ReplicaOf of)
     : settings_({"replicaof 127.0.0.1 " + std::to_string(of.primary.port())}) {
   start_anywhere();
   catch_up(of.primary);
-  // What it was given is in its file when that was written anew.
+  // The file has everything that the server was given once it was written anew.
   const bool written = wait_for(
       [&] {
         return info("persistence", "aof_rewrite_in_progress") == "0" &&
@@ -149,7 +149,7 @@ bool RedisServer::start(const std::vector<std::string>& further) {
       for (const std::string& line : lines) out << line << '\n';
   }
   pid_ = spawn({program, file}, nullptr, folder_.path("redis.log"));
-  // Whoever answers may be another; with a password or an ACL it refuses.
+  // Another server may answer at this port; one with a password or an ACL refuses.
   const bool up = wait_for(
       [&] {
         if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;

@@ -31,17 +31,17 @@ class RedisServer {
   // "redis://[USER[:PASSWORD]@]127.0.0.1:PORT/DATABASE".
   [[nodiscard]] std::string url(int database = 0, const std::string& user = "") const;
 
-  // That of a database that no other name has.
+  // The URL of a database that no other name has.
   std::string database(const std::string& name) const;
 
-  // What the server answers; the items of an array with a blank between them; "ERROR: ..." where it
+  // The answer of the server; the items of an array with a blank between them; "ERROR: ..." if it
   // refuses or does not answer. The words are sent as they are, by the default user, in a
   // connection of their own.
   [[nodiscard]] std::string ask(const std::vector<std::string>& words, int database = 0) const;
   // As ask(); aborts where it refused.
   std::string run(const std::vector<std::string>& words, int database = 0) const;
   void set(const std::string& setting, const std::string& value) const;
-  // Of INFO.
+  // A value of INFO.
   [[nodiscard]] std::string info(const std::string& section, const std::string& name) const;
 
   [[nodiscard]] bool running() const { return pid_ > 0; }
@@ -51,7 +51,8 @@ class RedisServer {
   // this start alone.
   void restart(const std::vector<std::string>& further = {});
 
-  // Of a replica: has all that its primary has now; takes no more from it; becomes a primary.
+  // For a replica: it has all that its primary has now; it takes no more from it; it becomes a
+  // primary.
   void catch_up(const RedisServer& primary) const;
   void cut_off() const;
   void promote();

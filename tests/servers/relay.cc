@@ -23,7 +23,7 @@
 namespace idmint::servers {
 namespace {
 
-// What epoll says of, beside the ends, which are counted from above.
+// Tags of epoll events, beside those of the ends, which are counted from above.
 constexpr std::uint64_t kListener = 1;
 constexpr std::uint64_t kWake = 2;
 constexpr std::uint64_t kTimer = 3;

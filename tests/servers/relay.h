@@ -44,13 +44,13 @@ class Relay {
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] std::string host() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  // What arrives from now on is sent on so much later, in its order: each way, whoever's it is.
+  // Delays all bytes that arrive from now on, in their order, each way and for every client.
   void delay(std::chrono::microseconds each_way);
   // Closes the connections; what is under way is lost.
   void cut(Whose whose = Whose::kAll);
   // Closes what is opened until the next call; none: no more.
   void refuse(std::optional<Whose> whose);
-  // Of the next `count` requests of clients with `text` in them: the server gets them, and the
+  // For the next `count` requests of clients with `text` in them: the server gets them, and the
   // connection is closed when it answers; or it gets them twice, and its second answer is sent
   // back.
   void drop_replies(int count, std::string text = "txnNumber");

@@ -61,9 +61,9 @@ class Adoption {
 [[nodiscard]] Result<void> must_count_by_one(const SequenceDefinition& definition,
                                              std::string_view place);
 
-// Of a record that holds the value before the next one, in `holder`: its field, column or key.
-// kInvalidArgument: `first` is 0, and no value is before that. `subject` begins the message, such
-// as "sequence orders".
+// The check of a record that holds the value before the next one, in `holder`: its field, column or
+// key. kInvalidArgument: `first` is 0, and no value is before that. `subject` begins the message,
+// such as "sequence orders".
 [[nodiscard]] Result<void> must_begin_above_0(std::int64_t first, const std::string& subject,
                                               std::string_view holder);
 

@@ -46,7 +46,7 @@ struct CounterState {
   CounterBounds bounds{};
   std::int64_t next = 0;  // the next value; above bounds.last: none is left
   bool closed = false;
-  // Of an adopted counter: its record was set back below `next`, and every advance fails with this
+  // For an adopted counter: its record was set back below `next`, and every advance fails with this
   // error until it is raised.
   std::optional<Error> set_back{};
   // An adopted record in which idmint keeps no floor yet: an older version adopted it. That its

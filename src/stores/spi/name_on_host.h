@@ -1,4 +1,4 @@
-// What tells a store from its copies on this host.
+// The name of a store that tells it from its copies on this host.
 #pragma once
 
 #include <string>
