@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using idmint::fuzz::require;
   constexpr auto formats =
       std::to_array<std::string_view>({"integer", "snowflake", "uuid", "ulid", "object-id", "ksuid",
-                                       "xid", "digits", "tsid", "none"});
+                                       "xid", "digits", "tsid", "nanoid", "none"});
   if (size < 4) return 0;
   const std::string_view format = formats[data[0] % formats.size()];
   const std::string_view rest(reinterpret_cast<const char*>(data + 4), size - 4);

@@ -15,6 +15,7 @@
 #include "idmint/digits.h"
 #include "idmint/form.h"
 #include "idmint/ksuid.h"
+#include "idmint/nanoid.h"
 #include "idmint/object_id.h"
 #include "idmint/print.h"
 #include "idmint/snowflake.h"
@@ -26,10 +27,11 @@
 namespace idmint {
 
 // The integer alternative is a value of a sequence. A TypeID is a UUID in a form (form.h).
-using Id = std::variant<std::int64_t, Snowflake, Uuid, Ulid, ObjectId, Ksuid, Xid, Digits, Tsid>;
+using Id =
+    std::variant<std::int64_t, Snowflake, Uuid, Ulid, ObjectId, Ksuid, Xid, Digits, Tsid, Nanoid>;
 
 // The name of the alternative: "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid",
-// "digits", "tsid".
+// "digits", "tsid", "nanoid".
 [[nodiscard]] IDMINT_EXPORT std::string_view format_of(const Id& id) noexcept;
 
 inline constexpr std::size_t kMaxIdChars = 36;

@@ -14,6 +14,7 @@
 #include "idmint/ksuid.h"
 #include "idmint/mint.h"
 #include "idmint/mongodb.h"
+#include "idmint/nanoid.h"
 #include "idmint/object_id.h"
 #include "idmint/print.h"
 #include "idmint/result.h"

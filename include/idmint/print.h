@@ -19,6 +19,7 @@ namespace idmint {
 
 class Digits;
 class Ksuid;
+class Nanoid;
 class ObjectId;
 class Snowflake;
 class Tsid;
@@ -30,9 +31,10 @@ class Xid;
 // The types of one id. An Id, which is one of several types, is printed in the same ways (id.h).
 template <class T>
 concept PrintableId =
-    std::same_as<T, Digits> || std::same_as<T, Ksuid> || std::same_as<T, ObjectId> ||
-    std::same_as<T, Snowflake> || std::same_as<T, Tsid> || std::same_as<T, TypeId> ||
-    std::same_as<T, Ulid> || std::same_as<T, Uuid> || std::same_as<T, Xid>;
+    std::same_as<T, Digits> || std::same_as<T, Ksuid> || std::same_as<T, Nanoid> ||
+    std::same_as<T, ObjectId> || std::same_as<T, Snowflake> || std::same_as<T, Tsid> ||
+    std::same_as<T, TypeId> || std::same_as<T, Ulid> || std::same_as<T, Uuid> ||
+    std::same_as<T, Xid>;
 
 // Writes id.to_string(), with the width and the fill of the stream. The caller includes <ostream>.
 template <PrintableId T>

@@ -81,8 +81,9 @@ const Command kConvert = {"convert", "Print ids in another encoding, spelling or
   an encoding   canonical, decimal, hex, base32, base32-lower, base32hex,
                 base36, base58, base62: they have a fixed width and keep the
                 order of the ids; integers: --width N (that of 64 bits)
-  a format      uuid, ulid, typeid (128 bits); object-id, xid (96 bits);
-                integer (64 bits). A TypeID keeps its prefix, or gets --prefix
+  a format      uuid, ulid, typeid (128 bits); nanoid (126 bits); object-id,
+                xid (96 bits); integer, tsid (64 bits). A TypeID keeps its
+                prefix, or gets --prefix
   a spelling    of a UUID: upper, braces, urn, bare (no dashes), microsoft (the
                 first three fields in the other byte order); bson: MongoDB's
                 Extended JSON, of UUIDs in subtype 4

@@ -22,8 +22,9 @@ constexpr std::array kEncodings = {
 };
 constexpr std::array kChecks = {Check::kNone,     Check::kLuhn,     Check::kDamm, Check::kVerhoeff,
                                 Check::kMod11_10, Check::kMod97_10, Check::kMod37};
-constexpr std::array<std::string_view, 9> kFormats = {
-    "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits", "tsid"};
+constexpr std::array<std::string_view, 10> kFormats = {"integer",   "snowflake", "uuid", "ulid",
+                                                       "object-id", "ksuid",     "xid",  "digits",
+                                                       "tsid",      "nanoid"};
 constexpr std::int64_t kLargestNumber = std::numeric_limits<std::int64_t>::max() - 1;
 
 template <class T>
@@ -40,6 +41,9 @@ Id any_id(std::string_view format) {
   if (format == "ksuid") return any_of_bytes<Ksuid>();
   if (format == "xid") return any_of_bytes<Xid>();
   if (format == "tsid") return Id{Tsid{*rc::gen::arbitrary<std::uint64_t>()}};
+  if (format == "nanoid") {
+    return Id{Nanoid::from_random(*rc::gen::arbitrary<Nanoid::Bytes>())};
+  }
   const auto digit = rc::gen::inRange('0', static_cast<char>('9' + 1));
   const auto size = *rc::gen::inRange<std::size_t>(1, Digits::kMaxChars + 1);
   return Id{*Digits::parse(*rc::gen::container<std::string>(size, digit))};

@@ -7,21 +7,21 @@
 
 namespace idmint {
 
-extern const Format kDigitsFormat, kIntegerKind, kKsuidFormat, kObjectIdFormat,
+extern const Format kDigitsFormat, kIntegerKind, kKsuidFormat, kNanoidFormat, kObjectIdFormat,
     kClassicObjectIdFormat, kSnowflakeFormat, kTsidFormat, kTypeIdFormat, kUlidFormat, kUuid1Format,
     kUuid2Format, kUuid4Format, kUuid6Format, kUuid7Format, kUuidKind, kXidFormat;
 
 namespace {
 
 constexpr std::array kMintable = {
-    &kUuid1Format, &kUuid2Format, &kUuid4Format,     &kUuid6Format,    &kUuid7Format,
-    &kUlidFormat,  &kKsuidFormat, &kTypeIdFormat,    &kObjectIdFormat, &kClassicObjectIdFormat,
-    &kXidFormat,   &kTsidFormat,  &kSnowflakeFormat, &kDigitsFormat,
+    &kUuid1Format, &kUuid2Format, &kUuid4Format,  &kUuid6Format,     &kUuid7Format,
+    &kUlidFormat,  &kKsuidFormat, &kTypeIdFormat, &kObjectIdFormat,  &kClassicObjectIdFormat,
+    &kXidFormat,   &kTsidFormat,  &kNanoidFormat, &kSnowflakeFormat, &kDigitsFormat,
 };
 
 constexpr std::array<const Format*, std::variant_size_v<Id>> kKinds = {
     &kIntegerKind, &kSnowflakeFormat, &kUuidKind,     &kUlidFormat, &kObjectIdFormat,
-    &kKsuidFormat, &kXidFormat,       &kDigitsFormat, &kTsidFormat,
+    &kKsuidFormat, &kXidFormat,       &kDigitsFormat, &kTsidFormat, &kNanoidFormat,
 };
 
 const Format* named(std::span<const Format* const> rows, std::string_view name) noexcept {

@@ -61,6 +61,7 @@ TEST(Print, IntoAStreamWithItsWidth) {
   prints_itself(Xid{});
   prints_itself(Snowflake{17});
   prints_itself(Tsid{17});
+  prints_itself(Nanoid{});
   prints_itself(TypeId::make("user", Uuid::nil()).value());
   prints_itself(Digits(6, 17));
   EXPECT_EQ(streamed(Id{std::int64_t{-17}}), std::string(42, '.') + "-17|");
@@ -85,6 +86,7 @@ TEST(Generators, NeedNoArgument) {
   EXPECT_TRUE(mints_two(ulid));
   KsuidGenerator ksuid;
   EXPECT_TRUE(mints_two(ksuid));
+  EXPECT_NE(NanoidGenerator().next(), NanoidGenerator().next());
   TsidGenerator tsid;
   EXPECT_TRUE(mints_two(tsid));
   XidGenerator xid;

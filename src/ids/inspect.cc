@@ -51,6 +51,8 @@ constexpr std::array<Alphabets, 256> kAlphabetsOf = [] {
   put(kLowerBase36, row_of(Encoding::kBase36).alphabet);
   put(kBase58Chars, row_of(Encoding::kBase58).alphabet);
   put(kBase62Chars, row_of(Encoding::kBase62).alphabet);
+  put(kUrlChars, row_of(Encoding::kBase62).alphabet);
+  put(kUrlChars, "-_");
   for (int c = 0x21; c < 0x7f; ++c) all[static_cast<std::size_t>(c)] |= kPrintable;
   return all;
 }();
@@ -291,11 +293,11 @@ int likelihood(const KnownLayout& known, std::uint64_t value) {
 }
 
 void add_snowflake(Reader& reader, std::uint64_t value, const FoundValue& canonical,
-                   const KnownLayout& known, std::string_view encoding = {}) {
+                   const KnownLayout& known, std::string_view encoding = {}, int most = kLikely) {
   const std::uint64_t tick = value >> known.time_shift;
   const bool plausible = tick >= known.first_plausible && tick <= known.last_plausible;
   if (tick > known.last_tick || (!plausible && !known.always)) return;
-  reader.add("snowflake", canonical, plausible ? likelihood(known, value) : kUnlikely);
+  reader.add("snowflake", canonical, plausible ? std::min(likelihood(known, value), most) : kUnlikely);
   reader.add_field("layout", known.name);
   if (!encoding.empty()) reader.add_field("encoding", encoding);
   // Unsigned, because 2^63 ns or more may lie between an epoch before 1970 and a time after it.
@@ -417,6 +419,8 @@ std::optional<Uint128> number_in(std::string_view alphabet, std::string_view tex
 
 void read_encoded(Reader& reader, std::string_view text, Alphabets alphabets) {
   if ((alphabets & kDecimalDigits) != 0) return;
+  // A text that a format of its own prints is rarely a number in an encoding.
+  const int most = reader.likeliest() >= kLikely ? kConceivable : kLikely;
   for (const Base& base : kBases) {
     if ((alphabets & base.alphabet) == 0) continue;
     const bool short_one = text.size() == base.chars_64;
@@ -430,7 +434,7 @@ void read_encoded(Reader& reader, std::string_view text, Alphabets alphabets) {
         add_uuid(reader, uuid, uuid, kEncodedUuid, encoding);
       }
     } else if (const auto number = static_cast<std::uint64_t>(*value); number == *value) {
-      add_snowflake(reader, number, number, reader.layouts().front(), encoding);
+      add_snowflake(reader, number, number, reader.layouts().front(), encoding, most);
       if (reader.in_one_layout()) continue;
       reader.add("integer", number, kFarFetched);
       reader.add_field("encoding", encoding);

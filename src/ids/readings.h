@@ -192,6 +192,7 @@ inline constexpr Alphabets kBase58Chars = 1U << 11;
 inline constexpr Alphabets kBase62Chars = 1U << 12;
 inline constexpr Alphabets kTypeIdChars = 1U << 13;
 inline constexpr Alphabets kPrintable = 1U << 14;
+inline constexpr Alphabets kUrlChars = 1U << 15;  // those of base64url
 
 // The texts that a reader is tried on: those whose characters are all of the alphabet, with so many
 // of them. `alphabets` are all that the text is of.

@@ -140,9 +140,9 @@ TEST_F(MintTest, EveryFormatDeclaresItselfAndOpensByItsName) {
     const Form& form = (*source)->declaration().form;
     EXPECT_EQ(parse(to_string(ids[0], form), format.format, form), ids[0]) << format.name;
   }
-  EXPECT_THAT(names,
-              ElementsAre("uuid1", "uuid2", "uuid4", "uuid6", "uuid7", "ulid", "ksuid", "typeid",
-                          "object-id", "object-id-classic", "xid", "tsid", "snowflake", "digits"));
+  EXPECT_THAT(names, ElementsAre("uuid1", "uuid2", "uuid4", "uuid6", "uuid7", "ulid", "ksuid",
+                                 "typeid", "object-id", "object-id-classic", "xid", "tsid",
+                                 "nanoid", "snowflake", "digits"));
 }
 
 TEST_F(MintTest, AFormatTakesItsOwnOptionsOnly) {

@@ -785,7 +785,7 @@ TEST_F(Cli, Tables) {
   EXPECT_THAT(peek, ContainsRegex("next +1000\n"));
   EXPECT_THAT(peek, ContainsRegex("left +9223372036854774807\n"));
   EXPECT_THAT(peek, ContainsRegex("store +sqlite:.*/home/.local/share/idmint/ids.db\n"));
-  EXPECT_EQ(lines_of(output("idmint formats")).size(), 14u);
+  EXPECT_EQ(lines_of(output("idmint formats")).size(), 16u);
 }
 
 // ---- pools of worker ids

@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import { Snowflake } from "@sapphire/snowflake";
 import { ObjectId } from "bson";
 import KSUID from "ksuid";
+import { nanoid, urlAlphabet } from "nanoid";
 import { TypeID } from "typeid-js";
 import * as ulid from "ulid";
 import * as uuid from "uuid";
@@ -27,6 +28,13 @@ const ulidHex = (text) => {
   return value.toString(16).padStart(32, "0");
 };
 
+// It has no parser: the places of the characters in its alphabet, six bits each.
+const nanoidHex = (text) => {
+  let value = 0n;
+  for (const c of text) value = value * 64n + BigInt(urlAlphabet.indexOf(c));
+  return value.toString(16).padStart(32, "0");
+};
+
 const twitter = new Snowflake(1288834974657n);
 const discord = new Snowflake(1420070400000n);
 const snowflake = (library) => (text) => {
@@ -42,6 +50,7 @@ const read = {
   ulid: (t) => [ulidHex(t), ulid.decodeTime(t)],
   ksuid: (t) => [hex(KSUID.parse(t).raw), KSUID.parse(t).date.getTime()],
   "object-id": (t) => [new ObjectId(t).toHexString(), new ObjectId(t).getTimestamp().getTime()],
+  nanoid: (t) => [nanoidHex(t), "-"],
   typeid: (t) => [TypeID.fromString(t).toUUID().replaceAll("-", ""), "-"],
   "snowflake --layout twitter --worker 5": snowflake(twitter),
   "snowflake --layout discord --worker 5": snowflake(discord),
@@ -56,6 +65,7 @@ const make = {
   ulid: () => ulid.ulid(),
   ksuid: () => KSUID.randomSync().string,
   "object-id": () => new ObjectId().toHexString(),
+  nanoid: () => nanoid(),
   typeid: () => new TypeID("user", TypeID.fromUUID("", uuid.v7()).getSuffix()).toString(),
   "snowflake --layout twitter --worker 5": () =>
     twitter.generate({ workerId: 0n, processId: 5n, increment: increments++ % 4096n }).toString(),

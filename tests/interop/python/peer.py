@@ -11,6 +11,7 @@ import stdnum.iso7064.mod_11_10
 import stdnum.iso7064.mod_97_10
 import stdnum.luhn
 import stdnum.verhoeff
+import tsidpy
 import typeid
 import ulid
 import uuid6
@@ -41,6 +42,10 @@ READ = {
         bson.ObjectId(t).binary,
         int(bson.ObjectId(t).generation_time.timestamp()) * 1000,
     ),
+    "tsid": lambda t: (
+        tsidpy.TSID.from_string(t).to_bytes(),
+        int(tsidpy.TSID.from_string(t).timestamp),
+    ),
     "typeid": lambda t: (typeid.TypeID.from_string(t).uuid.bytes, None),
     "base58": lambda t: (base58.b58decode(t)[-16:].rjust(16, b"\0"), None),
 }
@@ -53,6 +58,7 @@ MAKE = {
     "ulid": lambda: str(ulid.ULID()),
     "ksuid": lambda: str(ksuid.Ksuid()),
     "object-id": lambda: str(bson.ObjectId()),
+    "tsid": lambda: tsidpy.TSID.create().to_string(),
     "typeid": lambda: str(typeid.TypeID(prefix="user")),
 }
 
