@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "idmint/form.h"
+#include "idmint/id.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
 #include "idmint/uuid.h"

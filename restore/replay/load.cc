@@ -251,7 +251,7 @@ class Writers {
       if (index < batch.sizes.size() && batch.at(index).has("_id"))
         message += " of the document " + to_relaxed_json(only_id(batch.at(index)).view());
       message += ": ";
-      message += write_error.has("errmsg") ? write_error.text("errmsg") : error.message();
+      message += write_error.has("errmsg") ? write_error.text("errmsg") : error.message;
       return std::unexpected(Error{Code::kFailedPrecondition, message});
     }
     if (known == 0) return std::unexpected(told(doing, error));
