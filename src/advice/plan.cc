@@ -337,7 +337,8 @@ std::vector<const Candidate*> formats_without_a_rule() {
   for (const Candidate& source : candidates()) {
     if (source.format != nullptr && !source.format->plan.reason.empty()) found.push_back(&source);
   }
-  std::ranges::stable_sort(found, {}, [](const Candidate* source) { return source->bits; });
+  std::ranges::sort(found, {},
+                    [](const Candidate* source) { return std::pair(source->bits, source->name); });
   return found;
 }
 

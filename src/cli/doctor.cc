@@ -462,7 +462,8 @@ void look_at_layouts(const Limits& limits, Instant now, const std::vector<std::s
     if (format->ends && *format->ends <= std::chrono::floor<std::chrono::seconds>(Instant::max()))
       timed.push_back(format);
   }
-  std::ranges::stable_sort(timed, {}, [](const Format* format) { return *format->ends; });
+  std::ranges::sort(timed, {},
+                    [](const Format* format) { return std::pair(*format->ends, format->name); });
   for (const Format* const format : timed) {
     findings.push_back(
         diagnose_end(format->name, Instant{*format->ends}, Use::kPerhaps, limits, now));

@@ -297,7 +297,8 @@ void add_snowflake(Reader& reader, std::uint64_t value, const FoundValue& canoni
   const std::uint64_t tick = value >> known.time_shift;
   const bool plausible = tick >= known.first_plausible && tick <= known.last_plausible;
   if (tick > known.last_tick || (!plausible && !known.always)) return;
-  reader.add("snowflake", canonical, plausible ? std::min(likelihood(known, value), most) : kUnlikely);
+  reader.add("snowflake", canonical,
+             plausible ? std::min(likelihood(known, value), most) : kUnlikely);
   reader.add_field("layout", known.name);
   if (!encoding.empty()) reader.add_field("encoding", encoding);
   // Unsigned, because 2^63 ns or more may lie between an epoch before 1970 and a time after it.
