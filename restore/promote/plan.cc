@@ -504,18 +504,9 @@ std::uint64_t PromotePlan::lost_unlike() const {
 }
 
 Result<void> check_rights(Server& production) {
-  const Bson command = Bson("connectionStatus", 1, "showPrivileges", true);
-  const Result<Bson> status = production.command("admin", command.get());
-  if (!status) return std::unexpected(status.error());
-  if (may_do_anything(status->view())) return {};
-  return fail(
-      Code::kPermissionDenied,
-      "the user of " + production.shown_uri() +
-          " may not promote: two collections are renamed by one applyOps, which no role of "
-          "MongoDB's own may send, root neither; there, as an administrator, run "
-          "db.getSiblingDB('admin').createRole({role: 'idmintRestore', privileges: [{resource: "
-          "{anyResource: true}, actions: ['anyAction']}], roles: []}) and "
-          "db.getSiblingDB('admin').grantRolesToUser('USER', ['idmintRestore'])");
+  return check_privileges(production,
+                          "may not promote: two collections are renamed by one applyOps, which no "
+                          "role of MongoDB's own may send, root neither");
 }
 
 std::string promotion_id(Instant now) {
