@@ -176,9 +176,6 @@ Bson index_spec(Document index) {
 
 Result<void> create_indexes(Server& server, std::string_view ns,
                             const std::vector<Document>& specs) {
-  const std::size_t dot = ns.find('.');
-  const std::string database(ns.substr(0, dot));
-  const std::string collection(ns.substr(dot + 1));
   BsonArray list;
   std::uint32_t index = 0;
   std::string names;
@@ -188,8 +185,8 @@ Result<void> create_indexes(Server& server, std::string_view ns,
   }
   if (index == 0) return {};
   const Bson command =
-      Bson("createIndexes", collection, "indexes", list, "ignoreUnknownIndexOptions", true);
-  const Result<Bson> reply = server.command(database.c_str(), command.get());
+      Bson("createIndexes", collection_of(ns), "indexes", list, "ignoreUnknownIndexOptions", true);
+  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
   if (reply) return {};
   return std::unexpected(Error{reply.error().code, "indexes " + names + " of " + std::string(ns) +
                                                        ": " + reply.error().message});
