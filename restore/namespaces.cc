@@ -11,10 +11,10 @@ namespace {
 
 // The parts of a pattern with a dot. The first dot separates database and collection; `*` does not
 // match it, so a pattern never spans databases.
-std::string_view database_of(std::string_view pattern) {
+std::string_view database_part(std::string_view pattern) {
   return pattern.substr(0, pattern.find('.'));
 }
-std::string_view collection_of(std::string_view pattern) {
+std::string_view collection_part(std::string_view pattern) {
   return pattern.substr(pattern.find('.') + 1);
 }
 
@@ -32,6 +32,13 @@ Result<std::vector<std::string>> whole(std::vector<std::string> patterns) {
 }
 
 }  // namespace
+
+std::string database_of(std::string_view ns) { return std::string(ns.substr(0, ns.find('.'))); }
+
+std::string collection_of(std::string_view ns) {
+  const std::size_t dot = ns.find('.');
+  return dot == std::string_view::npos ? std::string() : std::string(ns.substr(dot + 1));
+}
 
 bool is_own_database(std::string_view database) {
   constexpr std::array<std::string_view, 4> own = {"admin", "config", "local", kRecordDatabase};
@@ -103,8 +110,8 @@ bool NamespaceFilter::includes(std::string_view ns) const {
   const std::string_view collection = without_buckets(ns.substr(dot + 1));
   if (collection == "system.views") return includes_database(database);
   const auto matches = [&](const std::string& pattern) {
-    return matches_glob(database_of(pattern), database) &&
-           matches_glob(collection_of(pattern), collection);
+    return matches_glob(database_part(pattern), database) &&
+           matches_glob(collection_part(pattern), collection);
   };
   return (include_.empty() || users || std::ranges::any_of(include_, matches)) &&
          std::ranges::none_of(exclude_, matches);
@@ -113,10 +120,10 @@ bool NamespaceFilter::includes(std::string_view ns) const {
 bool NamespaceFilter::includes_database(std::string_view database) const {
   if (is_own_database(database)) return false;
   const auto all_of_it = [&](const std::string& pattern) {
-    return collection_of(pattern) == "*" && matches_glob(database_of(pattern), database);
+    return collection_part(pattern) == "*" && matches_glob(database_part(pattern), database);
   };
   const auto some_of_it = [&](const std::string& pattern) {
-    return matches_glob(database_of(pattern), database);
+    return matches_glob(database_part(pattern), database);
   };
   return (include_.empty() || std::ranges::any_of(include_, some_of_it)) &&
          std::ranges::none_of(exclude_, all_of_it);

@@ -12,6 +12,10 @@ namespace idmint::restore {
 // The records of runs and of promotions.
 inline constexpr const char* kRecordDatabase = "idmint_restore";
 
+// The parts of DATABASE.COLLECTION. Without a dot, the collection is empty.
+[[nodiscard]] std::string database_of(std::string_view ns);
+[[nodiscard]] std::string collection_of(std::string_view ns);
+
 // Databases that no restore touches: admin, config, local, the record of progress, and MongoDB's
 // internal ones (__mdb_internal...).
 [[nodiscard]] bool is_own_database(std::string_view database);

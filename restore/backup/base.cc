@@ -50,7 +50,7 @@ std::optional<CollectionFacts> users_of_one_database(const BaseOptions& options,
                                                      std::string_view collection) {
   const std::string ns(collection.substr(collection.starts_with('$') ? 1 : 0));
   if (!options.users || ns.size() == collection.size() || !is_users(ns)) return std::nullopt;
-  CollectionFacts facts{.database = "admin", .name = ns.substr(ns.find('.') + 1)};
+  CollectionFacts facts{.database = "admin", .name = collection_of(ns)};
   facts.indexes.push_back(Bson("v", 2, "key", Bson("_id", 1), "name", "_id_"));
   return facts;
 }

@@ -18,22 +18,9 @@ namespace {
 
 constexpr int kRounds = 100;  // another program made progress in each of them
 
-Document view_of_bytes(const std::string& bytes) {
-  return Document::of(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
-}
-
-std::string as_bytes(Document document) {
-  return {reinterpret_cast<const char*>(document.bytes().data()), document.bytes().size()};
-}
-
 void add_to(std::string& note, std::string_view more) {
   if (!note.empty()) note += "; ";
   note += more;
-}
-
-std::string_view collection_in(std::string_view ns) {
-  const std::size_t dot = ns.find('.');
-  return dot == std::string_view::npos ? std::string_view() : ns.substr(dot + 1);
 }
 
 // Updates one document.
@@ -42,11 +29,10 @@ Result<std::int64_t> update_one(Server& server, const std::string& ns, const Bso
   Bson update = Bson("q", query, "u", change);
   if (upsert) update.add("upsert", true);
   // A promotion has put a validator there that stops all others.
-  Bson command = Bson("update", std::string(collection_in(ns)), "updates", array(update),
-                      "bypassDocumentValidation", true);
+  Bson command =
+      Bson("update", collection_of(ns), "updates", array(update), "bypassDocumentValidation", true);
   append_concern(command.get(), server, true);
-  const std::string database = ns.substr(0, ns.find('.'));
-  const Result<Bson> reply = server.command(database.c_str(), command.get());
+  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
   std::string wrong;
   reply->view().each("writeErrors",
@@ -61,12 +47,12 @@ Result<std::int64_t> update_one(Server& server, const std::string& ns, const Bso
 }  // namespace
 
 std::string id_for_people(const std::string& id) {
-  const Field value = field_of(view_of_bytes(id), "_id");
+  const Field value = field_of(Document::of(id), "_id");
   return value.type == BSON_TYPE_UTF8 ? std::string(value.text()) : print_value(value);
 }
 
 Result<void> raise_field(Server& server, const CountedField& field, std::int64_t to) {
-  const Document id = view_of_bytes(field.id);
+  const Document id = Document::of(field.id);
   const std::string place = field.field + " of " + id_for_people(field.id) + " in " + field.ns;
   for (int round = 0; round < kRounds; ++round) {
     const Result<std::map<std::string, Bson>> found =
@@ -129,8 +115,8 @@ bool DocumentFence::is_named(const CountedField& field) const {
 }
 
 bool DocumentFence::is_adopted(const CountedField& field) const {
-  const std::string database = field.ns.substr(0, field.ns.find('.'));
-  const std::string_view collection = collection_in(field.ns);
+  const std::string database = database_of(field.ns);
+  const std::string collection = collection_of(field.ns);
   const auto has_it = [&](const HandedOutStores& stores) {
     const auto store = stores.find(database);
     return store != stores.end() &&
@@ -152,7 +138,7 @@ Result<std::vector<CountedField>> DocumentFence::candidates() {
     std::map<std::string, std::set<std::string>> named;  // fields, by namespace
     for (const CounterField& each : options_.counters) named[each.ns].insert(each.field);
     for (const auto& [ns, uuid] : live_there_->collections) {
-      const std::string_view collection = collection_in(ns);
+      const std::string collection = collection_of(ns);
       const auto fields = named.find(ns);
       if (fields == named.end() && !is_classic_collection(collection)) continue;
       constexpr std::int64_t kMost = 100'000;
@@ -166,7 +152,7 @@ Result<std::vector<CountedField>> DocumentFence::candidates() {
               const bool wanted =
                   (fields != named.end() && fields->second.contains(std::string(field.key))) ||
                   !classic_recipe(collection, document, field.key).empty();
-              if (wanted) all.insert({ns, std::string(field.key), as_bytes(id.view())});
+              if (wanted) all.insert({ns, std::string(field.key), std::string(id.view().raw())});
             }
             return {};
           });
@@ -225,9 +211,9 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
                   .row = {.ns = field.ns, .id = id_for_people(field.id), .field = field.field}};
   FencedDocument& row = planned.row;
   const FieldHistory* const history = known.history;
-  const Document made = history != nullptr ? view_of_bytes(history->made) : Document();
+  const Document made = history != nullptr ? Document::of(history->made) : Document();
   const Document document = known.target ? known.target : known.live ? known.live : made;
-  const std::string_view collection = collection_in(field.ns);
+  const std::string collection = collection_of(field.ns);
   const bool named = is_named(field);
   row.recipe = named ? std::string("--counter")
                      : std::string(classic_recipe(collection, document, field.field));
@@ -310,7 +296,7 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
       planned_.push_back(std::move(planned));
       return {};
     }
-    planned.make = as_bytes(document);
+    planned.make = document.raw();
   }
   const Field shape = field_of(known.target ? known.target : document, field.field);
   const std::uint8_t type = shape.type == 0 ? std::uint8_t{BSON_TYPE_INT64} : shape.type;
@@ -354,7 +340,7 @@ Result<void> DocumentFence::carry_out(std::size_t position, FencedDocument& row)
   const Planned& planned = planned_[position];
   if (row.outcome != FenceOutcome::kRaised && row.outcome != FenceOutcome::kMade) return {};
   if (!planned.make.empty()) {
-    const Document document = view_of_bytes(planned.make);
+    const Document document = Document::of(planned.make);
     Bson query;
     if (!query.add_from(document, "_id")) return fail(Code::kInternal, row.label() + ": no _id");
     // Inserted with its final value, so that no program sees a smaller one.

@@ -19,15 +19,11 @@ constexpr std::string_view kOwnPrefix = "idmint.";
 constexpr std::string_view kWorkers = "idmint.workers";
 constexpr std::string_view kClaims = "idmint.claims";
 
-std::string raw_bytes_of(Document document) {
-  return {reinterpret_cast<const char*>(document.bytes().data()), document.bytes().size()};
-}
-
 // {_id: ID} of the operation's document. Empty: it has none.
 std::string id_bytes(const Operation& operation) {
   Bson id;
   if (!id.add_from(operation.op == Op::kInsert ? operation.o : operation.o2, "_id")) return {};
-  return raw_bytes_of(id.view());
+  return std::string(id.view().raw());
 }
 
 std::string field_name(std::string_view ns, std::string_view field) {
@@ -60,7 +56,7 @@ AdoptedPlace place_in(const std::string& counter, Document adopted) {
   id.add_from(adopted, "id", "_id");
   return {.counter = counter,
           .collection = text_of(adopted, "collection"),
-          .id = raw_bytes_of(id.view()),
+          .id = std::string(id.view().raw()),
           .field = text_of(adopted, "field"),
           .holds_last = adopted.boolean("holds_last").value_or(false)};
 }
@@ -276,7 +272,7 @@ void HandedOutReader::counted(const Operation& operation, std::string_view name,
     return;
   }
   FieldHistory& history = at->second;
-  if (insert) history.made = raw_bytes_of(operation.o);
+  if (insert) history.made = operation.o.raw();
   const std::optional<CountedNumber> number = counted_number(value);
   if (!number) {
     history.odd = type_text(value.type);

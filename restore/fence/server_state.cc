@@ -14,21 +14,11 @@
 namespace idmint::restore {
 namespace {
 
-struct SplitNamespace {
-  std::string database;
-  std::string collection;
-};
-SplitNamespace split(const std::string& ns) {
-  const std::size_t dot = ns.find('.');
-  return {ns.substr(0, dot), dot == std::string::npos ? std::string() : ns.substr(dot + 1)};
-}
-
 // Finds documents by a filter, with further options of find.
 Result<void> each_found(Server& server, const std::string& ns, const Bson& filter,
                         const Bson& options, const std::function<Result<void>(Document)>& take) {
-  const auto [database, collection] = split(ns);
-  const Collection handle(
-      mongoc_client_get_collection(server.client(), database.c_str(), collection.c_str()));
+  const Collection handle(mongoc_client_get_collection(server.client(), database_of(ns).c_str(),
+                                                       collection_of(ns).c_str()));
   const Preference preference = read_preference(server.client());
   const Cursor cursor(mongoc_collection_find_with_opts(handle.get(), filter.get(), options.get(),
                                                        preference.get()));
@@ -161,9 +151,7 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
     Bson all;
     std::size_t index = 0;
     for (const std::string& bytes : some) {
-      const Document id = Document::of(
-          std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
-      if (all.add_from(id, "_id", std::to_string(index).c_str())) ++index;
+      if (all.add_from(Document::of(bytes), "_id", std::to_string(index).c_str())) ++index;
     }
     Bson in;
     in.add_array("$in", all);
@@ -171,10 +159,7 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
         each_found(server, ns, Bson("_id", in), Bson(), [&](Document document) -> Result<void> {
           Bson id;
           if (!id.add_from(document, "_id")) return {};
-          const auto bytes = id.view().bytes();
-          found.insert_or_assign(
-              std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
-              Bson::copy_of(document));
+          found.insert_or_assign(std::string(id.view().raw()), Bson::copy_of(document));
           return {};
         });
     if (!read) return std::unexpected(read.error());
@@ -214,11 +199,10 @@ Result<void> each_claims(Server& server, const std::string& ns,
 
 Result<std::int64_t> missing_claims(Server& server, const std::string& ns,
                                     std::span<const std::int64_t> claims) {
-  const auto [database, collection] = split(ns);
   Bson in;
   in.add_array("$in", array_of(claims));
-  const Bson command = Bson("count", collection, "query", Bson("_id", in));
-  const Result<Bson> reply = server.read(database.c_str(), command.get());
+  const Bson command = Bson("count", collection_of(ns), "query", Bson("_id", in));
+  const Result<Bson> reply = server.read(database_of(ns).c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
   return std::ssize(claims) - reply->view().number("n");
 }

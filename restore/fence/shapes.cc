@@ -44,17 +44,6 @@ bool is_in(const std::array<std::string_view, size>& names, std::string_view nam
   return std::ranges::find(names, name) != names.end();
 }
 
-std::string decimal_text(const Field& field) {
-  bson_decimal128_t decimal{};
-  decimal.low = field.load64();
-  Field high = field;
-  high.value = field.value.subspan(8);
-  decimal.high = high.load64();
-  std::array<char, BSON_DECIMAL128_STRING> text{};
-  bson_decimal128_to_string(&decimal, text.data());
-  return text.data();
-}
-
 std::optional<std::int64_t> rounded_up(long double number) {
   const long double up = std::ceil(number);
   if (!std::isfinite(up) || up < -static_cast<long double>(kPast64Bits) ||

@@ -109,8 +109,7 @@ Result<void> OplogAnalysis::State::add(const Entry& entry) {
 // then.
 Result<void> OplogAnalysis::State::transaction(const Entry& entry) {
   const Operation& operation = entry.operation;
-  std::string id(reinterpret_cast<const char*>(entry.lsid.bytes().data()),
-                 entry.lsid.bytes().size());
+  std::string id(entry.lsid.raw());
   id += ' ' + std::to_string(entry.txn_number.value_or(0));
   const auto found = pending_.find(id);
   const bool begins = entry.previous && entry.previous->ts == Timestamp{};

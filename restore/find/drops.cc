@@ -77,9 +77,7 @@ void Drops::renamed(const Operation& rename, const Place& place, bool wanted) {
   const bool over = rename.o.has("dropTarget") && rename.o.boolean("dropTarget").value_or(true);
   if (over) return renamed_over(rename, from, to, place);
   // The renamer also created the collection in this oplog, as MongoDB does for its own ones.
-  if (lives_.find(hash_of(from, 9)) != nullptr ||
-      is_temporary_name(std::string_view(from).substr(from.find('.') + 1)))
-    return;
+  if (lives_.find(hash_of(from, 9)) != nullptr || is_temporary_name(collection_of(from))) return;
   Suspect found = suspect_at(place, Reason::kRenameAway, from, rename);
   found.key = hash_of(name_pattern(from), 7) | 1;
   found.score = 45;

@@ -14,14 +14,7 @@ std::optional<Number> number_of(const Field& field) {
   if (const std::optional<std::int64_t> integer = field.integer())
     return static_cast<Number>(*integer);
   if (field.type == BSON_TYPE_DECIMAL128) {
-    bson_decimal128_t decimal{};
-    decimal.low = field.load64();
-    Field high = field;
-    high.value = field.value.subspan(8);
-    decimal.high = high.load64();
-    char text[BSON_DECIMAL128_STRING];
-    bson_decimal128_to_string(&decimal, text);
-    const Number number = PackedNumber(std::strtold(text, nullptr)).number();
+    const Number number = PackedNumber(std::strtold(decimal_text(field).c_str(), nullptr)).number();
     if (std::isfinite(number)) return number;
   }
   return std::nullopt;

@@ -6,6 +6,7 @@
 #include "base/figures.h"
 #include "base/text.h"
 #include "restore/find/hash.h"
+#include "restore/namespaces.h"
 #include "restore/oplog/operation_text.h"
 #include "restore/server.h"
 
@@ -57,8 +58,7 @@ void SchemaChanges::built(const Operation& command, Document spec, const Place& 
     slot.value = {.at = place.at, .fate = Fate::kBuilt};
   }
   const std::optional<std::int64_t> seconds = seconds_in(spec);
-  if (!wanted || !seconds || is_temporary_name(std::string_view(ns).substr(ns.find('.') + 1)))
-    return;
+  if (!wanted || !seconds || is_temporary_name(collection_of(ns))) return;
   // This entry means that the collection was empty, so no document was removed.
   const bool empty = command.command() == "createIndexes";
   expires(command, place,
@@ -102,7 +102,7 @@ void SchemaChanges::modified(const Operation& command, const Place& place) {
 
 void SchemaChanges::dropped_index(const Operation& command, const Place& place) {
   const std::string ns = target_of(command);
-  if (is_temporary_name(std::string_view(ns).substr(ns.find('.') + 1))) return;
+  if (is_temporary_name(collection_of(ns))) return;
   const std::string name = text_of(command.o, "index");
   const Document spec = command.o2;
   const bool unique = spec.truthy("unique");

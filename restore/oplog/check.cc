@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "restore/checksums.h"
 #include "restore/collections.h"
+#include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
 #include "restore/oplog/operation_text.h"
@@ -34,11 +35,6 @@ std::string to_include(const std::string& ns) {
   if (at == std::string::npos) return ", as with --include " + shell_word(ns);
   return "; $out writes to it first: add --include " +
          shell_word(ns.substr(0, at) + std::string(written) + "*");
-}
-
-std::string_view raw_bytes(Document document) {
-  const auto bytes = document.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // False for a name with a zero byte: commands would cut it there and affect another collection.
@@ -322,7 +318,7 @@ void OplogCheck::rename(const std::string& from, const std::string& to) {
 void OplogCheck::follow_indexes(const Operation& operation, const std::string& ns) {
   if (options_.slice) return;
   const std::shared_ptr<const Bson> options = options_of(facts_.collection_options, ns);
-  const std::string_view name = std::string_view(ns).substr(ns.find('.') + 1);
+  const std::string name = collection_of(ns);
   for (const Document each : specs_of_build(operation)) {
     Bson spec;
     Fields fields(each);
@@ -331,8 +327,8 @@ void OplogCheck::follow_indexes(const Operation& operation, const std::string& n
       if (field.key != "createIndexes" && field.key != "ns") append_field(spec.get(), field);
     }
     std::string text = is_temporary_name(name) ? std::string() : ns;
-    if (options) text += raw_bytes(options->view());
-    text += raw_bytes(spec.view());
+    if (options) text += options->view().raw();
+    text += spec.view().raw();
     if (!built_.insert(std::move(text)).second) continue;
     facts_.built.push_back({.at = facts_.last,
                             .ns = ns,

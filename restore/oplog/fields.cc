@@ -1,5 +1,6 @@
 #include "restore/oplog/fields.h"
 
+#include <array>
 #include <vector>
 
 namespace idmint::restore {
@@ -54,6 +55,17 @@ bool well_formed(Document document, int depth) {
 }
 
 }  // namespace
+
+std::string decimal_text(const Field& field) {
+  bson_decimal128_t decimal{};
+  decimal.low = field.load64();
+  Field high = field;
+  high.value = field.value.subspan(8);
+  decimal.high = high.load64();
+  std::array<char, BSON_DECIMAL128_STRING> text{};
+  bson_decimal128_to_string(&decimal, text.data());
+  return text.data();
+}
 
 std::optional<Timestamp> timestamp_in(Document document, const char* key) {
   const std::optional<BsonTimestamp> found = document.timestamp(key);

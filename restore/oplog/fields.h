@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "idmint/result.h"
@@ -214,6 +215,9 @@ class Fields {
   }
   return std::nullopt;
 }
+
+// A Decimal128 as text. REQUIRES: it is one.
+[[nodiscard]] std::string decimal_text(const Field& field);
 
 // The timestamp in a field. nullopt: there is no such field, or it has another type.
 [[nodiscard]] std::optional<Timestamp> timestamp_in(Document document, const char* key);

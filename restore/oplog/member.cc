@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
 
 namespace idmint::restore {
@@ -128,7 +129,7 @@ Result<Member::Batch> Member::batch_of(Reply reply, const bson_t* command) const
   const std::int64_t id = cursor.number("id");
   if (id == 0) return batch;
   const std::string ns = text_of(cursor, "ns");
-  batch.next = Bson("getMore", id, "collection", ns.substr(ns.find('.') + 1));
+  batch.next = Bson("getMore", id, "collection", collection_of(ns));
   return batch;
 }
 

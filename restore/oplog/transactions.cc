@@ -53,11 +53,6 @@ Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth,
 
 bool says(Document document, const char* field) { return document.boolean(field).value_or(false); }
 
-std::string bytes_of(Document document) {
-  const auto bytes = document.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 std::unexpected<Error> no_room(const char* what) {
   return std::unexpected(Error{
       Code::kResourceExhausted,
@@ -195,7 +190,7 @@ Result<void> Transactions::add(const Entry& entry, const TakeOperation& take) {
     for (const Store::Piece& piece : at->second.pieces) store_->drop(piece);
     pending_.erase(at);
   };
-  const std::string session = bytes_of(entry.lsid);
+  const std::string session = std::string(entry.lsid.raw());
   const std::int64_t number = entry.txn_number.value_or(0);
   auto at = pending_.find(session);
   if (at != pending_.end()) {

@@ -6,6 +6,7 @@
 #include "base/errors.h"
 #include "base/text.h"
 #include "restore/cursor.h"
+#include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/record.h"
@@ -14,9 +15,6 @@ namespace idmint::restore {
 namespace {
 
 constexpr std::int64_t kNamespaceExists = 48;
-
-std::string database_part(const std::string& ns) { return ns.substr(0, ns.find('.')); }
-std::string bare_name(const std::string& ns) { return ns.substr(ns.find('.') + 1); }
 
 Bson refusing(const std::string& command, const std::string& collection, const std::string& id) {
   return Bson(command.c_str(), collection, "validator", refusing_validator(id), "validationLevel",
@@ -64,9 +62,9 @@ bool failed_in_passing(Document reply) {
 }
 
 Result<std::optional<CollectionFacts>> find_collection(Server& server, const std::string& ns) {
-  const std::string database = database_part(ns);
-  const Bson command =
-      Bson("listCollections", 1, "filter", Bson("name", bare_name(ns)), "maxTimeMS", kCommandLimit);
+  const std::string database = database_of(ns);
+  const Bson command = Bson("listCollections", 1, "filter", Bson("name", collection_of(ns)),
+                            "maxTimeMS", kCommandLimit);
   const Result<Bson> reply = server.command(database.c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
   std::optional<CollectionFacts> found;
@@ -99,11 +97,11 @@ Result<std::map<std::string, Bson>> documents_of(Server& server, const std::stri
   for (const Bson& each : ids)
     if (const std::optional<Field> id = find_field(each.view(), "_id"))
       append_field_as(list.items.get(), std::to_string(index++), *id);
-  const std::string database = database_part(ns);
+  const std::string database = database_of(ns);
   const Bson filter = Bson("_id", Bson("$in", list));
   const Bson options = Bson("maxTimeMS", kCommandLimit);
   const Collection collection(
-      mongoc_client_get_collection(server.client(), database.c_str(), bare_name(ns).c_str()));
+      mongoc_client_get_collection(server.client(), database.c_str(), collection_of(ns).c_str()));
   const Cursor cursor(
       mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));
   std::map<std::string, Bson> found;
@@ -189,7 +187,7 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
 }
 
 Result<void> let_writers_in(Server& production, const std::string& ns, Document validation) {
-  Bson command = Bson("collMod", bare_name(ns));
+  Bson command = Bson("collMod", collection_of(ns));
   const Document validator = validation.document("validator");
   const std::string level = text_of(validation, "validationLevel");
   const std::string action = text_of(validation, "validationAction");
@@ -198,7 +196,7 @@ Result<void> let_writers_in(Server& production, const std::string& ns, Document 
   command.add("validationAction", action.empty() ? "error" : action.c_str());
   command.add("maxTimeMS", kCommandLimit);
   append_concern(command.get(), production, true);
-  const Answer answer = ask(production, database_part(ns), command.get());
+  const Answer answer = ask(production, database_of(ns), command.get());
   if (answer.ok || answer.code == kNamespaceNotFound) return {};
   if (answer.unavailable) return std::unexpected(lost(production, answer));
   return fail(answer.why, "letting writers into " + ns + ": " + answer.message);
@@ -223,7 +221,7 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
   BsonArray operations;
   std::size_t index = 0;
   for (const Rename& each : renames) {
-    Bson operation = Bson("op", "c", "ns", database_part(each.from) + ".$cmd");
+    Bson operation = Bson("op", "c", "ns", database_of(each.from) + ".$cmd");
     operation.add_binary("ui", BSON_SUBTYPE_UUID, unhex(each.uuid));
     operation.add("o", Bson("renameCollection", each.from, "to", each.to));
     operations.items.add(std::to_string(index++).c_str(), operation);
@@ -248,9 +246,9 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
 }
 
 Result<void> drop_collection(Server& production, const std::string& ns) {
-  Bson command = Bson("drop", bare_name(ns), "maxTimeMS", kCommandLimit);
+  Bson command = Bson("drop", collection_of(ns), "maxTimeMS", kCommandLimit);
   append_concern(command.get(), production, true);
-  const Answer answer = ask(production, database_part(ns), command.get());
+  const Answer answer = ask(production, database_of(ns), command.get());
   if (answer.ok || answer.code == kNamespaceNotFound) return {};
   if (answer.unavailable) return std::unexpected(lost(production, answer));
   return fail(answer.why, "drop of " + ns + ": " + answer.message);

@@ -14,6 +14,7 @@
 #include "restore/fence/documents.h"
 #include "restore/fence/handed_out.h"
 #include "restore/fence/server_state.h"
+#include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
 #include "restore/promote/collection_at.h"
 #include "restore/promote/later.h"
@@ -364,14 +365,10 @@ Result<Values> values_now(Server& production, const WatchedFields& fields) {
   if (!state) return std::unexpected(std::move(state.error()));
   Values values{.stores = std::move(state->stores)};
   for (const auto& [ns, names] : fields) {
-    const std::string database = ns.substr(0, ns.find('.'));
     Result<void> read = for_each_document(
-        production, database, ns.substr(database.size() + 1),
-        [&](Document document) -> Result<void> {
+        production, database_of(ns), collection_of(ns), [&](Document document) -> Result<void> {
           const Bson id = only_id_of(id_key(document));
-          const std::span<const std::uint8_t> bytes = id.view().bytes();
-          const std::string text =
-              id_for_people({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+          const std::string text = id_for_people(std::string(id.view().raw()));
           for (const std::string& field : names)
             if (const std::optional<CountedNumber> number = counted_number(document, field))
               values.documents[key_of(ns, text, field)] = number->value;

@@ -266,9 +266,7 @@ class LaterReader {
 
 // Identifies the transaction of an entry.
 std::string transaction_of(const Entry& entry) {
-  const std::span<const std::uint8_t> lsid = entry.lsid.bytes();
-  return std::string(reinterpret_cast<const char*>(lsid.data()), lsid.size()) + " " +
-         std::to_string(entry.txn_number.value_or(0));
+  return std::string(entry.lsid.raw()) + " " + std::to_string(entry.txn_number.value_or(0));
 }
 
 using TakeEntry = std::function<Result<void>(const Entry&)>;

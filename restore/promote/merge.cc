@@ -10,6 +10,7 @@
 
 #include "base/errors.h"
 #include "restore/cursor.h"
+#include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
 #include "restore/promote/collection_at.h"
 #include "restore/replay/apply_ops.h"
@@ -51,15 +52,15 @@ MergeBatch batch_in(Document document) {
 // Inserts in batches. Returns for each document an empty text, or why it is refused.
 Result<std::vector<std::string>> insert_all(Server& into, const std::string& copy,
                                             const std::vector<const Bson*>& documents) {
-  const std::string database = copy.substr(0, copy.find('.'));
+  const std::string database = database_of(copy);
   std::vector<std::string> whys(documents.size());
   BsonArray list;
   std::size_t bytes = 0;
   std::vector<std::size_t> listed;
   const auto send = [&]() -> Result<void> {
     if (listed.empty()) return {};
-    Bson command = Bson("insert", copy.substr(database.size() + 1), "documents", list, "ordered",
-                        false, "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit);
+    Bson command = Bson("insert", collection_of(copy), "documents", list, "ordered", false,
+                        "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit);
     append_concern(command.get(), into, true);
     const Result<Bson> reply = into.command(database.c_str(), command.get());
     if (!reply) return std::unexpected(reply.error());
@@ -102,15 +103,15 @@ Result<std::vector<std::string>> insert_all(Server& into, const std::string& cop
 // Returns how many there were.
 Result<std::uint64_t> delete_all(Server& into, const std::string& copy,
                                  const std::vector<Bson>& ids) {
-  const std::string database = copy.substr(0, copy.find('.'));
+  const std::string database = database_of(copy);
   std::uint64_t count = 0;
   for (std::size_t begin = 0; begin < ids.size(); begin += kIdsAtOnce) {
     BsonArray statements;
     for (std::size_t i = begin; i < std::min(begin + kIdsAtOnce, ids.size()); ++i)
       statements.items.add(std::to_string(i - begin).c_str(), Bson("q", ids[i], "limit", 1));
-    const Result<Bson> reply = change(into, database,
-                                      Bson("delete", copy.substr(database.size() + 1), "deletes",
-                                           statements, "maxTimeMS", kCommandLimit));
+    const Result<Bson> reply = change(
+        into, database,
+        Bson("delete", collection_of(copy), "deletes", statements, "maxTimeMS", kCommandLimit));
     if (!reply) return std::unexpected(reply.error());
     count += static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("n"), 0));
   }

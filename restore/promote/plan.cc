@@ -16,6 +16,7 @@
 #include "restore/cursor.h"
 #include "restore/fence/handed_out.h"
 #include "restore/fence/server_state.h"
+#include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
 #include "restore/promote/collection_at.h"
 #include "restore/promote/counters.h"
@@ -48,9 +49,7 @@ Result<Facts> facts_by_name(Server& server) {
   return facts;
 }
 
-std::string_view collection_part(std::string_view ns) { return ns.substr(ns.find('.') + 1); }
-
-bool is_idmint_own(std::string_view ns) { return collection_part(ns).starts_with(kOwnPrefix); }
+bool is_idmint_own(std::string_view ns) { return collection_of(ns).starts_with(kOwnPrefix); }
 
 // The documents of a collection that are not counters, by id_key().
 struct BesideCounters {
@@ -61,20 +60,17 @@ struct BesideCounters {
 Result<BesideCounters> beside_counters(Server& server, const std::string& ns,
                                        const std::vector<std::string>& fields) {
   BesideCounters beside;
-  const std::string database = ns.substr(0, ns.find('.'));
-  Result<void> read = for_each_document(
-      server, database, ns.substr(database.size() + 1), [&](Document document) -> Result<void> {
-        if (beside.documents.size() > kMostInPlace) {
-          beside.too_many = true;
-          return {};
-        }
-        for (const std::string& field : fields)
-          if (counted_number(document, field)) return {};
-        const std::span<const std::uint8_t> bytes = document.bytes();
-        beside.documents[id_key(document)].assign(reinterpret_cast<const char*>(bytes.data()),
-                                                  bytes.size());
-        return {};
-      });
+  Result<void> read = for_each_document(server, database_of(ns), collection_of(ns),
+                                        [&](Document document) -> Result<void> {
+                                          if (beside.documents.size() > kMostInPlace) {
+                                            beside.too_many = true;
+                                            return {};
+                                          }
+                                          for (const std::string& field : fields)
+                                            if (counted_number(document, field)) return {};
+                                          beside.documents[id_key(document)] = document.raw();
+                                          return {};
+                                        });
   if (!read) return std::unexpected(std::move(read.error()));
   return beside;
 }
@@ -95,9 +91,8 @@ Result<std::string> why_not_in_place(Server& spare, Server& production, const st
 // Documents without their numbers at the top, which counters are, by _id.
 Result<std::map<std::string, std::string>> without_numbers(Server& server, const std::string& ns) {
   std::map<std::string, std::string> documents;
-  const std::string database = ns.substr(0, ns.find('.'));
   Result<void> read = for_each_document(
-      server, database, ns.substr(database.size() + 1), [&](Document document) -> Result<void> {
+      server, database_of(ns), collection_of(ns), [&](Document document) -> Result<void> {
         if (documents.size() > kMostInPlace) return {};
         Bson rest;
         Fields fields(document);
@@ -105,9 +100,7 @@ Result<std::map<std::string, std::string>> without_numbers(Server& server, const
           if (!field.is("_id") && !field.integer() && field.type != BSON_TYPE_DOUBLE &&
               field.type != BSON_TYPE_DECIMAL128)
             append_field(rest.get(), field);
-        const std::span<const std::uint8_t> bytes = rest.view().bytes();
-        documents[id_key(document)].assign(reinterpret_cast<const char*>(bytes.data()),
-                                           bytes.size());
+        documents[id_key(document)] = rest.view().raw();
         return {};
       });
   if (!read) return std::unexpected(std::move(read.error()));
@@ -222,7 +215,7 @@ class Planner {
   void leave(const std::string& ns, std::string why) { plan_.left.push_back({ns, std::move(why)}); }
 
   Result<void> plan_one(const std::string& ns, const CollectionFacts& facts) {
-    const std::string_view collection = collection_part(ns);
+    const std::string collection = collection_of(ns);
     const auto there = there_.find(ns);
     const bool is_there = there != there_.end();
     if (plan_.options.filter.includes(ns) && is_kept_name(ns) && !is_there)
@@ -345,7 +338,7 @@ class Planner {
   void note_rest() {
     for (const auto& [ns, facts] : there_) {
       if (!is_wanted(ns) || is_idmint_own(ns) || restored_.contains(ns) ||
-          collection_part(ns).starts_with("system."))
+          collection_of(ns).starts_with("system."))
         continue;
       leave(ns, "the spare does not have it: it was made after the limit");
     }
@@ -504,18 +497,9 @@ std::uint64_t PromotePlan::lost_unlike() const {
 }
 
 Result<void> check_rights(Server& production) {
-  const Bson command = Bson("connectionStatus", 1, "showPrivileges", true);
-  const Result<Bson> status = production.command("admin", command.get());
-  if (!status) return std::unexpected(status.error());
-  if (may_do_anything(status->view())) return {};
-  return fail(
-      Code::kPermissionDenied,
-      "the user of " + production.shown_uri() +
-          " may not promote: two collections are renamed by one applyOps, which no role of "
-          "MongoDB's own may send, root neither; there, as an administrator, run "
-          "db.getSiblingDB('admin').createRole({role: 'idmintRestore', privileges: [{resource: "
-          "{anyResource: true}, actions: ['anyAction']}], roles: []}) and "
-          "db.getSiblingDB('admin').grantRolesToUser('USER', ['idmintRestore'])");
+  return check_privileges(production,
+                          "may not promote: two collections are renamed by one applyOps, which no "
+                          "role of MongoDB's own may send, root neither");
 }
 
 std::string promotion_id(Instant now) {
@@ -536,10 +520,9 @@ Result<std::vector<std::string>> counter_fields(Server& server, const std::strin
       R"({"$or":[{"COUNT":{"$type":"number"}},{"seq":{"$type":"number"}},)"
       R"({"index":{"$type":"number"}},{"uniqueIdentifierCounter":{"$type":"number"}}],)"
       R"("$expr":{"$lte":[{"$size":{"$objectToArray":"$$ROOT"}},6]}})");
-  const std::string database = ns.substr(0, ns.find('.'));
-  const std::string name = ns.substr(database.size() + 1);
+  const std::string name = collection_of(ns);
   const Collection collection(
-      mongoc_client_get_collection(server.client(), database.c_str(), name.c_str()));
+      mongoc_client_get_collection(server.client(), database_of(ns).c_str(), name.c_str()));
   const Bson options = Bson("maxTimeMS", kScanLimit);
   const Cursor cursor(
       mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));

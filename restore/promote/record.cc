@@ -18,14 +18,6 @@ constexpr const char* kPromoteCollection = "promote";
 constexpr std::array<std::string_view, 8> kPromoteSteps = {"block", "fence", "load", "verify",
                                                            "merge", "swap",  "open", "opened"};
 
-std::string new_owner() {
-  bson_oid_t unique;
-  bson_oid_init(&unique, nullptr);
-  std::array<char, 25> text{};
-  bson_oid_to_string(&unique, text.data());
-  return text.data();
-}
-
 // Each {_id: value}.
 BsonArray ids_of(const std::vector<std::string>& keys) {
   BsonArray ids;
@@ -203,7 +195,7 @@ Result<std::optional<PromoteState>> PromoteRecord::look(Server& production) {
 }
 
 Result<PromoteRecord> PromoteRecord::begin(Server& production, PromoteState state) {
-  PromoteRecord record(production, std::move(state), new_owner());
+  PromoteRecord record(production, std::move(state), unique_text());
   const Bson command =
       Bson("insert", kPromoteCollection, "documents", array(bson_of(record.state_, record.owner_)));
   append_concern(command.get(), production, true);
@@ -222,7 +214,7 @@ Result<PromoteRecord> PromoteRecord::begin(Server& production, PromoteState stat
 }
 
 Result<PromoteRecord> PromoteRecord::take_over(Server& production) {
-  const std::string owner = new_owner();
+  const std::string owner = unique_text();
   const Bson command = Bson("findAndModify", kPromoteCollection, "query", Bson("_id", "promote"),
                             "update", Bson("$set", Bson("owner", owner)), "new", true);
   append_concern(command.get(), production, true);

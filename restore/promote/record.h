@@ -86,8 +86,8 @@ struct PromoteItem {
   [[nodiscard]] bool keeps_old() const { return unmerged_count + unlisted_count != 0; }
   // Whether it is copied and renamed.
   [[nodiscard]] bool is_replaced() const { return !in_place && !view; }
-  [[nodiscard]] std::string database() const { return ns.substr(0, ns.find('.')); }
-  [[nodiscard]] std::string collection() const { return ns.substr(ns.find('.') + 1); }
+  [[nodiscard]] std::string database() const { return database_of(ns); }
+  [[nodiscard]] std::string collection() const { return collection_of(ns); }
 };
 
 struct PromoteState {

@@ -1,9 +1,7 @@
 #include "restore/promote/seed.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/file.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +21,7 @@
 #include "base/shell.h"
 #include "mongo/bson.h"
 #include "restore/oplog/fields.h"
+#include "restore/replay/process.h"
 #include "restore/replay/record.h"
 #include "restore/replay/spare.h"
 #include "restore/server.h"
@@ -111,35 +110,6 @@ Result<void> check_options(const SeedOptions& options) {
     if (same > 1) return refuse("--member " + address(one) + " is there twice, or its folder");
   }
   return {};
-}
-
-// The exit status of mongod; nullopt: it could not be run.
-std::optional<int> run_mongod(const std::vector<std::string>& words) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_adddup2(&actions, 0, 1);
-  posix_spawn_file_actions_adddup2(&actions, 0, 2);
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  pid_t child = 0;
-  const int error =
-      ::posix_spawn(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return std::nullopt;
-  int status = 0;
-  pid_t waited = 0;
-  do {
-    waited = ::waitpid(child, &status, 0);
-  } while (waited < 0 && errno == EINTR);
-  if (waited != child || !WIFEXITED(status)) return std::nullopt;
-  return WEXITSTATUS(status);
 }
 
 std::unexpected<Error> cannot_copy(const std::string& path, const std::error_code& why) {
@@ -332,8 +302,8 @@ class Seeding {
     if (Result<void> told = observer_.about_to(shell_line(words)); !told) return told;
     std::error_code none;
     const std::uintmax_t logged = std::filesystem::file_size(placed.folder + "/mongod.log", none);
-    const std::optional<int> status = run_mongod(words);
-    if (status == 0) return {};
+    const Result<int> status = run_and_wait(words, [] { return Result<void>{}; });
+    if (status && *status == 0) return {};
     return fail(Code::kFailedPrecondition, "mongod does not start on " + shell_word(placed.folder) +
                                                ": " +
                                                why_not_started(placed.folder, none ? 0 : logged));

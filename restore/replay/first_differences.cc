@@ -19,9 +19,8 @@ constexpr std::size_t kMostCharacters = 120;
 class Documents {
  public:
   Documents(Server& server, const std::string& ns) : what_("find in " + ns) {
-    const std::size_t dot = ns.find('.');
-    collection_.reset(mongoc_client_get_collection(server.client(), ns.substr(0, dot).c_str(),
-                                                   ns.substr(dot + 1).c_str()));
+    collection_.reset(mongoc_client_get_collection(server.client(), database_of(ns).c_str(),
+                                                   collection_of(ns).c_str()));
     const Bson all;
     const Bson options =
         Bson("sort", Bson("_id", 1), "collation", Bson("locale", "simple"), "allowDiskUse", true);

@@ -180,16 +180,13 @@ namespace {
 Result<void> send_create_indexes(Server& server, std::string_view ns,
                                  std::span<const Document> specs) {
   if (specs.empty()) return {};
-  const std::size_t dot = ns.find('.');
-  const std::string database(ns.substr(0, dot));
-  const std::string collection(ns.substr(dot + 1));
   BsonArray list;
   std::uint32_t index = 0;
   for (const Document spec : specs)
     list.items.append(std::to_string(index++).c_str(), index_spec(spec));
   const Bson command =
-      Bson("createIndexes", collection, "indexes", list, "ignoreUnknownIndexOptions", true);
-  const Result<Bson> reply = server.command(database.c_str(), command.get());
+      Bson("createIndexes", collection_of(ns), "indexes", list, "ignoreUnknownIndexOptions", true);
+  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
   return {};
 }

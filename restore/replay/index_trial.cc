@@ -14,9 +14,7 @@ namespace {
 
 constexpr const char* kTrial = "indexes";
 
-std::string_view collection_name(std::string_view ns) { return ns.substr(ns.find('.') + 1); }
-
-bool is_buckets(std::string_view ns) { return collection_name(ns).starts_with(kBuckets); }
+bool is_buckets(std::string_view ns) { return collection_of(ns).starts_with(kBuckets); }
 
 // The collection to try on: a time-series collection by the view's name if its options are those of
 // the view, as a base has them.
@@ -35,10 +33,7 @@ CollectionFacts trial_of(const IndexTrial& trial) {
 // The same text for trials with the same outcome.
 std::string text_of_trial(const IndexTrial& trial) {
   std::string text = is_buckets(trial.ns) ? "buckets" : "";
-  const auto add = [&](Document document) {
-    const auto bytes = document.bytes();
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  };
+  const auto add = [&](Document document) { text += document.raw(); };
   add(trial.options ? trial.options->view() : Bson().view());
   for (const Document spec : trial.specs) add(spec);
   return text;

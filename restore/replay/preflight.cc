@@ -21,22 +21,21 @@ std::string_view series(std::string_view version) {
   return dot == std::string_view::npos ? version : version.substr(0, version.find('.', dot + 1));
 }
 
-Result<void> check_privileges(Server& server) {
+}  // namespace
+
+Result<void> check_privileges(Server& server, std::string_view why) {
   const Bson command = Bson("connectionStatus", 1, "showPrivileges", true);
   const Result<Bson> status = server.command("admin", command.get());
   if (!status) return std::unexpected(status.error());
   if (may_do_anything(status->view())) return {};
   return fail(
       Code::kPermissionDenied,
-      "the user of " + server.shown_uri() +
-          " may not restore: the server checks each entry of an oplog, and of its roles not even "
-          "root may insert a view; there, as an administrator, run "
+      "the user of " + server.shown_uri() + " " + std::string(why) +
+          "; there, as an administrator, run "
           "db.getSiblingDB('admin').createRole({role: 'idmintRestore', privileges: [{resource: "
           "{anyResource: true}, actions: ['anyAction']}], roles: []}) and "
           "db.getSiblingDB('admin').grantRolesToUser('USER', ['idmintRestore'])");
 }
-
-}  // namespace
 
 bool same_series(std::string_view one, std::string_view other) {
   return series(one) == series(other);
@@ -83,8 +82,11 @@ Result<TargetFacts> check_target(Server& server, const TargetNeeds& needs) {
                                                "one series; restore to a server of " +
                                                std::string(series(needs.version)) +
                                                " (--spare with --mongod PATH)");
-  if (Result<void> permitted = check_privileges(server); !permitted)
-    return std::unexpected(std::move(permitted.error()));
+  Result<void> permitted = check_privileges(server,
+                                            "may not restore: the server checks each entry of an "
+                                            "oplog, and of its roles not even root may "
+                                            "insert a view");
+  if (!permitted) return std::unexpected(std::move(permitted.error()));
 
   TargetFacts facts;
   Result<std::optional<Record>> found = Record::find(server);

@@ -37,6 +37,9 @@ struct TargetFacts {
 // Whether the reply to connectionStatus with showPrivileges has any action on any resource, which
 // applyOps needs, or no user at all, as without access control.
 [[nodiscard]] bool may_do_anything(Document connection_status);
+// kPermissionDenied: the user may not. The message is "the user of SERVER", `why`, and how to
+// permit it.
+[[nodiscard]] Result<void> check_privileges(Server& server, std::string_view why);
 
 // Ends operations that the server still runs for a killed run, which would interfere with this one.
 // kUnavailable: they do not end within a minute.

@@ -14,6 +14,14 @@ constexpr std::array<std::string_view, 5> kStages = {"base", "slice", "indexes",
 
 }  // namespace
 
+std::string unique_text() {
+  bson_oid_t unique;
+  bson_oid_init(&unique, nullptr);
+  std::array<char, 25> text{};
+  bson_oid_to_string(&unique, text.data());
+  return text.data();
+}
+
 void append_concern(bson_t* command, const Server& server, bool durable) {
   bson_t concern;
   BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
@@ -111,11 +119,7 @@ Result<void> Record::put_as_owner(const bson_t* document) {
 
 // If two runs do this at the same time, at most one remains the owner.
 Result<void> Record::own_it() {
-  bson_oid_t unique;
-  bson_oid_init(&unique, nullptr);
-  std::array<char, 25> text{};
-  bson_oid_to_string(&unique, text.data());
-  const std::string owner = std::string("owner:") + text.data();
+  const std::string owner = "owner:" + unique_text();
   const Bson nothing;
   if (Result<void> made = put(owner, nothing.get()); !made) return made;
   const Bson command =

@@ -26,6 +26,9 @@ inline constexpr const char* kRecordNamespace = "idmint_restore.progress";
 enum class RunStage : std::uint8_t { kBase, kSlice, kIndexes, kOplog, kDone };
 [[nodiscard]] std::string_view name(RunStage stage);
 
+// A text that no other process makes.
+[[nodiscard]] std::string unique_text();
+
 // Appends the write concern of a restore: majority on a replica set; with `durable` also journal.
 void append_concern(bson_t* command, const Server& server, bool durable);
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
 #include "restore/oplog/operation_text.h"
@@ -53,9 +54,6 @@ struct OnServer {
     return uuid ? std::string(uuid->binary()) : std::string();
   }
 };
-
-std::string database_of(const std::string& ns) { return ns.substr(0, ns.find('.')); }
-std::string collection_of(const std::string& ns) { return ns.substr(ns.find('.') + 1); }
 
 void append_uuid(bson_t* to, const char* field, const std::string& uuid) {
   bson_append_binary(to, field, -1, BSON_SUBTYPE_UUID,

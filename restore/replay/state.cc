@@ -14,6 +14,7 @@
 #include "base/shell.h"
 #include "base/text.h"
 #include "restore/cursor.h"
+#include "restore/namespaces.h"
 
 namespace idmint::restore {
 namespace {
@@ -110,13 +111,11 @@ Result<void> for_each_document(Server& server, const std::string& database, cons
 }
 
 Result<std::uint64_t> count_documents(Server& server, const std::string& ns) {
-  const std::string database = ns.substr(0, ns.find('.'));
-  const std::string name = ns.substr(database.size() + 1);
   const Bson command = Bson(
-      "aggregate", name, "pipeline",
+      "aggregate", collection_of(ns), "pipeline",
       array(Bson("$match", Bson()), Bson("$group", Bson("_id", nullptr, "n", Bson("$sum", 1)))),
       "cursor", Bson());
-  const Result<Bson> reply = server.command(database.c_str(), command.get());
+  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
   return static_cast<std::uint64_t>(reply->view().first_found().number("n"));
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
 #include "restore/replay/net_effect.h"
@@ -226,11 +227,10 @@ Result<void> Worker::foresee(Batch& batch) {
     operations.push_back(*operation);
   }
   for (auto& [ns, of] : collections) {
-    const std::size_t dot = ns.find('.');
     const Bson find =
-        Bson("find", ns.substr(dot + 1), "filter", Bson("_id", Bson("$in", of.ids)), "projection",
+        Bson("find", collection_of(ns), "filter", Bson("_id", Bson("$in", of.ids)), "projection",
              Bson("_id", 1), "batchSize", 1'000'000, "singleBatch", true);
-    const Result<Bson> found = server_.command(ns.substr(0, dot).c_str(), find.get());
+    const Result<Bson> found = server_.command(database_of(ns).c_str(), find.get());
     if (!found) return std::unexpected(found.error());
     found->view().each_found([&](const Document& document) { of.there.insert(id_of(document)); });
   }

@@ -42,6 +42,9 @@ class Document {
     if (BSON_UINT32_FROM_LE(length) == bytes.size()) document.bytes_ = bytes;
     return document;
   }
+  [[nodiscard]] static Document of(std::string_view raw) {
+    return of(std::span(reinterpret_cast<const std::uint8_t*>(raw.data()), raw.size()));
+  }
   [[nodiscard]] static Document of(const bson_t* document) {
     return of({bson_get_data(document), document->len});
   }
@@ -51,6 +54,10 @@ class Document {
   // Whether it has no field. REQUIRES: *this.
   [[nodiscard]] bool empty() const { return bytes_.size() == kEmpty; }
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return bytes_; }
+  // The same bytes, to be kept as text.
+  [[nodiscard]] std::string_view raw() const {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
   friend bool operator==(const Document& a, const Document& b) {
     return std::ranges::equal(a.bytes_, b.bytes_);
   }
