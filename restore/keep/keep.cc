@@ -338,7 +338,7 @@ class Keeping final : public Observer {
     if (done && !done->empty()) observer_.notice(*done);
     if (!done && !stopped()) {
       failed_ = done.error();
-      observer_.notice(failed_->message + "; it is tried again in a minute; " + kept_.in_words());
+      observer_.notice(failed_->message() + "; it is tried again in a minute; " + kept_.in_words());
     }
     if (Result<void> read = refresh(); !read) return read;
     // A base of a member that is behind may not be of use yet.
