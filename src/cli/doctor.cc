@@ -457,16 +457,14 @@ void look_at_layouts(const Limits& limits, Instant now, const std::vector<std::s
                                     here ? Use::kYes : Use::kNo, limits, now));
   }
   // Those that end within the years of an Instant, the first to end first.
-  std::vector<const Format*> timed;
+  std::vector<std::pair<std::chrono::sys_seconds, std::string_view>> ending;
   for (const Format* const format : kinds()) {
     if (format->ends && *format->ends <= std::chrono::floor<std::chrono::seconds>(Instant::max()))
-      timed.push_back(format);
+      ending.emplace_back(*format->ends, format->name);
   }
-  std::ranges::sort(timed, {},
-                    [](const Format* format) { return std::pair(*format->ends, format->name); });
-  for (const Format* const format : timed) {
-    findings.push_back(
-        diagnose_end(format->name, Instant{*format->ends}, Use::kPerhaps, limits, now));
+  std::ranges::sort(ending);
+  for (const auto& [ends, name] : ending) {
+    findings.push_back(diagnose_end(name, Instant{ends}, Use::kPerhaps, limits, now));
   }
 }
 

@@ -184,7 +184,7 @@ Result<Bounds<Id>> bounds_of(Instant at, const SnowflakeLayout& /*layout*/) {
 inline constexpr std::string_view kNoTimeInIt = "there is no time in it";
 // The last seconds of an unsigned 32-bit number of seconds, and of a 48-bit one of milliseconds.
 inline constexpr std::chrono::sys_seconds kUnsignedSecondsEnd{std::chrono::seconds{0xffff'ffff}};
-inline constexpr std::chrono::sys_seconds k48BitMillisecondsEnd{
+inline constexpr std::chrono::sys_seconds kLongMillisecondsEnd{
     std::chrono::seconds{281'474'976'710}};
 inline constexpr std::string_view kKeepsOn =
     "goes on from the old time, up to 20 s ahead of the clock; past that it starts afresh, and "

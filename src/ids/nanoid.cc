@@ -14,11 +14,11 @@ constexpr int kBitsOfNanoidChar = 6;
 static_assert(Nanoid::kAlphabet.size() == 1U << kBitsOfNanoidChar);
 
 // The number that a character stands for; -1: it is none of the alphabet.
-constexpr std::array<std::int8_t, 256> kNanoidDigits = [] {
-  std::array<std::int8_t, 256> digits{};
+constexpr std::array<int, 256> kNanoidDigits = [] {
+  std::array<int, 256> digits{};
   digits.fill(-1);
   for (std::size_t i = 0; i < Nanoid::kAlphabet.size(); ++i) {
-    digits[static_cast<unsigned char>(Nanoid::kAlphabet[i])] = static_cast<std::int8_t>(i);
+    digits[static_cast<unsigned char>(Nanoid::kAlphabet[i])] = static_cast<int>(i);
   }
   return digits;
 }();

@@ -151,7 +151,7 @@ extern const Format kUlidFormat = {
     .parse = parsed_as<Ulid>,
     .shapes = kUlidShapes,
     .bounds = bounds_of<ulid_bounds>,
-    .ends = k48BitMillisecondsEnd,
+    .ends = kLongMillisecondsEnd,
     .make =
         [](Clock& clock, Entropy& entropy) {
           return generator_of<Ulid>(std::make_unique<UlidGenerator>(UlidOptions{}, clock, entropy));

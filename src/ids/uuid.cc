@@ -271,7 +271,7 @@ extern const Format kUuid7Format = {
     .name = "uuid7",
     .kind = "uuid",
     .bounds = bounds_of<uuid7_bounds>,
-    .ends = k48BitMillisecondsEnd,
+    .ends = kLongMillisecondsEnd,
     .make =
         [](Clock& clock, Entropy& entropy) {
           return generator_of<Uuid>(
