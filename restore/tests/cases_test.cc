@@ -14,9 +14,9 @@
 
 #include "restore/document_reader.h"
 #include "restore/server.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/oplog_builder.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {

@@ -27,11 +27,11 @@
 #include "ids/lease_table.h"
 #include "restore/fence/server_state.h"
 #include "restore/fence/sources.h"
+#include "restore/tests/fenced_target.h"
+#include "restore/tests/program.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
-#include "restore/tests/fenced_target.h"
-#include "restore/tests/program.h"
 
 namespace idmint::restore {
 namespace {

@@ -22,10 +22,10 @@
 #include "restore/oplog/dump.h"
 #include "restore/oplog/reader.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
 #include "restore/tests/program.h"
 #include "restore/tests/random_work.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {

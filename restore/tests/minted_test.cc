@@ -17,9 +17,9 @@
 #include "idmint/store.h"
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
+#include "restore/tests/production.h"
 #include "stores/spi/counter_store.h"
 #include "tests/e2e/cli.h"
-#include "restore/tests/production.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {

@@ -17,8 +17,8 @@
 #include "restore/checksums.h"
 #include "restore/replay/state.h"
 #include "restore/server.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "restore/oplog/live.h"
-#include "tests/e2e/cli.h"
 #include "restore/tests/oplog_builder.h"
 #include "restore/tests/production.h"
+#include "tests/e2e/cli.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {

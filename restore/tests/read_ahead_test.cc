@@ -14,8 +14,8 @@
 #include "restore/commands/find_report.h"
 #include "restore/find/analysis.h"
 #include "restore/oplog/reader.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/oplog_builder.h"
+#include "tests/fakes/temp_folder.h"
 
 namespace idmint::restore {
 namespace {

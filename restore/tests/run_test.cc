@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 #include "tests/servers/relay.h"
 

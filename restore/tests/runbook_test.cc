@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/e2e/cli.h"
 #include "restore/tests/production.h"
 #include "restore/tests/workload.h"
+#include "tests/e2e/cli.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {

@@ -11,9 +11,9 @@
 #include "restore/backup/dump.h"
 #include "restore/namespaces.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {

@@ -25,9 +25,9 @@
 #include "idmint/worker_pool.h"
 #include "restore/promote/record.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
 #include "restore/tests/program.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/gapless.h"
 #include "tests/servers/mongo.h"
 
