@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/text.h"
-#include "tests/e2e/cli.h"
 #include "restore/tests/oplog_builder.h"
+#include "tests/e2e/cli.h"
 
 namespace idmint::restore {
 namespace {

@@ -11,11 +11,11 @@
 
 #include "idmint/definition.h"
 #include "restore/replay/state.h"
-#include "restore/timestamp.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
 #include "restore/tests/program.h"
 #include "restore/tests/workload.h"
+#include "restore/timestamp.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::restore {

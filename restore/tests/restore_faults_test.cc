@@ -18,11 +18,11 @@
 
 #include "restore/replay/record.h"
 #include "restore/replay/state.h"
-#include "tests/fakes/temp_folder.h"
 #include "restore/tests/production.h"
 #include "restore/tests/program.h"
 #include "restore/tests/random_work.h"
 #include "restore/tests/workload.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 #include "tests/servers/relay.h"
 
