@@ -47,7 +47,8 @@ TEST(Nanoid, RefusesWhatIsNotOne) {
     const Result<Nanoid> refused = Nanoid::parse(text);
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
-    EXPECT_TRUE(refused.error().message().starts_with("not a NanoID: ")) << refused.error().message();
+    EXPECT_TRUE(refused.error().message().starts_with("not a NanoID: "))
+        << refused.error().message();
   }
 }
 
