@@ -253,7 +253,7 @@ def check_sessions(name, blocks, project, build, compiler=None):
         (clone / "build").mkdir(parents=True)
         for preset in ("dev", "release"):
             (clone / "build" / preset).symlink_to(build)
-        for entry in ("examples", "scripts", "tests"):
+        for entry in ("examples", "scripts", "tests", "restore"):
             (clone / entry).symlink_to(project / entry)
         environment = {
             "HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC", "TERM": "dumb",
