@@ -10,10 +10,10 @@
 
 namespace idmint {
 
-// "what; clause", or "clause" if `what` is empty.
-inline void add_clause(std::string& what, std::string_view clause) {
-  if (!what.empty()) what += "; ";
-  what += clause;
+// "text; clause", or "clause" if `text` is empty.
+inline void add_clause(std::string& text, std::string_view clause) {
+  if (!text.empty()) text += "; ";
+  text += clause;
 }
 
 // One more clause at the end of the message.

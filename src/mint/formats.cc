@@ -415,8 +415,10 @@ Result<void> check_sequence_name(std::string_view name) {
   } else {
     return {};
   }
-  return fail(Code::kInvalidArgument, "\"" + std::string(name) + "\" is the name " + what +
-                                          ", so no sequence can have it: choose another name");
+  return std::unexpected(
+      about("\"" + std::string(name) + "\"",
+            {Code::kInvalidArgument, "it is the name " + std::string(what) +
+                                         ", so no sequence can have it: choose another name"}));
 }
 
 Result<void> check_new(const Definition& definition, Instant now) {

@@ -459,11 +459,11 @@ template <class Act>
 auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     -> decltype(act(std::declval<Store&>())) {
   if (is_format(name)) {
-    return fail(Code::kInvalidArgument,
-                "\"" + std::string(name) +
-                    "\" is a format, which keeps nothing in a store: its "
-                    "declaration says what it promises",
-                {.remedy = Remedy::kListFormats});
+    return std::unexpected(about("\"" + std::string(name) + "\"",
+                                 {Code::kInvalidArgument,
+                                  "it is a format, which keeps nothing in a store: its declaration "
+                                  "says what it promises",
+                                  {.remedy = Remedy::kListFormats}}));
   }
   const Result<std::shared_ptr<Store>> opened = open(false, name, until);
   if (!opened) {

@@ -95,11 +95,9 @@ class PoolSource final : public Source {
     if (wait_on_) by = SteadyTime::max();  // the wait has its own end
     const std::unique_lock lock(opening_, until);
     if (!lock && generator_.load() == nullptr)
-      return std::unexpected(
-          about("pool " + pool_.name,
-                {Code::kUnavailable, std::string(store_->url()) +
-                                         " did not answer in time whoever asked for a worker id "
-                                         "first; ask again"}));
+      return std::unexpected(about(
+          "pool " + pool_.name,
+          {Code::kUnavailable, "the first caller is still waiting for its worker id; ask again"}));
     std::chrono::nanoseconds longest = deadline_;
     if (by != SteadyTime::max()) longest = std::min(longest, by - std::chrono::steady_clock::now());
     std::chrono::nanoseconds waited{};

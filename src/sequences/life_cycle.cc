@@ -411,7 +411,7 @@ Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std:
         if (const auto possible = store.counters()->can_extend(names, last); !possible) {
           if (possible.error().code != Code::kInvalidArgument)
             return std::unexpected(possible.error());
-          return refuse(Code::kInvalidArgument, possible.error().message());
+          return refuse(Code::kInvalidArgument, possible.error().what);
         }
       }
       const Result<Definition> now = store.catalog()->replace(*there, updated);

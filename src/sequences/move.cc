@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/url.h"
 #include "idmint/sequence.h"
 #include "sequences/life_cycle.h"
@@ -140,10 +141,10 @@ Result<void> must_be_free(const Route& route, const SequenceDefinition& there) {
   if (there.move && there.move->stage == Move::Stage::kArriving)
     return std::unexpected(refuse_moved(route.to, there, *there.move));
   if (there.move)
-    return std::unexpected(
+    return std::unexpected(naming_places(
         error_at(route.to, Code::kFailedPrecondition, there,
                  "it was in this store before, and went to " + there.move->url +
-                     "; a store does not take a name twice, so move it to another store"));
+                     "; a store does not take a name twice, so move it to another store")));
   return std::unexpected(error_at(
       route.to, Code::kFailedPrecondition, there,
       std::string(there.retired ? "a retired sequence has" : "another sequence has") +

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "idmint/form.h"
 #include "idmint/mongodb.h"
 #include "idmint/sequence.h"
@@ -230,8 +231,8 @@ Result<Raised> raise_past(Store& store, const SequenceDefinition& definition,
 template <class Kind>
 Result<Kind> same_in(Store& store, const Kind& definition, Store& from) {
   const auto refuse = [&](const std::string& what, Advice advice = {}) {
-    return std::unexpected(
-        error_at(store, Code::kFailedPrecondition, definition, what, std::move(advice)));
+    return std::unexpected(naming_places(
+        error_at(store, Code::kFailedPrecondition, definition, what, std::move(advice))));
   };
   const std::string where(from.url());
   if (from.catalog() == nullptr) return refuse(where + " keeps no sequences");
@@ -332,12 +333,12 @@ Result<Raised> raise_past_counters(Store& store, const SequenceDefinition& defin
     const CounterState& ahead = (*source)[k];
     const CounterBounds& here = floors->counters[k].bounds;
     if (ahead.next > here.last + here.stride)
-      return std::unexpected(
+      return std::unexpected(naming_places(
           error_at(store, Code::kFailedPrecondition, definition,
                    "it ends at " + std::to_string(definition.last) + ", and has gone on to " +
                        std::to_string(ahead.next - ahead.bounds.stride) + " in " +
                        std::string(from.url()) + "; first move its end up",
-                   {Remedy::kAlterSequence, definition.name, {std::to_string(there->last)}}));
+                   {Remedy::kAlterSequence, definition.name, {std::to_string(there->last)}})));
     floors->floors[k] = ahead.next;
   }
   if (auto reached = check_reached(store, definition, *floors, given); !reached)
@@ -394,11 +395,11 @@ Result<Raised> raise_sequence(Store& store, std::string_view name, Store& from, 
     const Result<Later> later = later_in(store, definition, from);
     if (!later) return std::unexpected(later.error());
     if (later->retired || later->away)
-      return std::unexpected(error_at(
+      return std::unexpected(naming_places(error_at(
           store, Code::kFailedPrecondition, definition,
           (later->away ? "it went to " + later->away->url + " from " : "it is retired in ") +
               std::string(from.url()) + "; retire it here, too",
-          {Remedy::kRetireSequence, definition.name}));
+          {Remedy::kRetireSequence, definition.name})));
     return raise_past_counters(store, definition, from, mode);
   });
 }

@@ -176,6 +176,7 @@ Result<void> SpreadRounds::ask(std::size_t k, std::int64_t count, Take take, Ste
   }
   if (why.code == Code::kDataLoss) {
     add_outcome(why, "it is the stripe in " + stores.url(k));
+    why = naming_places(std::move(why));
     lost_.remember(store, why, settled, until);
     lost_store_ = &store;
   }

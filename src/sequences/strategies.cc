@@ -143,10 +143,10 @@ Result<void> has_transactions(Store& store, const Definition& gapless, SteadyTim
   }
   const Result<void> possible = store.gapless()->has_transactions(until);
   if (possible) return {};
-  Error error = error_at(store, possible.error().code, gapless, possible.error().what,
-                         possible.error().advice);
-  error.outcome = possible.error().outcome;
-  return std::unexpected(std::move(error));
+  const Error& why = possible.error();
+  if (!why.place.empty())
+    return std::unexpected(error_at(store, why.code, gapless, why.what, why.advice));
+  return std::unexpected(in_context(subject_of(gapless) + " in " + std::string(store.url()), why));
 }
 
 Result<Definition> find_definition(Store& store, std::string_view name, SteadyTime until) {

@@ -32,11 +32,11 @@ constexpr std::string_view kOfAnother = "the server cannot use its store: its lo
 constexpr std::array kOfTheCall = {Code::kInvalidArgument, Code::kAlreadyExists, Code::kOutOfRange,
                                    Code::kFailedPrecondition, Code::kUnimplemented};
 
-// Whether the error names no place outside of Error::place. kInvalidArgument does not depend on the
-// state of a store; nor does an error of a format, which has none.
+// Whether a client may see the error: it is about what the caller named, or of a format, which has
+// no store.
 bool is_about_the_call(const Error& error, std::string_view source) {
   if (!error.subject.empty()) return true;
-  return error.place.empty() && (error.code == Code::kInvalidArgument || is_format_name(source));
+  return error.place.empty() && is_format_name(source.substr(source.find('/') + 1));
 }
 
 // Such advice names the store.

@@ -74,8 +74,9 @@ TEST_F(ToldTest, NoPlaceOfAStoreIsToldAndTheLogHasIt) {
     Client http(server, Protocol::kHttp);
     EXPECT_EQ(redis.ask("AUTH web"), "+OK");
     EXPECT_EQ(redis.ask("INCR orders"), ":1");
-    for (const Code code : {Code::kUnavailable, Code::kUnknown, Code::kDeadlineExceeded,
-                            Code::kInternal, Code::kFailedPrecondition, Code::kDataLoss}) {
+    for (const Code code :
+         {Code::kUnavailable, Code::kUnknown, Code::kDeadlineExceeded, Code::kInternal,
+          Code::kFailedPrecondition, Code::kInvalidArgument, Code::kDataLoss}) {
       const Error error{code, "no answer from db.example:27017 of mongodb://db.example/shop"};
       store_->fail_next({.error = error});
       EXPECT_THAT(redis.ask("INCR orders"), AllOf(StartsWith("-"), Not(HasSubstr("db.example"))));

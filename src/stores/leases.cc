@@ -100,15 +100,13 @@ std::optional<Error> clocks_apart(std::string_view pool, Instant before, Instant
   if (servers < before) ahead = ms(before) - ms(servers);
   if (servers > after) ahead = ms(after) - ms(servers);
   if (ahead <= max_skew && -ahead <= max_skew) return std::nullopt;
-  return about(of_pool(pool),
-               {Code::kUnavailable,
-                "the clock of this host is " + print_duration(std::chrono::abs(ahead)) + " " +
-                    (ahead.count() < 0 ? "behind" : "ahead of") + " that of the server, and " +
-                    print_duration(max_skew) + " is allowed (max_skew); set the one that is wrong",
-                {},
-                {},
-                {},
-                std::string(kNothingChanged)});
+  return about(
+      of_pool(pool),
+      {.code = Code::kUnavailable,
+       .what = "the clock of this host is " + print_duration(std::chrono::abs(ahead)) + " " +
+               (ahead.count() < 0 ? "behind" : "ahead of") + " that of the server, and " +
+               print_duration(max_skew) + " is allowed (max_skew); set the one that is wrong",
+       .outcome = std::string(kNothingChanged)});
 }
 
 bool is_owned_by(const LeaseState& there, const Lease& lease) noexcept {

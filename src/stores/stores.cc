@@ -275,14 +275,14 @@ Error other_record(std::string_view counter, const std::string& there, const std
 
 Error refused_advance(const CounterState& counter, std::int64_t count) {
   if (counter.closed)
-    return {Code::kFailedPrecondition,
-            "counter " + shown(counter.name) +
-                " is closed and hands out nothing; "
-                "if idmint-restore promotes or fences now, ask again in a minute"};
-  return {Code::kOutOfRange, "counter " + shown(counter.name) + " ends at " +
-                                 std::to_string(counter.bounds.last) + ": " +
-                                 std::to_string(count) + " wanted, " +
-                                 std::to_string(counter.left()) + " left"};
+    return about("counter " + shown(counter.name),
+                 {Code::kFailedPrecondition,
+                  "it is closed and hands out nothing; if idmint-restore promotes or fences now, "
+                  "ask again in a minute"});
+  return about("counter " + shown(counter.name),
+               {Code::kOutOfRange, "it ends at " + std::to_string(counter.bounds.last) + ": " +
+                                       std::to_string(count) + " wanted, " +
+                                       std::to_string(counter.left()) + " left"});
 }
 
 Error too_large_an_end(std::string_view counter, std::int64_t last, std::int64_t stride) {
@@ -296,8 +296,8 @@ Error no_space(std::string_view space, std::string_view url) {
 }
 
 Error closed_space(std::string_view space) {
-  return {Code::kFailedPrecondition,
-          "the space of claims " + shown(space) + " is closed: nothing more is claimed in it"};
+  return about("the space of claims " + shown(space),
+               {Code::kFailedPrecondition, "it is closed: nothing more is claimed in it"});
 }
 
 Error no_counter(std::string_view counter, std::string_view url) {

@@ -446,7 +446,7 @@ Result<void> Gapless::has_transactions(SteadyTime by) {
   if (!hello) return std::unexpected(hello.error());
   if (hello->view().has("setName")) return {};
   return std::unexpected(
-      Error{Code::kFailedPrecondition, database_.where + ": " + std::string(kNoTransactions)});
+      at_place(database_.where, {Code::kFailedPrecondition, std::string(kNoTransactions)}));
 }
 
 // False: there is no such collection. A user who may not list collections learns no UUID.

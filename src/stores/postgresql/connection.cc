@@ -297,8 +297,8 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
   if (sent == 0) return not_sent();
   auto rows = exchange(query.kind, until);
   if (!rows && rows.error().reason == kInsufficientPrivilege && *query.rights != '\0')
-    add_outcome(rows.error().error,
-                std::string("the user needs USAGE on the schema idmint, ") + query.rights);
+    add_clause(rows.error().error.what,
+               std::string("the user needs USAGE on the schema idmint, ") + query.rights);
   if (!rows && std::string_view(query.sql).contains(kBackend)) tell_of_pooler(rows.error());
   if (rows && uses == 0) uses = 1;
   return rows;

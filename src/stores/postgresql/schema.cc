@@ -359,8 +359,8 @@ std::expected<void, Failure> Engine::make(Connection& connection, const Uuid& id
   constexpr std::array<std::string_view, 4> kThere = {"23505", "42P06", "42P07", "42710"};
   if (std::ranges::find(kThere, failure.reason) == kThere.end()) {
     if (failure.reason == kInsufficientPrivilege)
-      add_outcome(
-          failure.error,
+      add_clause(
+          failure.error.what,
           "the user who makes a store needs CREATE on the database, or a schema idmint of its "
           "own");
     return std::unexpected(std::move(failure));

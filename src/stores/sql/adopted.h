@@ -87,17 +87,19 @@ class AdoptedCounters {
     const Result<Reading> reading = look(record, bounds, until);
     if (!reading && reading.error().code != Code::kDataLoss)
       return std::unexpected(reading.error());
-    // Otherwise: no such table or column, or not of such a type.
-    std::string wrong = reading ? reading->settings : reading.error().message();
+    const std::string what = "cannot adopt " + place_of(record) + ": ";
+    if (!reading)  // no such table or column, or not of such a type
+      return fail(
+          Code::kFailedPrecondition,
+          database_.url() + ": " + what + reading.error().message() + "; it was left as it is");
+    std::string wrong = reading->settings;
     if (wrong.empty()) wrong = problem(*reading, bounds);
     if (wrong.empty()) return bounds.at_or_above(reading->next);
-    if (reading && !reading->settings.empty())
+    if (!reading->settings.empty())
       wrong += ": give the sequence the stride and the offset of the server";
-    return std::unexpected(
-        at_place(database_.url(),
-                 {Code::kFailedPrecondition,
-                  "cannot adopt " + place_of(record) + ": " + wrong + "; it was left as it is",
-                  reading ? fitting(*reading, bounds) : Advice{}}));
+    return std::unexpected(at_place(
+        database_.url(), {Code::kFailedPrecondition, what + wrong + "; it was left as it is",
+                          fitting(*reading, bounds)}));
   }
 
   // Nothing: it is closed, there is too little left, the record is below the floor, or the store is

@@ -330,7 +330,8 @@ class Counters final : public CounterStore {
       bounds.last = last;
       Result<std::int64_t> possible = adopted_.check(*record, bounds, until);
       if (possible) continue;
-      if (possible.error().code == Code::kFailedPrecondition)
+      // With a place it is about the bounds.
+      if (possible.error().code == Code::kFailedPrecondition && !possible.error().place.empty())
         possible.error().code = Code::kInvalidArgument;
       return std::unexpected(std::move(possible.error()));
     }

@@ -14,7 +14,7 @@ namespace {
 std::unexpected<Error> after_commit(Error why) {
   if (was_not_applied(why.code)) {
     why.code = Code::kUnknown;
-    add_outcome(why, "the changes were made all the same, and their values are lost");
+    why.outcome = "the changes were made all the same, and their values are lost";
   }
   return std::unexpected(std::move(why));
 }
