@@ -96,7 +96,7 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
   };
   if (there == nullptr) {
     if (const Result<void> fit = check_new(wanted, system_clock().now()); !fit) {
-      return refuse(worded(fit.error()).message());
+      return refuse(without_subject(worded(fit.error()), wanted));
     }
     const auto repeats = apply_options.yes ? std::nullopt
                                            : would_repeat(mint.store_url().value_or(""), wanted,

@@ -416,7 +416,7 @@ Result<void> check_sequence_name(std::string_view name) {
     return {};
   }
   return std::unexpected(
-      about("\"" + std::string(name) + "\"",
+      about("sequence " + std::string(name),
             {Code::kInvalidArgument, "it is the name " + std::string(what) +
                                          ", so no sequence can have it: choose another name"}));
 }

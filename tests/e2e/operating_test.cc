@@ -666,7 +666,7 @@ TEST_F(Operating, ApplyExtendsAndRefuses) {
       "s.toml");
   EXPECT_EQ(refused.status, 5);
   EXPECT_THAT(refused.out, ContainsRegex("refused +a: .*last: 20 there, 5 here"));
-  EXPECT_THAT(refused.out, ContainsRegex("refused +ULID: \"ULID\" is the name of a format"));
+  EXPECT_THAT(refused.out, ContainsRegex("refused +ULID: it is the name of a format"));
   EXPECT_THAT(refused.out, StartsWith("not created  new\n"));
   EXPECT_THAT(refused.err, HasSubstr("2 of 3 sequences are refused, and nothing was changed"));
   EXPECT_EQ(run("idmint peek new").status, 3);
