@@ -42,8 +42,11 @@ char* Tsid::to_chars(char* out) const noexcept {
 }
 
 Result<Bounds<Tsid>> tsid_bounds(Instant at) {
-  const std::int64_t ms = std::chrono::floor<std::chrono::milliseconds>(at - Tsid::kEpoch).count();
-  if (at < Tsid::kEpoch || ms > kLastMillisecondOfTsids) {
+  // The difference of an earlier time would overflow.
+  const std::int64_t ms =
+      at < Tsid::kEpoch ? -1
+                        : std::chrono::floor<std::chrono::milliseconds>(at - Tsid::kEpoch).count();
+  if (ms < 0 || ms > kLastMillisecondOfTsids) {
     return std::unexpected(
         Error{Code::kInvalidArgument,
               "a TSID has times from 2020-01-01 to 2159-05-15T07:35:11.103Z only"});
