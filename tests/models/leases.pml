@@ -21,6 +21,10 @@
  *
  * The nonce of an extension is its process and the bound that it names: more extensions have one nonce
  * than in the code, where each has its own.
+ *
+ * With SWAP an acquire and an extend are two steps each: the row is read, and then swapped against all
+ * that was read (src/store/protocol/leases.cc). A swap is on its way from the moment on at which it was
+ * decided, and any earlier one may come late (`late`). Without SWAP each is one step of the store.
  */
 #ifndef GENERATORS
 #define GENERATORS 2
@@ -51,6 +55,16 @@ typedef Generator {
   byte lost;    /* for REACH: the lease that it lost */
 }
 
+/* A swap: the row as it was read, and what is to stand in its place. */
+typedef Call {
+  bool sent, extends;
+  byte k, w, from, to, named;                 /* to become: of which lease, the range, the nonce */
+  byte until, owner, generation, nonce, taken /* as it was read */
+}
+
+#ifdef SWAP
+Call call[GENERATORS], late;
+#endif
 Table table, durable, backup, nothing;
 Lease leases[LEASES + 1];
 Generator gen[GENERATORS];
@@ -79,7 +93,7 @@ hidden byte j, k, w, c, x, from, to; /* scratch, inside of one step */
 #define SEND_RELEASE skip
 #endif
 
-#if defined(ALARM) || defined(UNFENCED)
+#if defined(ALARM) || defined(UNFENCED) || defined(SWAP)
 #define TAKEN /* rows say where the latest owner's range began */
 #endif
 
@@ -175,6 +189,69 @@ inline acquire() {
   :: else
   fi
 }
+
+#ifdef SWAP
+/* What a swap compares. Each switch leaves one out. */
+#ifdef SWAP_ANY_UNTIL
+#define EQUAL_UNTIL(c) true
+#else
+#define EQUAL_UNTIL(c) (table.row[c.w].until == c.until)
+#endif
+#ifdef SWAP_ANY_TOKEN
+#define EQUAL_TOKEN(c) true
+#else
+#define EQUAL_TOKEN(c) (table.row[c.w].owner == c.owner)
+#endif
+#ifdef SWAP_ANY_GENERATION
+#define EQUAL_GENERATION(c) true
+#else
+#define EQUAL_GENERATION(c) (table.row[c.w].generation == c.generation)
+#endif
+#ifdef SWAP_ANY_NONCE
+#define EQUAL_NONCE(c) true
+#else
+#define EQUAL_NONCE(c) (table.row[c.w].nonce == c.nonce)
+#endif
+#ifdef SWAP_ANY_TAKEN
+#define EQUAL_TAKEN(c) true
+#else
+#define EQUAL_TAKEN(c) (table.row[c.w].taken == c.taken)
+#endif
+#define AS_READ(c) (EQUAL_UNTIL(c) && EQUAL_TOKEN(c) && EQUAL_GENERATION(c) && EQUAL_NONCE(c) && EQUAL_TAKEN(c))
+
+inline send(x, lease_of, worker_of) {
+  call[x].sent = true;
+  call[x].k = lease_of; call[x].w = worker_of; call[x].from = from; call[x].to = to;
+  call[x].until = table.row[worker_of].until; call[x].owner = table.row[worker_of].owner;
+  call[x].generation = table.row[worker_of].generation; call[x].nonce = table.row[worker_of].nonce;
+  call[x].taken = table.row[worker_of].taken
+}
+
+inline swap(c) {
+  if
+  :: c.extends ->
+     table.row[c.w].owner = c.owner; table.row[c.w].generation = c.generation;
+     table.row[c.w].taken = c.taken
+  :: else ->
+     table.row[c.w].owner = TOKEN(c.k);
+     table.row[c.w].generation = c.generation + (c.owner == TOKEN(c.k) -> 0 : 1);
+     table.row[c.w].taken = c.from
+  fi;
+  table.row[c.w].until = c.to;
+  table.row[c.w].nonce = c.named
+}
+
+inline copy_call(a, b) {
+  b.sent = a.sent; b.extends = a.extends; b.k = a.k; b.w = a.w; b.from = a.from; b.to = a.to;
+  b.named = a.named; b.until = a.until; b.owner = a.owner; b.generation = a.generation;
+  b.nonce = a.nonce; b.taken = a.taken
+}
+
+inline drop(c) {
+  c.sent = false; c.extends = false; c.k = 0; c.w = 0; c.from = 0; c.to = 0; c.named = 0;
+  c.until = 0; c.owner = 0; c.generation = 0; c.nonce = 0; c.taken = 0
+}
+#endif
 
 #define ITS table.row[leases[k].worker]
 #define SAME_TOKEN (ITS.owner == TOKEN(k))
@@ -315,6 +392,12 @@ inline highest() {
 #define FIRST max(me.next, 2 * from)
 #endif
 
+#ifdef SWAP
+#define NO_ANSWER drop(call[i]) /* it may still be applied late */
+#else
+#define NO_ANSWER skip
+#endif
+
 inline settled() {
   me.pending = 0; me.nonce = 0
 }
@@ -329,12 +412,83 @@ proctype Generate(byte i) {
   :: atomic {
        !me.stopped && acquires < LEASES ->
        acquires++;
-       me.asked = acquires;
+       me.asked = acquires; NO_ANSWER;
 #ifdef TOKEN_KEPT
        if :: me.token == 0 -> me.token = acquires :: else fi;
        leases[acquires].token = me.token
 #endif
      }
+#ifdef SWAP
+  /* an acquire reads a row, and decides */
+  :: atomic {
+       me.asked && !call[i].sent ->
+       select(w : 0 .. WORKERS - 1);
+       select(c : 0 .. TICKS - 1);
+       from = (ROW.generation % FRESH < TICKS -> max(ROW.until, c) : TICKS);
+       if
+       :: from < TICKS ->
+          select(to : from + 1 .. TICKS);
+          send(i, me.asked, w);
+          call[i].named = ROW.nonce;
+          STEP(8)
+       :: else
+       fi
+     }
+  /* its swap, and the answer. A loser reads again, or asks no more */
+  :: atomic {
+       call[i].sent && !call[i].extends && me.asked == call[i].k ->
+       if
+       :: AS_READ(call[i]) ->
+          swap(call[i]);
+          ACKNOWLEDGE;
+          k = call[i].k; from = call[i].from; w = call[i].w;
+          leases[k].worker = w; leases[k].generation = ROW.generation;
+          me.lease = k; me.until = call[i].to; me.next = FIRST;
+          me.asked = 0; settled()
+       :: else -> STEP(9)
+       fi;
+       drop(call[i])
+     }
+  /* an extension reads its row, and decides. What it was after the last swap is read as well as if
+   * it were read then: so the guess that saves the reading needs no step of its own */
+  :: atomic {
+       me.pending && !me.stopped && !call[i].sent ->
+       k = me.lease; to = me.pending;
+#ifdef ALARM
+       assert(!(SHOWN));
+#endif
+       if :: SHOWN -> me.shown = true :: else fi;
+       if
+       :: GONE_BACK -> me.stopped = true; settled(); STEP(6)
+       :: !GONE_BACK && OWNED && NAMED(i) ->
+          to = max(ITS.until, to); from = 0; w = leases[k].worker;
+          send(i, k, w);
+          call[i].extends = true; call[i].named = me.nonce
+       :: else ->
+          settled();
+          STEP(3); STEP((forked -> 7 : 0)); LOSE
+       fi
+     }
+  :: atomic {
+       call[i].sent && call[i].extends && me.pending && me.lease == call[i].k ->
+       if
+       :: AS_READ(call[i]) -> swap(call[i]); ACKNOWLEDGE; me.until = me.pending; settled(); STEP(2)
+       :: else
+       fi;
+       drop(call[i])
+     }
+#ifdef ACKNOWLEDGES_READ /* an extension that is found applied is taken for acknowledged */
+  :: atomic {
+       me.pending && !me.stopped ->
+       k = me.lease;
+       if
+       :: OWNED && ITS.nonce == me.nonce && ITS.until >= me.pending -> me.until = me.pending; settled()
+       :: else
+       fi
+     }
+#endif
+  :: atomic { call[i].sent -> drop(call[i]) } /* no answer */
+#else
   /* its answer: a lease in the place of the one before, which may have been lost */
   :: atomic {
        me.asked ->
@@ -349,6 +503,7 @@ proctype Generate(byte i) {
        :: else
        fi
      }
+#endif
   /* an extension; once its outcome is unknown it is asked for again until there is an answer */
   :: atomic {
        me.lease && me.until < TICKS && !me.pending && !me.stopped ->
@@ -360,8 +515,9 @@ proctype Generate(byte i) {
 #endif
      }
 #if !defined(KEPT) || defined(PENDING_FORGOTTEN)
-  :: atomic { me.pending -> settled() }
+  :: atomic { me.pending -> settled(); NO_ANSWER }
 #endif
+#ifndef SWAP
   /* its answer */
   :: atomic {
        me.pending && !me.stopped ->
@@ -384,6 +540,7 @@ proctype Generate(byte i) {
           STEP(3); STEP((forked -> 7 : 0)); LOSE; KEEP
        fi
      }
+#endif
   /* check: the timestamp of the id itself, once the sequence has carried */
   :: atomic {
        me.lease && !me.stopped ->
@@ -421,10 +578,10 @@ proctype Generate(byte i) {
        me.passed = false
      }
   /* release: the row is cleared by the network, at any time */
-  :: atomic { me.lease && !me.passed -> SEND_RELEASE; forget(); STEP(5) }
+  :: atomic { me.lease && !me.passed -> SEND_RELEASE; forget(); NO_ANSWER; STEP(5) }
   /* crash, and a new start without memory */
   :: atomic {
-       forget();
+       forget(); NO_ANSWER;
        me.asked = 0; me.next = 0; me.token = 0; me.lost = 0;
        me.passed = false; me.minted = false; me.shown = false; me.stopped = false
      }
@@ -438,6 +595,9 @@ proctype Generate(byte i) {
        me.pending = gen[1 - i].pending; me.nonce = gen[1 - i].nonce;
        me.passed = gen[1 - i].passed; me.lost = gen[1 - i].lost;
        me.shown = gen[1 - i].shown; me.stopped = gen[1 - i].stopped;
+#ifdef SWAP
+       copy_call(call[1 - i], call[i]);
+#endif
        if
        :: me.lease -> shared = max(me.until, me.pending); shared_worker = mine.worker
        :: else
@@ -457,6 +617,18 @@ proctype Generate(byte i) {
 
 proctype World() {
   do
+#ifdef SWAP
+  /* a swap is applied, and its sender has no answer; now or late, once or often */
+  :: atomic {
+       select(x : 0 .. GENERATORS - 1);
+       if
+       :: call[x].sent && AS_READ(call[x]) -> swap(call[x])
+       :: call[x].sent -> copy_call(call[x], late)
+       :: else
+       fi
+     }
+  :: atomic { late.sent && AS_READ(late) -> swap(late) }
+#else
   :: atomic {
        acquires ->
        select(k : 1 .. acquires);
@@ -489,6 +661,7 @@ proctype World() {
        :: else
        fi
      }
+#endif
 #ifdef KEPT
   :: atomic {
        acquires ->
