@@ -7,8 +7,8 @@
 
 #include "fuzz/require.h"
 #include "idmint/definition.h"
-#include "src/stores/mongodb/adopted_record.h"
-#include "src/stores/mongodb/adoption.h"
+#include "src/engines/mongodb/adopted_record.h"
+#include "src/engines/mongodb/adoption.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using idmint::fuzz::require;

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/base64.h"
+#include "engines/etcd/messages.h"
+#include "engines/etcd/records.h"
 #include "fuzz/require.h"
-#include "stores/etcd/messages.h"
-#include "stores/etcd/records.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using idmint::fuzz::require;

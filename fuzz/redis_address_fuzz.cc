@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "engines/redis/address.h"
 #include "fuzz/require.h"
-#include "stores/redis/address.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using idmint::fuzz::require;

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "engines/redis/reply.h"
 #include "fuzz/require.h"
-#include "stores/redis/reply.h"
 
 namespace {
 

@@ -9,13 +9,13 @@
 
 #include "base/quantity.h"
 #include "base/shell.h"
+#include "engines/mongodb/names.h"
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "restore/collections.h"
 #include "restore/fence/handed_out.h"
 #include "restore/fence/server_state.h"
 #include "restore/oplog/reader.h"
-#include "stores/mongodb/names.h"
 
 namespace idmint::restore {
 namespace {

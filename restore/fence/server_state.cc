@@ -5,11 +5,11 @@
 
 #include "base/errors.h"
 #include "base/text.h"
+#include "engines/mongodb/names.h"
 #include "restore/collections.h"
 #include "restore/cursor.h"
 #include "restore/fence/shapes.h"
 #include "restore/namespaces.h"
-#include "stores/mongodb/names.h"
 
 namespace idmint::restore {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "base/errors.h"
 #include "base/text.h"
+#include "engines/mongodb/names.h"
 #include "idmint/clock.h"
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
@@ -18,10 +19,9 @@
 #include "restore/namespaces.h"
 #include "sequences/moved.h"
 #include "sequences/strategies.h"
-#include "stores/mongodb/names.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 
 namespace idmint::restore {
 namespace {

@@ -29,9 +29,9 @@
 #include "restore/fence/sources.h"
 #include "restore/tests/fenced_target.h"
 #include "restore/tests/program.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 
 namespace idmint::restore {
 namespace {

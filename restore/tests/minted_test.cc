@@ -18,7 +18,7 @@
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
 #include "restore/tests/production.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/e2e/cli.h"
 #include "tests/servers/mongo.h"
 

@@ -2,11 +2,34 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <span>
 
 #include "idmint/entropy.h"
 
 namespace idmint {
+namespace {
+
+class UnsharedEntropy final : public Entropy {
+ public:
+  void fill(std::span<std::byte> out) noexcept override {
+    while (!out.empty()) {
+      const Unshared drawn = draw_unshared();
+      const std::size_t some = std::min(out.size(), drawn.size());
+      std::ranges::copy(std::as_bytes(std::span(drawn)).first(some), out.begin());
+      out = out.subspan(some);
+    }
+  }
+};
+
+}  // namespace
+
+Entropy& unshared_entropy() noexcept {
+  static UnsharedEntropy all;
+  return all;
+}
 
 Unshared unshared(const std::array<std::uint64_t, 2>& words, const Moment& moment) noexcept {
   const std::array<std::uint64_t, 2> digest = digest_of(moment);

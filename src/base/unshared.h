@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/moment.h"
+#include "idmint/entropy.h"
 
 namespace idmint {
 
@@ -16,6 +17,8 @@ using Unshared = std::array<std::uint8_t, 16>;
 
 // Each draw reads getrandom(2), the process's entropy and this moment. Takes about 2 us.
 [[nodiscard]] Unshared draw_unshared() noexcept;
+// The same as a source.
+[[nodiscard]] Entropy& unshared_entropy() noexcept;
 
 // As random as `words`. Two draws with equal words differ if the digests of their moments do.
 [[nodiscard]] Unshared unshared(const std::array<std::uint64_t, 2>& words,

@@ -126,6 +126,7 @@ Result<Lease> LeaseTable::extend(std::string_view pool, const Lease& lease, std:
     return std::unexpected(std::move(ok).error());
   }
   Result<Lease> extended = do_extend(pool, lease, to, nonce, terms, until);
+  if (extended) extended->nonce = nonce;
   if (StoreIssued* const issued = issued_.load(); issued != nullptr && extended)
     bound_of(*issued, pool, lease.worker).raise(extended->to, issued->settled());
   return extended;

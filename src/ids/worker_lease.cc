@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <ratio>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "base/outcome.h"
-#include "base/unshared.h"
 #include "ids/lease_table.h"
 
 namespace idmint {
@@ -27,13 +27,6 @@ std::chrono::nanoseconds meeting_after(std::chrono::nanoseconds pause, Instant n
   if (pause < Quarters{4}) return pause;
   const Instant end = now + pause;
   return pause - (end - std::chrono::floor<Quarters>(end));
-}
-
-// Never nil.
-Uuid draw_name() {
-  Uuid name;
-  while (name == Uuid{}) name = Uuid(draw_unshared());
-  return name;
 }
 
 // The error of a generator whose lease could not be renewed or replaced.
@@ -82,6 +75,13 @@ std::int64_t WorkerLease::tick_of(Instant at) const noexcept {
   const auto since = static_cast<std::uint64_t>(at.time_since_epoch().count()) -
                      static_cast<std::uint64_t>(options_.epoch.time_since_epoch().count());
   return static_cast<std::int64_t>(since / static_cast<std::uint64_t>(options_.unit.count()));
+}
+
+// Never nil.
+Uuid WorkerLease::draw_name() const noexcept {
+  Uuid::Bytes bytes{};
+  while (Uuid(bytes) == Uuid{}) options_.names->fill(std::as_writable_bytes(std::span(bytes)));
+  return Uuid(bytes);
 }
 
 LeaseTerms WorkerLease::terms() const noexcept {

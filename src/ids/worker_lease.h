@@ -14,6 +14,7 @@
 
 #include "base/bounded_mutex.h"
 #include "base/fork_wiped.h"
+#include "base/unshared.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/result.h"
@@ -37,6 +38,8 @@ struct WorkerLeaseOptions {
   std::chrono::milliseconds held{};  // by the store's clock, from each acquire and extend on
   std::chrono::milliseconds max_skew{};
   std::chrono::nanoseconds deadline{};  // of renew() and of end()
+  // For tokens and nonces: no copy of this process may draw the same.
+  Entropy* names = &unshared_entropy();
 };
 
 // The proof in design note 005 rests on three rules:
@@ -98,6 +101,7 @@ class IDMINT_EXPORT WorkerLease final : public IdTimeLease {
 
   [[nodiscard]] std::int64_t tick_of(Instant at) const noexcept;
   [[nodiscard]] LeaseTerms terms() const noexcept;
+  [[nodiscard]] Uuid draw_name() const noexcept;
   // With `asking_` locked:
   [[nodiscard]] Result<void> ask_or_fail(std::int64_t tick, SteadyTime until);
   [[nodiscard]] Result<void> ask(std::int64_t tick, SteadyTime until);

@@ -28,7 +28,7 @@
 #include "mint/sequence_source.h"
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
-#include "stores/spi/catalog.h"
+#include "store/catalog.h"
 
 namespace idmint {
 

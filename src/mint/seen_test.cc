@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/host_facts.h"
-#include "stores/spi/name_on_host.h"
-#include "stores/sqlite/trust.h"
+#include "engines/sqlite/trust.h"
+#include "store/name_on_host.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint {

@@ -8,7 +8,7 @@
 
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/spread_pair.h"
 

@@ -16,7 +16,7 @@
 #include "sequences/life_cycle.h"
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
-#include "stores/spi/catalog.h"
+#include "store/catalog.h"
 
 namespace idmint {
 

@@ -15,8 +15,8 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "idmint/testing.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/temp_folder.h"
 

@@ -12,8 +12,8 @@
 #include "idmint/snowflake.h"
 #include "ids/form_width.h"
 #include "ids/lease_table.h"
-#include "stores/backend.h"
-#include "stores/spi/counter_store.h"
+#include "store/backend.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 

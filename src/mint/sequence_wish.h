@@ -36,7 +36,7 @@ struct SequenceWish {
   std::optional<std::int64_t> digits{};
   std::optional<std::int64_t> width{};
   bool no_leading_zeros = false;
-  // A record of another program, in its store's syntax (stores/spi/adoption.h).
+  // A record of another program, in its store's syntax (store/adoption.h).
   std::optional<std::string> adopt{};
   bool validator = false;  // the store must enforce the last value
   bool make = false;       // an adopted record that is missing is made

@@ -9,7 +9,7 @@
 
 #include "base/outcome.h"
 #include "sequences/cached_state.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 namespace {

@@ -34,7 +34,7 @@
 #include "sequences/rounds.h"
 #include "sequences/step.h"
 #include "sequences/strategies.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 

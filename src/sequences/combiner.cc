@@ -8,7 +8,7 @@
 #include "base/errors.h"
 #include "base/submitted.h"
 #include "sequences/strategies.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 namespace {

@@ -22,7 +22,7 @@
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "sequences/rounds.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 

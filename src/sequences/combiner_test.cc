@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "sequences/counter_rounds.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/in_child.h"

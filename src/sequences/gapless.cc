@@ -9,7 +9,7 @@
 #include "sequences/gapless_queue.h"
 #include "sequences/rounds.h"
 #include "sequences/strategies.h"
-#include "stores/spi/gapless_store.h"
+#include "store/gapless_store.h"
 
 namespace idmint {
 

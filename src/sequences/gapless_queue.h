@@ -19,7 +19,7 @@
 #include "idmint/gapless.h"
 #include "idmint/result.h"
 #include "ids/last_issued.h"
-#include "stores/spi/gapless_store.h"
+#include "store/gapless_store.h"
 
 namespace idmint {
 

@@ -19,9 +19,9 @@
 #include "sequences/permutation.h"
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 
 namespace idmint {
 

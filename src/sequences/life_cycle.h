@@ -15,8 +15,8 @@
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 

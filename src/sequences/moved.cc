@@ -6,7 +6,7 @@
 #include "base/errors.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
-#include "stores/spi/catalog.h"
+#include "store/catalog.h"
 
 namespace idmint {
 

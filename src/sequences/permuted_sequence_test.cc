@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "idmint/sequence.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/definitions.h"
 #include "tests/fakes/gated_store.h"

@@ -15,9 +15,9 @@
 #include "idmint/testing.h"
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 #include "tests/fakes/code_of.h"
 
 namespace idmint {

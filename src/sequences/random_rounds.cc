@@ -11,8 +11,8 @@
 #include "base/uniform.h"
 #include "idmint/sequence.h"
 #include "sequences/strategies.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 
 namespace idmint {
 namespace {

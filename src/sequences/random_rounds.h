@@ -12,7 +12,7 @@
 #include "idmint/entropy.h"
 #include "idmint/store.h"
 #include "sequences/rounds.h"
-#include "stores/spi/unique_index.h"
+#include "store/unique_index.h"
 
 namespace idmint {
 

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "idmint/sequence.h"
-#include "stores/spi/unique_index.h"
+#include "store/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/in_child.h"

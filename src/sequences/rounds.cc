@@ -12,8 +12,8 @@
 #include "sequences/life_cycle.h"
 #include "sequences/moved.h"
 #include "sequences/strategies.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 namespace {

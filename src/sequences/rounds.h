@@ -16,7 +16,7 @@
 #include "idmint/result.h"
 #include "idmint/store.h"
 #include "ids/last_issued.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 

@@ -15,8 +15,8 @@
 #include "ids/form_width.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 namespace {

@@ -19,7 +19,7 @@
 #include "idmint/result.h"
 #include "sequences/rounds.h"
 #include "sequences/spread.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 

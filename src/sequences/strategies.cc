@@ -9,10 +9,10 @@
 #include "idmint/form.h"
 #include "sequences/life_cycle.h"
 #include "sequences/moved.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/gapless_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/gapless_store.h"
+#include "store/unique_index.h"
 
 namespace idmint {
 namespace {

@@ -21,7 +21,7 @@
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
 #include "ids/lease_table.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 

@@ -17,7 +17,7 @@
 
 #include "idmint/sequence.h"
 #include "sequences/strategies.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/definitions.h"
 

@@ -8,7 +8,7 @@
 #include "base/outcome.h"
 #include "base/uniform.h"
 #include "sequences/strategies.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 namespace {

@@ -13,7 +13,7 @@
 #include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "sequences/rounds.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 

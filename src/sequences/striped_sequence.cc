@@ -4,7 +4,7 @@
 #include "sequences/combined_sequence.h"
 #include "sequences/strategies.h"
 #include "sequences/stripe_rounds.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint {
 

@@ -20,7 +20,7 @@
 #include "sequences/life_cycle.h"
 #include "sequences/rounds.h"
 #include "sequences/strategies.h"
-#include "stores/spi/catalog.h"
+#include "store/catalog.h"
 
 namespace idmint {
 

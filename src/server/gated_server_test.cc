@@ -17,7 +17,7 @@
 #include "server/redis_session.h"
 #include "server/server.h"
 #include "server/service.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 
 namespace idmint::server {
 namespace {

@@ -20,8 +20,8 @@
 
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "stores/spi/adoption.h"
-#include "stores/spi/counter_store.h"
+#include "store/adoption.h"
+#include "store/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
 #include "tests/servers/plain_clients.h"

@@ -14,9 +14,9 @@
 #include "idmint/definition.h"
 #include "idmint/store.h"
 #include "ids/lease_table.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/opened_store.h"
 

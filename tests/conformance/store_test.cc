@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 #include "tests/conformance/store_conformance.h"
 #include "tests/fakes/definitions.h"
 #include "tests/fakes/in_child.h"

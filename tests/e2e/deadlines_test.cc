@@ -26,9 +26,9 @@
 
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 #if defined(IDMINT_DEADLINES_MONGODB)
 #include "tests/servers/mongo.h"
 #elif defined(IDMINT_DEADLINES_ETCD)

@@ -37,7 +37,7 @@
 #include "idmint/gapless.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/e2e/counter_history.h"
 #include "tests/servers/gapless.h"
 #include "tests/servers/mongo.h"

@@ -19,7 +19,7 @@
 #include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/e2e/cli.h"
 #include "tests/fakes/code_of.h"
 #include "tests/servers/mongo.h"

@@ -25,7 +25,7 @@
 #include "idmint/mint.h"
 #include "idmint/mongodb.h"
 #include "idmint/testing.h"
-#include "stores/spi/unique_index.h"
+#include "store/unique_index.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::mongodb {

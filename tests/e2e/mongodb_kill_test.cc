@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "idmint/store.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/outcome.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/e2e/counter_history.h"
 
 namespace idmint::e2e {

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "idmint/store.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint {

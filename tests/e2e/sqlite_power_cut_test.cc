@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "idmint/store.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/recorded_disk.h"
 #include "tests/fakes/temp_folder.h"

@@ -25,7 +25,7 @@
 #include "base/outcome.h"
 #include "idmint/store.h"
 #include "ids/lease_table.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/e2e/counter_history.h"
 #include "tests/e2e/noted_call.h"
 #include "tests/servers/loopback.h"

@@ -20,8 +20,8 @@
 
 #include "base/outcome.h"
 #include "idmint/store.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 #include "tests/e2e/counter_history.h"
 #include "tests/e2e/noted_call.h"
 #include "tests/fakes/code_of.h"

@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "idmint/store.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 #include "tests/e2e/counter_history.h"
 #include "tests/e2e/noted_call.h"
 #include "tests/fakes/temp_folder.h"

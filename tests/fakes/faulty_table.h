@@ -17,9 +17,9 @@
 
 #include "idmint/store.h"
 #include "ids/lease_table.h"
-#include "stores/spi/catalog.h"
-#include "stores/spi/counter_store.h"
-#include "stores/spi/unique_index.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/unique_index.h"
 
 namespace idmint::fakes {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "idmint/store.h"
-#include "stores/spi/counter_store.h"
+#include "store/counter_store.h"
 #include "tests/fakes/code_of.h"
 
 namespace idmint::fakes {

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "stores/redis/reply.h"
+#include "engines/redis/reply.h"
 #include "tests/servers/loopback.h"
 #include "tests/servers/program.h"
 

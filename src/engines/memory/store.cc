@@ -1,0 +1,174 @@
+#include "idmint/store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/fork_wiped.h"
+#include "base/url.h"
+#include "engines/memory/tables.h"
+#include "ids/lease_table.h"
+#include "store/backend.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/engine.h"
+#include "store/protocol/leases.h"
+#include "store/unique_index.h"
+
+namespace idmint::stores {
+namespace {
+
+constexpr std::string_view kUrl = "memory:";
+
+// Tables under a mutex. Durable as long as the process, as the URL promises.
+class MemoryStore final : public Store,
+                          private CounterStore,
+                          private Catalog,
+                          private UniqueIndex,
+                          private Engine,
+                          private WorkerRows {
+ public:
+  MemoryStore(const StoreOptions& options, Entropy& entropy)
+      : options_(options), entropy_(entropy), id_(draw_store_id(entropy)) {}
+
+  const Uuid& id() const noexcept override { return id_; }
+  std::string_view url() const noexcept override { return kUrl; }
+  std::chrono::milliseconds deadline() const noexcept override { return options_.deadline; }
+  CounterStore* counters() noexcept override { return this; }
+  Catalog* catalog() noexcept override { return this; }
+  UniqueIndex* unique_index() noexcept override { return this; }
+  LeaseTable* leases() noexcept override { return &leases_; }
+
+ private:
+  using SteadyClock = std::chrono::steady_clock;
+
+  template <class Work, class Found = decltype(std::declval<const Work&>()())>
+  Found locked(const Work& work) {
+    if (!owner_) return std::unexpected(inherited_handle(kUrl));
+    const std::lock_guard lock(mutex_);
+    return work();
+  }
+
+  Entropy& entropy() noexcept override { return entropy_; }
+  Result<SteadyTime> enter(Purpose /*purpose*/, SteadyTime by) override {
+    if (!owner_) return std::unexpected(inherited_handle(kUrl));
+    return std::min(by, SteadyClock::now() + options_.deadline);
+  }
+  Result<void> expect_trust(SteadyTime /*until*/) override { return {}; }
+  void pause(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
+
+  Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime /*until*/,
+                                 std::string_view /*doing*/) override {
+    return locked([&] { return tables_.make_pool(pool, workers); });
+  }
+  Result<WorkerRow> read_worker(std::string_view pool, std::int64_t worker,
+                                SteadyTime /*until*/) override {
+    return locked([&] { return tables_.read_worker(pool, worker, SteadyClock::now()); });
+  }
+  Result<std::vector<WorkerRow>> read_workers(std::string_view pool,
+                                              SteadyTime /*until*/) override {
+    return locked([&] { return tables_.read_workers(pool, SteadyClock::now()); });
+  }
+  Result<std::vector<WorkerRow>> find_free(std::string_view pool, const FreeWorkers& wanted,
+                                           SteadyTime /*until*/) override {
+    return locked([&] { return tables_.find_free(pool, wanted, SteadyClock::now()); });
+  }
+  Result<std::vector<Swapped>> swap_workers(std::string_view pool,
+                                            std::span<const WorkerSwap> swaps, Purpose /*purpose*/,
+                                            const LeaseTerms* /*terms*/, SteadyTime /*until*/,
+                                            std::string_view /*doing*/) override {
+    return locked([&] { return tables_.swap_workers(pool, swaps, SteadyClock::now()); });
+  }
+
+  Result<void> do_create(std::span<const NewCounter> counters) override {
+    return locked([&] { return tables_.create(counters); });
+  }
+  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime /*until*/) override {
+    return locked([&] { return tables_.advance(counter, count, take); });
+  }
+  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                             std::int64_t floor, SteadyTime /*until*/) override {
+    return locked([&] { return tables_.raise(counters, floor); });
+  }
+  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                               std::int64_t last) override {
+    return locked([&] { return tables_.extend(counters, last); });
+  }
+  Result<void> do_close(std::span<const std::string> counters) override {
+    return locked([&] { return tables_.close(counters); });
+  }
+  Result<CounterState> do_peek(std::string_view counter, SteadyTime /*until*/) override {
+    return locked([&] { return tables_.peek(counter); });
+  }
+  Result<std::vector<CounterState>> do_list(std::string_view prefix,
+                                            SteadyTime /*until*/) override {
+    return locked([&] { return tables_.list(prefix); });
+  }
+
+  Result<Definition> do_define(const Definition& definition) override {
+    return locked([&] { return tables_.define(definition); });
+  }
+  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
+    return locked([&] { return tables_.replace(old, updated); });
+  }
+  Result<Definition> do_find(std::string_view name, SteadyTime /*until*/) override {
+    return locked([&] { return tables_.find(name); });
+  }
+  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
+                                                  SteadyTime /*until*/) override {
+    return locked([&] { return tables_.list_after(after, most); });
+  }
+
+  Result<void> do_create_space(std::string_view space) override {
+    return locked([&] { return tables_.create_space(space); });
+  }
+  Result<std::vector<bool>> do_insert(std::string_view space, std::span<const std::int64_t> keys,
+                                      SteadyTime /*until*/) override {
+    return locked([&] { return tables_.insert(space, keys); });
+  }
+  Result<std::int64_t> do_claimed(std::string_view space, SteadyTime /*until*/) override {
+    return locked([&] { return tables_.claimed(space); });
+  }
+  Result<bool> do_contains(std::string_view space, std::int64_t key) override {
+    return locked([&] { return tables_.contains(space, key); });
+  }
+  Result<void> do_close_space(std::string_view space) override {
+    return locked([&] { return tables_.close_space(space); });
+  }
+
+  const OwnedByProcess owner_;
+  const StoreOptions options_;
+  Entropy& entropy_;
+  const Uuid id_;
+  std::mutex mutex_;  // guards tables_
+  memory::Tables tables_{kUrl};
+  Leases leases_{*this, *this};
+};
+
+Result<std::unique_ptr<Store>> open_memory(std::string_view url, const StoreOptions& options,
+                                           Entropy& entropy) {
+  if (url != kUrl)
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "a memory store has no name: use \"memory:\", "
+                                 "not " +
+                                     shown(redacted(url))});
+  if (!options.create || options.access == Access::kReadOnly)
+    return std::unexpected(Error{Code::kNotFound,
+                                 "no memory store is there before it is opened: open it with "
+                                 "StoreOptions::create"});
+  return std::make_unique<MemoryStore>(options, entropy);
+}
+
+}  // namespace
+
+extern const Backend kMemory;
+constinit const Backend kMemory{.kind = {.scheme = "memory",
+                                         .example = "memory:",
+                                         .about = "this process only, gone with it; for tests",
+                                         .lasts = false},
+                                .open = open_memory};
+
+}  // namespace idmint::stores

@@ -1,0 +1,637 @@
+#include "engines/mongodb/counters.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "engines/mongodb/names.h"
+#include "store/backend.h"
+#include "store/counter_store.h"
+
+namespace idmint::stores::mongodb {
+namespace {
+
+// The arithmetic of CounterState::left() and CounterBounds::at_or_above(), with a record's own
+// stride. No sum overflows: 0 <= first, next <= last + stride <= 2^63 - 1. A product may, and is
+// then a double above every rest.
+const std::string kRest = R"({"$add":[{"$subtract":["$last","$next"]},"$stride"]})";
+const std::string kWhole =
+    R"({"$subtract":[)" + kRest + R"(,{"$mod":[)" + kRest + R"(,"$stride"]}]})";
+
+// The query for the counter if its record is as record_of() expects and `condition` holds. Other
+// records are never changed: that would silently repair a damage, and values would repeat.
+Bson counter_where(std::string_view counter, const Bson& made_here, const std::string& condition) {
+  // Evaluated in order: the arithmetic of each is defined only if the ones before it hold.
+  const std::string numbers =
+      R"({"$and":[{"$isNumber":"$first"},{"$isNumber":"$last"},{"$isNumber":"$stride"},)"
+      R"({"$isNumber":"$next"},{"$in":["$closed",[true,false]]}]})";
+  const std::string bounds =
+      R"({"$and":[{"$gte":["$stride",1]},{"$gte":["$first",0]},{"$lte":["$first","$last"]},)"
+      R"({"$lte":["$last",{"$subtract":[)" +
+      number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]}]})";
+  const std::string next =
+      R"({"$and":[{"$gte":["$next","$first"]},{"$lte":["$next",{"$add":["$last","$stride"]}]},)"
+      R"({"$eq":[{"$mod":[{"$subtract":["$next","$first"]},"$stride"]},0]})" +
+      condition + "]}";
+  const auto only_if = [](const std::string& first, const std::string& then) {
+    return R"({"$cond":[)" + first + "," + then + ",false]}";
+  };
+  Bson query(R"({"$expr":)" + only_if(numbers, only_if(bounds, next)) + "}");
+  Bson integer;
+  integer.add_array("$type", Bson().add("0", "int").add("1", "long"));
+  for (const char* const field : {"first", "last", "stride", "next"}) query.add(field, integer);
+  query.add("_id", counter).add(kMadeBy, made_here);
+  return query;
+}
+
+std::string in_strides(std::int64_t count) {
+  return R"({"$multiply":[)" + number(count) + R"(,"$stride"]})";
+}
+
+// The update that sets the next value to `expression`, as a long, whatever somebody may have typed.
+Bson next_becomes(const std::string& expression) {
+  return Bson(R"({"0":{"$set":{"next":{"$toLong":)" + expression + "}}}}");
+}
+
+// kInvalidArgument: not the text of a record, or the counter cannot be in it.
+Result<Adopted> adopted_by(const NewCounter& counter) {
+  const std::string making = "cannot make counter " + shown(counter.name);
+  const Result<AdoptedRecord> pattern = adopted_from_text(counter.adopted);
+  if (!pattern) return refused(making, pattern.error());
+  const Result<AdoptedRecord> record =
+      adopted_from_text(to_text(of_stripe(*pattern, counter.stripe)));
+  if (!record) return refused(making, record.error());
+  if (record->holds_last) {
+    if (auto ok = must_begin_above_0(counter.bounds.first, making + ": it", record->field); !ok)
+      return std::unexpected(std::move(ok.error()));
+  }
+  if (counter.bounds.stride != 1)
+    return refuse("cannot adopt " + place_of(*record) + " in steps of " +
+                  std::to_string(counter.bounds.stride) + ": the others that use it count by one");
+  return Adopted{counter.name, *record, counter.bounds};
+}
+
+}  // namespace
+
+Error beyond_a_double(const Adopted& adopted, std::int64_t last) {
+  return {Code::kInvalidArgument,
+          "counter " + shown(adopted.name) + " cannot end at " + std::to_string(last) + ": " +
+              adopted.record.field + " in " + place_of(adopted.record) +
+              " is a double, which counts by one up to " + std::to_string(kLargestInDouble) +
+              "; end there or below, or make it a NumberLong"};
+}
+
+Error other_place(std::string_view counter, const std::optional<AdoptedRecord>& there,
+                  const std::optional<AdoptedRecord>& wanted) {
+  const auto text = [](const std::optional<AdoptedRecord>& record) {
+    return record ? "in " + to_text(*record) : std::string("idmint's own");
+  };
+  return {Code::kAlreadyExists, "counter " + shown(counter) + " exists and is " + text(there) +
+                                    ", not " + text(wanted) + "; use that or another name"};
+}
+
+Counters::Record Counters::record_of(const Document& document) {
+  if (auto adopted = adopted_in(document)) return {.adopted = std::move(adopted)};
+  const auto first = document.integer("first");
+  const auto last = document.integer("last");
+  const auto stride = document.integer("stride");
+  const auto next = document.integer("next");
+  const auto closed = document.boolean("closed");
+  const auto name = document.bytes("_id");
+  if (!first || !last || !stride || !next || !closed || !name || !names_its_store(document))
+    return {};
+  const bool whole = 0 <= *first && 1 <= *stride && *first <= *last &&
+                     *last <= largest_last(*stride) && *first <= *next &&
+                     *next <= *last + *stride && (*next - *first) % *stride == 0;
+  return {.state = {std::string(*name), {*first, *last, *stride}, *next, *closed},
+          .whole = whole,
+          .made_by = uuid_in(document, kMadeBy)};
+}
+
+// Adds the content of its adopted document.
+Counters::Record Counters::filled(Record record, const Document& document) {
+  record.gone = false;
+  record.reading = read_adopted(*record.adopted, document);
+  record.state = record.reading.state;
+  record.whole = record.reading.wrong.empty() && record.reading.set_back.empty();
+  return record;
+}
+
+Error Counters::set_back(const Record& record, std::string_view counter) const {
+  const AdoptedRecord& place = record.adopted->record;
+  Advice advice;
+  if (!counter.contains('/'))  // a stripe has no name of its own
+    advice = {Remedy::kRaiseSequence, std::string(counter)};
+  return {Code::kDataLoss,
+          database_.where + ": " + place_of(place) + ", which counter " + shown(counter) +
+              " was adopted from, " + record.reading.set_back +
+              "; stop the programs that take from it; if it was reset on purpose, with all that "
+              "has its values, retire the sequence and adopt the record under another name; "
+              "otherwise raise it past every value in use",
+          std::move(advice)};
+}
+
+Result<CounterState> Counters::checked(const Record& record, std::string_view counter) const {
+  if (record.whole) return record.state;
+  if (record.adopted && !record.gone && record.reading.wrong.empty()) {
+    CounterState state = record.state;
+    state.set_back = set_back(record, counter);
+    return state;
+  }
+  if (record.adopted)
+    return database_.damaged(
+        place_of(record.adopted->record) + ", which counter " + shown(counter) +
+        " was adopted from, " +
+        (record.gone ? "is gone" : "cannot be counted in: " + record.reading.wrong));
+  return database_.damaged("the record of counter " + shown(counter) + " in " + kCounters +
+                           " is not as idmint writes it");
+}
+
+Result<CounterState> Counters::read_counter(std::string_view counter, SteadyTime until) {
+  Record record;
+  const Result<bool> there = database_.read(
+      kCounters, counter, until, [&](const Document& found) { record = record_of(found); });
+  if (!there) return std::unexpected(there.error());
+  if (!*there) return std::unexpected(no_counter(counter, database_.url));
+  if (Result<void> ours = take_over_others({{std::string(counter), record}}, until); !ours)
+    return std::unexpected(std::move(ours.error()));
+  if (record.adopted) {
+    const std::shared_ptr<const Adopted> adopted = record.adopted;
+    record.gone = true;
+    const Result<bool> read_too = database_.read(
+        adopted->record.collection, any_document(*adopted), until,
+        [&](const Document& document) { record = filled(std::move(record), document); });
+    if (!read_too) return std::unexpected(read_too.error());
+    remember({{std::string(counter), record}});
+  }
+  return checked(record, counter);
+}
+
+// Reads the existing ones in one command, since there may be thousands. REQUIRES: few enough for
+// one message.
+Result<Counters::Records> Counters::read_counters(std::span<const std::string> counters,
+                                                  SteadyTime until) {
+  Result<Records> found = find_counters(counters, Kind::kReadMany, until);
+  if (!found) return found;
+  // On a new primary, a majority read may lag behind acknowledged writes; this read does not.
+  for (const std::string& counter : counters) {
+    if (found->contains(counter)) continue;
+    const Result<bool> there = database_.read(
+        kCounters, counter, until,
+        [&](const Document& document) { found->insert_or_assign(counter, record_of(document)); });
+    if (!there) return std::unexpected(there.error());
+  }
+  if (Result<void> ours = take_over_others(*found, until); !ours)
+    return std::unexpected(std::move(ours.error()));
+  if (Result<void> read = read_adopted_of(*found, until); !read)
+    return std::unexpected(std::move(read.error()));
+  remember(*found);
+  return found;
+}
+
+// Calls Database::take_over() if some are of other stores.
+Result<void> Counters::take_over_others(const Records& records, SteadyTime until) {
+  std::set<Uuid> stores;
+  for (const auto& [name, record] : records)
+    if (const std::optional<Uuid>& made_by = record.made_by) stores.insert(*made_by);
+  for (const Uuid& store : stores)
+    if (Result<void> ours = database_.take_over(kCounters, Bson(), store, until); !ours)
+      return ours;
+  return {};
+}
+
+// Reads the documents of the adopted ones.
+Result<void> Counters::read_adopted_of(Records& records, SteadyTime until) {
+  std::map<std::string, std::multimap<std::string, Record*>> wanted;  // by collection, document
+  for (auto& [name, record] : records) {
+    if (!record.adopted) continue;
+    record.gone = true;
+    const AdoptedRecord& place = record.adopted->record;
+    wanted[place.collection].emplace(spelled(place), &record);
+  }
+  for (const auto& [collection, by_id] : wanted) {
+    Bson ids;
+    std::int32_t count = 0;
+    for (auto at = by_id.begin(); at != by_id.end(); at = by_id.upper_bound(at->first)) {
+      const Bson filter = any_document(*at->second->adopted);
+      bson_iter_t id;
+      if (filter.view().find("_id", &id)) ids.add(std::to_string(count++).c_str(), &id);
+    }
+    Bson command;
+    command.add("find", std::string_view(collection))
+        .add("filter", Bson().add("_id", Bson().add_array("$in", ids)))
+        .add("batchSize", count)
+        .add("singleBatch", true);
+    const Result<Bson> reply =
+        database_.servers->run(std::move(command), Kind::kReadMany, until, "read");
+    if (!reply) return std::unexpected(reply.error());
+    const auto use = [&](const Document& document) {
+      bson_iter_t id;
+      if (!document.find("_id", &id)) return;
+      const auto [first, end] = by_id.equal_range(spelled(with_id({.collection = collection}, id)));
+      for (auto at = first; at != end; ++at) *at->second = filled(*at->second, document);
+    };
+    reply->view().each_found(use);
+    for (const auto& [id, record] : by_id) {
+      if (!record->gone) continue;
+      const Result<bool> there =
+          database_.read(collection, any_document(*record->adopted), until, use);
+      if (!there) return std::unexpected(there.error());
+    }
+  }
+  return {};
+}
+
+// Reads the existing ones. With kReadOne, the result has every acknowledged write: the server reads
+// first and then confirms that it is the primary, for all documents that it found.
+Result<Counters::Records> Counters::find_counters(std::span<const std::string> counters, Kind kind,
+                                                  SteadyTime until) {
+  Bson names;
+  for (std::size_t i = 0; i < counters.size(); ++i)
+    names.add(std::to_string(i).c_str(), std::string_view(counters[i]));
+  Bson command;
+  command.add("find", kCounters)
+      .add("filter", Bson().add("_id", Bson().add_array("$in", names)))
+      .add("batchSize", static_cast<std::int32_t>(counters.size()))
+      .add("singleBatch", true);
+  const Result<Bson> reply = database_.servers->run(std::move(command), kind, until, "read");
+  if (!reply) return std::unexpected(reply.error());
+  Records found;
+  reply->view().each_found([&](const Document& document) {
+    found.insert_or_assign(std::string(document.bytes("_id").value_or("")), record_of(document));
+  });
+  return found;
+}
+
+// REQUIRES: few enough for one message.
+Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTime until) {
+  Bson documents;
+  for (std::size_t i = 0; i < counters.size(); ++i) {
+    const auto& [name, bounds, adopted, stripe, make] = counters[i];
+    Bson document;
+    document.add("_id", std::string_view(name))
+        .add("first", bounds.first)
+        .add("last", bounds.last)
+        .add("stride", bounds.stride)
+        .add("next", bounds.first)
+        .add("closed", false);
+    add_uuid(document, kMadeBy, database_.id);
+    documents.add(std::to_string(i).c_str(), document);
+  }
+  const auto there = database_.servers->insert_new(kCounters, documents, std::ssize(counters),
+                                                   until, "make counters in");
+  if (!there) return std::unexpected(there.error());
+  if (there->empty()) return {};
+
+  // Existing counters must be the same.
+  std::vector<std::string> names;
+  for (const std::size_t i : *there) names.push_back(counters[i].name);
+  const auto found = read_counters(names, until);
+  if (!found) return std::unexpected(after_a_write(found.error()));
+  for (const std::size_t i : *there) {
+    const auto at = found->find(counters[i].name);
+    if (at == found->end())
+      return database_.damaged("counter " + shown(counters[i].name) +
+                               " went away while it was made");
+    if (at->second.adopted)
+      return std::unexpected(other_place(counters[i].name, at->second.adopted->record, {}));
+    const Result<CounterState> state = checked(at->second, counters[i].name);
+    if (!state) return std::unexpected(state.error());
+    if (state->bounds != counters[i].bounds)
+      return std::unexpected(other_bounds(*state, counters[i].bounds));
+  }
+  return {};
+}
+
+Result<void> Counters::do_create(std::span<const NewCounter> counters) {
+  std::vector<std::shared_ptr<const Adopted>> all_adopted;
+  for (const NewCounter& counter : counters) {
+    if (counter.adopted.empty()) continue;
+    Result<Adopted> adopted = adopted_by(counter);
+    if (!adopted) return std::unexpected(std::move(adopted.error()));
+    all_adopted.push_back(std::make_shared<const Adopted>(*std::move(adopted)));
+  }
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  std::span<const std::shared_ptr<const Adopted>> adopted = all_adopted;
+  constexpr std::size_t kAtOnce = 5000;  // 6 MB at most; a message may have 16 MB
+  bool some = false;
+  while (!counters.empty()) {
+    const bool own = counters.front().adopted.empty();
+    const bool make = counters.front().make;
+    const auto other = std::ranges::find_if(counters, [&](const NewCounter& each) {
+      return each.adopted.empty() != own || each.make != make;
+    });
+    const auto alike = static_cast<std::size_t>(other - counters.begin());
+    const auto batch = counters.first(std::min(kAtOnce, alike));
+    Result<void> made =
+        own ? make_some(batch, *until) : adopt(adopted.first(batch.size()), make, *until);
+    if (!own) adopted = adopted.subspan(batch.size());
+    if (!made && some) return std::unexpected(after_a_write(made.error()));
+    if (!made) return made;
+    some = true;
+    counters = counters.subspan(batch.size());
+  }
+  return {};
+}
+
+// REQUIRES: the records are in idmint.counters.
+void Counters::remember(const Records& records) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, record] : records) {
+    if (!record.adopted) continue;
+    auto& known = adopted_[name];
+    const bool without = known && !known->may_floor && !record.adopted->has_floor;
+    known = record.adopted;
+    if (!without) continue;  // what was learned of a document that takes no floor stays
+    Adopted again = *known;
+    again.may_floor = false;
+    known = std::make_shared<const Adopted>(std::move(again));
+  }
+}
+
+std::shared_ptr<const Adopted> Counters::known(std::string_view counter) {
+  const std::lock_guard lock(mutex_);
+  const auto at = adopted_.find(counter);
+  return at != adopted_.end() ? at->second : nullptr;
+}
+
+// Writes into idmint.counters that the document has a floor, which it got with the first take by a
+// version that keeps one. If that fails, the next take tries again.
+void Counters::note_floor(const std::shared_ptr<const Adopted>& adopted, SteadyTime until) {
+  const AdoptedRecord& record = adopted->record;
+  Bson update;
+  update
+      .add("q", Bson()
+                    .add("_id", std::string_view(adopted->name))
+                    .add("adopted.collection", std::string_view(record.collection))
+                    .add("adopted.field", std::string_view(record.field)))
+      .add("u", Bson(R"({"$set":{"adopted.floor":true}})"));
+  Bson command;
+  command.add("update", kCounters).add_array("updates", Bson().add("0", update));
+  const Result<Bson> noted = database_.servers->run(std::move(command), Kind::kWrite, until,
+                                                    "note a floor in", {.idempotent = true});
+  if (!noted) return;
+  Adopted with_floor = *adopted;
+  with_floor.has_floor = true;
+  remember({{adopted->name, {.adopted = std::make_shared<const Adopted>(std::move(with_floor))}}});
+}
+
+// Like advance(), for a counter whose document is known().
+Result<Range> Counters::advance_adopted(std::string_view counter, std::int64_t count, Take take,
+                                        SteadyTime until) {
+  const std::int64_t least = take == Take::kAll ? count : 1;
+  // Repeats only if somebody extended it, or raised its MAX, between the two commands.
+  for (;;) {
+    const std::shared_ptr<const Adopted> adopted = known(counter);
+    Record record{.adopted = adopted};
+    const Result<bool> moved = database_.change(
+        adopted->record.collection, document_with(*adopted, least), take_up_to(*adopted, count),
+        until, "take values from",
+        [&](const Document& before) { record = filled(std::move(record), before); });
+    if (!moved && moved.error().code == Code::kFailedPrecondition && !adopted->has_floor &&
+        adopted->may_floor) {
+      // A validator forbids the floor: it goes on without one, as with an older version.
+      Adopted without = *adopted;
+      without.may_floor = false;
+      remember({{adopted->name, {.adopted = std::make_shared<const Adopted>(std::move(without))}}});
+      continue;
+    }
+    if (!moved) return std::unexpected(moved.error());
+    if (*moved) {
+      const Result<CounterState> before = checked(record, counter);
+      if (!before) return std::unexpected(before.error());
+      if (const std::optional<Error>& set_back = before->set_back; set_back)
+        return std::unexpected(*set_back);
+      if (!adopted->has_floor && adopted->may_floor) note_floor(adopted, until);
+      return Range{before->next, 1, std::min(count, before->left())};
+    }
+    const Result<CounterState> state = read_counter(counter, until);
+    if (!state) return std::unexpected(state.error());
+    const std::optional<Error>& set_back = state->set_back;
+    if (set_back && !state->closed) return std::unexpected(*set_back);
+    if (state->closed || state->left() < least)
+      return std::unexpected(refused_advance(*state, count));
+  }
+}
+
+Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count, Take take,
+                                   SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter(by);
+  if (!until) return std::unexpected(until.error());
+  if (known(counter)) return advance_adopted(counter, count, take, *until);
+  const std::int64_t least = take == Take::kAll ? count : 1;
+  const Bson update =
+      next_becomes(R"({"$add":["$next",{"$min":[)" + in_strides(count) + "," + kWhole + "]}]}");
+  // Repeats only if somebody created or extended the counter between the two commands.
+  for (;;) {
+    Bson query = counter_where(counter, database_.made_here(),
+                               R"(,{"$gte":[)" + kWhole + "," + in_strides(least) + "]}");
+    query.add("closed", false);
+    Record record;
+    const Result<bool> moved =
+        database_.change(kCounters, std::move(query), update, *until, "take values from",
+                         [&](const Document& before) { record = record_of(before); });
+    if (!moved) return std::unexpected(moved.error());
+    if (*moved) {
+      const Result<CounterState> before = checked(record, counter);
+      if (!before) return std::unexpected(before.error());
+      return Range{before->next, before->bounds.stride, std::min(count, before->left())};
+    }
+    const Result<CounterState> state = read_counter(counter, *until);
+    if (!state) return std::unexpected(state.error());
+    if (known(counter)) return advance_adopted(counter, count, take, *until);
+    if (state->closed || state->left() < least)
+      return std::unexpected(refused_advance(*state, count));
+  }
+}
+
+// Sends one update for each counter that is intact and meets the condition, all together. Then
+// reads the counters, and changes those that were created meanwhile. Reports missing ones last.
+Result<std::vector<CounterState>> Counters::change_each(
+    std::span<const std::string> counters, const std::string& condition, const Bson& update,
+    std::string_view doing, const Done& done, const UpdateOfAdopted& adopted, SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter(by);
+  if (!until) return std::unexpected(until.error());
+  constexpr std::size_t kAtOnce = 2000;  // 6 MB at most; a message may have 16 MB
+  std::vector<CounterState> states;
+  std::optional<Error> failure;
+  bool some = false;
+  while (!counters.empty()) {
+    const auto batch = counters.first(std::min(kAtOnce, counters.size()));
+    std::map<std::string, Bson> updates;  // by collection
+    std::map<std::string, int> sizes;
+    const auto add = [&](const std::string& collection, const Bson& query, const Bson& what) {
+      updates[collection].add(std::to_string(sizes[collection]++).c_str(),
+                              Bson().add("q", query).add_array("u", what));
+    };
+    for (const std::string& counter : batch) {
+      // A counter that is not known yet becomes known when it is read, and is changed then.
+      const std::shared_ptr<const Adopted> place = known(counter);
+      if (!place) {
+        add(kCounters, counter_where(counter, database_.made_here(), condition), update);
+        continue;
+      }
+      if (adopted.record) add(kCounters, Bson().add("_id", std::string_view(counter)), update);
+      add(place->record.collection, adopted.closes ? any_document(*place) : whole_document(*place),
+          adopted.document(*place));
+    }
+    for (const auto& [collection, all] : updates) {
+      Bson command;
+      command.add("update", std::string_view(collection))
+          .add_array("updates", all)
+          .add("ordered", false);
+      const Result<Bson> reply =
+          database_.servers->run(std::move(command), Kind::kWrite, *until, doing);
+      if (!reply) return std::unexpected(some ? after_a_write(reply.error()) : reply.error());
+      some = true;
+    }
+    const auto found = read_counters(batch, *until);
+    if (!found) return std::unexpected(after_a_write(found.error()));
+    bool again = false;
+    std::vector<CounterState> now;
+    for (const std::string& counter : batch) {
+      const auto at = found->find(counter);
+      if (at == found->end() || (at->second.gone && adopted.closes)) {
+        failure = no_counter(counter, database_.url);
+        continue;
+      }
+      Result<CounterState> state =
+          at->second.adopted && adopted.closes ? at->second.state : checked(at->second, counter);
+      if (!state) return std::unexpected(std::move(state).error());
+      if (state->set_back && !adopted.closes) return std::unexpected(*state->set_back);
+      const Result<bool> as_wanted = done(at->second);
+      if (!as_wanted) failure = as_wanted.error();
+      again = again || (as_wanted && !*as_wanted);
+      now.push_back(*std::move(state));
+    }
+    if (again) continue;
+    std::ranges::move(now, std::back_inserter(states));
+    counters = counters.subspan(batch.size());
+  }
+  if (failure) return std::unexpected(*std::move(failure));
+  return states;
+}
+
+Result<std::vector<std::int64_t>> Counters::do_raise(std::span<const std::string> counters,
+                                                     std::int64_t floor, SteadyTime by) {
+  const std::string from_first = R"({"$subtract":[{"$min":[{"$max":[)" + number(floor) +
+                                 R"(,"$first"]},{"$add":["$last",1]}]},"$first"]})";
+  const std::string up = R"({"$add":[)" + from_first + R"(,{"$subtract":["$stride",1]}]})";
+  const Bson update = next_becomes(R"({"$max":["$next",{"$add":["$first",{"$subtract":[)" + up +
+                                   R"(,{"$mod":[)" + up + R"(,"$stride"]}]}]}]})");
+  const auto states = change_each(
+      counters, "", update, "raise a counter in",
+      [&](const Record& record) {
+        return Result<bool>(record.state.next >= record.state.bounds.at_or_above(floor));
+      },
+      {.document = [&](const Adopted& adopted) { return raise_to(adopted, floor); }}, by);
+  if (!states) return std::unexpected(states.error());
+  std::vector<std::int64_t> next;
+  for (const CounterState& state : *states) next.push_back(state.next);
+  return next;
+}
+
+Result<void> Counters::do_can_extend(std::span<const std::string> counters, std::int64_t last) {
+  if (last <= kLargestInDouble) return {};
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  constexpr std::size_t kAtOnce = 5000;  // 6 MB at most; a message may have 16 MB
+  for (std::size_t from = 0; from < counters.size(); from += kAtOnce) {
+    const auto found =
+        read_counters(counters.subspan(from, std::min(kAtOnce, counters.size() - from)), *until);
+    if (!found) return std::unexpected(found.error());
+    for (const auto& [name, record] : *found)
+      if (record.reading.is_double && record.whole)
+        return std::unexpected(beyond_a_double(*record.adopted, last));
+  }
+  return {};
+}
+
+Result<std::vector<CounterBounds>> Counters::do_extend(std::span<const std::string> counters,
+                                                       std::int64_t last) {
+  const std::string it_can_be = R"(,{"$lte":[)" + number(last) + R"(,{"$subtract":[)" +
+                                number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]})";
+  const Bson update(R"([{"$set":{"last":{"$toLong":{"$max":["$last",)" + number(last) + "]}}}}]");
+  // Before anything is changed, because the end in idmint.counters could not be moved back.
+  if (Result<void> ok = do_can_extend(counters, last); !ok)
+    return std::unexpected(std::move(ok.error()));
+  const auto states = change_each(
+      counters, it_can_be, update, "extend a counter in",
+      [&](const Record& record) {
+        const CounterState& state = record.state;
+        const std::int64_t stride = state.bounds.stride;
+        if (last > largest_last(stride))
+          return Result<bool>(std::unexpected(too_large_an_end(state.name, last, stride)));
+        if (record.reading.is_double && last > kLargestInDouble)
+          return Result<bool>(std::unexpected(beyond_a_double(*record.adopted, last)));
+        return Result<bool>(state.bounds.last >= last);
+      },
+      {.document = [&](const Adopted& adopted) { return extend_to(adopted, last); },
+       .record = last <= kLargestValue});
+  if (!states) return std::unexpected(states.error());
+  std::vector<CounterBounds> bounds;
+  for (const CounterState& state : *states) bounds.push_back(state.bounds);
+  return bounds;
+}
+
+Result<CounterState> Counters::do_peek(std::string_view counter, SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  return read_counter(counter, *until);
+}
+
+Result<std::vector<CounterState>> Counters::do_list(std::string_view prefix, SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  // A prefix may end inside a character.
+  std::string_view from = prefix;
+  while (!Bson::is_utf8(from)) from.remove_suffix(1);
+  Records found;
+  const Result<void> read =
+      database_.read_all(kCounters, from, *until, [&](const Document& document) {
+        const auto name = document.bytes("_id");
+        if (!name) return true;
+        if (name->starts_with(prefix))
+          found.insert_or_assign(std::string(*name), record_of(document));
+        return name->starts_with(from) || !Bson::is_utf8(*name);
+      });
+  if (!read) return std::unexpected(read.error());
+  if (Result<void> ours = take_over_others(found, *until); !ours)
+    return std::unexpected(std::move(ours.error()));
+  if (Result<void> filled = read_adopted_of(found, *until); !filled)
+    return std::unexpected(std::move(filled.error()));
+  remember(found);
+  std::vector<CounterState> states;
+  for (const auto& [name, record] : found) {
+    Result<CounterState> state = checked(record, name);
+    if (!state) return std::unexpected(std::move(state.error()));
+    states.push_back(*std::move(state));
+  }
+  return states;
+}
+
+Result<void> Counters::do_close(std::span<const std::string> counters) {
+  const auto states =
+      change_each(counters, "", Bson(kClose), "close a counter in",
+                  [](const Record& record) { return Result<bool>(record.state.closed); },
+                  {.document = [](const Adopted& adopted) { return close_document(adopted); },
+                   .record = true,
+                   .closes = true});
+  if (!states) return std::unexpected(states.error());
+  return {};
+}
+
+}  // namespace idmint::stores::mongodb

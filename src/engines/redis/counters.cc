@@ -1,0 +1,544 @@
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/errors.h"
+#include "engines/redis/adoption.h"
+#include "engines/redis/scripts.h"
+#include "engines/redis/tables.h"
+#include "store/backend.h"
+
+namespace idmint::stores::redis {
+namespace {
+
+// What a key of other programs holds, and what is wrong with it, or nothing: "none", its type,
+// "text", "expires", or "low": it is below `taken`. INCR takes integers of 64 bits only.
+#define IDMINT_LUA_LOOK                                                                \
+  "local function look(at, taken)"                                                     \
+  " local kind = call('TYPE', at).ok "                                                 \
+  " if kind ~= 'string' then return '', kind end "                                     \
+  " local is = call('STRLEN', at) <= 20 and call('GET', at) or '' "                    \
+  " local digits = string.match(is, '^-?([1-9]%d*)$') or is == '0' and is "            \
+  " if not digits or above(digits, '9223372036854775807') then return '', 'text' end " \
+  " if string.sub(is, 1, 1) == '-' or above(taken, is) then return is, 'low' end "     \
+  " return is, call('TTL', at) >= 0 and 'expires' or '' end "
+
+// The fields of a counter, each empty where it is missing, and last what is wrong with its key. In
+// the place of `next` an adopted one has what its key holds.
+#define IDMINT_LUA_COUNTER                                                                       \
+  IDMINT_LUA_LOOK                                                                                \
+  "local function counter(name)"                                                                 \
+  " local c = call('HMGET', key('counter:', name), 'first', 'last', 'stride', 'next', 'closed'," \
+  "  'adopted', 'taken')"                                                                        \
+  " for i = 1, 7 do c[i] = c[i] or '' end c[8] = '' "                                            \
+  " if c[6] ~= '' then c[4], c[8] = look(string.sub(c[6], 5), c[7]) end return c end "           \
+  "local function append(all, some)"                                                             \
+  " for i = 1, #some do all[#all + 1] = some[i] end end "
+
+// ARGV[2] the counter; [3] how many values, less 1; [4] what that many strides are, or nothing
+// where a double has it exactly; [5] the last value that the counter must have, or nothing; [6] how
+// many values. The outcomes but "ok" and "taken" are followed by the counter: "short" there are not
+// so many, "large" [4] is needed, "other" it has another last value, "wrong" its key is wrong.
+// "taken": from a key, and the value that it had before.
+constexpr Script kAdvance{IDMINT_LUA_HAND_OUT IDMINT_LUA_COUNTER R"(
+local c = counter(ARGV[2])
+if c[1] == '' then return {'none'} end
+local function refuse(how) local all = {how} append(all, c) return all end
+if c[8] ~= '' then return refuse('wrong') end
+if c[5] ~= '0' or above(c[4], c[2]) then return refuse('short') end
+if ARGV[5] ~= '' and ARGV[5] ~= c[2] then return refuse('other') end
+if c[6] ~= '' then
+  local its = string.sub(c[6], 5)
+  local done = redis.pcall('INCRBY', its, ARGV[6])
+  if type(done) == 'table' then
+    return string.find(done.err, 'overflow', 1, true) and refuse('short') or done
+  end
+  local is = call('GET', its)
+  if above(is, c[2]) then
+    call('INCRBY', its, '-' .. ARGV[6])
+    return refuse('short')
+  end
+  call('HSET', key('counter:', ARGV[2]), 'taken', is)
+  return {'taken', c[4]}
+end
+local at, span = key('counter:', ARGV[2]), ARGV[4]
+if span == '' then
+  span = tonumber(ARGV[3]) * tonumber(c[3])
+  if span >= 2^53 then return refuse('large') end
+  span = string.format('%.0f', span)
+end
+if span ~= '0' then
+  local done = redis.pcall('HINCRBY', at, 'next', span)
+  if type(done) == 'table' then
+    return string.find(done.err, 'overflow', 1, true) and refuse('short') or done
+  end
+  if above(call('HGET', at, 'next'), c[2]) then
+    call('HINCRBY', at, 'next', '-' .. span)
+    return refuse('short')
+  end
+end
+call('HINCRBY', at, 'next', c[3])
+return {'ok', c[4], c[3]})",
+                          Kind::kHandOut};
+
+// ARGV[2] and on: name, first, last and stride of each, the text of its record, or nothing, and the
+// value before the first. All counters as they are then. The outcome "wrong", before anything is
+// made, is followed by a text, what its key holds and what is wrong with that.
+constexpr Script kCreate{IDMINT_LUA_HAND_OUT IDMINT_LUA_COUNTER R"(
+local all, found = {'ok'}, {}
+for i = 2, #ARGV, 6 do
+  if ARGV[i + 4] ~= '' and call('EXISTS', key('counter:', ARGV[i])) == 0 then
+    local is, wrong = look(string.sub(ARGV[i + 4], 5), ARGV[i + 5])
+    if wrong ~= '' then return {'wrong', ARGV[i + 4], is, wrong} end
+    found[i] = is
+  end
+end
+for i = 2, #ARGV, 6 do
+  call('ZADD', key('counters', ''), 0, ARGV[i])
+  if call('EXISTS', key('counter:', ARGV[i])) == 0 then
+    call('HSET', key('counter:', ARGV[i]), 'first', ARGV[i + 1], 'last', ARGV[i + 2],
+         'stride', ARGV[i + 3], 'next', ARGV[i + 1], 'closed', '0')
+    if found[i] then
+      call('HSET', key('counter:', ARGV[i]), 'adopted', ARGV[i + 4], 'taken', found[i])
+    end
+  end
+  append(all, counter(ARGV[i]))
+end
+return all)",
+                         Kind::kHandOut};
+
+// ARGV[2] and on: name, the last value that it must have, the next one that it is raised to, and
+// the value before that. The next value of each as it is then, and of an adopted one what its key
+// holds; empty: it has another last value, or its key is wrong.
+constexpr Script kRaise{IDMINT_LUA_WRITE IDMINT_LUA_COUNTER R"(
+local all = {'ok'}
+for i = 2, #ARGV, 4 do
+  local c = counter(ARGV[i])
+  local is = c[2] == ARGV[i + 1] and c[8] == '' and c[4] or ''
+  if is ~= '' and c[6] ~= '' then
+    if above(ARGV[i + 3], is) then
+      is = ARGV[i + 3]
+      call('SET', string.sub(c[6], 5), is)
+      call('HSET', key('counter:', ARGV[i]), 'taken', is)
+    end
+  elseif is ~= '' and above(ARGV[i + 2], is) then
+    is = ARGV[i + 2]
+    call('HSET', key('counter:', ARGV[i]), 'next', is)
+  end
+  all[#all + 1] = is
+end
+return all)",
+                        Kind::kWrite};
+
+// ARGV[2] the last value; [3] and on the names of those that there are. All counters as they are
+// then.
+constexpr Script kExtend{IDMINT_LUA_WRITE IDMINT_LUA_COUNTER R"(
+local all = {'ok'}
+for i = 3, #ARGV do
+  local c = counter(ARGV[i])
+  if c[1] ~= '' and above(ARGV[2], c[2]) then
+    c[2] = ARGV[2]
+    call('HSET', key('counter:', ARGV[i]), 'last', c[2])
+  end
+  append(all, c)
+end
+return all)",
+                         Kind::kWrite};
+
+// ARGV[2] and on: the names of those that there are.
+constexpr Script kClose{IDMINT_LUA_WRITE R"(
+for i = 2, #ARGV do
+  if call('EXISTS', key('counter:', ARGV[i])) == 1 then
+    call('HSET', key('counter:', ARGV[i]), 'closed', '1')
+  end
+end
+return {'ok'})",
+                        Kind::kWrite};
+
+constexpr Script kPeek{IDMINT_LUA_BEGIN IDMINT_LUA_COUNTER R"(
+local all = {'ok'}
+for i = 2, #ARGV do append(all, counter(ARGV[i])) end
+return all)",
+                       Kind::kRead};
+
+// ARGV[2] where to begin, as ZRANGE has it; [3] how the names begin; [4] how many at most.
+// Name and fields of each.
+constexpr Script kList{IDMINT_LUA_BEGIN IDMINT_LUA_COUNTER R"(
+local all = {'ok'}
+for _, name in ipairs(call('ZRANGE', key('counters', ''), ARGV[2], '+', 'BYLEX',
+                           'LIMIT', 0, ARGV[4])) do
+  if string.sub(name, 1, #ARGV[3]) ~= ARGV[3] then break end
+  all[#all + 1] = name
+  append(all, counter(name))
+end
+return all)",
+                       Kind::kRead};
+
+#undef IDMINT_LUA_COUNTER
+#undef IDMINT_LUA_LOOK
+
+constexpr std::size_t kFields = 8;
+// So many counters go into one script, during which the server does nothing else.
+constexpr std::size_t kAtOnce = 1000;
+
+// What is wrong with a key, for messages.
+std::string what_is_wrong(std::string_view wrong) {
+  struct Row {
+    std::string_view wrong;
+    std::string_view words;
+  };
+  constexpr std::array kRows = {
+      Row{"none", "it is not there"}, Row{"text", "it holds no integer of 64 bits"},
+      Row{"expires", "it has a time to live, after which it would begin anew: PERSIST it"}};
+  const auto* const row = std::ranges::find(kRows, wrong, &Row::wrong);
+  return row != kRows.end() ? std::string(row->words) : "it is a " + std::string(wrong);
+}
+
+class Counters final : public CounterStore {
+ public:
+  explicit Counters(Database& database) : database_(database) {}
+
+  [[nodiscard]] const Adoption* adoption() const noexcept override { return &kAdoption; }
+
+ private:
+  struct Found {
+    CounterState state{};
+    std::string adopted{};   // the text of its record, or nothing
+    std::string wrong{};     // with its key; then the next value of the state is none
+    std::string held{};      // by its key
+    std::int64_t taken = 0;  // from its key
+  };
+  using FoundCounters = std::map<std::string, Found, std::less<>>;
+
+  Result<void> do_create(std::span<const NewCounter> counters) override {
+    const Result<SteadyTime> until = database_.enter();
+    if (!until) return std::unexpected(until.error());
+    for (const NewCounter& each : counters)
+      if (Result<void> can = can_adopt(each); !can) return can;
+    for (bool written = false; !counters.empty(); written = true) {
+      const auto some = counters.first(std::min(counters.size(), kAtOnce));
+      counters = counters.subspan(some.size());
+      Values values;
+      for (const NewCounter& each : some)
+        for (std::string& value :
+             values_of(each.name, each.bounds.first, each.bounds.last, each.bounds.stride,
+                       each.adopted, each.bounds.first - 1))
+          values.push_back(std::move(value));
+      const Result<Answer> made = database_.run(kCreate, values, *until, "make counters in");
+      if (!made) return std::unexpected(written ? after_a_write(made.error()) : made.error());
+      if (made->outcome() == "wrong") return not_adopted(*made);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        const auto there = found_in(*made, 1 + i * kFields, some[i].name);
+        if (!there) return std::unexpected(there.error());
+        if (there->adopted != some[i].adopted)
+          return std::unexpected(other_record(some[i].name, there->adopted, some[i].adopted));
+        if (there->state.bounds != some[i].bounds)
+          return std::unexpected(other_bounds(there->state, some[i].bounds));
+      }
+    }
+    return {};
+  }
+
+  // kInvalidArgument: not the text of a record, or the counter cannot be in it.
+  static Result<void> can_adopt(const NewCounter& counter) {
+    if (counter.adopted.empty()) return {};
+    const std::string making = "cannot make counter " + shown(counter.name);
+    if (const Result<std::string> key = key_from_text(counter.adopted); !key)
+      return refused(making, key.error());
+    const std::string place = redis::place_of(counter.adopted);
+    if (auto ok = must_begin_above_0(counter.bounds.first, making + ": it", place); !ok) return ok;
+    if (counter.bounds.stride != 1)
+      return refuse(making + ": " + place + " cannot be adopted in steps of " +
+                    std::to_string(counter.bounds.stride) +
+                    ", as the others that use it count by one");
+    return {};
+  }
+
+  // There is nothing to go on from.
+  [[nodiscard]] std::unexpected<Error> not_adopted(const Answer& answer) const {
+    const std::string_view wrong = answer.text(3);
+    std::string why = what_is_wrong(wrong);
+    if (wrong == "none")
+      why += ": name the key that your programs INCR; another would begin a second counter";
+    Advice advice;
+    if (wrong == "low") {
+      why = "it holds " + std::string(answer.text(2)) + ", and the sequence begins further above";
+      if (const auto holds = answer.integer(2); holds && *holds >= 0)
+        advice = {.remedy = Remedy::kSetOption, .values = {"first=" + std::to_string(*holds + 1)}};
+    }
+    return std::unexpected(at_place(
+        database_.url(),
+        {Code::kFailedPrecondition,
+         "cannot adopt " + redis::place_of(answer.text(1)) + ": " + why + "; it was left as it is",
+         std::move(advice)}));
+  }
+
+  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime by) override {
+    const Result<SteadyTime> until = database_.enter(by);
+    if (!until) return std::unexpected(until.error());
+    const std::int64_t least = take == Take::kAll ? count : 1;
+    std::int64_t wanted = count;
+    Values values = values_of(counter, wanted - 1, "", "", wanted);
+    // Another round where the division of 64 bits, which Lua has not, decides what is left.
+    for (;;) {
+      const Result<Answer> answer = database_.run(kAdvance, values, *until, "take values from");
+      if (!answer) return std::unexpected(answer.error());
+      if (answer->outcome() == "none") return std::unexpected(no_counter(counter, database_.url()));
+      if (answer->outcome() == "ok") {
+        const auto first = answer->integer(1);
+        const auto stride = answer->integer(2);
+        if (!first || !stride) return damaged_counter(counter);
+        return Range{*first, *stride, wanted};
+      }
+      if (answer->outcome() == "taken") {
+        const auto before = answer->integer(1);
+        if (!before) return damaged_counter(counter);
+        return Range{*before + 1, 1, wanted};
+      }
+      const Result<CounterState> state = usable(found_in(*answer, 1, counter));
+      if (!state) return std::unexpected(state.error());
+      const std::int64_t left = state->left();
+      if (state->closed || left < least) return std::unexpected(refused_advance(*state, count));
+      // Fewer only while the counter ends there.
+      wanted = std::min(count, left);
+      values = values_of(counter, wanted - 1, (wanted - 1) * state->bounds.stride,
+                         wanted < count ? text_of(state->bounds.last) : std::string(), wanted);
+    }
+  }
+
+  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                             std::int64_t floor, SteadyTime by) override {
+    const Result<SteadyTime> until = database_.enter(by);
+    if (!until) return std::unexpected(until.error());
+    std::map<std::string, std::int64_t, std::less<>> next;
+    std::set<std::string, std::less<>> left(counters.begin(), counters.end());
+    // Another round for those that were extended meanwhile.
+    for (bool written = false; !left.empty(); written = true) {
+      const std::vector<std::string> some = some_of(left);
+      const Result<FoundCounters> there = read(some, *until);
+      if (!there) return std::unexpected(written ? after_a_write(there.error()) : there.error());
+      for (const std::string& name : some)
+        if (!there->contains(name)) left.erase(name);
+      Values values;
+      for (const auto& [name, found] : *there) {
+        const Result<CounterState> state = usable(found);
+        if (!state) return std::unexpected(written ? after_a_write(state.error()) : state.error());
+        const std::int64_t target = state->bounds.at_or_above(floor);
+        for (std::string& value : values_of(name, state->bounds.last, target, target - 1))
+          values.push_back(std::move(value));
+      }
+      if (values.empty()) continue;
+      const Result<Answer> raised = database_.run(kRaise, values, *until, "raise a counter in");
+      if (!raised) return std::unexpected(written ? after_a_write(raised.error()) : raised.error());
+      std::size_t at = 1;
+      for (const auto& [name, found] : *there)
+        if (const auto is = raised->integer(at++)) {
+          next.insert_or_assign(name,
+                                found.adopted.empty() ? *is : after(*is, found.state.bounds.last));
+          left.erase(name);
+        }
+    }
+    return in_order<std::int64_t>(counters, next);
+  }
+
+  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                               std::int64_t last) override {
+    const Result<SteadyTime> until = database_.enter();
+    if (!until) return std::unexpected(until.error());
+    std::map<std::string, CounterBounds, std::less<>> bounds;
+    std::optional<Error> too_large;
+    const Result<void> done =
+        change_some(counters, *until, [&](const FoundCounters& there) -> Result<void> {
+          Values values = values_of(std::max<std::int64_t>(last, 0));
+          for (const auto& [name, found] : there) {
+            const std::int64_t stride = found.state.bounds.stride;
+            if (last <= largest_last(stride))
+              values.push_back(name);
+            else if (!too_large)
+              too_large = too_large_an_end(name, last, stride);
+          }
+          if (values.size() == 1) return {};
+          const Result<Answer> extended =
+              database_.run(kExtend, values, *until, "extend a counter in");
+          if (!extended) return std::unexpected(extended.error());
+          for (std::size_t i = 1; i < values.size(); ++i) {
+            const auto found = found_in(*extended, 1 + (i - 1) * kFields, values[i]);
+            if (!found) return std::unexpected(found.error());
+            bounds.insert_or_assign(values[i], found->state.bounds);
+          }
+          return {};
+        });
+    if (!done) return std::unexpected(done.error());
+    if (too_large) return std::unexpected(*std::move(too_large));
+    return in_order<CounterBounds>(counters, bounds);
+  }
+
+  Result<void> do_close(std::span<const std::string> counters) override {
+    const Result<SteadyTime> until = database_.enter();
+    if (!until) return std::unexpected(until.error());
+    std::map<std::string, bool, std::less<>> closed;
+    const Result<void> done =
+        change_some(counters, *until, [&](const FoundCounters& there) -> Result<void> {
+          Values values;
+          for (const auto& [name, found] : there) values.push_back(name);
+          const Result<Answer> answer = database_.run(kClose, values, *until, "close a counter in");
+          if (!answer) return std::unexpected(answer.error());
+          for (const std::string& name : values) closed.insert_or_assign(name, true);
+          return {};
+        });
+    if (!done) return done;
+    const Result<std::vector<bool>> all = in_order<bool>(counters, closed);
+    if (!all) return std::unexpected(all.error());
+    return {};
+  }
+
+  Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override {
+    const Result<SteadyTime> until = database_.enter_to_read(by);
+    if (!until) return std::unexpected(until.error());
+    const Result<FoundCounters> found = read({std::string(counter)}, *until);
+    if (!found) return std::unexpected(found.error());
+    if (found->empty()) return std::unexpected(no_counter(counter, database_.url()));
+    return usable(found->begin()->second);
+  }
+
+  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {
+    const Result<SteadyTime> until = database_.enter_to_read(by);
+    if (!until) return std::unexpected(until.error());
+    std::vector<CounterState> all;
+    std::string from = "[" + std::string(prefix);
+    for (;;) {
+      const Result<Answer> some =
+          database_.run(kList, values_of(from, prefix, std::int64_t{kAtOnce}), *until, "read");
+      if (!some) return std::unexpected(some.error());
+      const std::size_t found = (some->size() - 1) / (kFields + 1);
+      for (std::size_t i = 0; i < found; ++i) {
+        const std::size_t at = 1 + i * (kFields + 1);
+        Result<CounterState> state = usable(found_in(*some, at + 1, some->text(at)));
+        if (!state) return std::unexpected(state.error());
+        all.push_back(*std::move(state));
+      }
+      if (found < kAtOnce) return all;
+      from = "(" + all.back().name;
+    }
+  }
+
+  // By their names. Those that are not there are left out.
+  Result<FoundCounters> read(const std::vector<std::string>& counters, SteadyTime until) {
+    const Result<Answer> answer = database_.run(kPeek, counters, until, "read");
+    if (!answer) return std::unexpected(answer.error());
+    FoundCounters all;
+    for (std::size_t i = 0; i < counters.size(); ++i) {
+      const std::size_t at = 1 + i * kFields;
+      if (answer->text(at).empty()) continue;
+      Result<Found> found = found_in(*answer, at, counters[i]);
+      if (!found) return std::unexpected(found.error());
+      all.insert_or_assign(counters[i], *std::move(found));
+    }
+    return all;
+  }
+
+  // Calls change(FoundCounters) for those that there are, some at a time.
+  Result<void> change_some(std::span<const std::string> counters, SteadyTime until,
+                           const auto& change) {
+    for (bool written = false; !counters.empty(); written = true) {
+      const auto some = counters.first(std::min(counters.size(), kAtOnce));
+      counters = counters.subspan(some.size());
+      const Result<FoundCounters> there = read({some.begin(), some.end()}, until);
+      Result<void> changed = there ? (there->empty() ? Result<void>() : change(*there))
+                                   : std::unexpected(there.error());
+      if (!changed)
+        return std::unexpected(written ? after_a_write(std::move(changed.error()))
+                                       : std::move(changed.error()));
+    }
+    return {};
+  }
+
+  // The value of each counter. kNotFound: one is missing, as it is not there.
+  template <class T>
+  Result<std::vector<T>> in_order(std::span<const std::string> counters,
+                                  const std::map<std::string, T, std::less<>>& found) const {
+    std::vector<T> all;
+    for (const std::string& counter : counters) {
+      const auto at = found.find(counter);
+      if (at == found.end()) return std::unexpected(no_counter(counter, database_.url()));
+      all.push_back(at->second);
+    }
+    return all;
+  }
+
+  static std::vector<std::string> some_of(const std::set<std::string, std::less<>>& names) {
+    std::vector<std::string> some;
+    std::ranges::copy_n(names.begin(), static_cast<std::ptrdiff_t>(std::min(names.size(), kAtOnce)),
+                        std::back_inserter(some));
+    return some;
+  }
+
+  // The value after one that was taken from a counter that ends at `last`.
+  static std::int64_t after(std::int64_t value, std::int64_t last) {
+    return std::min(value, last) + 1;
+  }
+
+  // Of the fields that begin with the text `at`. kDataLoss: they are not those of a counter.
+  Result<Found> found_in(const Answer& answer, std::size_t at, std::string_view name) const {
+    Found found{.adopted = std::string(answer.text(at + 5)),
+                .wrong = std::string(answer.text(at + 7)),
+                .held = std::string(answer.text(at + 3))};
+    const auto first = answer.integer(at);
+    const auto last = answer.integer(at + 1);
+    const auto stride = answer.integer(at + 2);
+    auto next = answer.integer(at + 3);
+    const std::string_view closed = answer.text(at + 4);
+    if (!first || !last || !stride || (closed != "0" && closed != "1"))
+      return damaged_counter(name);
+    if (!found.adopted.empty()) {
+      const auto taken = answer.integer(at + 6);
+      if (!taken || *taken < *first - 1 || *stride != 1 || !key_from_text(found.adopted))
+        return damaged_counter(name);
+      found.taken = *taken;
+      next = after(found.wrong.empty() ? next.value_or(*taken) : *taken, *last);
+    }
+    if (!next) return damaged_counter(name);
+    const bool sound = 0 <= *first && *first <= *last && 1 <= *stride &&
+                       *last <= largest_last(*stride) && *first <= *next &&
+                       *next <= *last + *stride;
+    if (!sound) return damaged_counter(name);
+    found.state = {std::string(name), {*first, *last, *stride}, *next, closed == "1"};
+    return found;
+  }
+
+  // kDataLoss: its key cannot be counted in.
+  Result<CounterState> usable(const Result<Found>& found) const {
+    if (!found) return std::unexpected(found.error());
+    if (found->wrong.empty()) return found->state;
+    std::string why = what_is_wrong(found->wrong);
+    if (found->wrong == "low") why = "it was set back to " + found->held;
+    if (found->wrong == "low" || found->wrong == "none")
+      why += ", and it had " + std::to_string(found->taken) +
+             ": stop the programs that take from it, SET it to the largest value in use, that or "
+             "above, and "
+             "start them again";
+    return std::unexpected(at_place(
+        database_.url(), {Code::kDataLoss, redis::place_of(found->adopted) + ", which counter " +
+                                               shown(found->state.name) +
+                                               " was adopted from, cannot be counted in: " + why}));
+  }
+
+  [[nodiscard]] std::unexpected<Error> damaged_counter(std::string_view name) const {
+    return database_.damaged("the record of counter " + shown(name) + " is damaged");
+  }
+
+  Database& database_;
+};
+
+}  // namespace
+
+std::shared_ptr<CounterStore> counters_of(Database& database) {
+  return std::make_shared<Counters>(database);
+}
+
+}  // namespace idmint::stores::redis

@@ -1,0 +1,455 @@
+// Counters: the counters of an SQL server, whatever its dialect.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "engines/sql/adopted.h"
+#include "engines/sql/adopted_record.h"
+#include "engines/sql/database.h"
+#include "engines/sql/rows.h"
+#include "store/backend.h"
+#include "store/counter_store.h"
+
+namespace idmint::stores::sql {
+
+// The statements of an engine, with their values -> the columns of their rows. "names" is a list of
+// them, as Engine::names() makes it. Those that change many counters lock them in one order, so
+// that no two wait for each other.
+struct CounterStatements {
+  Query create;  // Engine::rows(); what is there stays as it is
+  // name, count, least -> where it began, stride, how many, whether it was given. Not of an adopted
+  // one.
+  Query advance;
+  Query raise;  // names, floor -> name, next, whether it is adopted, and then nothing was changed
+  Query raise_floor;  // the same of adopted ones, whose floor it raises
+  Query extend;       // names, last -> name, first, last, stride; of those whose stride allows it
+  Query close;        // names -> name
+  Query peek;  // names -> as in counter_of(), then the text of the adopted record, or an empty one
+  Query list;  // Engine::prefix() -> the same; there may be others among them
+  Query adopters;  // -> the names of the counters that are adopted, and the texts of their records
+};
+
+template <class Engine>
+class Counters final : public CounterStore {
+ public:
+  // Both must outlive it.
+  Counters(Database<Engine>& database, const CounterStatements& statements)
+      : database_(database), sql_(statements), adopted_(database) {}
+
+  [[nodiscard]] const Adoption* adoption() const noexcept override { return &Engine::kAdoption; }
+
+ private:
+  using Rows = typename Engine::Rows;
+  using Row = typename Engine::Row;
+  // idmint's own row of a counter. `next` of an adopted one is its floor.
+  struct Found {
+    CounterState state{};
+    std::string adopted{};
+  };
+  using FoundCounters = std::map<std::string, Found, std::less<>>;
+
+  Result<void> do_create(std::span<const NewCounter> wanted) override {
+    const Result<SteadyTime> until = database_.enter();
+    if (!until) return std::unexpected(until.error());
+    std::vector<NewRow> rows;
+    std::vector<std::string> names;
+    for (const NewCounter& each : wanted) {
+      NewCounter& counter = rows.emplace_back(each, each.bounds.first).counter;
+      names.push_back(counter.name);
+      if (counter.adopted.empty()) continue;
+      const Result<AdoptedRecord> record = record_of(counter);
+      if (!record) return std::unexpected(record.error());
+      counter.adopted = to_text(*record);
+    }
+    if (Result<void> usable = can_adopt(rows, names, *until); !usable) return usable;
+    const Result<void> made =
+        change_in_parts<NewRow>(rows, [&](std::span<const NewRow> part) -> Result<void> {
+          const Result<Rows> done =
+              database_.change(sql_.create, Engine::rows(part), *until, "make counters in");
+          if (!done) return std::unexpected(done.error());
+          return {};
+        });
+    if (!made) return made;
+    // Of two who adopt one record at once, each after writing its row, one sees the other's.
+    if (Result<void> agreed = agrees_with_others(rows, *until); !agreed)
+      return std::unexpected(after_a_write(std::move(agreed.error())));
+    const Result<FoundCounters> there = read(names, *until);
+    if (!there) return std::unexpected(after_a_write(there.error()));
+    for (const auto& [counter, next] : rows) {
+      const auto at = there->find(counter.name);
+      if (at == there->end()) {
+        if (Result<void> trusted = database_.check_trust(*until); !trusted) return trusted;
+        return database_.damaged("counter " + shown(counter.name) + " went away while it was made");
+      }
+      const auto& [state, adopted] = at->second;
+      if (adopted != counter.adopted)
+        return std::unexpected(other_record(counter.name, adopted, counter.adopted));
+      if (state.bounds != counter.bounds)
+        return std::unexpected(other_bounds(state, counter.bounds));
+    }
+    return {};
+  }
+
+  // kInvalidArgument: not the text of a record, or the counter cannot be in it.
+  static Result<AdoptedRecord> record_of(const NewCounter& counter) {
+    const std::string making = "cannot make counter " + shown(counter.name);
+    Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, counter.adopted);
+    if (!record) return refused(making, record.error());
+    *record = of_stripe(*record, counter.stripe);
+    if (record->holds_last)
+      if (auto ok = must_begin_above_0(counter.bounds.first, making + ": it", record->column); !ok)
+        return std::unexpected(std::move(ok.error()));
+    if (counter.bounds.stride != 1 && !record->kind->steps)
+      return refuse("cannot adopt " + place_of(*record) + " in steps of " +
+                    std::to_string(counter.bounds.stride) +
+                    ": the others that use it count by one");
+    return record;
+  }
+
+  // Whether those that are new have records to go on from, and from which values.
+  Result<void> can_adopt(std::vector<NewRow>& rows, const std::vector<std::string>& names,
+                         SteadyTime until) {
+    if (std::ranges::all_of(rows, [](const auto& each) { return each.counter.adopted.empty(); }))
+      return {};
+    const Result<FoundCounters> there = read(names, until);
+    if (!there) return std::unexpected(there.error());
+    if (Result<void> agreed = agrees_with_others(rows, until); !agreed) return agreed;
+    for (auto& [counter, next] : rows) {
+      if (counter.adopted.empty() || there->contains(counter.name)) continue;
+      const Result<AdoptedRecord> record =
+          record_from_text(Engine::kAdoptionRules, counter.adopted);
+      if (!record) return std::unexpected(record.error());
+      Result<std::int64_t> from = adopted_.check(*record, counter.bounds, until);
+      if (!from) {
+        if (rows.size() > 1) from.error().advice = {};  // the bounds of one stripe
+        return std::unexpected(std::move(from.error()));
+      }
+      next = *from;
+    }
+    return {};
+  }
+
+  // No two counters read one field differently, as the next and as the last value: both would hand
+  // out the same values.
+  Result<void> agrees_with_others(const std::vector<NewRow>& rows, SteadyTime until) {
+    std::vector<Adopter> adopters;
+    const auto add = [&](std::string_view counter, const AdoptedRecord& record) -> Result<void> {
+      const std::string column = counted_column(record);
+      if (column.empty()) return {};
+      for (const auto& [other, its] : adopters) {
+        if (its.holds_last == record.holds_last || counted_column(its) != column) continue;
+        const Result<bool> apart = adopted_.are_apart(its, record, until);
+        if (!apart) return std::unexpected(apart.error());
+        if (*apart) continue;
+        return std::unexpected(at_place(
+            database_.url(),
+            {Code::kFailedPrecondition,
+             "counter " + shown(other) + " was adopted from " + to_text(its) +
+                 ", and to read that column the other way would hand out the same values; it was "
+                 "left as it is"}));
+      }
+      adopters.push_back({std::string(counter), record});
+      return {};
+    };
+    const Result<Rows> others = database_.run(sql_.adopters, {}, until, "read");
+    if (!others) return std::unexpected(others.error());
+    for (int i = 0; i < others->size(); ++i) {
+      const std::string text((*others)[i].bytes(1));
+      const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, text);
+      if (!record) continue;  // it hands out nothing
+      if (Result<void> agrees = add(Engine::name_of((*others)[i].bytes(0)), *record); !agrees)
+        return agrees;
+    }
+    for (const auto& [counter, next] : rows) {
+      if (counter.adopted.empty()) continue;
+      const Result<AdoptedRecord> record =
+          record_from_text(Engine::kAdoptionRules, counter.adopted);
+      if (!record) return std::unexpected(record.error());
+      if (Result<void> agrees = add(counter.name, *record); !agrees) return agrees;
+    }
+    return {};
+  }
+  // A counter, and the record that it was adopted from.
+  struct Adopter {
+    std::string counter;
+    AdoptedRecord record;
+  };
+
+  // What a sequence or a table of tickets gave to a statement that failed does not come back.
+  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime by) override {
+    const Result<SteadyTime> until = database_.enter(by);
+    if (!until) return std::unexpected(until.error());
+    Result<Range> taken = advance_by(counter, count, take, *until);
+    if (!taken && adopted_.known(counter) != nullptr)
+      return std::unexpected(
+          with_other_outcome(std::move(taken.error()), "nothing was handed out"));
+    return taken;
+  }
+
+  Result<Range> advance_by(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime until) {
+    const std::int64_t least = take == Take::kAll ? count : 1;
+    // Another round only if the counter is adopted and was not known to be, or somebody made or
+    // extended it, or settled the store, between the statements.
+    for (;;) {
+      const auto known = adopted_.known(counter);
+      const auto taken = known != nullptr ? adopted_.take(counter, *known, count, least, until)
+                                          : take_own(counter, count, least, until);
+      if (!taken) return std::unexpected(taken.error());
+      if (const std::optional<Range>& range = *taken; range) return *range;
+      if (Result<void> trusted = database_.check_trust(until); !trusted)
+        return std::unexpected(std::move(trusted.error()));
+      const Result<CounterState> state = do_peek(counter, until);
+      if (!state) return std::unexpected(state.error());
+      if (const std::optional<Error>& set_back = state->set_back; set_back)
+        return std::unexpected(*set_back);
+      if (state->closed || state->left() < least)
+        return std::unexpected(refused_advance(*state, count));
+      count = std::min(count, state->left());
+    }
+  }
+
+  // Nothing: it is not there, closed or adopted, or has too little left, or is not trusted.
+  Result<std::optional<Range>> take_own(std::string_view counter, std::int64_t count,
+                                        std::int64_t least, SteadyTime until) {
+    const Result<Rows> rows = database_.run(
+        sql_.advance, values_of<Engine>(Name{counter}, count, least), until, "take values from");
+    if (!rows) return std::unexpected(rows.error());
+    if (rows->empty() || (*rows)[0].integer(3) == 0) return std::nullopt;
+    const Row row = (*rows)[0];
+    return Range{row.integer(0), row.integer(1), row.integer(2)};
+  }
+
+  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                             std::int64_t floor, SteadyTime by) override {
+    const Result<SteadyTime> until = database_.enter(by);
+    if (!until) return std::unexpected(until.error());
+    std::map<std::string, std::int64_t, std::less<>> next;
+    std::set<std::string> adopted;
+    const Result<void> raised =
+        change_each(sql_.raise, counters, floor, *until, "raise a counter in",
+                    [&](const std::string& name, const Row& row) {
+                      next[name] = row.integer(1);
+                      if (row.integer(2) != 0) adopted.insert(name);
+                    });
+    const bool some_are_missing = !raised && raised.error().code == Code::kNotFound;
+    if (!raised && !some_are_missing) return std::unexpected(raised.error());
+    bool some = next.size() > adopted.size();
+    for (const std::string& name : adopted) {
+      const Result<std::int64_t> now = raise_adopted(name, floor, *until);
+      if (!now) return std::unexpected(some ? after_a_write(now.error()) : now.error());
+      some = true;
+      next[name] = *now;
+    }
+    if (!raised) return std::unexpected(raised.error());
+    std::vector<std::int64_t> all;
+    all.reserve(counters.size());
+    for (const std::string& counter : counters) all.push_back(next.at(counter));
+    return all;
+  }
+
+  // The record first: a floor above it would refuse all that is taken. One that was set back is
+  // raised to its floor at least.
+  Result<std::int64_t> raise_adopted(const std::string& counter, std::int64_t floor,
+                                     SteadyTime until) {
+    for (bool written = false;; written = true) {
+      const auto failed = [&](const Error& why) {
+        return std::unexpected(written ? after_a_write(why) : why);
+      };
+      const Result<CounterState> state = do_peek(counter, until);
+      if (!state) return failed(state.error());
+      const std::int64_t target = std::max(state->bounds.at_or_above(floor), state->next);
+      if (!state->set_back && state->next >= target) {
+        const Result<void> raised =
+            change_each(sql_.raise_floor, std::span(&counter, 1), state->next, until,
+                        "raise a counter in", [](const std::string&, const Row&) {});
+        if (!raised) return failed(raised.error());
+        return state->next;
+      }
+      const auto known = adopted_.known(counter);
+      if (known == nullptr) return database_.damaged("counter " + shown(counter) + " changed");
+      if (Result<void> raised = adopted_.raise(known->record, target, until); !raised)
+        return std::unexpected(std::move(raised.error()));
+    }
+  }
+
+  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                               std::int64_t last) override {
+    const Result<SteadyTime> until = database_.enter();
+    if (!until) return std::unexpected(until.error());
+    // Before anything is changed, because the end could not be moved back.
+    if (Result<void> possible = can_extend_by(counters, last, *until); !possible)
+      return std::unexpected(std::move(possible.error()));
+    std::map<std::string, CounterBounds, std::less<>> bounds;
+    const Result<void> extended =
+        change_each(sql_.extend, counters, last, *until, "extend a counter in",
+                    [&](const std::string& name, const Row& row) {
+                      bounds[name] = {row.integer(1), row.integer(2), row.integer(3)};
+                    });
+    if (!extended) return std::unexpected(extended.error());
+    std::vector<CounterBounds> all;
+    all.reserve(counters.size());
+    for (const std::string& counter : counters) all.push_back(bounds.at(counter));
+    return all;
+  }
+
+  Result<void> do_close(std::span<const std::string> counters) override {
+    return change_each(sql_.close, counters, std::nullopt, SteadyTime::max(), "close a counter in",
+                       [](const std::string&, const Row&) {});
+  }
+
+  Result<void> do_can_extend(std::span<const std::string> counters, std::int64_t last) override {
+    const Result<SteadyTime> until = database_.enter();
+    if (!until) return std::unexpected(until.error());
+    return can_extend_by(counters, last, *until);
+  }
+
+  // A record may have been narrowed, or be gone.
+  Result<void> can_extend_by(std::span<const std::string> counters, std::int64_t last,
+                             SteadyTime until) {
+    const Result<FoundCounters> there = read(counters, until);
+    if (!there) return std::unexpected(there.error());
+    for (const auto& [name, found] : *there) {
+      if (found.adopted.empty() || last <= found.state.bounds.last) continue;
+      const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, found.adopted);
+      if (!record)
+        return database_.damaged("counter " + shown(name) + ": " + record.error().message());
+      CounterBounds bounds = found.state.bounds;
+      bounds.last = last;
+      Result<std::int64_t> possible = adopted_.check(*record, bounds, until);
+      if (possible) continue;
+      // With a place it is about the bounds.
+      if (possible.error().code == Code::kFailedPrecondition && !possible.error().place.empty())
+        possible.error().code = Code::kInvalidArgument;
+      return std::unexpected(std::move(possible.error()));
+    }
+    return {};
+  }
+
+  Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override {
+    const Result<SteadyTime> until = database_.enter_to_read(by);
+    if (!until) return std::unexpected(until.error());
+    const std::string name(counter);
+    const Result<FoundCounters> found = read(std::span(&name, 1), *until);
+    if (!found) return std::unexpected(found.error());
+    if (found->empty()) return std::unexpected(no_counter(counter, database_.url()));
+    return whole(found->begin()->second, *until);
+  }
+
+  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {
+    const Result<SteadyTime> until = database_.enter_to_read(by);
+    if (!until) return std::unexpected(until.error());
+    const Result<Rows> rows = database_.run(sql_.list, Engine::prefix(prefix), *until, "read");
+    if (!rows) return std::unexpected(rows.error());
+    std::vector<CounterState> all;
+    for (int i = 0; i < rows->size(); ++i) {
+      Found found = found_in((*rows)[i]);
+      if (!found.state.name.starts_with(prefix)) continue;
+      Result<CounterState> state = whole(std::move(found), *until);
+      if (!state) return std::unexpected(std::move(state.error()));
+      all.push_back(*std::move(state));
+    }
+    std::ranges::sort(all, {}, &CounterState::name);
+    return all;
+  }
+
+  static Found found_in(const Row& row) {
+    Found found{counter_of(row), std::string(row.bytes(6))};
+    found.state.name = Engine::name_of(found.state.name);
+    return found;
+  }
+  // With the value of the adopted record.
+  Result<CounterState> whole(Found found, SteadyTime until) {
+    if (found.adopted.empty()) return std::move(found.state);
+    return adopted_.filled(std::move(found.state), found.adopted, until);
+  }
+
+  // Calls use(part) for parts of the list, in order, until one fails: what is sent to a server at
+  // once is limited.
+  template <class T>
+  static Result<void> in_parts(std::span<const T> list, const auto& use) {
+    for (std::size_t at = 0; at < list.size(); at += Engine::kAtOnce)
+      if (Result<void> ok = use(list.subspan(at, std::min(Engine::kAtOnce, list.size() - at))); !ok)
+        return ok;
+    return {};
+  }
+
+  // The same for parts that are changed: the error of another one than the first says so.
+  template <class T>
+  static Result<void> change_in_parts(std::span<const T> list, const auto& change) {
+    bool some = false;
+    return in_parts(list, [&](std::span<const T> part) -> Result<void> {
+      Result<void> done = change(part);
+      if (!done && some) return std::unexpected(after_a_write(std::move(done.error())));
+      some = true;
+      return done;
+    });
+  }
+
+  // idmint's own rows, by their names. Those that are not there are left out.
+  Result<FoundCounters> read(std::span<const std::string> counters, SteadyTime until) {
+    FoundCounters all;
+    const Result<void> done =
+        in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
+          const Result<Rows> rows = database_.run(sql_.peek, {Engine::names(part)}, until, "read");
+          if (!rows) return std::unexpected(rows.error());
+          for (int i = 0; i < rows->size(); ++i) {
+            Found found = found_in((*rows)[i]);
+            all.insert_or_assign(found.state.name, std::move(found));
+          }
+          return {};
+        });
+    if (!done) return std::unexpected(done.error());
+    return all;
+  }
+
+  // One transaction for each part of them. The error of the first counter that is missing, or that
+  // the statement refuses, is the answer after the others are on the disk.
+  Result<void> change_each(const Query& query, std::span<const std::string> counters,
+                           std::optional<std::int64_t> value, SteadyTime by, std::string_view doing,
+                           const auto& on_row) {
+    const Result<SteadyTime> until = database_.enter(by);
+    if (!until) return std::unexpected(until.error());
+    std::set<std::string, std::less<>> changed;
+    const Result<void> done =
+        change_in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
+          typename Engine::Values values = {Engine::names(part)};
+          if (value) values.push_back(Engine::value(*value));
+          const Result<Rows> rows = database_.change(query, values, *until, doing);
+          if (!rows) return std::unexpected(rows.error());
+          for (int i = 0; i < rows->size(); ++i) {
+            const std::string name = Engine::name_of((*rows)[i].bytes(0));
+            changed.insert(name);
+            on_row(name, (*rows)[i]);
+          }
+          return {};
+        });
+    if (!done) return done;
+    const auto refused = std::ranges::find_if(
+        counters, [&](const std::string& counter) { return !changed.contains(counter); });
+    if (refused == counters.end()) return {};
+    const Result<FoundCounters> there = read(std::span(&*refused, 1), *until);
+    if (!there) return std::unexpected(after_a_write(there.error()));
+    if (there->empty()) return std::unexpected(no_counter(*refused, database_.url()));
+    return std::unexpected(
+        too_large_an_end(*refused, value.value_or(0), there->begin()->second.state.bounds.stride));
+  }
+
+  Database<Engine>& database_;
+  const CounterStatements& sql_;
+  AdoptedCounters<Engine> adopted_;
+};
+
+}  // namespace idmint::stores::sql

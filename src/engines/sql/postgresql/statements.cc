@@ -1,0 +1,270 @@
+#include "engines/sql/postgresql/schema.h"
+#include "engines/sql/store.h"
+
+namespace idmint::stores::postgresql {
+namespace {
+
+// ---- counters
+
+// How many values are left is (last - next + stride) / stride, as in CounterState::left(). The
+// value that a raise moves to is that of CounterBounds::at_or_above(). No sum overflows:
+// 0 <= first, next <= last + stride <= 2^63 - 1.
+constexpr Query kAdvance{
+    "advance",
+    "UPDATE idmint.counters SET taken_from = next,"
+    " next = next + least($2::bigint, (last - next + stride) / stride) * stride"
+    " WHERE name = $1 AND NOT closed AND adopted = '' AND (last - next + stride) / stride >= "
+    "$3::bigint"
+    "  AND " IDMINT_TRUSTED " RETURNING taken_from, stride, (next - taken_from) / stride, true",
+    Kind::kHandOut, "SELECT and UPDATE on idmint.counters and SELECT on idmint.trusted"};
+
+// Those that change many lock them in one order, so that no two wait for each other.
+#define IDMINT_LOCKED                                             \
+  "WITH locked AS MATERIALIZED (SELECT name FROM idmint.counters" \
+  "  WHERE name = ANY($1::text[]) AND " IDMINT_OWN_STORE          \
+  "  ORDER BY name FOR UPDATE)"                                   \
+  " UPDATE idmint.counters c "
+constexpr Query kRaise{
+    "raise",
+    IDMINT_LOCKED
+    "SET next = CASE WHEN adopted <> '' THEN next ELSE greatest(next, first"
+    "  + (least(greatest($2::bigint, first), last + 1) - first"
+    "  + (stride - 1)) / stride * stride) END"
+    " FROM locked WHERE c.name = locked.name RETURNING c.name, next, adopted <> ''",
+    Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
+constexpr Query kRaiseFloorOfAdopted{
+    "raise_floor_of_adopted",
+    IDMINT_LOCKED
+    "SET next = greatest(next, least($2::bigint, last + stride)) FROM locked"
+    " WHERE c.name = locked.name RETURNING c.name, next, true",
+    Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
+constexpr Query kExtend{
+    "extend",
+    IDMINT_LOCKED
+    "SET last = greatest(last, $2::bigint) FROM locked WHERE c.name = locked.name"
+    "  AND $2::bigint <= 9223372036854775806 - (stride - 1)"
+    " RETURNING c.name, first, last, stride",
+    Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
+constexpr Query kClose{"close",
+                       IDMINT_LOCKED
+                       "SET closed = true FROM locked WHERE c.name = locked.name RETURNING c.name",
+                       Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
+#undef IDMINT_LOCKED
+
+constexpr Query kCreate{
+    "create",
+    "INSERT INTO idmint.counters (name, first, last, stride, next, taken_from, closed, adopted)"
+    " SELECT name, first, last, stride, next, next, false, adopted FROM unnest($1::text[],"
+    "  $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])"
+    "  AS new (name, first, last, stride, adopted, next)"
+    " WHERE " IDMINT_TRUSTED " ORDER BY name ON CONFLICT DO NOTHING",
+    Kind::kHandOut, "SELECT and INSERT on idmint.counters and SELECT on idmint.trusted"};
+constexpr Query kPeek{"peek",
+                      "SELECT name, first, last, stride, next, closed, adopted FROM idmint.counters"
+                      " WHERE name = ANY($1::text[])",
+                      Kind::kRead, "SELECT on idmint.counters"};
+// $2 begins the names that a prefix does not find.
+constexpr Query kList{"list",
+                      "SELECT name, first, last, stride, next, closed, adopted FROM idmint.counters"
+                      " WHERE starts_with(name, $1) OR starts_with(name, $2)",
+                      Kind::kRead, "SELECT on idmint.counters"};
+constexpr Query kAdopters{"adopters",
+                          "SELECT name, adopted FROM idmint.counters WHERE adopted <> ''",
+                          Kind::kRead, "SELECT on idmint.counters"};
+
+// ---- claims
+
+constexpr Query kCreateSpace{"create_space",
+                             "INSERT INTO idmint.spaces (name, closed) SELECT $1, false"
+                             " WHERE " IDMINT_TRUSTED " ON CONFLICT DO NOTHING",
+                             Kind::kHandOut,
+                             "SELECT and INSERT on idmint.spaces and SELECT on idmint.trusted"};
+// The space stays open until the end, as those who claim lock it together. Where it is there, open
+// and trusted, each row has a number that was free, or one row has none.
+constexpr Query kClaim{
+    "claim",
+    "WITH space AS MATERIALIZED (SELECT name FROM idmint.spaces"
+    "  WHERE name = $1 AND NOT closed AND " IDMINT_TRUSTED
+    " FOR SHARE),"
+    " won AS (INSERT INTO idmint.claims (space, key)"
+    "  SELECT space.name, wanted.key FROM space, unnest($2::bigint[]) AS wanted (key)"
+    "  ORDER BY wanted.key ON CONFLICT DO NOTHING RETURNING key),"
+    " counted AS (INSERT INTO idmint.claimed (space, part, claimed)"
+    "  SELECT space.name, pg_backend_pid() % 16, (SELECT count(*) FROM won) FROM space"
+    "  WHERE EXISTS (SELECT FROM won) ON CONFLICT (space, part)"
+    "  DO UPDATE SET claimed = idmint.claimed.claimed + excluded.claimed)"
+    " SELECT won.key, won.key IS NOT NULL FROM space LEFT JOIN won ON true",
+    Kind::kHandOut,
+    "SELECT and UPDATE on idmint.spaces, SELECT and INSERT on idmint.claims, SELECT, INSERT and "
+    "UPDATE on idmint.claimed, and SELECT on idmint.trusted"};
+constexpr Query kSpace{"space", "SELECT closed FROM idmint.spaces WHERE name = $1", Kind::kRead,
+                       "SELECT on idmint.spaces"};
+constexpr Query kClaimed{
+    "claimed", "SELECT coalesce(sum(claimed), 0)::bigint FROM idmint.claimed WHERE space = $1",
+    Kind::kRead, "SELECT on idmint.claimed"};
+constexpr Query kContains{"contains",
+                          "SELECT 1 FROM idmint.claims WHERE space = $1 AND key = $2::bigint",
+                          Kind::kRead, "SELECT on idmint.claims"};
+constexpr Query kCloseSpace{
+    "close_space", "UPDATE idmint.spaces SET closed = true WHERE name = $1 AND " IDMINT_OWN_STORE,
+    Kind::kWrite, "SELECT and UPDATE on idmint.spaces"};
+
+// ---- worker ids
+
+#define IDMINT_MS(time) "(extract(epoch FROM " time ") * 1000)::bigint"
+#define IDMINT_CLOCKS_AGREE \
+  "($9::bigint < 0 OR"      \
+  " abs(" IDMINT_MS("statement_timestamp()") " - $8::bigint) <= $9::bigint)"
+#define IDMINT_FREE "(token = $2::uuid OR token IS NULL OR held_until <= clock_timestamp())"
+#define IDMINT_OWN_FIRST "(token IS NOT DISTINCT FROM $2::uuid) DESC, minted_until, worker"
+#define IDMINT_ROW                                               \
+  "worker, token, holder, generation, minted_until, " IDMINT_MS( \
+      "held_until") ", taken_from, nonce, " IDMINT_MS("clock_timestamp()")
+
+constexpr Query kCreatePool{
+    "create_pool",
+    "WITH made AS (INSERT INTO idmint.pools (name, workers) SELECT $1, $2::bigint"
+    "  WHERE " IDMINT_TRUSTED
+    " ON CONFLICT DO NOTHING RETURNING name, workers)"
+    " INSERT INTO idmint.workers (pool, worker, holder, generation, minted_until, taken_from,"
+    "  held_until)"
+    " SELECT made.name, each.worker, '', 0, 0, 0, 'epoch'"
+    " FROM made, generate_series(0::bigint, made.workers - 1) AS each (worker)",
+    Kind::kHandOut,
+    "SELECT and INSERT on idmint.pools, INSERT on idmint.workers, and SELECT on idmint.trusted"};
+constexpr Query kPool{"pool", "SELECT workers FROM idmint.pools WHERE name = $1", Kind::kRead,
+                      "SELECT on idmint.pools"};
+// A row that another takes just now is passed over.
+constexpr Query kAcquire{
+    "acquire",
+    "WITH chosen AS MATERIALIZED (SELECT worker FROM idmint.workers"
+    "  WHERE pool = $1 AND minted_until <= $5::bigint AND " IDMINT_FREE
+    "   AND " IDMINT_CLOCKS_AGREE " AND " IDMINT_TRUSTED "  ORDER BY " IDMINT_OWN_FIRST
+    " LIMIT 1 FOR UPDATE SKIP LOCKED)"
+    " UPDATE idmint.workers w SET taken_from = greatest(minted_until, $3::bigint),"
+    "  minted_until = greatest(minted_until + 1, $3::bigint + $4::bigint),"
+    "  generation = generation"
+    "   + CASE WHEN token IS NOT DISTINCT FROM $2::uuid THEN 0 ELSE 1 END,"
+    "  token = $2::uuid, holder = $6,"
+    "  held_until = clock_timestamp() + $7::bigint * interval '1 millisecond'"
+    " FROM chosen WHERE w.pool = $1 AND w.worker = chosen.worker"
+    " RETURNING w.worker, generation, taken_from, minted_until, true",
+    Kind::kHandOut, "SELECT and UPDATE on idmint.workers and SELECT on idmint.trusted"};
+constexpr Query kFreeWorker{
+    "free_worker",
+    "SELECT minted_until, " IDMINT_MS(
+        "clock_timestamp()") " FROM idmint.workers WHERE pool = $1 AND " IDMINT_FREE
+                             " ORDER BY " IDMINT_OWN_FIRST " LIMIT 1",
+    Kind::kRead, "SELECT on idmint.workers"};
+constexpr Query kExtendLease{
+    "extend_lease",
+    "UPDATE idmint.workers SET minted_until = greatest(minted_until, $10::bigint),"
+    "  held_until = clock_timestamp() + $7::bigint * interval '1 millisecond', nonce = $6::uuid"
+    " WHERE pool = $1 AND worker = $2::bigint AND token = $3::uuid AND generation = $4::bigint"
+    "  AND (minted_until = $5::bigint OR (nonce = $6::uuid AND minted_until >= $10::bigint))"
+    "  AND " IDMINT_CLOCKS_AGREE " AND " IDMINT_TRUSTED,
+    Kind::kHandOut, "SELECT and UPDATE on idmint.workers and SELECT on idmint.trusted"};
+constexpr Query kRelease{
+    "release",
+    "UPDATE idmint.workers SET token = NULL, holder = ''"
+    " WHERE pool = $1 AND worker = $2::bigint AND token = $3::uuid AND generation = $4::bigint"
+    "  AND " IDMINT_OWN_STORE,
+    Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
+constexpr Query kRaiseFloor{
+    "raise_floor",
+    "UPDATE idmint.workers SET token = NULL, holder = '', generation = $3::bigint,"
+    "  taken_from = greatest(minted_until, $2::bigint),"
+    "  minted_until = greatest(minted_until, $2::bigint) WHERE pool = $1 AND " IDMINT_OWN_STORE,
+    Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
+constexpr Query kWorker{
+    "worker", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 AND worker = $2::bigint",
+    Kind::kRead, "SELECT on idmint.workers"};
+constexpr Query kWorkers{
+    "workers", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 ORDER BY worker",
+    Kind::kRead, "SELECT on idmint.workers"};
+
+#undef IDMINT_ROW
+#undef IDMINT_OWN_FIRST
+#undef IDMINT_FREE
+#undef IDMINT_CLOCKS_AGREE
+#undef IDMINT_MS
+
+// ---- the catalog
+
+constexpr Query kDefine{"define",
+                        "INSERT INTO idmint.definitions (name, json) SELECT $1, $2"
+                        " WHERE " IDMINT_TRUSTED " ON CONFLICT DO NOTHING",
+                        Kind::kHandOut,
+                        "SELECT and INSERT on idmint.definitions and SELECT on idmint.trusted"};
+constexpr Query kReplace{"replace",
+                         "UPDATE idmint.definitions SET json = $3 WHERE name = $1 AND json = $2"
+                         " AND " IDMINT_OWN_STORE,
+                         Kind::kWrite, "SELECT and UPDATE on idmint.definitions"};
+constexpr Query kFindDefinition{"find_definition",
+                                "SELECT json FROM idmint.definitions WHERE name = $1", Kind::kRead,
+                                "SELECT on idmint.definitions"};
+constexpr Query kListDefinitions{"list_definitions",
+                                 "SELECT name, json FROM idmint.definitions WHERE name > $1 "
+                                 "ORDER BY name LIMIT $2",
+                                 Kind::kRead, "SELECT on idmint.definitions"};
+
+constexpr Query kClock{"clock", "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+                       Kind::kRead};
+
+// ---- columns of others
+
+constexpr Query kDescribe{
+    "describe",
+    "SELECT t.typcategory = 'N', t.typcategory = 'S', format_type(a.atttypid, a.atttypmod)"
+    " FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid"
+    " WHERE a.attrelid = to_regclass($1) AND $2::text <> '' AND a.attname = $3"
+    "  AND a.attnum > 0 AND NOT a.attisdropped",
+    Kind::kRead};
+
+}  // namespace
+
+// Texts are compared by their bytes; an index serves that if its collation is "C".
+constinit const sql::ColumnStatements Engine::kColumnStatements{
+    .describe = kDescribe,
+    .largest_number =
+        "SELECT trunc(max({column})::numeric)::bigint FROM {table}"
+        " WHERE {column} BETWEEN $1::bigint AND $2::bigint",
+    .largest_texts =
+        "SELECT {column}::text FROM {table} WHERE {column} COLLATE \"C\" >= $1::text"
+        " AND ({column} COLLATE \"C\" < $2::text"
+        "  OR ({column} COLLATE \"C\" = $2::text AND $3::bigint = 1))"
+        " ORDER BY {column} COLLATE \"C\" DESC LIMIT 100",
+    .any_text = "SELECT {column}::text FROM {table} WHERE {column} <> '' LIMIT 1"};
+
+extern const sql::Statements kStatements;
+constinit const sql::Statements kStatements{.counters = {.create = kCreate,
+                                                         .advance = kAdvance,
+                                                         .raise = kRaise,
+                                                         .raise_floor = kRaiseFloorOfAdopted,
+                                                         .extend = kExtend,
+                                                         .close = kClose,
+                                                         .peek = kPeek,
+                                                         .list = kList,
+                                                         .adopters = kAdopters},
+                                            .claims = {.create_space = kCreateSpace,
+                                                       .insert = kClaim,
+                                                       .space = kSpace,
+                                                       .claimed = kClaimed,
+                                                       .contains = kContains,
+                                                       .close_space = kCloseSpace},
+                                            .workers = {.create_pool = kCreatePool,
+                                                        .pool = kPool,
+                                                        .acquire = kAcquire,
+                                                        .free_worker = kFreeWorker,
+                                                        .extend = kExtendLease,
+                                                        .release = kRelease,
+                                                        .raise_floor = kRaiseFloor,
+                                                        .worker = kWorker,
+                                                        .workers = kWorkers},
+                                            .definitions = {.define = kDefine,
+                                                            .replace = kReplace,
+                                                            .find = kFindDefinition,
+                                                            .list = kListDefinitions},
+                                            .clock = kClock};
+
+}  // namespace idmint::stores::postgresql

@@ -1,0 +1,117 @@
+// Engine: what a kind of store implements. The rules are written over it, once (protocol/).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/entropy.h"
+#include "idmint/result.h"
+#include "idmint/uuid.h"
+#include "ids/lease_table.h"
+
+namespace idmint::stores {
+
+enum class Purpose : std::uint8_t {
+  kRead,
+  kHandOut,  // refused while the store is in doubt, in the statement that would change it
+  kOperate,  // raise, alter, retire, release: allowed in a store in doubt
+};
+
+// One opened store. Any thread may call any method at any time.
+class Engine {
+ public:
+  // The URL as opened, without passwords.
+  [[nodiscard]] virtual std::string_view url() const noexcept = 0;
+  [[nodiscard]] virtual Entropy& entropy() noexcept = 0;
+  // The deadline of a call that begins now: that of the store, or `by` if that is earlier.
+  // - kFailedPrecondition: the handle was inherited through fork().
+  // - kPermissionDenied: it was opened for reading, and the purpose is another.
+  [[nodiscard]] virtual Result<SteadyTime> enter(Purpose purpose, SteadyTime by) = 0;
+  // The doubt because of which nothing is handed out. A call that handed nothing out asks for it,
+  // so that its error is the doubt and not what the store shows meanwhile.
+  [[nodiscard]] virtual Result<void> expect_trust(SteadyTime until) = 0;
+  // Waits before another attempt.
+  virtual void pause(std::chrono::nanoseconds time) = 0;
+
+ protected:
+  ~Engine() = default;
+};
+
+// The row of a worker id.
+struct WorkerRow {
+  // held_for: what was left by the store's clock when the row was read.
+  LeaseState state{};
+  // Of the latest extension, perhaps that of an earlier owner; nil: there was none.
+  Uuid nonce{};
+
+  friend bool operator==(const WorkerRow&, const WorkerRow&) = default;
+};
+
+struct WorkerSwap {
+  // As it was read, or as it was left by the latest swap of its owner. Compared: token, generation,
+  // minted_until, taken_from and nonce, each by value. A version of the row would not do: a
+  // restored store uses versions again.
+  WorkerRow from{};
+  // What is to stand there. held_for counts from the store's clock at the swap. The holder is
+  // written where the token changes, and stays otherwise.
+  WorkerRow to{};
+};
+
+enum class Swapped : std::uint8_t {
+  kYes,
+  kNo,       // the row is another one; nothing was changed
+  kPerhaps,  // likewise, but an attempt whose answer was lost may have been applied before
+};
+
+// A choice of rows for an acquire.
+struct FreeWorkers {
+  Uuid token{};
+  std::int64_t limit = 0;   // of minted_until
+  std::uint64_t start = 0;  // random; modulo the size of the pool it is the first worker id
+  std::size_t most = 0;     // rows
+};
+
+// The rows of the worker ids in pools. No row is ever removed. Errors, besides those of each
+// method, are those of LeaseTable. `doing`: for messages, such as "lease a worker id from".
+class WorkerRows {
+ public:
+  // Makes the rows of the worker ids 0 to workers - 1 that are missing, as WorkerRow{} with their
+  // number, and then the pool. Returns the size of the pool that is there, which may be another
+  // one's.
+  [[nodiscard]] virtual Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers,
+                                                       SteadyTime until,
+                                                       std::string_view doing) = 0;
+  // kNotFound: no such pool, or no such worker id in it.
+  [[nodiscard]] virtual Result<WorkerRow> read_worker(std::string_view pool, std::int64_t worker,
+                                                      SteadyTime until) = 0;
+  // Sorted by worker id. kNotFound: no such pool.
+  [[nodiscard]] virtual Result<std::vector<WorkerRow>> read_workers(std::string_view pool,
+                                                                    SteadyTime until) = 0;
+  // The row that the token owns, alone. If it owns none: rows without an owner, or whose owner's
+  // time is over, with a minted_until of at most the limit; those with the smallest ones, from
+  // `start` on. If there is none either, the one with the smallest minted_until of all that are
+  // free. Nothing: each has an owner. kNotFound: no such pool.
+  [[nodiscard]] virtual Result<std::vector<WorkerRow>> find_free(std::string_view pool,
+                                                                 const FreeWorkers& wanted,
+                                                                 SteadyTime until) = 0;
+  // Swaps each row that is as it is expected to be, in one atomic step for each. All changes are
+  // durable before it returns. Says of each what came of it, in their order.
+  // - kUnavailable: also where the clock in `terms` differs from that of the store by more than its
+  //   max_skew. Compared in the same step. Null, or a store without a clock: no comparison.
+  // REQUIRES: at most kMostSwaps, each of another worker id; the purpose is not kRead.
+  [[nodiscard]] virtual Result<std::vector<Swapped>> swap_workers(
+      std::string_view pool, std::span<const WorkerSwap> swaps, Purpose purpose,
+      const LeaseTerms* terms, SteadyTime until, std::string_view doing) = 0;
+  static constexpr std::size_t kMostSwaps = 10'000;
+
+ protected:
+  ~WorkerRows() = default;
+};
+
+}  // namespace idmint::stores
