@@ -1,0 +1,245 @@
+// A store in memory whose calls fail as a history says.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engines/memory/tables.h"
+#include "idmint/store.h"
+#include "ids/lease_table.h"
+#include "store/catalog.h"
+#include "store/counter_store.h"
+#include "store/engine.h"
+#include "store/protocol/leases.h"
+#include "store/unique_index.h"
+#include "tests/simulation/history.h"
+
+namespace idmint::simulation {
+
+// What the processes of a history share.
+struct Place {
+  explicit Place(std::string its_url) : url(std::move(its_url)), tables(url) {}
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  const std::string url;
+  // Of this history alone, as the library remembers for the life of a process what a store gave.
+  const Uuid id = fresh_id();
+  stores::memory::Tables tables;
+  // What a fail-over leaves: all up to the latest change that was acknowledged. Nothing: it never
+  // takes anything back.
+  std::optional<stores::memory::Tables> durable{};
+  std::mutex mutex{};  // for threads that the code starts itself
+
+ private:
+  static Uuid fresh_id() noexcept;
+};
+
+// One process's handle. The rules of leases are the real ones, over the rows of the place.
+class SimulatedStore final : public Store,
+                             private CounterStore,
+                             private Catalog,
+                             private UniqueIndex,
+                             private stores::Engine,
+                             private stores::WorkerRows {
+ public:
+  // Undisturbed: its calls are no steps, and none fails.
+  SimulatedStore(Process& process, Place& place, bool disturbed = true)
+      : process_(process), place_(place), disturbed_(disturbed), server_(process.name()) {}
+
+  const Uuid& id() const noexcept override { return place_.id; }
+  std::string_view url() const noexcept override { return place_.url; }
+  // What a process was given is its own: processes of one history are hosts of their own.
+  std::string server() const override { return server_; }
+  std::chrono::milliseconds deadline() const noexcept override { return kDeadline; }
+  CounterStore* counters() noexcept override { return this; }
+  Catalog* catalog() noexcept override { return this; }
+  UniqueIndex* unique_index() noexcept override { return this; }
+  LeaseTable* leases() noexcept override { return &leases_; }
+
+  // Told of each swap that this process sends, of each that it is told was applied, and of each row
+  // that it reads by its number.
+  std::function<void(const stores::WorkerSwap&)> on_swap{};
+  std::function<void(const stores::WorkerSwap&)> on_swapped{};
+  std::function<void(const stores::WorkerRow&)> on_row{};
+
+ private:
+  // A long time, as histories do not take any by the steady clock.
+  static constexpr std::chrono::milliseconds kDeadline = std::chrono::seconds{20};
+
+  // A call of the process. Threads that the code starts itself meet no faults: their order is not
+  // chosen.
+  template <class T>
+  Result<T> call(std::string_view what, std::function<Result<T>(Place&)> apply) {
+    Place* const place = &place_;
+    const auto locked = [place, apply = std::move(apply)] {
+      const std::lock_guard lock(place->mutex);
+      return apply(*place);
+    };
+    if (!disturbed_ || !process_.is_this_thread()) return locked();
+    return process_.call<T>(what, locked);
+  }
+  // The store's clock.
+  [[nodiscard]] SteadyTime now() const {
+    return SteadyTime{process_.history().now().time_since_epoch()};
+  }
+
+  Entropy& entropy() noexcept override { return process_.entropy(); }
+  Result<SteadyTime> enter(stores::Purpose, SteadyTime by) override {
+    return std::min(by, std::chrono::steady_clock::now() + kDeadline);
+  }
+  Result<void> expect_trust(SteadyTime) override { return {}; }
+  void pause(std::chrono::nanoseconds time) override {
+    process_.clock().sleep_until(Instant::max(), time);
+  }
+
+  Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime,
+                                 std::string_view) override {
+    return call<std::int64_t>("makes the pool", [pool = std::string(pool), workers](Place& place) {
+      return place.tables.make_pool(pool, workers);
+    });
+  }
+  Result<stores::WorkerRow> read_worker(std::string_view pool, std::int64_t worker,
+                                        SteadyTime) override {
+    Result<stores::WorkerRow> row =
+        call<stores::WorkerRow>("reads worker id " + std::to_string(worker),
+                                [pool = std::string(pool), worker, now = now()](Place& place) {
+                                  return place.tables.read_worker(pool, worker, now);
+                                });
+    if (row && on_row) on_row(*row);
+    return row;
+  }
+  Result<std::vector<stores::WorkerRow>> read_workers(std::string_view pool, SteadyTime) override {
+    return call<std::vector<stores::WorkerRow>>(
+        "reads all worker ids", [pool = std::string(pool), now = now()](Place& place) {
+          return place.tables.read_workers(pool, now);
+        });
+  }
+  Result<std::vector<stores::WorkerRow>> find_free(std::string_view pool,
+                                                   const stores::FreeWorkers& wanted,
+                                                   SteadyTime) override {
+    return call<std::vector<stores::WorkerRow>>(
+        "looks for a free worker id",
+        [pool = std::string(pool), wanted, now = now()](Place& place) {
+          return place.tables.find_free(pool, wanted, now);
+        });
+  }
+  Result<std::vector<stores::Swapped>> swap_workers(std::string_view pool,
+                                                    std::span<const stores::WorkerSwap> swaps,
+                                                    stores::Purpose, const LeaseTerms*, SteadyTime,
+                                                    std::string_view doing) override;
+
+  Result<void> do_create(std::span<const NewCounter> counters) override {
+    return call<void>("makes " + counters.front().name,
+                      [counters = std::vector(counters.begin(), counters.end())](Place& place) {
+                        return place.tables.create(counters);
+                      });
+  }
+  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime) override {
+    return call<Range>("takes " + std::to_string(count) + " of " + std::string(counter),
+                       [counter = std::string(counter), count, take](Place& place) {
+                         return place.tables.advance(counter, count, take);
+                       });
+  }
+  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                             std::int64_t floor, SteadyTime) override {
+    return call<std::vector<std::int64_t>>(
+        "raises to " + std::to_string(floor),
+        [counters = std::vector(counters.begin(), counters.end()), floor](Place& place) {
+          return place.tables.raise(counters, floor);
+        });
+  }
+  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                               std::int64_t last) override {
+    return call<std::vector<CounterBounds>>(
+        "extends to " + std::to_string(last),
+        [counters = std::vector(counters.begin(), counters.end()), last](Place& place) {
+          return place.tables.extend(counters, last);
+        });
+  }
+  Result<void> do_close(std::span<const std::string> counters) override {
+    return call<void>("closes " + counters.front(),
+                      [counters = std::vector(counters.begin(), counters.end())](Place& place) {
+                        return place.tables.close(counters);
+                      });
+  }
+  Result<CounterState> do_peek(std::string_view counter, SteadyTime) override {
+    return call<CounterState>(
+        "reads " + std::string(counter),
+        [counter = std::string(counter)](Place& place) { return place.tables.peek(counter); });
+  }
+  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime) override {
+    return call<std::vector<CounterState>>(
+        "lists " + std::string(prefix),
+        [prefix = std::string(prefix)](Place& place) { return place.tables.list(prefix); });
+  }
+
+  Result<Definition> do_define(const Definition& definition) override {
+    return call<Definition>("defines " + std::string(name(definition)),
+                            [definition](Place& place) { return place.tables.define(definition); });
+  }
+  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
+    return call<Definition>("replaces a definition", [old, updated](Place& place) {
+      return place.tables.replace(old, updated);
+    });
+  }
+  Result<Definition> do_find(std::string_view name, SteadyTime) override {
+    return call<Definition>("reads the definition", [name = std::string(name)](Place& place) {
+      return place.tables.find(name);
+    });
+  }
+  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
+                                                  SteadyTime) override {
+    return call<std::vector<CatalogEntry>>("lists the definitions",
+                                           [after = std::string(after), most](Place& place) {
+                                             return place.tables.list_after(after, most);
+                                           });
+  }
+
+  Result<void> do_create_space(std::string_view space) override {
+    return call<void>("makes a space of claims", [space = std::string(space)](Place& place) {
+      return place.tables.create_space(space);
+    });
+  }
+  Result<std::vector<bool>> do_insert(std::string_view space, std::span<const std::int64_t> keys,
+                                      SteadyTime) override {
+    return call<std::vector<bool>>(
+        "claims numbers",
+        [space = std::string(space), keys = std::vector(keys.begin(), keys.end())](Place& place) {
+          return place.tables.insert(space, keys);
+        });
+  }
+  Result<std::int64_t> do_claimed(std::string_view space, SteadyTime) override {
+    return call<std::int64_t>("counts claims", [space = std::string(space)](Place& place) {
+      return place.tables.claimed(space);
+    });
+  }
+  Result<bool> do_contains(std::string_view space, std::int64_t key) override {
+    return call<bool>("reads a claim", [space = std::string(space), key](Place& place) {
+      return place.tables.contains(space, key);
+    });
+  }
+  Result<void> do_close_space(std::string_view space) override {
+    return call<void>("closes a space of claims", [space = std::string(space)](Place& place) {
+      return place.tables.close_space(space);
+    });
+  }
+
+  Process& process_;
+  Place& place_;
+  const bool disturbed_;
+  const std::string server_;
+  stores::Leases leases_{*this, *this};
+};
+
+}  // namespace idmint::simulation
