@@ -163,8 +163,6 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
                          .most = kMostFree},
                         call.until());
     if (!free) return std::unexpected(call.unread(std::move(free.error())));
-    std::ranges::stable_sort(*free, {},
-                             [](const WorkerRow& row) { return row.state.minted_until; });
     if (free->empty()) return std::unexpected(call.refused(refused_acquire(pool, request, {})));
     const LeaseState& nearest = free->front().state;
     if (nearest.minted_until > limit)
