@@ -91,13 +91,13 @@ class Leases::Call {
     return swapped->front();
   }
   // The doubt of the store, or else this error.
-  [[nodiscard]] Error refused(Error error) {
+  [[nodiscard]] Error refused(const Error& error) {
     const Result<void> trusted = engine_.expect_trust(until_);
-    return failed(trusted ? std::move(error) : trusted.error());
+    return failed(trusted ? error : trusted.error());
   }
   // What is not there may be missing in a store that has gone back.
   [[nodiscard]] Error unread(Error error) {
-    return error.code == Code::kNotFound ? refused(std::move(error)) : failed(std::move(error));
+    return error.code == Code::kNotFound ? refused(error) : failed(std::move(error));
   }
   [[nodiscard]] Error failed(Error error) const {
     return sent_ ? after_a_write(std::move(error)) : error;
@@ -175,8 +175,9 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
       if (!swapped) return std::unexpected(swapped.error());
       const LeaseState& state = taken.state;
       if (*swapped == Swapped::kYes)
-        return Lease{state.worker,      state.token,        state.generation,
-                     *state.taken_from, state.minted_until, taken.nonce};
+        return Lease{state.worker,       state.token,
+                     state.generation,   state.taken_from.value_or(0),
+                     state.minted_until, taken.nonce};
       // After kPerhaps a row may be the token's own: the next reading shows it.
       if (one || *swapped == Swapped::kPerhaps) break;
     }
