@@ -50,9 +50,9 @@ struct Holder {
   Process* process = nullptr;
 };
 
-class World {
+class LeaseWorld {
  public:
-  explicit World(History& its_history)
+  explicit LeaseWorld(History& its_history)
       : history(its_history), event(static_cast<Event>(history.choose(6))) {}
 
   void generate(Process& me);
@@ -95,7 +95,7 @@ bool rules_out(const LeaseState& row, const LeaseState& lease) {
          (row.generation != lease.generation && row.taken_from < lease.minted_until);
 }
 
-void World::watch(Process& me, SimulatedStore& store) {
+void LeaseWorld::watch(Process& me, SimulatedStore& store) {
   Holder& holder = holders_[me.number()];
   store.on_swap = [this, &me, &holder](const WorkerSwap& swap) {
     if (swap.to.nonce == swap.from.nonce) return;
@@ -120,7 +120,7 @@ void World::watch(Process& me, SimulatedStore& store) {
   };
 }
 
-void World::minted(Process& me, std::int64_t worker, std::int64_t tick, std::uint32_t count) {
+void LeaseWorld::minted(Process& me, std::int64_t worker, std::int64_t tick, std::uint32_t count) {
   const std::string what =
       "id " + std::to_string(worker) + "/" + std::to_string(tick) + "/" + std::to_string(count);
   if (history.is_traced()) history.note(&me, "mints " + what);
@@ -146,14 +146,14 @@ void World::minted(Process& me, std::int64_t worker, std::int64_t tick, std::uin
 }
 
 // No store that knew a lease shows what rules it out.
-void World::refused(Process& me, const Error& why) {
+void LeaseWorld::refused(Process& me, const Error& why) {
   if (history.is_traced() && !me.is_replayed()) history.note(&me, "refused: " + why.message());
   if (why.code == Code::kDataLoss && me.is_alive() &&
       (event == Event::kNone || event == Event::kFailOver || event == Event::kRestored))
     history.fail(me.name() + " takes the store for one that went back: " + why.message());
 }
 
-void World::mint(Process& me, ClockSequence& sequence, std::optional<Stamp>& last) {
+void LeaseWorld::mint(Process& me, ClockSequence& sequence, std::optional<Stamp>& last) {
   const Result<Stamp> stamp = sequence.next(1 + me.decide(3));
   if (!stamp) return refused(me, stamp.error());
   if (last &&
@@ -166,7 +166,7 @@ void World::mint(Process& me, ClockSequence& sequence, std::optional<Stamp>& las
     minted(me, static_cast<std::int64_t>(stamp->high), stamp->tick, stamp->count + i);
 }
 
-void World::generate(Process& me) {
+void LeaseWorld::generate(Process& me) {
   if (event == Event::kCopy) me.record();
   SimulatedStore store(me, place);
   watch(me, store);
@@ -231,7 +231,7 @@ void World::generate(Process& me) {
 }
 
 // All that a process is, at this moment, once more.
-void World::copy_one(Process& me) {
+void LeaseWorld::copy_one(Process& me) {
   for (auto& [number, holder] : holders_) {
     if (holder.process == nullptr || !holder.process->is_alive() || holder.process->is_replayed() ||
         history.choose(2) == 0)
@@ -248,7 +248,7 @@ void World::copy_one(Process& me) {
   }
 }
 
-void World::restore(Process& me, const stores::memory::Tables& backup) {
+void LeaseWorld::restore(Process& me, const stores::memory::Tables& backup) {
   SimulatedStore store(me, place, false);
   std::int64_t floor = 0;
   for (const LeaseState& row : store.leases()->workers(kPool).value())
@@ -264,7 +264,7 @@ void World::restore(Process& me, const stores::memory::Tables& backup) {
     history.fail("the fence fails: " + fenced.error().message());
 }
 
-void World::operate(Process& me) {
+void LeaseWorld::operate(Process& me) {
   SimulatedStore store(me, place);
   std::optional<stores::memory::Tables> backup;
   for (int turn = 0; turn < 200 && me.is_alive() && !history.is_last(); ++turn) {
@@ -308,7 +308,7 @@ void World::operate(Process& me) {
 }  // namespace
 
 void play_leases(History& history) {
-  World world(history);
+  LeaseWorld world(history);
   const std::uint32_t generators = 2 + history.choose(3);
   const std::uint32_t workers = 1 + history.choose(3);
   history.start("operator", [&](Process& me) {

@@ -25,9 +25,9 @@ const std::string kName = "numbers";
 // What an operator does in a history.
 enum class Act : std::uint8_t { kNothing, kRaise, kAlter, kRetire, kMove, kGoBack };
 
-class World {
+class SequenceWorld {
  public:
-  explicit World(History& its_history)
+  explicit SequenceWorld(History& its_history)
       : history(its_history),
         strategy(kStrategies[history.choose(kStrategies.size())]),
         spread(strategy == Strategy::kInterleaved && history.choose(3) == 2),
@@ -50,7 +50,7 @@ class World {
                                              Strategy::kStriped, Strategy::kInterleaved,
                                              Strategy::kRandom,  Strategy::kPermuted};
   struct Handles {
-    explicit Handles(World& world, Process& me, bool disturbed = true)
+    explicit Handles(SequenceWorld& world, Process& me, bool disturbed = true)
         : a(std::make_shared<SimulatedStore>(me, world.a, disturbed)),
           b(std::make_shared<SimulatedStore>(me, world.b, disturbed)),
           spread{
@@ -78,7 +78,7 @@ class World {
   std::set<int> told_{};  // processes that have an error which says so
 };
 
-SequenceDefinition World::definition(std::uint32_t variant) const {
+SequenceDefinition SequenceWorld::definition(std::uint32_t variant) const {
   SequenceDefinition made{.name = kName, .strategy = strategy, .last = variant == 0 ? 400 : 300};
   if (strategy == Strategy::kStriped || strategy == Strategy::kInterleaved) made.stripes = 3;
   if (strategy == Strategy::kCached) made.step = 4;
@@ -86,7 +86,7 @@ SequenceDefinition World::definition(std::uint32_t variant) const {
   return made;
 }
 
-Result<void> World::create(Process& me, Handles& stores) {
+Result<void> SequenceWorld::create(Process& me, Handles& stores) {
   const SequenceDefinition wanted = definition(me.decide(2));
   if (spread) {
     const std::array<Store*, 2> both = {stores.a.get(), stores.b.get()};
@@ -96,7 +96,7 @@ Result<void> World::create(Process& me, Handles& stores) {
 }
 
 // Whoever opens it finds what the others found.
-void World::opened(Process& me, const SequenceDefinition& there) {
+void SequenceWorld::opened(Process& me, const SequenceDefinition& there) {
   if (!there_) there_ = there;
   SequenceDefinition as_known = there;
   as_known.last = there_->last;  // it may be moved up
@@ -106,8 +106,8 @@ void World::opened(Process& me, const SequenceDefinition& there) {
     history.fail(me.name() + " opens another definition than was opened before");
 }
 
-void World::values(Process& me, std::span<const std::int64_t> values, std::int64_t before,
-                   std::size_t begun) {
+void SequenceWorld::values(Process& me, std::span<const std::int64_t> values, std::int64_t before,
+                           std::size_t begun) {
   for (const std::int64_t value : values) {
     if (history.is_traced()) history.note(&me, "gets " + std::to_string(value));
     const auto [at, fresh] = given_.try_emplace(value, me.number());
@@ -131,7 +131,7 @@ void World::values(Process& me, std::span<const std::int64_t> values, std::int64
   }
 }
 
-void World::take(Process& me) {
+void SequenceWorld::take(Process& me) {
   Handles stores(*this, me);
   fakes::ManualExecutor executor;
   SimulatedStore* from = stores.a.get();
@@ -181,7 +181,7 @@ void World::take(Process& me) {
     history.start(me.name() + "+", [this](Process& next) { take(next); });
 }
 
-void World::raise(Process& me, Handles& stores) {
+void SequenceWorld::raise(Process& me, Handles& stores) {
   const std::int64_t past = largest_ + history.choose(8);
   if (past < 1) return;
   const Result<Raised> raised = raise_sequence(*stores.a, kName, past, RaiseMode::kCarryOut,
@@ -191,7 +191,7 @@ void World::raise(Process& me, Handles& stores) {
   raised_at_ = ++history.moment;
 }
 
-void World::operate(Process& me) {
+void SequenceWorld::operate(Process& me) {
   Handles stores(*this, me);
   std::optional<stores::memory::Tables> backup;
   int done = 0;
@@ -232,7 +232,7 @@ void World::operate(Process& me) {
     history.start(me.name() + "+", [this](Process& next) { operate(next); });
 }
 
-void World::take_the_next(Process& me) {
+void SequenceWorld::take_the_next(Process& me) {
   if (act == Act::kMove) {  // an interrupted move is completed
     Handles stores(*this, me, false);
     static_cast<void>(move_sequence(*stores.a, *stores.b, kName));
@@ -252,7 +252,7 @@ void World::take_the_next(Process& me) {
 }  // namespace
 
 void play_sequences(History& history) {
-  World world(history);
+  SequenceWorld world(history);
   const std::uint32_t takers = 2 + history.choose(2);
   for (std::uint32_t i = 0; i < takers; ++i)
     history.start("p" + std::to_string(i), [&](Process& me) { world.take(me); });
