@@ -72,7 +72,6 @@ class History {
 
   // The time of the stores. It begins at 2026-01-01.
   [[nodiscard]] Instant now() const noexcept { return now_; }
-  void pass(std::chrono::nanoseconds time) noexcept { now_ += time; }
   // Who goes on is chosen; some time passes; a call that was sent earlier may be applied.
   void step();
   // Is applied in a later step, or never.

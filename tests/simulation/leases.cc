@@ -239,7 +239,7 @@ void LeaseWorld::copy_one(Process& me) {
     history.note(&me, "copies " + holder.process->name());
     copied_ = {.original = number, .ends = holder.ends};
     history.start("copy of " + holder.process->name(),
-                  [this, inputs = holder.process->inputs(), known = holder](Process& copy) {
+                  [this, inputs = holder.process->inputs()](Process& copy) {
                     copied_->copy = copy.number();
                     copy.replay(inputs);
                     generate(copy);

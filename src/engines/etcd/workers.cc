@@ -9,6 +9,7 @@
 #include "engines/etcd/tables.h"
 #include "ids/lease_table.h"
 #include "store/backend.h"
+#include "store/callers_clock.h"
 #include "store/engine.h"
 #include "store/protocol/lease_rules.h"
 #include "store/protocol/leases.h"
@@ -17,9 +18,7 @@ namespace idmint::stores::etcd {
 namespace {
 
 // The clock of the host, since etcd has none. It only decides which worker ids are free.
-std::int64_t clock_of_the_host() {
-  return std::chrono::floor<milliseconds>(system_clock().now().time_since_epoch()).count();
-}
+std::int64_t clock_of_the_host() { return since_1970(system_clock().now()); }
 
 // A row as it was at one revision, which is that of its latest change.
 struct SeenRow {

@@ -11,6 +11,7 @@
 #include "engines/sqlite/tables.h"
 #include "ids/lease_table.h"
 #include "store/backend.h"
+#include "store/callers_clock.h"
 #include "store/engine.h"
 #include "store/protocol/lease_rules.h"
 #include "store/protocol/leases.h"
@@ -20,12 +21,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::int64_t milliseconds_since_1970(Instant at) {
-  return std::chrono::floor<milliseconds>(at.time_since_epoch()).count();
-}
-
 // The clock of the host, since SQLite has none. It only decides which worker ids are free.
-std::int64_t clock_of_the_host() { return milliseconds_since_1970(system_clock().now()); }
+std::int64_t clock_of_the_host() { return since_1970(system_clock().now()); }
 
 // The boot of the host and the time namespace, since CLOCK_BOOTTIME has an offset in each. " ":
 // unknown on this host.
@@ -199,7 +196,7 @@ class Workers final : private Engine, private WorkerRows {
     constexpr std::int64_t kKept = 60'000;  // written this rarely, since most clocks agree
     constexpr std::int64_t kAgrees = 1000;
     if (terms.clock == Instant{} || this_boot().size() <= 1) return {};
-    const std::int64_t clock = milliseconds_since_1970(terms.clock);
+    const std::int64_t clock = since_1970(terms.clock);
     const std::int64_t boot_clock = time_since_boot();
     {
       Statement row(file_, read_clocks_, "read");

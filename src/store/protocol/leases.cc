@@ -153,7 +153,7 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
     return std::unexpected(std::move(entered.error()));
   const std::int64_t limit = request.now + request.max_drift;
   // Alone, it takes the first of those with the smallest bound. Processes that start together try
-  // different ones: whoever loses the first reads again, from a random worker id on.
+  // different ones: whoever loses the first reads again, from a random place on.
   for (bool alone = true;; alone = false) {
     Result<std::vector<WorkerRow>> free =
         rows_.find_free(pool,
