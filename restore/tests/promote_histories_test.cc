@@ -65,13 +65,19 @@ class Watch final : public Observer {
       : stop_(stop), between_(std::move(between)) {}
   Result<void> about_to(std::string_view what) override {
     if (between_) between_(what);
-    if (points_++ < stop_) return {};
+    if (points_++ < stop_) {
+      begun_ = begun_ || what == "begin";
+      return {};
+    }
     return std::unexpected(Error{Code::kUnavailable, "stopped before " + std::string(what)});
   }
+  // Whether production has a record of it, which is written at `begin`.
+  [[nodiscard]] bool begun() const { return begun_; }
 
  private:
   std::size_t stop_;
   std::size_t points_ = 0;
+  bool begun_ = false;
   std::function<void(std::string_view)> between_;
 };
 
@@ -291,7 +297,11 @@ class History {
     Watch watch(static_cast<std::size_t>(pick(1, 18)), nullptr);
     const Result<PromoteReport> report = promote(*plan, watch);
     if (!report) tell(report.error().message());
-    undo();
+    if (watch.begun()) return undo();
+    Watch never(SIZE_MAX, nullptr);
+    const Result<PromoteReport> nothing = undo_promotion(options(true), never);
+    ASSERT_FALSE(nothing);
+    EXPECT_EQ(nothing.error().code, Code::kNotFound) << nothing.error().message();
   }
 
   void undo() {

@@ -328,9 +328,13 @@ TEST_F(EntryTest, WithoutTokensAllShareOneQuota) {
   Client one(server, Protocol::kHttp);
   Client other(server, Protocol::kHttp);
   const std::string path = "POST /v1/sources";
-  EXPECT_THAT(
-      one.http(path, "", R"({"name":"a","strategy":"interleaved","stripes":100000})").status,
-      HasSubstr("201"));
+  // Pools are a row each, where 100,000 stripes would be a row each of their own.
+  for (const std::string name : {"p", "q"})
+    EXPECT_THAT(
+        one.http(path, "",
+                 R"({"name":")" + name + R"(","kind":"pool","workers":50000,"layout":"41t16w6s"})")
+            .status,
+        HasSubstr("201"));
   EXPECT_THAT(other.http(path, "", R"({"name":"b"})").body,
               HasSubstr("callers without a token may create at most 100000 stripes"));
 }
