@@ -25,7 +25,7 @@
 
 namespace idmint::stores::sql {
 
-template <class Engine>
+template <class Dialect>
 class AdoptedCounters {
  public:
   // What is known of one for ever, but that its end may be moved up.
@@ -36,7 +36,7 @@ class AdoptedCounters {
   };
 
   // The database must outlive it.
-  explicit AdoptedCounters(Database<Engine>& database) : database_(database) {}
+  explicit AdoptedCounters(Database<Dialect>& database) : database_(database) {}
 
   // Null: not known, or it is idmint's own. Any thread may call any method at any time.
   [[nodiscard]] std::shared_ptr<const Known> known(std::string_view counter) {
@@ -50,7 +50,7 @@ class AdoptedCounters {
   // - kDataLoss: the record cannot be counted in, as `problem` says.
   // - kFailedPrecondition: not while the server has such settings.
   Result<CounterState> filled(CounterState state, std::string_view adopted, SteadyTime until) {
-    const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, adopted);
+    const Result<AdoptedRecord> record = record_from_text(Dialect::kAdoptionRules, adopted);
     if (!record)
       return database_.damaged("counter " + shown(state.name) + ": " + record.error().message());
     const Result<Reading> reading = look(*record, state.bounds, until);
@@ -114,9 +114,9 @@ class AdoptedCounters {
           Error{Code::kInvalidArgument, "cannot take " + std::to_string(least) + " values from " +
                                             place_of(record) + " at once: ask for " +
                                             std::to_string(kMostListed) + " or fewer"});
-    auto values = values_of<Engine>(Name{counter}, count, least);
-    values.push_back(Engine::text(record.value));
-    values.push_back(Engine::value(known.bounds.last));
+    auto values = values_of<Dialect>(Name{counter}, count, least);
+    values.push_back(Dialect::text(record.value));
+    values.push_back(Dialect::value(known.bounds.last));
     const auto rows = database_.run(known.statements->advance(count, count == least), values, until,
                                     "take values from");
     if (!rows && rows.error().code == Code::kOutOfRange) return std::nullopt;
@@ -136,19 +136,19 @@ class AdoptedCounters {
       return statements_of(a);
     }();
     const Result<Rows> rows = database_.run(
-        statements->both(), {Engine::text(a.value), Engine::text(b.value)}, until, "read");
+        statements->both(), {Dialect::text(a.value), Dialect::text(b.value)}, until, "read");
     if (!rows) return std::unexpected(rows.error());
     return rows->empty();
   }
 
   // One atomic max of the next value.
   Result<void> raise(const AdoptedRecord& record, std::int64_t target, SteadyTime until) {
-    return database_.execute(raise_to(Engine::kAdoptionRules, record, target), until,
+    return database_.execute(raise_to(Dialect::kAdoptionRules, record, target), until,
                              "raise " + place_of(record) + " in");
   }
 
  private:
-  using Rows = typename Engine::Rows;
+  using Rows = typename Dialect::Rows;
 
   struct Reading {
     std::int64_t rows = 0;
@@ -165,11 +165,11 @@ class AdoptedCounters {
       const std::lock_guard lock(mutex_);
       return statements_of(record);
     }();
-    typename Engine::Values values = {Engine::text(record.value)};
+    typename Dialect::Values values = {Dialect::text(record.value)};
     if (record.kind->steps) {
       const SequenceDefinition alike{.first = bounds.first, .stride = bounds.stride};
-      values.push_back(Engine::value(bounds.stride));
-      values.push_back(Engine::value(alike.offset()));
+      values.push_back(Dialect::value(bounds.stride));
+      values.push_back(Dialect::value(alike.offset()));
     }
     const Result<Rows> rows = database_.run(statements->look(), values, until, "read");
     if (!rows) return std::unexpected(rows.error());
@@ -223,7 +223,7 @@ class AdoptedCounters {
     if (!alike.value.empty()) alike.value = "?";
     std::shared_ptr<const AdoptedStatements>& statements = statements_[to_text(alike)];
     if (statements == nullptr)
-      statements = std::make_shared<const AdoptedStatements>(Engine::kAdoptionRules, record,
+      statements = std::make_shared<const AdoptedStatements>(Dialect::kAdoptionRules, record,
                                                              static_cast<int>(statements_.size()));
     return statements;
   }
@@ -258,7 +258,7 @@ class AdoptedCounters {
          std::move(advice)});
   }
 
-  Database<Engine>& database_;
+  Database<Dialect>& database_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const Known>, std::less<>> known_;
   std::map<std::string, std::shared_ptr<const AdoptedStatements>, std::less<>> statements_;

@@ -16,7 +16,7 @@ namespace idmint::stores::sql {
 // The statements of an engine, with their values -> the columns of their rows.
 struct ClaimStatements {
   Query create_space;  // name; what is there stays as it is
-  // name, Engine::numbers() -> a number, whether it was free. An engine that has a row where none
+  // name, Dialect::numbers() -> a number, whether it was free. An engine that has a row where none
   // was free saves the call that asks why there is none.
   Query insert;
   Query space;        // name -> whether it is closed
@@ -25,20 +25,20 @@ struct ClaimStatements {
   Query close_space;  // name
 };
 
-template <class Engine>
+template <class Dialect>
 class Claims final : public UniqueIndex {
  public:
   // Both must outlive it.
-  Claims(Database<Engine>& database, const ClaimStatements& statements)
+  Claims(Database<Dialect>& database, const ClaimStatements& statements)
       : database_(database), sql_(statements) {}
 
  private:
-  using Rows = typename Engine::Rows;
+  using Rows = typename Dialect::Rows;
 
   Result<void> do_create_space(std::string_view space) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
-    const Result<Rows> made = database_.change(sql_.create_space, values_of<Engine>(Name{space}),
+    const Result<Rows> made = database_.change(sql_.create_space, values_of<Dialect>(Name{space}),
                                                *until, "make a space of claims in");
     if (!made) return std::unexpected(made.error());
     const Result<bool> there = is_closed(space, *until);
@@ -51,7 +51,7 @@ class Claims final : public UniqueIndex {
     const Result<SteadyTime> until = database_.enter(by);
     if (!until) return std::unexpected(until.error());
     const Result<Rows> rows =
-        database_.run(sql_.insert, {Engine::value(Name{space}), Engine::numbers(keys)}, *until,
+        database_.run(sql_.insert, {Dialect::value(Name{space}), Dialect::numbers(keys)}, *until,
                       "claim numbers in");
     if (!rows) return std::unexpected(rows.error());
     if (!rows->empty()) return given(*rows, keys);
@@ -81,7 +81,7 @@ class Claims final : public UniqueIndex {
     if (const Result<bool> there = is_closed(space, *until); !there)
       return std::unexpected(there.error());
     const Result<Rows> rows =
-        database_.run(sql_.claimed, values_of<Engine>(Name{space}), *until, "read");
+        database_.run(sql_.claimed, values_of<Dialect>(Name{space}), *until, "read");
     if (!rows) return std::unexpected(rows.error());
     return rows->empty() ? 0 : (*rows)[0].integer(0);
   }
@@ -92,7 +92,7 @@ class Claims final : public UniqueIndex {
     if (const Result<bool> there = is_closed(space, *until); !there)
       return std::unexpected(there.error());
     const Result<Rows> rows =
-        database_.run(sql_.contains, values_of<Engine>(Name{space}, key), *until, "read");
+        database_.run(sql_.contains, values_of<Dialect>(Name{space}, key), *until, "read");
     if (!rows) return std::unexpected(rows.error());
     return !rows->empty();
   }
@@ -100,7 +100,7 @@ class Claims final : public UniqueIndex {
   Result<void> do_close_space(std::string_view space) override {
     const Result<SteadyTime> until = database_.enter();
     if (!until) return std::unexpected(until.error());
-    const Result<Rows> rows = database_.change(sql_.close_space, values_of<Engine>(Name{space}),
+    const Result<Rows> rows = database_.change(sql_.close_space, values_of<Dialect>(Name{space}),
                                                *until, "close a space of claims in");
     if (!rows) return std::unexpected(rows.error());
     if (rows->found() == 0) return std::unexpected(no_space(space, database_.url()));
@@ -109,13 +109,13 @@ class Claims final : public UniqueIndex {
 
   Result<bool> is_closed(std::string_view space, SteadyTime until) {
     const Result<Rows> rows =
-        database_.run(sql_.space, values_of<Engine>(Name{space}), until, "read");
+        database_.run(sql_.space, values_of<Dialect>(Name{space}), until, "read");
     if (!rows) return std::unexpected(rows.error());
     if (rows->empty()) return std::unexpected(no_space(space, database_.url()));
     return (*rows)[0].integer(0) != 0;
   }
 
-  Database<Engine>& database_;
+  Database<Dialect>& database_;
   const ClaimStatements& sql_;
 };
 

@@ -24,10 +24,10 @@
 namespace idmint::stores::sql {
 
 // The statements of an engine, with their values -> the columns of their rows. "names" is a list of
-// them, as Engine::names() makes it. Those that change many counters lock them in one order, so
+// them, as Dialect::names() makes it. Those that change many counters lock them in one order, so
 // that no two wait for each other.
 struct CounterStatements {
-  Query create;  // Engine::rows(); what is there stays as it is
+  Query create;  // Dialect::rows(); what is there stays as it is
   // name, count, least -> where it began, stride, how many, whether it was given. Not of an adopted
   // one.
   Query advance;
@@ -36,22 +36,22 @@ struct CounterStatements {
   Query extend;       // names, last -> name, first, last, stride; of those whose stride allows it
   Query close;        // names -> name
   Query peek;  // names -> as in counter_of(), then the text of the adopted record, or an empty one
-  Query list;  // Engine::prefix() -> the same; there may be others among them
+  Query list;  // Dialect::prefix() -> the same; there may be others among them
   Query adopters;  // -> the names of the counters that are adopted, and the texts of their records
 };
 
-template <class Engine>
+template <class Dialect>
 class Counters final : public CounterStore {
  public:
   // Both must outlive it.
-  Counters(Database<Engine>& database, const CounterStatements& statements)
+  Counters(Database<Dialect>& database, const CounterStatements& statements)
       : database_(database), sql_(statements), adopted_(database) {}
 
-  [[nodiscard]] const Adoption* adoption() const noexcept override { return &Engine::kAdoption; }
+  [[nodiscard]] const Adoption* adoption() const noexcept override { return &Dialect::kAdoption; }
 
  private:
-  using Rows = typename Engine::Rows;
-  using Row = typename Engine::Row;
+  using Rows = typename Dialect::Rows;
+  using Row = typename Dialect::Row;
   // idmint's own row of a counter. `next` of an adopted one is its floor.
   struct Found {
     CounterState state{};
@@ -76,7 +76,7 @@ class Counters final : public CounterStore {
     const Result<void> made =
         change_in_parts<NewRow>(rows, [&](std::span<const NewRow> part) -> Result<void> {
           const Result<Rows> done =
-              database_.change(sql_.create, Engine::rows(part), *until, "make counters in");
+              database_.change(sql_.create, Dialect::rows(part), *until, "make counters in");
           if (!done) return std::unexpected(done.error());
           return {};
         });
@@ -104,7 +104,7 @@ class Counters final : public CounterStore {
   // kInvalidArgument: not the text of a record, or the counter cannot be in it.
   static Result<AdoptedRecord> record_of(const NewCounter& counter) {
     const std::string making = "cannot make counter " + shown(counter.name);
-    Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, counter.adopted);
+    Result<AdoptedRecord> record = record_from_text(Dialect::kAdoptionRules, counter.adopted);
     if (!record) return refused(making, record.error());
     *record = of_stripe(*record, counter.stripe);
     if (record->holds_last)
@@ -128,7 +128,7 @@ class Counters final : public CounterStore {
     for (auto& [counter, next] : rows) {
       if (counter.adopted.empty() || there->contains(counter.name)) continue;
       const Result<AdoptedRecord> record =
-          record_from_text(Engine::kAdoptionRules, counter.adopted);
+          record_from_text(Dialect::kAdoptionRules, counter.adopted);
       if (!record) return std::unexpected(record.error());
       Result<std::int64_t> from = adopted_.check(*record, counter.bounds, until);
       if (!from) {
@@ -166,15 +166,15 @@ class Counters final : public CounterStore {
     if (!others) return std::unexpected(others.error());
     for (int i = 0; i < others->size(); ++i) {
       const std::string text((*others)[i].bytes(1));
-      const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, text);
+      const Result<AdoptedRecord> record = record_from_text(Dialect::kAdoptionRules, text);
       if (!record) continue;  // it hands out nothing
-      if (Result<void> agrees = add(Engine::name_of((*others)[i].bytes(0)), *record); !agrees)
+      if (Result<void> agrees = add(Dialect::name_of((*others)[i].bytes(0)), *record); !agrees)
         return agrees;
     }
     for (const auto& [counter, next] : rows) {
       if (counter.adopted.empty()) continue;
       const Result<AdoptedRecord> record =
-          record_from_text(Engine::kAdoptionRules, counter.adopted);
+          record_from_text(Dialect::kAdoptionRules, counter.adopted);
       if (!record) return std::unexpected(record.error());
       if (Result<void> agrees = add(counter.name, *record); !agrees) return agrees;
     }
@@ -225,7 +225,7 @@ class Counters final : public CounterStore {
   Result<std::optional<Range>> take_own(std::string_view counter, std::int64_t count,
                                         std::int64_t least, SteadyTime until) {
     const Result<Rows> rows = database_.run(
-        sql_.advance, values_of<Engine>(Name{counter}, count, least), until, "take values from");
+        sql_.advance, values_of<Dialect>(Name{counter}, count, least), until, "take values from");
     if (!rows) return std::unexpected(rows.error());
     if (rows->empty() || (*rows)[0].integer(3) == 0) return std::nullopt;
     const Row row = (*rows)[0];
@@ -323,7 +323,7 @@ class Counters final : public CounterStore {
     if (!there) return std::unexpected(there.error());
     for (const auto& [name, found] : *there) {
       if (found.adopted.empty() || last <= found.state.bounds.last) continue;
-      const Result<AdoptedRecord> record = record_from_text(Engine::kAdoptionRules, found.adopted);
+      const Result<AdoptedRecord> record = record_from_text(Dialect::kAdoptionRules, found.adopted);
       if (!record)
         return database_.damaged("counter " + shown(name) + ": " + record.error().message());
       CounterBounds bounds = found.state.bounds;
@@ -351,7 +351,7 @@ class Counters final : public CounterStore {
   Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {
     const Result<SteadyTime> until = database_.enter_to_read(by);
     if (!until) return std::unexpected(until.error());
-    const Result<Rows> rows = database_.run(sql_.list, Engine::prefix(prefix), *until, "read");
+    const Result<Rows> rows = database_.run(sql_.list, Dialect::prefix(prefix), *until, "read");
     if (!rows) return std::unexpected(rows.error());
     std::vector<CounterState> all;
     for (int i = 0; i < rows->size(); ++i) {
@@ -367,7 +367,7 @@ class Counters final : public CounterStore {
 
   static Found found_in(const Row& row) {
     Found found{counter_of(row), std::string(row.bytes(6))};
-    found.state.name = Engine::name_of(found.state.name);
+    found.state.name = Dialect::name_of(found.state.name);
     return found;
   }
   // With the value of the adopted record.
@@ -380,8 +380,9 @@ class Counters final : public CounterStore {
   // once is limited.
   template <class T>
   static Result<void> in_parts(std::span<const T> list, const auto& use) {
-    for (std::size_t at = 0; at < list.size(); at += Engine::kAtOnce)
-      if (Result<void> ok = use(list.subspan(at, std::min(Engine::kAtOnce, list.size() - at))); !ok)
+    for (std::size_t at = 0; at < list.size(); at += Dialect::kAtOnce)
+      if (Result<void> ok = use(list.subspan(at, std::min(Dialect::kAtOnce, list.size() - at)));
+          !ok)
         return ok;
     return {};
   }
@@ -403,7 +404,7 @@ class Counters final : public CounterStore {
     FoundCounters all;
     const Result<void> done =
         in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
-          const Result<Rows> rows = database_.run(sql_.peek, {Engine::names(part)}, until, "read");
+          const Result<Rows> rows = database_.run(sql_.peek, {Dialect::names(part)}, until, "read");
           if (!rows) return std::unexpected(rows.error());
           for (int i = 0; i < rows->size(); ++i) {
             Found found = found_in((*rows)[i]);
@@ -425,12 +426,12 @@ class Counters final : public CounterStore {
     std::set<std::string, std::less<>> changed;
     const Result<void> done =
         change_in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
-          typename Engine::Values values = {Engine::names(part)};
-          if (value) values.push_back(Engine::value(*value));
+          typename Dialect::Values values = {Dialect::names(part)};
+          if (value) values.push_back(Dialect::value(*value));
           const Result<Rows> rows = database_.change(query, values, *until, doing);
           if (!rows) return std::unexpected(rows.error());
           for (int i = 0; i < rows->size(); ++i) {
-            const std::string name = Engine::name_of((*rows)[i].bytes(0));
+            const std::string name = Dialect::name_of((*rows)[i].bytes(0));
             changed.insert(name);
             on_row(name, (*rows)[i]);
           }
@@ -447,9 +448,9 @@ class Counters final : public CounterStore {
         too_large_an_end(*refused, value.value_or(0), there->begin()->second.state.bounds.stride));
   }
 
-  Database<Engine>& database_;
+  Database<Dialect>& database_;
   const CounterStatements& sql_;
-  AdoptedCounters<Engine> adopted_;
+  AdoptedCounters<Dialect> adopted_;
 };
 
 }  // namespace idmint::stores::sql

@@ -1,6 +1,6 @@
 // Database: the database of a store of an SQL server, and statements that are sent to it.
 //
-// An Engine says how a kind of server does it. It is a struct with these types and static
+// A Dialect says how a kind of server does it. It is a struct with these types and static
 // functions; what they return is std::expected<..., Failure>:
 //   Address     shown: the URL without passwords; servers: its servers, in their order
 //   Connection  used by one thread at a time:
@@ -64,13 +64,13 @@
 namespace idmint::stores::sql {
 
 // What the tables of one store share. Any thread may call any method at any time.
-template <class Engine>
+template <class Dialect>
 class Database {
  public:
-  using Rows = typename Engine::Rows;
-  using Record = typename Engine::Record;
+  using Rows = typename Dialect::Rows;
+  using Record = typename Dialect::Record;
 
-  Database(typename Engine::Address address, std::chrono::milliseconds deadline, Access access,
+  Database(typename Dialect::Address address, std::chrono::milliseconds deadline, Access access,
            Entropy& entropy)
       : address_(std::move(address)),
         entropy_(entropy),
@@ -89,24 +89,24 @@ class Database {
     const Result<Record> record = find_or_make(options, until);
     first_definition_.clear();
     if (!record) return std::unexpected(record.error());
-    if (record->schema > Engine::kSchemaVersion)
-      return std::unexpected(newer_schema(url(), record->schema, Engine::kSchemaVersion));
-    if (record->schema != Engine::kSchemaVersion)
-      return damaged(std::string(Engine::kRecord) + " says schema version " +
+    if (record->schema > Dialect::kSchemaVersion)
+      return std::unexpected(newer_schema(url(), record->schema, Dialect::kSchemaVersion));
+    if (record->schema != Dialect::kSchemaVersion)
+      return damaged(std::string(Dialect::kRecord) + " says schema version " +
                      std::to_string(record->schema));
     id_ = record->id;
     server_ = record->place();
     opened_ = true;
     // It goes on as before where that fails: the next one who may does it.
     if (record->is_older() && record->may_upgrade && sessions_.access() == Access::kReadWrite) {
-      const auto upgraded = sessions_.run(Kind::kWrite, until, "upgrade",
-                                          [&](Session& session) -> std::expected<bool, Failure> {
-                                            auto done = Engine::upgrade(*session.connection, until);
-                                            if (done)
-                                              if (auto read = look_again(session, until); !read)
-                                                return std::unexpected(std::move(read.error()));
-                                            return done.has_value();
-                                          });
+      const auto upgraded = sessions_.run(
+          Kind::kWrite, until, "upgrade", [&](Session& session) -> std::expected<bool, Failure> {
+            auto done = Dialect::upgrade(*session.connection, until);
+            if (done)
+              if (auto read = look_again(session, until); !read)
+                return std::unexpected(std::move(read.error()));
+            return done.has_value();
+          });
       static_cast<void>(upgraded);
     }
     if (const std::optional<std::string>& json = record->definition; json) found(*json);
@@ -130,14 +130,14 @@ class Database {
   // Runs the query, again where it changed nothing and another attempt may succeed. `doing`: for
   // messages, such as "read". A kHandOut that returns no row may have met a store that is not
   // trusted: see check_trust().
-  Result<Rows> run(const Query& query, const typename Engine::Values& values, SteadyTime until,
+  Result<Rows> run(const Query& query, const typename Dialect::Values& values, SteadyTime until,
                    std::string_view doing) {
     return sessions_.run(query.kind, until, doing,
                          [&](Session& session) { return send(session, query, values, until); });
   }
   // The same, for a query that may have found nothing because another store is there now. Then the
   // answer is that error.
-  Result<Rows> change(const Query& query, const typename Engine::Values& values, SteadyTime until,
+  Result<Rows> change(const Query& query, const typename Dialect::Values& values, SteadyTime until,
                       std::string_view doing) {
     return sessions_.run(query.kind, until, doing,
                          [&](Session& session) -> std::expected<Rows, Failure> {
@@ -167,7 +167,7 @@ class Database {
     const Result<Site> site = read(until);
     if (!site) return std::unexpected(site.error());
     if (auto doubt = doubt_in(*site)) return std::unexpected(*std::move(doubt));
-    if (auto refused = Engine::refused_settings(*site, url()))
+    if (auto refused = Dialect::refused_settings(*site, url()))
       return std::unexpected(*std::move(refused));
     return {};
   }
@@ -197,7 +197,7 @@ class Database {
     const auto& record = site->record;
     if (!record || (how == Store::Settle::kOnlyMoved && !record->gone_back.empty()))
       return std::unexpected(*std::move(doubt));
-    const Result<Rows> done = change(Engine::settle(*record), {}, *until, "settle");
+    const Result<Rows> done = change(Dialect::settle(*record), {}, *until, "settle");
     if (!done) return std::unexpected(done.error());
     if (const Result<Site> now = read(*until); !now)
       return std::unexpected(after_a_write(now.error()));
@@ -222,7 +222,7 @@ class Database {
     if (!record || record->settled < 0) return {};
     const std::string text = escaped(as_utf8(why.substr(0, kLongestMark)));
     const Result<Rows> done =
-        change(Engine::kMarkGoneBack, {Engine::text(text), Engine::value(settled)}, *until,
+        change(Dialect::kMarkGoneBack, {Dialect::text(text), Dialect::value(settled)}, *until,
                "mark what is missing in");
     if (!done) return std::unexpected(done.error());
     return {};
@@ -234,11 +234,11 @@ class Database {
   }
 
  private:
-  using Site = typename Engine::Site;
+  using Site = typename Dialect::Site;
   static constexpr std::size_t kLongestMark = 300;
 
   struct Session {
-    std::unique_ptr<typename Engine::Connection> connection;
+    std::unique_ptr<typename Dialect::Connection> connection;
     Site site;  // as it was when it connected, or looked again
 
     [[nodiscard]] bool is_usable() { return connection->is_usable(); }
@@ -247,11 +247,11 @@ class Database {
   static SteadyTime now() { return std::chrono::steady_clock::now(); }
 
   std::expected<Session, Failure> connect(std::size_t server, SteadyTime until) {
-    auto connection = Engine::login(address_, server, deadline(), sessions_.access(), until);
+    auto connection = Dialect::login(address_, server, deadline(), sessions_.access(), until);
     if (!connection) return std::unexpected(std::move(connection.error()));
-    auto site = Engine::read_site(**connection, first_definition_, until);
+    auto site = Dialect::read_site(**connection, first_definition_, until);
     if (!site) return std::unexpected(std::move(site.error()));
-    if (auto refused = Engine::refused_settings(*site, url()))
+    if (auto refused = Dialect::refused_settings(*site, url()))
       return std::unexpected(Failure{.error = *std::move(refused)});
     Session session{*std::move(connection), *std::move(site)};
     if (opened_)
@@ -270,7 +270,7 @@ class Database {
   }
 
   std::expected<Rows, Failure> send(Session& session, const Query& query,
-                                    const typename Engine::Values& values, SteadyTime until) {
+                                    const typename Dialect::Values& values, SteadyTime until) {
     if (query.kind == Kind::kHandOut)
       if (auto why = distrust(session, until)) return std::unexpected(*std::move(why));
     session.connection->uses_store(id_);
@@ -289,7 +289,7 @@ class Database {
 
   // The site has a record then.
   std::expected<Site, Failure> look_again(Session& session, SteadyTime until) {
-    auto site = Engine::read_site(*session.connection, "", until);
+    auto site = Dialect::read_site(*session.connection, "", until);
     if (!site) return site;
     const std::optional<Record>& record = site->record;
     if (!record) return std::unexpected(no_record());
@@ -305,7 +305,7 @@ class Database {
 
   [[nodiscard]] std::optional<Error> doubt_in(const Site& site) const {
     if (const std::optional<Record>& record = site.record; record)
-      return Engine::doubt_of(*record, url());
+      return Dialect::doubt_of(*record, url());
     return no_record().error;
   }
 
@@ -328,7 +328,7 @@ class Database {
     return sessions_.run(Kind::kHandOut, until, "make a store in",
                          [&](Session& session) -> std::expected<Record, Failure> {
                            auto made =
-                               Engine::make(*session.connection, draw_store_id(entropy_), until);
+                               Dialect::make(*session.connection, draw_store_id(entropy_), until);
                            if (!made) return std::unexpected(std::move(made.error()));
                            auto site = look_again(session, until);
                            if (!site) return std::unexpected(std::move(site.error()));
@@ -337,10 +337,11 @@ class Database {
   }
 
   [[nodiscard]] Failure no_record() const {
-    return {.error = damaged("the row of " + std::string(Engine::kRecord) + " is missing").error()};
+    return {.error =
+                damaged("the row of " + std::string(Dialect::kRecord) + " is missing").error()};
   }
 
-  const typename Engine::Address address_;
+  const typename Dialect::Address address_;
   Entropy& entropy_;
   // Written while the store is opened only.
   Uuid id_{};
@@ -352,9 +353,9 @@ class Database {
   Sessions<Session> sessions_;
 };
 
-template <class Engine>
-[[nodiscard]] typename Engine::Values values_of(const auto&... values) {
-  return {Engine::value(values)...};
+template <class Dialect>
+[[nodiscard]] typename Dialect::Values values_of(const auto&... values) {
+  return {Dialect::value(values)...};
 }
 
 }  // namespace idmint::stores::sql

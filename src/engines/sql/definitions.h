@@ -24,18 +24,18 @@ struct DefinitionStatements {
   Query list;     // a name, n -> name, json of n at most that come after it; sorted by name
 };
 
-template <class Engine>
+template <class Dialect>
 class Definitions final : public Catalog {
  public:
   // Both must outlive it.
-  Definitions(Database<Engine>& database, const DefinitionStatements& statements)
+  Definitions(Database<Dialect>& database, const DefinitionStatements& statements)
       : database_(database), sql_(statements) {}
 
   // Has the definition that was read when the store was opened.
   [[nodiscard]] FirstDefinition& first() noexcept { return first_; }
 
  private:
-  using Rows = typename Engine::Rows;
+  using Rows = typename Dialect::Rows;
 
   Result<Definition> do_define(const Definition& definition) override {
     const Result<SteadyTime> until = database_.enter();
@@ -44,7 +44,7 @@ class Definitions final : public Catalog {
     const std::string& name = idmint::name(definition);
     const std::string text = to_json(definition);
     const Result<Rows> made = database_.change(
-        sql_.define, values_of<Engine>(Name{name}, Json{text}), *until, "write a definition into");
+        sql_.define, values_of<Dialect>(Name{name}, Json{text}), *until, "write a definition into");
     if (!made) return std::unexpected(made.error());
     const Result<std::string> json = read(name, *until);
     if (json) return parse(name, *json);
@@ -65,7 +65,7 @@ class Definitions final : public Catalog {
     if (!there || *there != old) return there;
     const std::string text = to_json(updated);
     const Result<Rows> done =
-        database_.change(sql_.replace, values_of<Engine>(Name{name}, Json{*json}, Json{text}),
+        database_.change(sql_.replace, values_of<Dialect>(Name{name}, Json{*json}, Json{text}),
                          *until, "replace a definition in");
     if (!done) return std::unexpected(done.error());
     there = find(name, *until);
@@ -88,11 +88,11 @@ class Definitions final : public Catalog {
     static_cast<void>(first_.take());
     const auto limit = static_cast<std::int64_t>(std::min(most, std::size_t{kLargestValue}));
     const Result<Rows> rows =
-        database_.run(sql_.list, values_of<Engine>(Name{after}, limit), *until, "read");
+        database_.run(sql_.list, values_of<Dialect>(Name{after}, limit), *until, "read");
     if (!rows) return std::unexpected(rows.error());
     std::vector<CatalogEntry> all;
     for (int i = 0; i < rows->size(); ++i) {
-      const std::string name = Engine::name_of((*rows)[i].bytes(0));
+      const std::string name = Dialect::name_of((*rows)[i].bytes(0));
       all.push_back({name, parse(name, (*rows)[i].bytes(1))});
     }
     return all;
@@ -106,7 +106,7 @@ class Definitions final : public Catalog {
   // The text that is there. kNotFound: there is none.
   Result<std::string> read(std::string_view name, SteadyTime until) {
     const Result<Rows> rows =
-        database_.run(sql_.find, values_of<Engine>(Name{name}), until, "read");
+        database_.run(sql_.find, values_of<Dialect>(Name{name}), until, "read");
     if (!rows) return std::unexpected(rows.error());
     if (rows->empty()) return std::unexpected(no_definition(name, database_.url()));
     return std::string((*rows)[0].bytes(0));
@@ -118,7 +118,7 @@ class Definitions final : public Catalog {
     return parse(name, *json);
   }
 
-  Database<Engine>& database_;
+  Database<Dialect>& database_;
   const DefinitionStatements& sql_;
   FirstDefinition first_;
 };

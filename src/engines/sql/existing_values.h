@@ -32,10 +32,10 @@ struct ColumnStatements {
   std::string_view any_text;  // -> a text that is not empty
 };
 
-template <class Engine>
+template <class Dialect>
 class ColumnValues final : public ExistingValues {
  public:
-  ColumnValues(typename Engine::Address address, const ColumnStatements& statements,
+  ColumnValues(typename Dialect::Address address, const ColumnStatements& statements,
                ColumnName where, std::string column, const ExistingForm& form,
                std::chrono::milliseconds deadline)
       : address_(std::move(address)),
@@ -54,10 +54,10 @@ class ColumnValues final : public ExistingValues {
   Result<void> look() {
     const Result<SteadyTime> until = sessions_.enter_to_read();
     if (!until) return std::unexpected(until.error());
-    const Result<Rows> rows =
-        run(describe_,
-            {Engine::text(where_.quoted_table), Engine::text(where_.table), Engine::text(column_)},
-            *until);
+    const Result<Rows> rows = run(
+        describe_,
+        {Dialect::text(where_.quoted_table), Dialect::text(where_.table), Dialect::text(column_)},
+        *until);
     if (!rows) return std::unexpected(rows.error());
     if (rows->empty())
       return std::unexpected(Error{Code::kNotFound, "there is no column " + name() + " in " +
@@ -88,9 +88,9 @@ class ColumnValues final : public ExistingValues {
   }
 
  private:
-  using Rows = typename Engine::Rows;
+  using Rows = typename Dialect::Rows;
   struct Session {
-    std::unique_ptr<typename Engine::Connection> connection;
+    std::unique_ptr<typename Dialect::Connection> connection;
     [[nodiscard]] bool is_usable() { return connection->is_usable(); }
   };
 
@@ -107,12 +107,12 @@ class ColumnValues final : public ExistingValues {
 
   std::expected<Session, Failure> connect(std::size_t server, SteadyTime until) {
     auto connection =
-        Engine::login(address_, server, sessions_.deadline(), sessions_.access(), until);
+        Dialect::login(address_, server, sessions_.deadline(), sessions_.access(), until);
     if (!connection) return std::unexpected(std::move(connection.error()));
     return Session{*std::move(connection)};
   }
 
-  Result<Rows> run(const Query& query, const typename Engine::Values& values, SteadyTime until) {
+  Result<Rows> run(const Query& query, const typename Dialect::Values& values, SteadyTime until) {
     Result<Rows> rows = sessions_.run(
         Kind::kRead, until, "read " + name() + " in",
         [&](Session& session) { return session.connection->run(query, values, until); });
@@ -125,7 +125,7 @@ class ColumnValues final : public ExistingValues {
   Result<std::optional<std::int64_t>> largest_number(std::int64_t from, std::int64_t to,
                                                      SteadyTime until) {
     const Result<Rows> rows = run({"largest_number", largest_number_.c_str(), Kind::kRead},
-                                  {Engine::value(from), Engine::value(to)}, until);
+                                  {Dialect::value(from), Dialect::value(to)}, until);
     if (!rows) return std::unexpected(rows.error());
     if (rows->empty() || (*rows)[0].bytes(0).empty()) return std::nullopt;
     return (*rows)[0].integer(0);
@@ -133,16 +133,16 @@ class ColumnValues final : public ExistingValues {
 
   Result<std::vector<std::string>> texts(const std::string& from, const std::string& to,
                                          bool inclusive, SteadyTime until) {
-    const Result<Rows> rows =
-        run({"largest_texts", largest_texts_.c_str(), Kind::kRead},
-            {Engine::text(from), Engine::text(to), Engine::value(std::int64_t{inclusive})}, until);
+    const Result<Rows> rows = run(
+        {"largest_texts", largest_texts_.c_str(), Kind::kRead},
+        {Dialect::text(from), Dialect::text(to), Dialect::value(std::int64_t{inclusive})}, until);
     if (!rows) return std::unexpected(rows.error());
     std::vector<std::string> all;
     for (int i = 0; i < rows->size(); ++i) all.emplace_back((*rows)[i].bytes(0));
     return all;
   }
 
-  const typename Engine::Address address_;
+  const typename Dialect::Address address_;
   const Query describe_;
   const std::string largest_number_;
   const std::string largest_texts_;
@@ -155,16 +155,16 @@ class ColumnValues final : public ExistingValues {
 };
 
 // Implements ExistingValues::open(), for a URL that was read.
-template <class Engine>
+template <class Dialect>
 [[nodiscard]] Result<std::unique_ptr<ExistingValues>> open_column(
-    Result<typename Engine::Address> address, std::string_view table, std::string_view column,
+    Result<typename Dialect::Address> address, std::string_view table, std::string_view column,
     const ExistingForm& form, std::chrono::milliseconds deadline) {
   if (!address) return std::unexpected(std::move(address.error()));
-  Result<ColumnName> where = column_named(Engine::kAdoptionRules, table, column);
+  Result<ColumnName> where = column_named(Dialect::kAdoptionRules, table, column);
   if (!where) return std::unexpected(std::move(where.error()));
-  auto values = std::make_unique<ColumnValues<Engine>>(*std::move(address),
-                                                       Engine::kColumnStatements, *std::move(where),
-                                                       std::string(column), form, deadline);
+  auto values = std::make_unique<ColumnValues<Dialect>>(
+      *std::move(address), Dialect::kColumnStatements, *std::move(where), std::string(column), form,
+      deadline);
   if (Result<void> there = values->look(); !there) return std::unexpected(there.error());
   return values;
 }

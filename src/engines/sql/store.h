@@ -24,11 +24,11 @@ struct Statements {
   Query clock;  // -> the server's clock, in ms since 1970
 };
 
-template <class Engine>
+template <class Dialect>
 class SqlStore final : public Store {
  public:
   // `statements` must outlive it.
-  SqlStore(typename Engine::Address address, const Statements& statements,
+  SqlStore(typename Dialect::Address address, const Statements& statements,
            const StoreOptions& options, Entropy& entropy)
       : sql_(statements),
         database_(std::move(address), options.deadline, options.access, entropy) {}
@@ -46,7 +46,7 @@ class SqlStore final : public Store {
   CounterStore* counters() noexcept override { return &counters_; }
   Catalog* catalog() noexcept override { return &definitions_; }
   UniqueIndex* unique_index() noexcept override { return &claims_; }
-  LeaseTable* leases() noexcept override { return &workers_; }
+  LeaseTable* leases() noexcept override { return &workers_.leases(); }
   std::optional<Error> doubt(SteadyTime until) override { return database_.doubt(until); }
   Result<void> settle(Settle how) override { return database_.settle(how); }
   std::int64_t settle_count() const noexcept override { return database_.settle_count(); }
@@ -69,11 +69,11 @@ class SqlStore final : public Store {
 
  private:
   const Statements& sql_;
-  Database<Engine> database_;
-  Definitions<Engine> definitions_{database_, sql_.definitions};
-  Counters<Engine> counters_{database_, sql_.counters};
-  Claims<Engine> claims_{database_, sql_.claims};
-  Workers<Engine> workers_{database_, sql_.workers};
+  Database<Dialect> database_;
+  Definitions<Dialect> definitions_{database_, sql_.definitions};
+  Counters<Dialect> counters_{database_, sql_.counters};
+  Claims<Dialect> claims_{database_, sql_.claims};
+  Workers<Dialect> workers_{database_, sql_.workers};
 };
 
 }  // namespace idmint::stores::sql

@@ -1,11 +1,12 @@
-// Workers: the worker ids of an SQL server, whatever its dialect.
+// Workers: the rows of the worker ids in an SQL server, whatever its dialect.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
+#include <iterator>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -16,216 +17,174 @@
 #include "ids/lease_table.h"
 #include "store/backend.h"
 #include "store/callers_clock.h"
+#include "store/engine.h"
 #include "store/protocol/lease_rules.h"
+#include "store/protocol/leases.h"
 
 namespace idmint::stores::sql {
 
-// The statements of an engine, with their values -> the columns of their rows. In those with
-// "clocks", the clock of the caller showed `clock` ms since 1970 when the statement was sent, and
-// must be at most `skew` ms from that of the server when it comes; below 0 nothing is compared.
+// The statements of a dialect, with their values -> the columns of their rows. A row is as in
+// worker_of(), then nonce and the server's clock.
 struct WorkerStatements {
-  Query create_pool;  // Engine::workers(); a pool that is there stays as it is
+  Query create_pool;  // Dialect::workers(); a pool that is there stays as it is
   Query pool;         // name -> how many worker ids it has
-  // pool 1, token 2, the clock of the pool 3, units 4 (as lease_end(), at least 1), the largest
-  // minted_until 5, holder 6, for how many ms 7, clocks 8 and 9
-  // -> worker, generation, taken_from, minted_until, whether it was given
-  Query acquire;
-  // pool, token -> minted_until and the server's clock, of the row that acquire would choose but
-  // for its largest minted_until
-  Query free_worker;
-  // pool 1, worker 2, token 3, generation 4, the bound that is named 5, nonce 6, for how many ms 7,
-  // clocks 8 and 9, the new end 10; as may_extend()
-  Query extend;
-  Query release;      // pool, worker, token, generation
-  Query raise_floor;  // pool, floor, generation
-  Query worker;       // pool, worker -> as in worker_of(), then nonce and the server's clock
-  Query workers;      // pool -> the same, sorted by worker id
+  Query worker;       // pool, worker -> its row
+  Query workers;      // pool -> the rows, sorted by worker id
+  // pool, token, how many -> the row that the token owns, then those that are free; the smallest
+  // bounds first
+  Query free;
+  // pool, Dialect::swaps(), and the clock of the caller and how far it may be from the server's,
+  // both in ms; below 0 nothing is compared. found() is how many were swapped.
+  Query swap;
+  Query swap_to_operate;  // pool, Dialect::swaps()
+  Query moment;           // -> whether something may be handed out now; the server's clock
 };
 
-template <class Engine>
-class Workers final : public LeaseTable {
+template <class Dialect>
+class Workers final : private Engine, private WorkerRows {
  public:
   // Both must outlive it.
-  Workers(Database<Engine>& database, const WorkerStatements& statements)
+  Workers(Database<Dialect>& database, const WorkerStatements& statements)
       : database_(database), sql_(statements) {}
 
+  [[nodiscard]] LeaseTable& leases() noexcept { return leases_; }
+
  private:
-  using Rows = typename Engine::Rows;
-  using Row = typename Engine::Row;
+  using Rows = typename Dialect::Rows;
+  using Row = typename Dialect::Row;
+  using Values = typename Dialect::Values;
 
-  static constexpr int kNonce = 7;  // columns of sql_.worker and sql_.workers
-  static constexpr int kNow = 8;
+  std::string_view url() const noexcept override { return database_.url(); }
+  Entropy& entropy() noexcept override { return database_.entropy(); }
+  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
+    return purpose == Purpose::kRead ? database_.enter_to_read(by) : database_.enter(by);
+  }
+  Result<void> expect_trust(SteadyTime until) override { return database_.check_trust(until); }
+  void pause(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
 
-  Result<void> do_create_pool(std::string_view pool, std::int64_t workers) override {
-    const Result<SteadyTime> until = database_.enter();
-    if (!until) return std::unexpected(until.error());
-    const Result<Rows> made = database_.change(sql_.create_pool, Engine::workers(pool, workers),
-                                               *until, "make worker ids in");
+  Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime until,
+                                 std::string_view doing) override {
+    const Result<Rows> made =
+        database_.change(sql_.create_pool, Dialect::workers(pool, workers), until, doing);
     // kAlreadyExists: another made it meanwhile.
     if (!made && made.error().code != Code::kAlreadyExists) return std::unexpected(made.error());
-    const Result<std::int64_t> there = size_of(pool, *until);
-    if (there && *there == workers) return {};
-    if (there) return std::unexpected(other_pool(pool, *there, workers));
-    return std::unexpected(database_.why_not_made(there.error(), *until));
+    const Result<std::int64_t> there = size_of(pool, until);
+    if (!there) return std::unexpected(database_.why_not_made(there.error(), until));
+    return there;
   }
 
-  Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,
-                           SteadyTime by) override {
-    const CallersClock clock(request.terms);
-    const Result<SteadyTime> until = database_.enter(by);
-    if (!until) return std::unexpected(until.error());
-    for (;;) {
-      const Result<Rows> rows =
-          database_.run(sql_.acquire,
-                        values_of<Engine>(Name{pool}, request.token, request.now, request.units,
-                                          request.now + request.max_drift, Name{request.holder},
-                                          std::int64_t{request.terms.held.count()},
-                                          since_1970(clock.now()), clock.max_skew()),
-                        *until, "lease a worker id from");
-      if (!rows) return std::unexpected(rows.error());
-      if (!rows->empty()) {
-        const Row row = (*rows)[0];
-        if (row.integer(4) != 0)
-          return Lease{row.integer(0), request.token, row.integer(1), row.integer(2),
-                       row.integer(3)};
-      }
-      if (Result<void> none = why_none(pool, request, clock, *until); !none)
-        return std::unexpected(std::move(none.error()));
-      // Another holds the row just now.
-      std::this_thread::sleep_until(
-          std::min(*until, std::chrono::steady_clock::now() + std::chrono::milliseconds{5}));
-    }
-  }
-
-  Result<Lease> do_extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                          const Uuid& nonce, const LeaseTerms& terms, SteadyTime by) override {
-    const CallersClock clock(terms);
-    const Result<SteadyTime> until = database_.enter(by);
-    if (!until) return std::unexpected(until.error());
-    // Another round only if the row or a clock has changed between the statements.
-    for (;;) {
-      const Result<Rows> rows =
-          database_.run(sql_.extend,
-                        values_of<Engine>(Name{pool}, lease.worker, lease.token, lease.generation,
-                                          lease.to, nonce, std::int64_t{terms.held.count()},
-                                          since_1970(clock.now()), clock.max_skew(), to),
-                        *until, "extend a lease in");
-      if (!rows) return std::unexpected(rows.error());
-      if (rows->found() != 0) {
-        Lease extended = lease;
-        extended.to = to;
-        return extended;
-      }
-      if (Result<void> trusted = database_.check_trust(*until); !trusted)
-        return std::unexpected(std::move(trusted.error()));
-      const Instant before = clock.now();
-      const Result<Rows> there = read(pool, lease.worker, *until);
-      if (!there) return std::unexpected(there.error());
-      const Row row = (*there)[0];
-      const LeaseState state = state_of(row);
-      const Uuid latest = uuid_in(row, kNonce);
-      if (!may_extend(state, latest, lease, to, nonce))
-        return std::unexpected(refused_extension(pool, lease, state, latest, nonce));
-      if (auto error = apart(pool, clock, before, row.integer(kNow), terms.max_skew))
-        return std::unexpected(*std::move(error));
-    }
-  }
-
-  Result<void> do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                          std::int64_t generation, SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter(by);
-    if (!until) return std::unexpected(until.error());
-    const Result<Rows> rows =
-        database_.change(sql_.release, values_of<Engine>(Name{pool}, worker, token, generation),
-                         *until, "release a worker id of");
-    if (!rows) return std::unexpected(rows.error());
-    if (rows->found() != 0) return {};
-    const Result<Rows> there = read(pool, worker, *until);
-    if (!there) return std::unexpected(there.error());
-    return std::unexpected(
-        refused_lease(pool, {worker, token, generation, 0, 0}, state_of((*there)[0])));
-  }
-
-  Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) override {
-    const Result<SteadyTime> until = database_.enter();
-    if (!until) return std::unexpected(until.error());
-    if (const Result<std::int64_t> there = size_of(pool, *until); !there)
-      return std::unexpected(there.error());
-    const std::int64_t generation = draw_generation(database_.entropy());
-    const Result<Rows> rows =
-        database_.change(sql_.raise_floor, values_of<Engine>(Name{pool}, floor, generation), *until,
-                         "raise the worker ids of");
-    if (!rows) return std::unexpected(rows.error());
-    return {};
-  }
-
-  Result<std::vector<LeaseState>> do_workers(std::string_view pool, SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter_to_read(by);
-    if (!until) return std::unexpected(until.error());
-    const Result<Rows> rows =
-        database_.run(sql_.workers, values_of<Engine>(Name{pool}), *until, "read");
-    if (!rows) return std::unexpected(rows.error());
-    if (rows->empty()) return std::unexpected(no_pool(pool, database_.url()));
-    std::vector<LeaseState> all;
-    for (int i = 0; i < rows->size(); ++i) all.push_back(state_of((*rows)[i]));
-    return all;
-  }
-
-  static LeaseState state_of(const Row& row) {
-    LeaseState state = worker_of(row, row.integer(kNow));
-    state.holder = Engine::name_of(state.holder);
-    return state;
-  }
-
-  // `before`: what the caller's clock showed before the server was asked for its own.
-  static std::optional<Error> apart(std::string_view pool, const CallersClock& clock,
-                                    Instant before, std::int64_t servers,
-                                    std::chrono::milliseconds max_skew) {
-    if (clock.max_skew() < 0) return std::nullopt;
-    return clocks_apart(pool, before, clock.now(), Instant{std::chrono::milliseconds{servers}},
-                        max_skew);
-  }
-
-  Result<std::int64_t> size_of(std::string_view pool, SteadyTime until) {
-    const Result<Rows> rows =
-        database_.run(sql_.pool, values_of<Engine>(Name{pool}), until, "read");
-    if (!rows) return std::unexpected(rows.error());
-    if (rows->empty()) return std::unexpected(no_pool(pool, database_.url()));
-    return (*rows)[0].integer(0);
-  }
-
-  // The row of a worker id, as sql_.worker has it.
-  Result<Rows> read(std::string_view pool, std::int64_t worker, SteadyTime until) {
-    Result<Rows> rows =
-        database_.run(sql_.worker, values_of<Engine>(Name{pool}, worker), until, "read");
-    if (!rows || !rows->empty()) return rows;
+  Result<WorkerRow> read_worker(std::string_view pool, std::int64_t worker,
+                                SteadyTime until) override {
+    Result<std::vector<WorkerRow>> rows =
+        read(sql_.worker, values_of<Dialect>(Name{pool}, worker), until);
+    if (!rows) return std::unexpected(std::move(rows.error()));
+    if (!rows->empty()) return std::move(rows->front());
     const Result<std::int64_t> there = size_of(pool, until);
     return std::unexpected(there ? no_worker(pool, worker) : there.error());
   }
 
-  // Why there was no row for the request. No error: one may be taken now, and somebody else was
-  // quicker.
-  Result<void> why_none(std::string_view pool, const LeaseRequest& request,
-                        const CallersClock& clock, SteadyTime until) {
-    if (Result<void> trusted = database_.check_trust(until); !trusted) return trusted;
-    const Instant before = clock.now();
-    const Result<Rows> rows = database_.run(
-        sql_.free_worker, values_of<Engine>(Name{pool}, request.token), until, "read");
-    if (!rows) return std::unexpected(rows.error());
-    if (rows->empty()) {
-      const Result<std::int64_t> there = size_of(pool, until);
-      return std::unexpected(there ? refused_acquire(pool, request, std::nullopt) : there.error());
+  Result<std::vector<WorkerRow>> read_workers(std::string_view pool, SteadyTime until) override {
+    Result<std::vector<WorkerRow>> rows = read(sql_.workers, values_of<Dialect>(Name{pool}), until);
+    if (rows && rows->empty()) return std::unexpected(no_pool(pool, url()));
+    return rows;
+  }
+
+  Result<std::vector<WorkerRow>> find_free(std::string_view pool, const FreeWorkers& wanted,
+                                           SteadyTime until) override {
+    const std::size_t most = wanted.start == 0 ? wanted.most : kMostCandidates;
+    Result<std::vector<WorkerRow>> rows =
+        read(sql_.free,
+             values_of<Dialect>(Name{pool}, wanted.token, static_cast<std::int64_t>(most)), until);
+    if (!rows) return rows;
+    if (rows->empty())
+      if (const Result<std::int64_t> there = size_of(pool, until); !there)
+        return std::unexpected(there.error());
+    return choose_free(*rows, wanted);
+  }
+
+  Result<std::vector<Swapped>> swap_workers(std::string_view pool,
+                                            std::span<const WorkerSwap> swaps, Purpose purpose,
+                                            const LeaseTerms* terms, SteadyTime until,
+                                            std::string_view doing) override {
+    const bool hands_out = purpose == Purpose::kHandOut;
+    const LeaseTerms none;
+    const CallersClock clock(terms != nullptr ? *terms : none);
+    std::vector<Swapped> swapped;
+    while (!swaps.empty()) {
+      const auto some = swaps.first(std::min(swaps.size(), Dialect::kAtOnce));
+      Values values = values_of<Dialect>(Name{pool});
+      std::ranges::move(Dialect::swaps(some), std::back_inserter(values));
+      const Instant before = clock.now();
+      if (hands_out)
+        std::ranges::move(values_of<Dialect>(since_1970(before), clock.max_skew()),
+                          std::back_inserter(values));
+      const Result<std::int64_t> done =
+          count(hands_out ? sql_.swap : sql_.swap_to_operate, values, until, doing);
+      if (!done)
+        return std::unexpected(swapped.empty() ? done.error() : after_a_write(done.error()));
+      if (*done == 0 && hands_out)
+        if (Result<void> may = may_hand_out(pool, clock, until); !may)
+          return std::unexpected(std::move(may.error()));
+      // Which of several were swapped is not known, only how many.
+      const Swapped each = *done == std::ssize(some) ? Swapped::kYes
+                           : *done == 0              ? Swapped::kNo
+                                                     : Swapped::kPerhaps;
+      swapped.insert(swapped.end(), some.size(), each);
+      swaps = swaps.subspan(some.size());
     }
-    const Row row = (*rows)[0];
-    if (auto error = apart(pool, clock, before, row.integer(1), request.terms.max_skew))
+    return swapped;
+  }
+
+  Result<std::int64_t> count(const Query& query, const Values& values, SteadyTime until,
+                             std::string_view doing) {
+    // One that hands out is looked at in may_hand_out().
+    const Result<Rows> rows = query.kind == Kind::kHandOut
+                                  ? database_.run(query, values, until, doing)
+                                  : database_.change(query, values, until, doing);
+    if (!rows) return std::unexpected(rows.error());
+    return rows->found();
+  }
+
+  // Whether a swap that found nothing was refused for the store or the clock, not for the row.
+  Result<void> may_hand_out(std::string_view pool, const CallersClock& clock, SteadyTime until) {
+    const Instant before = clock.now();
+    const Result<Rows> rows = database_.run(sql_.moment, {}, until, "read");
+    if (!rows) return std::unexpected(rows.error());
+    if (rows->empty() || (*rows)[0].integer(0) == 0) return database_.check_trust(until);
+    if (clock.max_skew() < 0) return {};
+    const Instant servers{std::chrono::milliseconds{(*rows)[0].integer(1)}};
+    if (auto error = clocks_apart(pool, before, clock.now(), servers,
+                                  std::chrono::milliseconds{clock.max_skew()}))
       return std::unexpected(*std::move(error));
-    if (row.integer(0) > request.now + request.max_drift)
-      return std::unexpected(refused_acquire(pool, request, row.integer(0)));
     return {};
   }
 
-  Database<Engine>& database_;
+  Result<std::int64_t> size_of(std::string_view pool, SteadyTime until) {
+    const Result<Rows> rows =
+        database_.run(sql_.pool, values_of<Dialect>(Name{pool}), until, "read");
+    if (!rows) return std::unexpected(rows.error());
+    if (rows->empty()) return std::unexpected(no_pool(pool, url()));
+    return (*rows)[0].integer(0);
+  }
+
+  Result<std::vector<WorkerRow>> read(const Query& query, const Values& values, SteadyTime until) {
+    constexpr int kNonce = 7;
+    constexpr int kNow = 8;
+    const Result<Rows> rows = database_.run(query, values, until, "read");
+    if (!rows) return std::unexpected(rows.error());
+    std::vector<WorkerRow> all;
+    for (int i = 0; i < rows->size(); ++i) {
+      const Row row = (*rows)[i];
+      all.push_back({worker_of(row, row.integer(kNow)), uuid_in(row, kNonce)});
+      std::string& holder = all.back().state.holder;
+      holder = Dialect::name_of(holder);
+    }
+    return all;
+  }
+
+  Database<Dialect>& database_;
   const WorkerStatements& sql_;
+  Leases leases_{*this, *this};
 };
 
 }  // namespace idmint::stores::sql

@@ -198,13 +198,13 @@ constexpr std::array kNotAdopted = {sql::NotAdopted{
 
 }  // namespace
 
-constinit const sql::AdoptionRules Engine::kAdoptionRules{.kinds = kKinds,
-                                                          .recipes = kRecipes,
-                                                          .schema = "",
-                                                          .quote = '`',
-                                                          .one = "{key} = {value}",
-                                                          .no_key = "{value} = ''",
-                                                          .not_adopted = kNotAdopted};
-constinit const sql::RecordAdoption Engine::kAdoption{Engine::kAdoptionRules};
+constinit const sql::AdoptionRules Dialect::kAdoptionRules{.kinds = kKinds,
+                                                           .recipes = kRecipes,
+                                                           .schema = "",
+                                                           .quote = '`',
+                                                           .one = "{key} = {value}",
+                                                           .no_key = "{value} = ''",
+                                                           .not_adopted = kNotAdopted};
+constinit const sql::RecordAdoption Dialect::kAdoption{Dialect::kAdoptionRules};
 
 }  // namespace idmint::stores::mariadb

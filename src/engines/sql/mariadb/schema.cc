@@ -123,13 +123,13 @@ constexpr std::array kMakeTables = {
 
 }  // namespace
 
-constinit const Query Engine::kMarkGoneBack{
+constinit const Query Dialect::kMarkGoneBack{
     "mark_gone_back",
     "UPDATE idmint_store SET gone_back = $1 WHERE settled = $2 AND gone_back = '' AND id = {id}",
     Kind::kWrite};
 
 // A count that two copies of a store, each settled for itself, do not share.
-const Query& Engine::settle(const Record& record) {
+const Query& Dialect::settle(const Record& record) {
   static constexpr Query kSettle{
       "settle",
       "UPDATE idmint_store SET server = @@global.server_id, place = " IDMINT_PLACE
@@ -142,7 +142,7 @@ const Query& Engine::settle(const Record& record) {
 }
 
 // Waits for nobody who reads the store, such as a dump, as all others would wait for it.
-std::expected<void, Failure> Engine::upgrade(Connection& connection, SteadyTime until) {
+std::expected<void, Failure> Dialect::upgrade(Connection& connection, SteadyTime until) {
   for (const char* const sql :
        {"ALTER TABLE idmint_store WAIT 1"
         " ADD COLUMN IF NOT EXISTS place varbinary(256) NOT NULL DEFAULT '',"
@@ -153,7 +153,7 @@ std::expected<void, Failure> Engine::upgrade(Connection& connection, SteadyTime 
   return {};
 }
 
-Values Engine::rows(std::span<const sql::NewRow> rows) {
+Values Dialect::rows(std::span<const sql::NewRow> rows) {
   std::string list = "[";
   for (const auto& [counter, next] : rows) {
     const CounterBounds& bounds = counter.bounds;
@@ -165,16 +165,44 @@ Values Engine::rows(std::span<const sql::NewRow> rows) {
   return {Text{list + "]"}};
 }
 
-Values Engine::workers(std::string_view pool, std::int64_t workers) {
+Values Dialect::workers(std::string_view pool, std::int64_t workers) {
   std::vector<std::int64_t> ids(static_cast<std::size_t>(workers));
   std::iota(ids.begin(), ids.end(), 0);
   return {std::string(pool), list_of(ids)};
 }
 
-std::expected<std::unique_ptr<Connection>, Failure> Engine::login(const Address& address,
-                                                                  std::size_t server,
-                                                                  milliseconds deadline,
-                                                                  Access access, SteadyTime until) {
+Values Dialect::swaps(std::span<const WorkerSwap> swaps) {
+  std::string list = "[";
+  const auto add_number = [&](std::int64_t number) { list += std::to_string(number) + ","; };
+  const auto add_text = [&](std::string_view text) { list += "\"" + hex(text) + "\","; };
+  const auto add_uuid = [&](const Uuid& id) {
+    add_text(id == Uuid{} ? std::string_view()
+                          : std::string_view(reinterpret_cast<const char*>(id.bytes().data()),
+                                             id.bytes().size()));
+  };
+  const auto add_row = [&](const WorkerRow& row, bool with_holder) {
+    add_uuid(row.state.token);
+    if (with_holder) add_text(row.state.holder);
+    add_number(row.state.generation);
+    add_number(row.state.minted_until);
+    add_number(row.state.taken_from.value_or(0));
+    add_uuid(row.nonce);
+  };
+  for (const auto& [from, to] : swaps) {
+    list += list.size() > 1 ? ",[" : "[";
+    add_number(from.state.worker);
+    add_row(from, false);
+    add_row(to, true);
+    list += std::to_string(to.state.held_for.count()) + "]";
+  }
+  return {Text{list + "]"}};
+}
+
+std::expected<std::unique_ptr<Connection>, Failure> Dialect::login(const Address& address,
+                                                                   std::size_t server,
+                                                                   milliseconds deadline,
+                                                                   Access access,
+                                                                   SteadyTime until) {
   auto connection = Connection::open(address, address.servers[server], until);
   if (!connection) return connection;
   if (auto set = (*connection)->execute(set_up(deadline, access), until, Kind::kRead); !set)
@@ -182,9 +210,9 @@ std::expected<std::unique_ptr<Connection>, Failure> Engine::login(const Address&
   return connection;
 }
 
-std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
-                                                       std::string_view definition,
-                                                       SteadyTime until) {
+std::expected<Dialect::Site, Failure> Dialect::read_site(Connection& connection,
+                                                         std::string_view definition,
+                                                         SteadyTime until) {
   auto rows = connection.run(kSettings, {}, until);
   if (!rows) return std::unexpected(std::move(rows.error()));
   Site site;
@@ -226,7 +254,7 @@ std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
   return site;
 }
 
-std::optional<Error> Engine::refused_settings(const Site& site, std::string_view url) {
+std::optional<Error> Dialect::refused_settings(const Site& site, std::string_view url) {
   const Settings& settings = site.settings;
   const auto refuse_it = [&](const std::string& what, const std::string& instead) {
     return at_place(url, {Code::kFailedPrecondition, what + "; " + instead});
@@ -284,7 +312,7 @@ std::optional<Error> Engine::refused_settings(const Site& site, std::string_view
   return std::nullopt;
 }
 
-std::optional<Error> Engine::doubt_of(const Record& record, std::string_view url) {
+std::optional<Error> Dialect::doubt_of(const Record& record, std::string_view url) {
   if (!record.gone_back.empty()) return sql::gone_back(url, record.gone_back);
   if (record.server != record.server_now)
     return in_doubt(url, "the server has the server_id " + std::to_string(record.server_now) +
@@ -298,8 +326,8 @@ std::optional<Error> Engine::doubt_of(const Record& record, std::string_view url
 }
 
 // Each is a transaction by itself: after an error the same call again makes the rest.
-std::expected<void, Failure> Engine::make(Connection& connection, const Uuid& id,
-                                          SteadyTime until) {
+std::expected<void, Failure> Dialect::make(Connection& connection, const Uuid& id,
+                                           SteadyTime until) {
   const auto there = connection.run(kTables, {}, until);
   if (!there) return std::unexpected(there.error());
   if (!there->empty() && (*there)[0].integer(0) != 0 && (*there)[0].integer(1) == 0)

@@ -66,6 +66,7 @@
 #include "idmint/store.h"
 #include "idmint/uuid.h"
 #include "store/counter_store.h"
+#include "store/engine.h"
 #include "store/sessions.h"
 
 namespace idmint::stores::mariadb {
@@ -107,7 +108,7 @@ struct Record {
 };
 
 // As sql::Database asks for.
-struct Engine {
+struct Dialect {
   using Address = mariadb::Address;
   using Connection = mariadb::Connection;
   using Values = mariadb::Values;
@@ -141,6 +142,7 @@ struct Engine {
   static Values rows(std::span<const sql::NewRow> rows);
   static Values prefix(std::string_view prefix) { return {std::string(prefix)}; }
   static Values workers(std::string_view pool, std::int64_t workers);
+  static Values swaps(std::span<const WorkerSwap> swaps);
   static std::string name_of(std::string_view stored) { return std::string(stored); }
 
   static std::expected<std::unique_ptr<Connection>, Failure> login(

@@ -117,11 +117,6 @@ constexpr Query kCloseSpace{
 // ---- worker ids
 
 #define IDMINT_NOW "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)"
-#define IDMINT_CLOCKS_AGREE \
-  "($9 < 0 OR ABS(CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) - $8) <= $9)"
-#define IDMINT_FREE(of) \
-  "(" of "token <=> $2 OR " of "token IS NULL OR " of "held_until <= " IDMINT_NOW ")"
-#define IDMINT_OWN_FIRST " ORDER BY (s.token <=> $2) DESC, s.minted_until, s.worker LIMIT 1"
 #define IDMINT_ROW \
   "worker, token, holder, generation, minted_until, held_until, taken_from, nonce, " IDMINT_NOW
 
@@ -138,65 +133,57 @@ constexpr Query kCreatePool{
     Kind::kHandOut};
 constexpr Query kPool{
     "pool", "SELECT COUNT(*) AS n FROM idmint_workers WHERE pool = $1 HAVING n > 0", Kind::kRead};
-// See schema.h for its form: of those who want one row at once, one is granted it.
-constexpr Query kAcquire{
-    "acquire",
-    "INSERT INTO idmint_workers (pool, worker, token, holder, generation, minted_until, taken_from,"
-    "  held_until, nonce, granted)"
-    " SELECT s.pool, s.worker, s.token, s.holder, s.generation, s.minted_until, s.taken_from,"
-    "  s.held_until, s.nonce, s.granted"
-    " FROM idmint_workers s JOIN idmint_store t ON " IDMINT_TRUSTED
-    " WHERE s.pool = $1 AND s.minted_until <= $5 AND " IDMINT_FREE("s.")
-    " AND " IDMINT_CLOCKS_AGREE IDMINT_OWN_FIRST
-    " ON DUPLICATE KEY UPDATE"
-    " granted = idmint_workers.minted_until <= $5 AND " IDMINT_FREE("idmint_workers.") ","
-    " generation = idmint_workers.generation"
-    "  + IF(idmint_workers.granted AND NOT (idmint_workers.token <=> $2), 1, 0),"
-    " token = IF(idmint_workers.granted, $2, idmint_workers.token),"
-    " holder = IF(idmint_workers.granted, $6, idmint_workers.holder),"
-    " taken_from = IF(idmint_workers.granted, GREATEST(idmint_workers.minted_until, $3),"
-    "  idmint_workers.taken_from),"
-    " minted_until = IF(idmint_workers.granted, GREATEST(idmint_workers.minted_until + 1, $3 + $4),"
-    "  idmint_workers.minted_until),"
-    " held_until = IF(idmint_workers.granted, " IDMINT_NOW " + $7, idmint_workers.held_until)"
-    " RETURNING worker, generation, taken_from, minted_until, granted",
-    Kind::kHandOut};
-constexpr Query kFreeWorker{"free_worker",
-                            "SELECT s.minted_until, " IDMINT_NOW
-                            " FROM idmint_workers s WHERE s.pool = $1 AND " IDMINT_FREE("s.")
-                                IDMINT_OWN_FIRST,
-                            Kind::kRead};
-constexpr Query kExtendLease{"extend_lease",
-                             "UPDATE idmint_workers SET minted_until = GREATEST(minted_until, $10),"
-                             "  held_until = " IDMINT_NOW
-                             " + $7, nonce = $6"
-                             " WHERE pool = $1 AND worker = $2 AND token = $3 AND generation = $4"
-                             "  AND (minted_until = $5 OR (nonce = $6 AND minted_until >= $10))"
-                             "  AND " IDMINT_CLOCKS_AGREE
-                             " AND EXISTS (SELECT 1 FROM idmint_store t WHERE " IDMINT_TRUSTED ")",
-                             Kind::kHandOut};
-constexpr Query kRelease{"release",
-                         "UPDATE idmint_workers SET token = NULL, holder = ''"
-                         " WHERE pool = $1 AND worker = $2 AND token = $3 AND generation = $4"
-                         "  AND " IDMINT_OWN_STORE,
-                         Kind::kWrite};
-constexpr Query kRaiseFloor{"raise_floor",
-                            "UPDATE idmint_workers SET token = NULL, holder = '', generation = $3,"
-                            "  taken_from = GREATEST(minted_until, $2),"
-                            "  minted_until = GREATEST(minted_until, $2) WHERE pool = $1"
-                            "  AND " IDMINT_OWN_STORE,
-                            Kind::kWrite};
 constexpr Query kWorker{"worker",
                         "SELECT " IDMINT_ROW " FROM idmint_workers WHERE pool = $1 AND worker = $2",
                         Kind::kRead};
 constexpr Query kWorkers{
     "workers", "SELECT " IDMINT_ROW " FROM idmint_workers WHERE pool = $1 ORDER BY worker",
     Kind::kRead};
+constexpr Query kFreeWorkers{"free_workers",
+                             "SELECT " IDMINT_ROW
+                             " FROM idmint_workers WHERE pool = $1"
+                             "  AND (token <=> $2 OR token IS NULL OR held_until <= " IDMINT_NOW
+                             ") ORDER BY (token <=> $2) DESC, minted_until, worker LIMIT $3",
+                             Kind::kRead};
+
+// UUIDs and holders are hexadecimal digits; none stand for NULL. The rows are locked in the order
+// of the list, by their primary key.
+#define IDMINT_HEX(digits) " VARCHAR(" digits ") CHARACTER SET latin1"
+#define IDMINT_UUID(digits) "NULLIF(UNHEX(" digits "), '')"
+#define IDMINT_SWAP \
+  "UPDATE JSON_TABLE($2, '$[*]' COLUMNS (worker BIGINT PATH '$[0]',"                             \
+  "  old_token" IDMINT_HEX("32") " PATH '$[1]', old_generation BIGINT PATH '$[2]',"              \
+  "  old_minted_until BIGINT PATH '$[3]', old_taken_from BIGINT PATH '$[4]',"                    \
+  "  old_nonce" IDMINT_HEX("32") " PATH '$[5]',"                                                 \
+  "  token" IDMINT_HEX("32") " PATH '$[6]', holder" IDMINT_HEX("8192") " PATH '$[7]',"           \
+  "  generation BIGINT PATH '$[8]', minted_until BIGINT PATH '$[9]',"                            \
+  "  taken_from BIGINT PATH '$[10]', nonce" IDMINT_HEX("32") " PATH '$[11]',"                    \
+  "  held_for BIGINT PATH '$[12]')) s"                                                           \
+  " STRAIGHT_JOIN idmint_workers w FORCE INDEX (PRIMARY) ON w.pool = $1 AND w.worker = s.worker" \
+  " SET w.token = " IDMINT_UUID("s.token") ", w.generation = s.generation,"                      \
+  "  w.minted_until = s.minted_until, w.taken_from = s.taken_from,"                              \
+  "  w.nonce = " IDMINT_UUID("s.nonce") ","                                                      \
+  "  w.holder = IF(s.token = s.old_token, w.holder, UNHEX(s.holder)),"                           \
+  "  w.held_until = " IDMINT_NOW " + s.held_for"                                                 \
+  " WHERE w.token <=> " IDMINT_UUID("s.old_token") " AND w.generation = s.old_generation"        \
+  "  AND w.minted_until = s.old_minted_until AND w.taken_from = s.old_taken_from"                \
+  "  AND w.nonce <=> " IDMINT_UUID("s.old_nonce") " AND "
+constexpr Query kSwap{"swap_workers",
+                      IDMINT_SWAP
+                      "($4 < 0 OR ABS(CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) - $3) <= $4)"
+                      " AND EXISTS (SELECT 1 FROM idmint_store t WHERE " IDMINT_TRUSTED ")",
+                      Kind::kHandOut};
+constexpr Query kSwapToOperate{"swap_workers_to_operate", IDMINT_SWAP IDMINT_OWN_STORE,
+                               Kind::kWrite};
+#undef IDMINT_SWAP
+#undef IDMINT_UUID
+#undef IDMINT_HEX
+
+constexpr Query kMoment{
+    "moment", "SELECT EXISTS (SELECT 1 FROM idmint_store t WHERE " IDMINT_TRUSTED "), " IDMINT_NOW,
+    Kind::kRead};
 
 #undef IDMINT_ROW
-#undef IDMINT_OWN_FIRST
-#undef IDMINT_FREE
-#undef IDMINT_CLOCKS_AGREE
 #undef IDMINT_NOW
 
 // ---- the catalog
@@ -232,7 +219,7 @@ constexpr Query kDescribe{
 }  // namespace
 
 // Texts are compared by their bytes, for which no index serves.
-constinit const sql::ColumnStatements Engine::kColumnStatements{
+constinit const sql::ColumnStatements Dialect::kColumnStatements{
     .describe = kDescribe,
     .largest_number =
         "SELECT CAST(FLOOR(MAX({column})) AS SIGNED) FROM {table}"
@@ -262,13 +249,12 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                        .close_space = kCloseSpace},
                                             .workers = {.create_pool = kCreatePool,
                                                         .pool = kPool,
-                                                        .acquire = kAcquire,
-                                                        .free_worker = kFreeWorker,
-                                                        .extend = kExtendLease,
-                                                        .release = kRelease,
-                                                        .raise_floor = kRaiseFloor,
                                                         .worker = kWorker,
-                                                        .workers = kWorkers},
+                                                        .workers = kWorkers,
+                                                        .free = kFreeWorkers,
+                                                        .swap = kSwap,
+                                                        .swap_to_operate = kSwapToOperate,
+                                                        .moment = kMoment},
                                             .definitions = {.define = kDefine,
                                                             .replace = kReplace,
                                                             .find = kFindDefinition,

@@ -32,7 +32,7 @@ Result<std::unique_ptr<Store>> open_mariadb(std::string_view url, const StoreOpt
     return std::unexpected(std::move(loaded.error()));
   Result<mariadb::Address> address = mariadb::parse_address(url);
   if (!address) return std::unexpected(std::move(address.error()));
-  auto store = std::make_unique<sql::SqlStore<mariadb::Engine>>(
+  auto store = std::make_unique<sql::SqlStore<mariadb::Dialect>>(
       *std::move(address), mariadb::kStatements, options, entropy);
   if (Result<void> ok = store->open(options); !ok) return std::unexpected(std::move(ok.error()));
   return store;
@@ -45,8 +45,8 @@ Result<std::unique_ptr<ExistingValues>> open_mariadb_column(std::string_view url
                                                             std::chrono::milliseconds deadline) {
   if (Result<void> loaded = mariadb::load_libmariadb(); !loaded)
     return std::unexpected(std::move(loaded.error()));
-  return sql::open_column<mariadb::Engine>(mariadb::parse_address(url), table, column, form,
-                                           deadline);
+  return sql::open_column<mariadb::Dialect>(mariadb::parse_address(url), table, column, form,
+                                            deadline);
 }
 
 }  // namespace
@@ -63,6 +63,6 @@ constinit const Backend kMariadb{
     .other_scheme = "mariadb",
     .open = open_mariadb,
     .existing_values = open_mariadb_column,
-    .adoption = &mariadb::Engine::kAdoption};
+    .adoption = &mariadb::Dialect::kAdoption};
 
 }  // namespace idmint::stores

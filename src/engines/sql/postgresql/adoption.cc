@@ -143,12 +143,12 @@ constexpr std::array kKinds = {
 
 }  // namespace
 
-constinit const sql::AdoptionRules Engine::kAdoptionRules{.kinds = kKinds,
-                                                          .recipes = {},
-                                                          .schema = "public",
-                                                          .quote = '"',
-                                                          .one = "{key} = {value}",
-                                                          .no_key = "{value}::text = ''"};
-constinit const sql::RecordAdoption Engine::kAdoption{Engine::kAdoptionRules};
+constinit const sql::AdoptionRules Dialect::kAdoptionRules{.kinds = kKinds,
+                                                           .recipes = {},
+                                                           .schema = "public",
+                                                           .quote = '"',
+                                                           .one = "{key} = {value}",
+                                                           .no_key = "{value}::text = ''"};
+constinit const sql::RecordAdoption Dialect::kAdoption{Dialect::kAdoptionRules};
 
 }  // namespace idmint::stores::postgresql

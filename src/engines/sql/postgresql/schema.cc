@@ -190,7 +190,7 @@ std::string statements_that_make(const Uuid& id, bool with_schema) {
   sql +=
       "INSERT INTO idmint.store (id, schema, system, timeline, database, relation, relations)"
       " VALUES ('" +
-      id.to_string() + "', " + std::to_string(Engine::kSchemaVersion) +
+      id.to_string() + "', " + std::to_string(Dialect::kSchemaVersion) +
       ", " IDMINT_SYSTEM ", " IDMINT_TIMELINE ", " IDMINT_DATABASE
       ", 'idmint.store'::regclass::oid, " IDMINT_RELATIONS ");";
   return sql;
@@ -198,14 +198,14 @@ std::string statements_that_make(const Uuid& id, bool with_schema) {
 
 }  // namespace
 
-constinit const Query Engine::kMarkGoneBack{
+constinit const Query Dialect::kMarkGoneBack{
     "mark_gone_back",
     "UPDATE idmint.store SET gone_back = $1 WHERE settled = $2::bigint AND gone_back = ''"
     " AND id = '{id}' AND " IDMINT_OWN_BACKEND,
     Kind::kWrite, "SELECT on idmint.store and UPDATE of its column gone_back"};
 
 // A count that two copies of a store, each settled for itself, do not share.
-const Query& Engine::settle(const Record& record) {
+const Query& Dialect::settle(const Record& record) {
 #define IDMINT_SETTLE_OLDEST \
   "UPDATE idmint.store SET system = " IDMINT_SYSTEM ", timeline = " IDMINT_TIMELINE
 #define IDMINT_COUNT "greatest(settled + 1, extract(epoch FROM clock_timestamp())::bigint)"
@@ -229,7 +229,7 @@ const Query& Engine::settle(const Record& record) {
 }
 
 // Waits for nobody who reads the store, such as pg_dump, as all others would wait for it.
-std::expected<void, Failure> Engine::upgrade(Connection& connection, SteadyTime until) {
+std::expected<void, Failure> Dialect::upgrade(Connection& connection, SteadyTime until) {
   std::string sql = R"(SELECT set_config('lock_timeout', '500ms', true);
 ALTER TABLE idmint.store ADD COLUMN IF NOT EXISTS database oid NOT NULL DEFAULT 0,
   ADD COLUMN IF NOT EXISTS relation oid NOT NULL DEFAULT 0,
@@ -245,14 +245,14 @@ UPDATE idmint.store SET relations = )" IDMINT_RELATIONS R"( WHERE relations = '{
   return {};
 }
 
-std::string Engine::names(std::span<const std::string> names) {
+std::string Dialect::names(std::span<const std::string> names) {
   std::vector<std::string> stored;
   stored.reserve(names.size());
   for (const std::string& name : names) stored.push_back(stored_name(name));
   return array_of(stored);
 }
 
-Values Engine::rows(std::span<const sql::NewRow> rows) {
+Values Dialect::rows(std::span<const sql::NewRow> rows) {
   std::vector<std::string> names;
   std::vector<std::int64_t> first;
   std::vector<std::int64_t> last;
@@ -272,16 +272,60 @@ Values Engine::rows(std::span<const sql::NewRow> rows) {
 }
 
 // A prefix may end within a character, or hold what no text of PostgreSQL does.
-Values Engine::prefix(std::string_view prefix) {
+Values Dialect::prefix(std::string_view prefix) {
   std::string_view from = prefix.substr(0, prefix.find('\0'));
   while (!is_utf8(from)) from.remove_suffix(1);
   return {std::string(from), std::string(kHexName)};
 }
 
-std::expected<std::unique_ptr<Connection>, Failure> Engine::login(const Address& address,
-                                                                  std::size_t server,
-                                                                  milliseconds deadline,
-                                                                  Access access, SteadyTime until) {
+Values Dialect::swaps(std::span<const WorkerSwap> swaps) {
+  const auto numbers = [&](const auto& number_of) {
+    std::vector<std::int64_t> all;
+    for (const WorkerSwap& swap : swaps) all.push_back(number_of(swap));
+    return array_of(all);
+  };
+  const auto texts = [&](const auto& text_of) {
+    std::vector<std::string> all;
+    for (const WorkerSwap& swap : swaps) all.push_back(text_of(swap));
+    return array_of(all);
+  };
+  using Side = WorkerRow WorkerSwap::*;
+  const auto tokens = [&](Side side) {
+    return texts([&](const WorkerSwap& swap) { return (swap.*side).state.token.to_string(); });
+  };
+  const auto nonces = [&](Side side) {
+    return texts([&](const WorkerSwap& swap) { return (swap.*side).nonce.to_string(); });
+  };
+  const auto states = [&](Side side, std::int64_t LeaseState::* number) {
+    return numbers([&](const WorkerSwap& swap) { return (swap.*side).state.*number; });
+  };
+  const auto taken = [&](Side side) {
+    return numbers(
+        [&](const WorkerSwap& swap) { return (swap.*side).state.taken_from.value_or(0); });
+  };
+  constexpr Side kFrom = &WorkerSwap::from;
+  constexpr Side kTo = &WorkerSwap::to;
+  return {states(kFrom, &LeaseState::worker),
+          tokens(kFrom),
+          states(kFrom, &LeaseState::generation),
+          states(kFrom, &LeaseState::minted_until),
+          taken(kFrom),
+          nonces(kFrom),
+          tokens(kTo),
+          texts([](const WorkerSwap& swap) { return stored_name(swap.to.state.holder); }),
+          states(kTo, &LeaseState::generation),
+          states(kTo, &LeaseState::minted_until),
+          taken(kTo),
+          nonces(kTo),
+          numbers([](const WorkerSwap& swap) { return swap.to.state.held_for.count(); }),
+          std::to_string(swaps.size())};
+}
+
+std::expected<std::unique_ptr<Connection>, Failure> Dialect::login(const Address& address,
+                                                                   std::size_t server,
+                                                                   milliseconds deadline,
+                                                                   Access access,
+                                                                   SteadyTime until) {
   auto opened = Connection::open(address.servers[server], until);
   if (!opened) return opened;
   Connection& connection = **opened;
@@ -315,9 +359,9 @@ std::expected<std::unique_ptr<Connection>, Failure> Engine::login(const Address&
 }
 
 // One statement where there is a store.
-std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
-                                                       std::string_view definition,
-                                                       SteadyTime until) {
+std::expected<Dialect::Site, Failure> Dialect::read_site(Connection& connection,
+                                                         std::string_view definition,
+                                                         SteadyTime until) {
   auto rows = connection.run(postgresql::kRecord, {stored_name(definition)}, until);
   const bool no_table = !rows && (rows.error().reason == "42P01" || rows.error().reason == "3F000");
   if (!rows && !no_table) return std::unexpected(std::move(rows.error()));
@@ -349,8 +393,8 @@ std::expected<Engine::Site, Failure> Engine::read_site(Connection& connection,
 }
 
 // Of two that come here at once, one makes the store, and the other finds it made.
-std::expected<void, Failure> Engine::make(Connection& connection, const Uuid& id,
-                                          SteadyTime until) {
+std::expected<void, Failure> Dialect::make(Connection& connection, const Uuid& id,
+                                           SteadyTime until) {
   auto site = read_site(connection, "", until);
   if (!site) return std::unexpected(std::move(site.error()));
   auto made = connection.execute(statements_that_make(id, !site->has_schema), until);
@@ -374,7 +418,7 @@ std::expected<void, Failure> Engine::make(Connection& connection, const Uuid& id
                             "); it was left as it is: name another database"}});
 }
 
-std::optional<Error> Engine::refused_settings(const Site& site, std::string_view url) {
+std::optional<Error> Dialect::refused_settings(const Site& site, std::string_view url) {
   const Settings& settings = site.settings;
   const auto refuse = [&](const std::string& what, const std::string& instead) {
     return at_place(url, {Code::kFailedPrecondition, what + "; " + instead});
@@ -402,7 +446,7 @@ std::optional<Error> Engine::refused_settings(const Site& site, std::string_view
   return std::nullopt;
 }
 
-std::optional<Error> Engine::doubt_of(const Record& record, std::string_view url) {
+std::optional<Error> Dialect::doubt_of(const Record& record, std::string_view url) {
   std::string why;
   if (!record.gone_back.empty()) return sql::gone_back(url, record.gone_back);
   if (record.system != record.system_now)

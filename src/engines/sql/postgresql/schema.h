@@ -61,6 +61,7 @@
 #include "idmint/store.h"
 #include "idmint/uuid.h"
 #include "store/counter_store.h"
+#include "store/engine.h"
 #include "store/sessions.h"
 
 namespace idmint::stores::postgresql {
@@ -112,7 +113,7 @@ struct Record {
 };
 
 // As sql::Database asks for.
-struct Engine {
+struct Dialect {
   using Address = postgresql::Address;
   using Connection = postgresql::Connection;
   using Values = postgresql::Values;
@@ -146,6 +147,7 @@ struct Engine {
   static Values workers(std::string_view pool, std::int64_t workers) {
     return {value(sql::Name{pool}), value(workers)};
   }
+  static Values swaps(std::span<const WorkerSwap> swaps);
   static std::string name_of(std::string_view stored) { return postgresql::name_of(stored); }
 
   static std::expected<std::unique_ptr<Connection>, Failure> login(

@@ -112,11 +112,6 @@ constexpr Query kCloseSpace{
 // ---- worker ids
 
 #define IDMINT_MS(time) "(extract(epoch FROM " time ") * 1000)::bigint"
-#define IDMINT_CLOCKS_AGREE \
-  "($9::bigint < 0 OR"      \
-  " abs(" IDMINT_MS("statement_timestamp()") " - $8::bigint) <= $9::bigint)"
-#define IDMINT_FREE "(token = $2::uuid OR token IS NULL OR held_until <= clock_timestamp())"
-#define IDMINT_OWN_FIRST "(token IS NOT DISTINCT FROM $2::uuid) DESC, minted_until, worker"
 #define IDMINT_ROW                                               \
   "worker, token, holder, generation, minted_until, " IDMINT_MS( \
       "held_until") ", taken_from, nonce, " IDMINT_MS("clock_timestamp()")
@@ -134,59 +129,57 @@ constexpr Query kCreatePool{
     "SELECT and INSERT on idmint.pools, INSERT on idmint.workers, and SELECT on idmint.trusted"};
 constexpr Query kPool{"pool", "SELECT workers FROM idmint.pools WHERE name = $1", Kind::kRead,
                       "SELECT on idmint.pools"};
-// A row that another takes just now is passed over.
-constexpr Query kAcquire{
-    "acquire",
-    "WITH chosen AS MATERIALIZED (SELECT worker FROM idmint.workers"
-    "  WHERE pool = $1 AND minted_until <= $5::bigint AND " IDMINT_FREE
-    "   AND " IDMINT_CLOCKS_AGREE " AND " IDMINT_TRUSTED "  ORDER BY " IDMINT_OWN_FIRST
-    " LIMIT 1 FOR UPDATE SKIP LOCKED)"
-    " UPDATE idmint.workers w SET taken_from = greatest(minted_until, $3::bigint),"
-    "  minted_until = greatest(minted_until + 1, $3::bigint + $4::bigint),"
-    "  generation = generation"
-    "   + CASE WHEN token IS NOT DISTINCT FROM $2::uuid THEN 0 ELSE 1 END,"
-    "  token = $2::uuid, holder = $6,"
-    "  held_until = clock_timestamp() + $7::bigint * interval '1 millisecond'"
-    " FROM chosen WHERE w.pool = $1 AND w.worker = chosen.worker"
-    " RETURNING w.worker, generation, taken_from, minted_until, true",
-    Kind::kHandOut, "SELECT and UPDATE on idmint.workers and SELECT on idmint.trusted"};
-constexpr Query kFreeWorker{
-    "free_worker",
-    "SELECT minted_until, " IDMINT_MS(
-        "clock_timestamp()") " FROM idmint.workers WHERE pool = $1 AND " IDMINT_FREE
-                             " ORDER BY " IDMINT_OWN_FIRST " LIMIT 1",
-    Kind::kRead, "SELECT on idmint.workers"};
-constexpr Query kExtendLease{
-    "extend_lease",
-    "UPDATE idmint.workers SET minted_until = greatest(minted_until, $10::bigint),"
-    "  held_until = clock_timestamp() + $7::bigint * interval '1 millisecond', nonce = $6::uuid"
-    " WHERE pool = $1 AND worker = $2::bigint AND token = $3::uuid AND generation = $4::bigint"
-    "  AND (minted_until = $5::bigint OR (nonce = $6::uuid AND minted_until >= $10::bigint))"
-    "  AND " IDMINT_CLOCKS_AGREE " AND " IDMINT_TRUSTED,
-    Kind::kHandOut, "SELECT and UPDATE on idmint.workers and SELECT on idmint.trusted"};
-constexpr Query kRelease{
-    "release",
-    "UPDATE idmint.workers SET token = NULL, holder = ''"
-    " WHERE pool = $1 AND worker = $2::bigint AND token = $3::uuid AND generation = $4::bigint"
-    "  AND " IDMINT_OWN_STORE,
-    Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
-constexpr Query kRaiseFloor{
-    "raise_floor",
-    "UPDATE idmint.workers SET token = NULL, holder = '', generation = $3::bigint,"
-    "  taken_from = greatest(minted_until, $2::bigint),"
-    "  minted_until = greatest(minted_until, $2::bigint) WHERE pool = $1 AND " IDMINT_OWN_STORE,
-    Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
 constexpr Query kWorker{
     "worker", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 AND worker = $2::bigint",
     Kind::kRead, "SELECT on idmint.workers"};
 constexpr Query kWorkers{
     "workers", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 ORDER BY worker",
     Kind::kRead, "SELECT on idmint.workers"};
+constexpr Query kFreeWorkers{
+    "free_workers",
+    "SELECT " IDMINT_ROW
+    " FROM idmint.workers WHERE pool = $1"
+    "  AND (token = $2::uuid OR token IS NULL OR held_until <= clock_timestamp())"
+    " ORDER BY (token IS NOT DISTINCT FROM $2::uuid) DESC, minted_until, worker LIMIT $3::bigint",
+    Kind::kRead, "SELECT on idmint.workers"};
+
+// The nil UUID stands for NULL in what is expected and in what is to be. The rows are locked in one
+// order, so that no two statements wait for each other; and with a LIMIT that it does not know, the
+// planner expects few, and looks each up by the primary key.
+#define IDMINT_NIL "'00000000-0000-0000-0000-000000000000'"
+#define IDMINT_SWAP                                                                           \
+  "UPDATE idmint.workers w SET token = nullif(s.token, " IDMINT_NIL                           \
+  "), generation = s.generation, minted_until = s.minted_until, taken_from = s.taken_from,"   \
+  "  nonce = nullif(s.nonce, " IDMINT_NIL                                                     \
+  "), holder = CASE WHEN s.token = s.old_token THEN w.holder ELSE s.holder END,"              \
+  "  held_until = clock_timestamp() + s.held_for * interval '1 millisecond'"                  \
+  " FROM (SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[],"         \
+  "   $6::bigint[], $7::uuid[], $8::uuid[], $9::text[], $10::bigint[], $11::bigint[],"        \
+  "   $12::bigint[], $13::uuid[], $14::bigint[]) AS each (worker, old_token, old_generation," \
+  "   old_minted_until, old_taken_from, old_nonce, token, holder, generation, minted_until,"  \
+  "   taken_from, nonce, held_for) ORDER BY worker LIMIT $15::bigint) s"                      \
+  " WHERE w.pool = $1 AND w.worker = s.worker"                                                \
+  "  AND coalesce(w.token, " IDMINT_NIL                                                       \
+  ") = s.old_token"                                                                           \
+  "  AND w.generation = s.old_generation AND w.minted_until = s.old_minted_until"             \
+  "  AND w.taken_from = s.old_taken_from"                                                     \
+  "  AND coalesce(w.nonce, " IDMINT_NIL ") = s.old_nonce AND "
+constexpr Query kSwap{
+    "swap_workers",
+    IDMINT_SWAP "($17::bigint < 0 OR"
+                " abs(" IDMINT_MS("statement_timestamp()") " - $16::bigint) <= $17::bigint)"
+                " AND " IDMINT_TRUSTED,
+    Kind::kHandOut, "SELECT and UPDATE on idmint.workers and SELECT on idmint.trusted"};
+constexpr Query kSwapToOperate{"swap_workers_to_operate", IDMINT_SWAP IDMINT_OWN_STORE,
+                               Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
+#undef IDMINT_SWAP
+#undef IDMINT_NIL
+
+constexpr Query kMoment{"moment",
+                        "SELECT (" IDMINT_TRUSTED ")::int, " IDMINT_MS("clock_timestamp()"),
+                        Kind::kRead, "SELECT on idmint.trusted"};
 
 #undef IDMINT_ROW
-#undef IDMINT_OWN_FIRST
-#undef IDMINT_FREE
-#undef IDMINT_CLOCKS_AGREE
 #undef IDMINT_MS
 
 // ---- the catalog
@@ -224,7 +217,7 @@ constexpr Query kDescribe{
 }  // namespace
 
 // Texts are compared by their bytes; an index serves that if its collation is "C".
-constinit const sql::ColumnStatements Engine::kColumnStatements{
+constinit const sql::ColumnStatements Dialect::kColumnStatements{
     .describe = kDescribe,
     .largest_number =
         "SELECT trunc(max({column})::numeric)::bigint FROM {table}"
@@ -254,13 +247,12 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                        .close_space = kCloseSpace},
                                             .workers = {.create_pool = kCreatePool,
                                                         .pool = kPool,
-                                                        .acquire = kAcquire,
-                                                        .free_worker = kFreeWorker,
-                                                        .extend = kExtendLease,
-                                                        .release = kRelease,
-                                                        .raise_floor = kRaiseFloor,
                                                         .worker = kWorker,
-                                                        .workers = kWorkers},
+                                                        .workers = kWorkers,
+                                                        .free = kFreeWorkers,
+                                                        .swap = kSwap,
+                                                        .swap_to_operate = kSwapToOperate,
+                                                        .moment = kMoment},
                                             .definitions = {.define = kDefine,
                                                             .replace = kReplace,
                                                             .find = kFindDefinition,

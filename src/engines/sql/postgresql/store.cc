@@ -33,7 +33,7 @@ Result<std::unique_ptr<Store>> open_postgresql(std::string_view url, const Store
     return std::unexpected(std::move(loaded.error()));
   Result<postgresql::Address> address = postgresql::parse_address(url);
   if (!address) return std::unexpected(std::move(address.error()));
-  auto store = std::make_unique<sql::SqlStore<postgresql::Engine>>(
+  auto store = std::make_unique<sql::SqlStore<postgresql::Dialect>>(
       *std::move(address), postgresql::kStatements, options, entropy);
   if (Result<void> ok = store->open(options); !ok) return std::unexpected(std::move(ok.error()));
   return store;
@@ -46,8 +46,8 @@ Result<std::unique_ptr<ExistingValues>> open_postgresql_column(std::string_view 
                                                                std::chrono::milliseconds deadline) {
   if (Result<void> loaded = postgresql::load_libpq(); !loaded)
     return std::unexpected(std::move(loaded.error()));
-  return sql::open_column<postgresql::Engine>(postgresql::parse_address(url), table, column, form,
-                                              deadline);
+  return sql::open_column<postgresql::Dialect>(postgresql::parse_address(url), table, column, form,
+                                               deadline);
 }
 
 }  // namespace
@@ -64,6 +64,6 @@ constinit const Backend kPostgresql{
     .other_scheme = "postgres",
     .open = open_postgresql,
     .existing_values = open_postgresql_column,
-    .adoption = &postgresql::Engine::kAdoption};
+    .adoption = &postgresql::Dialect::kAdoption};
 
 }  // namespace idmint::stores
