@@ -4,7 +4,7 @@
 //   idmint.counters      as counters.h says
 //   idmint.definitions   {_id: NAME, json}                                          to_json
 //   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed, store}
-//   idmint.workers.POOL  as leases.h says
+//   idmint.workers.POOL  as workers.h says
 //
 // `settled` is Store::settle_count(); none: 0. `next` is the next value to hand out. `store` is the
 // id of the store that made the record: a handle hands out nothing from a record of another store,
@@ -33,8 +33,8 @@
 #include "engines/mongodb/definitions.h"
 #include "engines/mongodb/existing_values.h"
 #include "engines/mongodb/gapless.h"
-#include "engines/mongodb/leases.h"
 #include "engines/mongodb/servers.h"
+#include "engines/mongodb/workers.h"
 #include "ids/lease_table.h"
 #include "mongo/bson.h"
 #include "store/backend.h"
@@ -55,7 +55,6 @@ class MongodbStore final : public Store {
       : database_{std::move(connected.url), std::move(connected.where), connected.deadline, access,
                   std::move(connected.servers)},
         entropy_(entropy),
-        leases_(database_, entropy),
         gapless_(database_, std::string(url)) {}
 
   const Uuid& id() const noexcept override { return database_.id; }
@@ -64,7 +63,7 @@ class MongodbStore final : public Store {
   CounterStore* counters() noexcept override { return &counters_; }
   Catalog* catalog() noexcept override { return &definitions_; }
   UniqueIndex* unique_index() noexcept override { return &claims_; }
-  LeaseTable* leases() noexcept override { return &leases_; }
+  LeaseTable* leases() noexcept override { return leases_.get(); }
   GaplessStore* gapless() noexcept override { return &gapless_; }
   Result<std::optional<Instant>> time(SteadyTime until) override;
   Result<void> settle(Settle how) override;
@@ -84,7 +83,7 @@ class MongodbStore final : public Store {
   Counters counters_{database_};
   Definitions definitions_{database_};
   Claims claims_{database_};
-  Leases leases_;
+  const std::shared_ptr<LeaseTable> leases_ = workers_of(database_, entropy_);
   Gapless gapless_;
   std::atomic<std::int64_t> settled_{0};
 };

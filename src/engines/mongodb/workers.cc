@@ -1,0 +1,442 @@
+#include "engines/mongodb/workers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/figures.h"
+#include "engines/mongodb/names.h"
+#include "mongo/bson.h"
+#include "store/backend.h"
+#include "store/callers_clock.h"
+#include "store/engine.h"
+#include "store/protocol/lease_rules.h"
+#include "store/protocol/leases.h"
+
+namespace idmint::stores::mongodb {
+namespace {
+
+constexpr const char* kPool = "pool";  // the _id of the document of the pool, among its worker ids
+constexpr std::size_t kSwapsAtOnce = 1000;
+
+std::string collection_of_pool(std::string_view pool) {
+  return collection_of("idmint.workers", pool);
+}
+
+struct Pool {
+  std::int64_t workers;
+  bool made;
+};
+struct SeenRow {
+  WorkerRow row{};
+  bool whole = false;             // intact, as idmint writes it
+  std::optional<Uuid> made_by{};  // the store, if the row has it
+  Instant now{};                  // the server's time
+};
+
+// ---- expressions
+
+// {OPERATION: [FIRST, SECOND]} for values and expressions.
+Bson apply(const char* operation, const auto& first, const auto& second) {
+  return Bson(operation, mongo::array(first, second));
+}
+
+Bson after_now(milliseconds time) {
+  return apply("$add", "$$NOW", static_cast<std::int64_t>(time.count()));
+}
+
+// Whether the caller's clock and the server's agree.
+Bson clocks_agree(const CallersClock& clock) {
+  const Bson apart = apply("$subtract", "$$NOW", milliseconds{since_1970(clock.now())});
+  return apply("$lte", Bson("$abs", apart), clock.max_skew());
+}
+
+// ---- the row
+
+void add_expected(Bson& query, const char* key, const Uuid& id) {
+  if (id == Uuid{})
+    query.add(key, Bson("$exists", false));
+  else
+    add_uuid(query, key, id);
+}
+
+// Matches the row alone, if it is as it is expected to be, and intact: a damage that is written
+// over would be mended in silence, and ids would repeat.
+Bson as_expected(const WorkerRow& row, const Bson& made_here) {
+  const LeaseState& state = row.state;
+  const auto integer = [](std::int64_t value) {
+    return Bson("$type", mongo::array("int", "long"), "$eq", value);
+  };
+  Bson query("_id", state.worker, "minted_until", integer(state.minted_until), "generation",
+             integer(state.generation), "held_until", Bson("$type", "date"), kMadeBy, made_here);
+  add_expected(query, "token", state.token);
+  add_expected(query, "nonce", row.nonce);
+  if (state.taken_from)
+    query.append("taken.generation", state.generation, "taken.from", *state.taken_from);
+  else
+    query.append("taken.generation", Bson("$ne", state.generation));
+  return query;
+}
+
+// What is another in it is written, besides the bound and the time: an extension stays small.
+mongo::BsonArray changes_of(const WorkerSwap& swap) {
+  const LeaseState& from = swap.from.state;
+  const LeaseState& to = swap.to.state;
+  Bson set("minted_until", to.minted_until, "held_until", after_now(to.held_for));
+  std::vector<const char*> gone;
+  const auto change = [&](const char* key, const Uuid& was, const Uuid& is) {
+    if (was == is) return;
+    if (is == Uuid{}) {
+      gone.push_back(key);
+      return;
+    }
+    Bson literal;
+    add_uuid(literal, "$literal", is);
+    set.add(key, literal);
+  };
+  change("token", from.token, to.token);
+  change("nonce", swap.from.nonce, swap.to.nonce);
+  if (from.token != to.token) set.append("holder", Bson("$literal", std::string_view(to.holder)));
+  if (from.generation != to.generation) set.append("generation", to.generation);
+  if (to.taken_from && (from.generation != to.generation || from.taken_from != to.taken_from))
+    set.append("taken", Bson("generation", to.generation, "from", *to.taken_from));
+  mongo::BsonArray stages = mongo::array(Bson("$set", set));
+  for (const char* const key : gone)
+    stages.items.add(std::to_string(&key - gone.data() + 1).c_str(), Bson("$unset", key));
+  return stages;
+}
+
+// The fields of a row, and the server's time.
+Bson fields_of_row() {
+  const Bson is_date = apply("$eq", Bson("$type", "$held_until"), "date");
+  const Bson held_for("$cond",
+                      mongo::array(is_date, apply("$subtract", "$held_until", "$$NOW"), false));
+  return Bson("token", 1, "holder", 1, "generation", 1, "minted_until", 1, "taken", 1, "nonce", 1,
+              kMadeBy, 1, "held_for", held_for, "now", Bson("$toLong", "$$NOW"));
+}
+
+SeenRow row_of(const Document& document) {
+  const auto worker = document.integer("_id");
+  const auto token = uuid_in(document, "token");
+  const auto nonce = uuid_in(document, "nonce");
+  const auto holder = document.bytes("holder");
+  const auto generation = document.integer("generation");
+  const auto minted_until = document.integer("minted_until");
+  const auto held_for = document.integer("held_for");
+  SeenRow seen;
+  seen.now = Instant(milliseconds{document.number("now")});
+  seen.whole = names_its_store(document) && worker && (token || !document.has("token")) &&
+               (nonce || !document.has("nonce")) && holder && generation && minted_until &&
+               held_for && *generation >= 0 && *minted_until >= 0;
+  LeaseState& state = seen.row.state;
+  state.worker = worker.value_or(-1);
+  if (!seen.whole) return seen;
+  state.token = token.value_or(Uuid{});
+  state.holder = *holder;
+  state.generation = *generation;
+  state.minted_until = *minted_until;
+  if (token) state.held_for = milliseconds{std::max<std::int64_t>(*held_for, 0)};
+  const Document taken = document.document("taken");
+  if (taken.integer("generation") == generation) state.taken_from = taken.integer("from");
+  seen.row.nonce = nonce.value_or(Uuid{});
+  seen.made_by = uuid_in(document, kMadeBy);
+  return seen;
+}
+
+}  // namespace
+
+class Workers final : private Engine, private WorkerRows {
+ public:
+  Workers(const Database& database, Entropy& entropy) : database_(database), entropy_(entropy) {}
+
+  [[nodiscard]] LeaseTable& leases() noexcept { return leases_; }
+
+ private:
+  std::string_view url() const noexcept override { return database_.url; }
+  Entropy& entropy() noexcept override { return entropy_; }
+  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
+    return purpose == Purpose::kRead ? database_.enter_to_read(by) : database_.enter(by);
+  }
+  // The servers keep every acknowledged value.
+  Result<void> expect_trust(SteadyTime /*until*/) override { return {}; }
+  void pause(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
+
+  Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime until,
+                                 std::string_view doing) override {
+    Result<std::optional<Pool>> there = find_pool(pool, until);
+    if (!there) return std::unexpected(there.error());
+    if (!*there) {
+      const Bson document("_id", kPool, "name", pool, "workers", workers, "made", false);
+      const auto made = database_.servers->insert_new(collection_of_pool(pool), Bson("0", document),
+                                                      1, until, doing);
+      if (!made) return std::unexpected(after_a_write(made.error()));
+      there = find_pool(pool, until);
+      if (!there) return std::unexpected(after_a_write(there.error()));
+    }
+    const std::optional<Pool>& found = *there;
+    if (!found) return damaged(pool, "the document \"pool\"");
+    if (found->workers == workers && !found->made)
+      if (Result<void> made = make_rows(pool, workers, until, doing); !made)
+        return std::unexpected(std::move(made.error()));
+    return found->workers;
+  }
+
+  Result<WorkerRow> read_worker(std::string_view pool, std::int64_t worker,
+                                SteadyTime until) override {
+    const Result<std::vector<SeenRow>> rows = find(pool, "_id", worker, Kind::kReadOne, until);
+    if (!rows) return std::unexpected(rows.error());
+    if (rows->empty()) {
+      const Result<Pool> there = read_pool(pool, until);
+      return std::unexpected(there ? no_worker(pool, worker) : there.error());
+    }
+    if (Result<void> ours = expect_ours(pool, *rows, until); !ours)
+      return std::unexpected(std::move(ours.error()));
+    if (!rows->front().whole) return damaged_worker(pool, worker);
+    return rows->front().row;
+  }
+
+  Result<std::vector<WorkerRow>> read_workers(std::string_view pool, SteadyTime until) override {
+    const Result<Pool> there = read_pool(pool, until);
+    if (!there) return std::unexpected(there.error());
+    constexpr std::int32_t kPage = 5000;
+    std::vector<WorkerRow> all;
+    for (Bson from("$gte", 0);; from = Bson("$gt", all.back().state.worker)) {
+      const Result<std::vector<SeenRow>> rows =
+          find(pool, "_id", from, Kind::kReadOne, until, kPage);
+      if (!rows) return std::unexpected(rows.error());
+      for (const SeenRow& each : *rows) {
+        if (!each.whole) return damaged_worker(pool, each.row.state.worker);
+        all.push_back(each.row);
+      }
+      if (Result<void> ours = expect_ours(pool, *rows, until); !ours)
+        return std::unexpected(std::move(ours.error()));
+      if (std::ssize(*rows) < kPage) break;
+    }
+    if (std::ssize(all) < there->workers) return damaged(pool, "the number of worker ids");
+    return all;
+  }
+
+  // The swap decides, so any state of the rows will do; but that nothing is free is told from one
+  // that has every acknowledged write.
+  Result<std::vector<WorkerRow>> find_free(std::string_view pool, const FreeWorkers& wanted,
+                                           SteadyTime until) override {
+    for (const Kind kind : {Kind::kPlain, Kind::kReadOne}) {
+      const Result<std::vector<SeenRow>> rows = read_free(pool, wanted, kind, until);
+      if (!rows) return std::unexpected(rows.error());
+      std::vector<WorkerRow> intact;
+      for (const SeenRow& each : *rows)
+        if (each.whole) intact.push_back(each.row);
+      if (Result<void> ours = expect_ours(pool, *rows, until); !ours)
+        return std::unexpected(std::move(ours.error()));
+      std::vector<WorkerRow> chosen = choose_free(intact, wanted);
+      const bool some = !chosen.empty() && chosen.front().state.minted_until <= wanted.limit;
+      if (!some && kind == Kind::kPlain) continue;
+      if (!some && intact.size() != rows->size())
+        for (const SeenRow& each : *rows)
+          if (!each.whole) return damaged_worker(pool, each.row.state.worker);
+      if (chosen.empty())
+        if (const Result<Pool> there = read_pool(pool, until); !there)
+          return std::unexpected(there.error());
+      return chosen;
+    }
+    std::unreachable();
+  }
+
+  Result<std::vector<Swapped>> swap_workers(std::string_view pool,
+                                            std::span<const WorkerSwap> swaps, Purpose /*purpose*/,
+                                            const LeaseTerms* terms, SteadyTime until,
+                                            std::string_view doing) override {
+    const LeaseTerms none;
+    const CallersClock clock(terms != nullptr ? *terms : none);
+    std::vector<Swapped> swapped;
+    while (!swaps.empty()) {
+      const auto some = swaps.first(std::min(swaps.size(), kSwapsAtOnce));
+      const auto& [from, to] = some.front();
+      // An update with a transaction number is a second write of the servers, which is saved where
+      // the nonce tells what was done.
+      const bool extends = some.size() == 1 && from.nonce != to.nonce && to.nonce != Uuid{};
+      Bson updates;
+      for (const WorkerSwap& swap : some) {
+        Bson query = as_expected(swap.from, database_.made_here());
+        if (clock.max_skew() >= 0) query.add("$expr", clocks_agree(clock));
+        updates.add(std::to_string(&swap - some.data()).c_str(),
+                    Bson("q", query, "u", changes_of(swap), "hint", Bson("_id", 1)));
+      }
+      Bson command("update", std::string_view(collection_of_pool(pool)), "updates",
+                   mongo::BsonArray{std::move(updates)});
+      const Result<Bson> reply = database_.servers->run(std::move(command), Kind::kWrite, until,
+                                                        doing, {.idempotent = extends});
+      if (!reply)
+        return std::unexpected(swapped.empty() ? reply.error() : after_a_write(reply.error()));
+      const std::int64_t done = reply->view().number("n");
+      if (done == 0)
+        if (Result<void> may = may_swap(pool, some.front(), clock, until); !may)
+          return std::unexpected(std::move(may.error()));
+      const Swapped each = done == std::ssize(some) ? Swapped::kYes
+                           : done == 0 && !extends  ? Swapped::kNo
+                                                    : Swapped::kPerhaps;
+      swapped.insert(swapped.end(), some.size(), each);
+      swaps = swaps.subspan(some.size());
+    }
+    return swapped;
+  }
+
+  // Whether a swap that found nothing was refused for another store or the clock, not for the row.
+  Result<void> may_swap(std::string_view pool, const WorkerSwap& swap, const CallersClock& clock,
+                        SteadyTime until) {
+    const Instant before = clock.now();
+    const Result<std::vector<SeenRow>> rows =
+        find(pool, "_id", swap.from.state.worker, Kind::kPlain, until);
+    if (!rows) return std::unexpected(rows.error());
+    if (rows->empty()) return {};
+    if (Result<void> ours = expect_ours(pool, *rows, until); !ours) {
+      Error& why = ours.error();
+      // The other store knows no bound of this lease, and may lease its rest to others.
+      if (swap.from.state.token == swap.to.state.token && why.code == Code::kFailedPrecondition)
+        why.code = Code::kDataLoss;
+      return ours;
+    }
+    if (clock.max_skew() < 0) return {};
+    if (auto error = clocks_apart(pool, before, clock.now(), rows->front().now,
+                                  milliseconds{clock.max_skew()}))
+      return std::unexpected(*std::move(error));
+    return {};
+  }
+
+  [[nodiscard]] std::unexpected<Error> damaged(std::string_view pool, std::string_view what) const {
+    return std::unexpected(Error{
+        Code::kDataLoss, database_.where + " is damaged: pool " + shown(pool) + ": " +
+                             std::string(what) + " in " + collection_of_pool(pool) +
+                             " is not as idmint writes it; stop all who mint, put it right, then "
+                             "raise the pool past every bound that was granted"});
+  }
+  [[nodiscard]] std::unexpected<Error> damaged_worker(std::string_view pool,
+                                                      std::int64_t worker) const {
+    return damaged(pool, "worker id " + std::to_string(worker));
+  }
+
+  // ---- the documents
+
+  Result<std::optional<Pool>> find_pool(std::string_view pool, SteadyTime until) {
+    bool found = false;
+    std::optional<Pool> there;
+    const Result<bool> read =
+        database_.read(collection_of_pool(pool), kPool, until, [&](const Document& document) {
+          found = true;
+          const auto workers = document.integer("workers");
+          const auto made = document.boolean("made");
+          if (workers && made) there = Pool{*workers, *made};
+        });
+    if (!read) return std::unexpected(read.error());
+    if (found && !there) return damaged(pool, "the document \"pool\"");
+    return there;
+  }
+
+  Result<Pool> read_pool(std::string_view pool, SteadyTime until) {
+    const Result<std::optional<Pool>> there = find_pool(pool, until);
+    if (!there) return std::unexpected(there.error());
+    const std::optional<Pool>& found = *there;
+    if (!found) return std::unexpected(no_pool(pool, url()));
+    if (found->made) return *found;
+    return std::unexpected(
+        about("pool " + shown(pool),
+              {Code::kNotFound, "not all of its worker ids were made; create it again, with " +
+                                    std::to_string(found->workers)}));
+  }
+
+  // Creates the missing rows.
+  Result<void> make_rows(std::string_view pool, std::int64_t workers, SteadyTime until,
+                         std::string_view doing) {
+    constexpr std::int64_t kAtOnce = 10'000;  // the reply has a line for each existing row
+    const std::string collection = collection_of_pool(pool);
+    for (std::int64_t from = 0; from < workers; from += kAtOnce) {
+      const std::int64_t count = std::min(kAtOnce, workers - from);
+      Bson documents;
+      for (std::int64_t i = 0; i < count; ++i) {
+        Bson row("_id", from + i, "holder", "", "generation", std::int64_t{0}, "minted_until",
+                 std::int64_t{0}, "held_until", milliseconds{0});
+        add_uuid(row, kMadeBy, database_.id);
+        documents.add(std::to_string(i).c_str(), row);
+      }
+      const auto made = database_.servers->insert_new(collection, documents, count, until, doing);
+      if (!made) return std::unexpected(after_a_write(made.error()));
+    }
+    Bson command(
+        "update", std::string_view(collection), "updates",
+        mongo::array(Bson("q", Bson("_id", kPool), "u", Bson("$set", Bson("made", true)))));
+    const Result<Bson> marked = database_.servers->run(std::move(command), Kind::kWrite, until,
+                                                       doing, {.idempotent = true});
+    if (!marked) return std::unexpected(after_a_write(marked.error()));
+    return {};
+  }
+
+  // Those whose `key` is as `value` says, by their numbers.
+  Result<std::vector<SeenRow>> find(std::string_view pool, const char* key, const auto& value,
+                                    Kind kind, SteadyTime until, std::int32_t most = 1) {
+    return rows_in(Bson("find", std::string_view(collection_of_pool(pool)), "filter",
+                        Bson(key, value), "sort", Bson("_id", 1), "projection", fields_of_row(),
+                        "limit", most, "batchSize", most, "singleBatch", true),
+                   kind, until);
+  }
+
+  // For choose_free().
+  Result<std::vector<SeenRow>> read_free(std::string_view pool, const FreeWorkers& wanted,
+                                         Kind kind, SteadyTime until) {
+    const auto most = static_cast<std::int32_t>(wanted.start == 0 ? wanted.most : kMostCandidates);
+    Bson own;
+    add_uuid(own, "token", wanted.token);
+    Bson token;
+    add_uuid(token, "$literal", wanted.token);
+    const Bson nobodys("token", Bson("$exists", false));
+    const Bson over("$expr", apply("$lte", "$held_until", "$$NOW"));
+    const Bson match("_id", Bson("$gte", 0), "$or", mongo::array(own, nobodys, over));
+    return rows_in(Bson("aggregate", std::string_view(collection_of_pool(pool)), "pipeline",
+                        mongo::array(Bson("$match", match),
+                                     Bson("$addFields", Bson("own", apply("$eq", "$token", token))),
+                                     Bson("$sort", Bson("own", -1, "minted_until", 1, "_id", 1)),
+                                     Bson("$limit", most), Bson("$project", fields_of_row())),
+                        "cursor", Bson("batchSize", most)),
+                   kind, until);
+  }
+
+  Result<std::vector<SeenRow>> rows_in(Bson command, Kind kind, SteadyTime until) {
+    const Result<Bson> reply = database_.servers->run(std::move(command), kind, until, "read");
+    if (!reply) return std::unexpected(reply.error());
+    std::vector<SeenRow> rows;
+    reply->view().each_found([&](const Document& document) { rows.push_back(row_of(document)); });
+    return rows;
+  }
+
+  // Takes all rows of the pool over if another store made one of these.
+  Result<void> expect_ours(std::string_view pool, std::span<const SeenRow> rows, SteadyTime until) {
+    std::set<Uuid> stores;
+    for (const SeenRow& each : rows)
+      if (const std::optional<Uuid>& made_by = each.made_by) stores.insert(*made_by);
+    for (const Uuid& store : stores)
+      if (Result<void> ours = database_.take_over(collection_of_pool(pool), Bson(), store, until);
+          !ours)
+        return ours;
+    return {};
+  }
+
+  const Database& database_;
+  Entropy& entropy_;
+  Leases leases_{*this, *this};
+};
+
+std::shared_ptr<LeaseTable> workers_of(const Database& database, Entropy& entropy) {
+  const auto workers = std::make_shared<Workers>(database, entropy);
+  return {workers, &workers->leases()};
+}
+
+}  // namespace idmint::stores::mongodb
