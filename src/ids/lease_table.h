@@ -42,8 +42,9 @@ struct LeaseTerms {
 // A request for a worker id.
 struct LeaseRequest {
   // Random, new for each acquire. Only a repeat of an acquire with an unknown outcome has the same
-  // token.
+  // token, and then sets `repeated`.
   Uuid token{};
+  bool repeated = false;
   std::string holder{};  // for operators: the host and the process
   std::int64_t now = 0;  // the id-time of the requester's clock; negative: before the epoch
   // The range ends this far past `now`; at least 1. If it begins beyond that, it has one unit, so
@@ -100,8 +101,9 @@ class LeaseTable {
 
   // Takes the worker id with the smallest minted_until among those without an owner or with an
   // expired lease. Its range begins at the larger of minted_until and `now`, and minted_until moves
-  // to the end of the range. If the token owns a worker id already, it gets a further range of that
-  // one with the same generation.
+  // to the end of the range. If the token of a repeated request owns a worker id already, it gets a
+  // further range of that one with the same generation. Among many that ask at once, and in a pool
+  // of more than 64, it may be another one of those whose range begins within max_drift.
   // - kResourceExhausted: all are owned.
   // - kUnavailable: each free one is further ahead than max_drift; the message says by how much.
   // - kInvalidArgument: a nil token, units below 1, a range past 2^62.

@@ -182,6 +182,7 @@ Result<void> WorkerLease::take(std::int64_t tick, std::int64_t units, std::int64
   if (!repeated) token_ = draw_name();
   const Result<Lease> lease = table_.acquire(options_.pool,
                                              {.token = token_,
+                                              .repeated = repeated,
                                               .holder = options_.holder,
                                               .now = tick,
                                               .units = units,

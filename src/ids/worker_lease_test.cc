@@ -422,7 +422,9 @@ TEST_F(WorkerLeaseTest, AnAcquireOfUnknownOutcomeIsAskedForAgainUnderItsToken) {
   const std::vector<LeaseRequest> requests = table_.requests();
   ASSERT_EQ(requests.size(), 3U);
   EXPECT_NE(requests[1].token, requests[0].token) << "drawn for each";
+  EXPECT_FALSE(requests[1].repeated);
   EXPECT_EQ(requests[2].token, requests[1].token);
+  EXPECT_TRUE(requests[2].repeated);
   const auto all = table_.workers(pool_);
   ASSERT_TRUE(all);
   EXPECT_EQ(std::ranges::count(*all, "me", &LeaseState::holder), 1);

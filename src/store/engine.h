@@ -1,12 +1,17 @@
 // Engine: what a kind of store implements. The rules are written over it, once (protocol/).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "idmint/clock.h"
@@ -14,6 +19,7 @@
 #include "idmint/result.h"
 #include "idmint/uuid.h"
 #include "ids/lease_table.h"
+#include "store/counter_store.h"
 
 namespace idmint::stores {
 
@@ -27,8 +33,8 @@ enum class Purpose : std::uint8_t {
 class Engine {
  public:
   // The URL as opened, without passwords.
-  [[nodiscard]] virtual std::string_view url() const noexcept = 0;
-  [[nodiscard]] virtual Entropy& entropy() noexcept = 0;
+  [[nodiscard]] virtual std::string_view shown_url() const noexcept = 0;
+  [[nodiscard]] virtual Entropy& entropy() const noexcept = 0;
   // The deadline of a call that begins now: that of the store, or `by` if that is earlier.
   // - kFailedPrecondition: the handle was inherited through fork().
   // - kPermissionDenied: it was opened for reading, and the purpose is another.
@@ -37,10 +43,71 @@ class Engine {
   // so that its error is the doubt and not what the store shows meanwhile.
   [[nodiscard]] virtual Result<void> expect_trust(SteadyTime until) = 0;
   // Waits before another attempt.
-  virtual void pause(std::chrono::nanoseconds time) = 0;
+  virtual void pause(std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); }
 
  protected:
   ~Engine() = default;
+};
+
+// By name. A counter that is not there is missing.
+using CounterStates = std::map<std::string, CounterState, std::less<>>;
+
+// What a counter is to be afterwards, at least: a maximum of each, so that it neither starves nor
+// depends on what was read.
+struct CounterLift {
+  // At or above this, as CounterBounds::at_or_above() says of the bounds after the lift.
+  std::int64_t next = 0;
+  std::int64_t last = 0;  // as far as its stride allows (largest_last())
+  bool closed = false;
+};
+
+// The state once it is lifted.
+constexpr void lift_to(const CounterLift& lift, CounterState& state) {
+  CounterBounds& bounds = state.bounds;
+  if (lift.last <= largest_last(bounds.stride)) bounds.last = std::max(bounds.last, lift.last);
+  state.next = std::max(state.next, bounds.at_or_above(lift.next));
+  state.closed = state.closed || lift.closed;
+}
+
+// The records of counters. Errors, besides those of each method, are those of CounterStore.
+// `doing`: for messages, such as "take values from".
+class CounterRows {
+ public:
+  // Makes those that are missing, and returns each as it is then. REQUIRES: names once each.
+  // - kAlreadyExists: one of them is in another record, or none, than it is to be adopted from.
+  [[nodiscard]] virtual Result<CounterStates> make_counters(std::span<const NewCounter> counters,
+                                                            SteadyTime until,
+                                                            std::string_view doing) = 0;
+  // Takes the next `most` values, or as many as are left if these are at least `least`, in one
+  // atomic step that is durable before it returns. Nothing: none was taken, as the counter is not
+  // there, is closed or has too few left, or the store is in doubt.
+  [[nodiscard]] virtual Result<std::optional<Range>> advance(std::string_view counter,
+                                                             std::int64_t most, std::int64_t least,
+                                                             SteadyTime until,
+                                                             std::string_view doing) = 0;
+  // Lifts each, closed or not, in one atomic step for each, and returns the bounds and the next
+  // value of each as they are then. All changes are durable before it returns.
+  [[nodiscard]] virtual Result<CounterStates> lift(std::span<const std::string> counters,
+                                                   const CounterLift& lift, SteadyTime until,
+                                                   std::string_view doing) = 0;
+  [[nodiscard]] virtual Result<CounterStates> read_counters(std::span<const std::string> counters,
+                                                            SteadyTime until) = 0;
+  // Those whose names begin so, sorted by name.
+  [[nodiscard]] virtual Result<std::vector<CounterState>> list_counters(std::string_view prefix,
+                                                                        SteadyTime until) = 0;
+
+  // As in CounterStore. Null and nothing to do: it adopts no records.
+  [[nodiscard]] virtual const Adoption* adoption() const noexcept { return nullptr; }
+  [[nodiscard]] virtual Result<std::string> find_record(const SequenceDefinition& definition) {
+    return definition.adopted;
+  }
+  [[nodiscard]] virtual Result<void> can_extend(std::span<const std::string> /*counters*/,
+                                                std::int64_t /*last*/, SteadyTime /*until*/) {
+    return {};
+  }
+
+ protected:
+  ~CounterRows() = default;
 };
 
 // The row of a worker id.
@@ -72,6 +139,7 @@ enum class Swapped : std::uint8_t {
 // A choice of rows for an acquire.
 struct FreeWorkers {
   Uuid token{};
+  bool may_own = false;     // the token may own a row already
   std::int64_t limit = 0;   // of minted_until
   std::uint64_t start = 0;  // random; modulo the size of the pool it is the first worker id
   std::size_t most = 0;     // rows
@@ -93,10 +161,12 @@ class WorkerRows {
   // Sorted by worker id. kNotFound: no such pool.
   [[nodiscard]] virtual Result<std::vector<WorkerRow>> read_workers(std::string_view pool,
                                                                     SteadyTime until) = 0;
-  // The row that the token owns, alone. If it owns none: rows without an owner, or whose owner's
-  // time is over, with a minted_until of at most the limit; those with the smallest ones, from
-  // `start` on. If there is none either, the one with the smallest minted_until of all that are
-  // free. Nothing: each has an owner. kNotFound: no such pool.
+  // The row that the token owns, alone; always found if it may own one. If it owns none: rows
+  // without an owner, or whose owner's time is over, with a minted_until of at most the limit. With
+  // `start` 0 those with the smallest ones, otherwise any, from there on or at random; in a large
+  // pool of those that it reads, which are kLeastRead at least. If there is none either, the one
+  // with the smallest minted_until of all that are free. Nothing: each has an owner. kNotFound: no
+  // such pool.
   [[nodiscard]] virtual Result<std::vector<WorkerRow>> find_free(std::string_view pool,
                                                                  const FreeWorkers& wanted,
                                                                  SteadyTime until) = 0;
@@ -109,6 +179,7 @@ class WorkerRows {
       std::string_view pool, std::span<const WorkerSwap> swaps, Purpose purpose,
       const LeaseTerms* terms, SteadyTime until, std::string_view doing) = 0;
   static constexpr std::size_t kMostSwaps = 10'000;
+  static constexpr std::size_t kLeastRead = 64;
 
  protected:
   ~WorkerRows() = default;

@@ -241,6 +241,7 @@ TEST_P(LeaseConformance, OneTokenAskingAgainGetsALaterRangeUnderOneGeneration) {
   ASSERT_TRUE(leases().create_pool("p", 3));
   const Lease first = acquire(request(1));
   LeaseRequest again = request(1);
+  again.repeated = true;
   const Lease second = acquire(again);
   EXPECT_EQ(second.worker, first.worker);
   EXPECT_EQ(second.generation, first.generation);
@@ -293,6 +294,7 @@ TEST_P(LeaseConformance, TheLatestExtensionIsAnsweredAgain) {
       << "it was another one, that went less far";
   // Its first request, for the lease as it was, is applied late: nobody has that range.
   LeaseRequest again = request(1);
+  again.repeated = true;
   EXPECT_EQ(acquire(again).from, kNow + 50);
   EXPECT_EQ(leases().extend("p", lease, kNow + 50, nonce, terms()), first);
   EXPECT_EQ(row(0).minted_until, kNow + 51) << "a bound never falls";
@@ -351,6 +353,7 @@ TEST_P(LeaseConformance, TwoCopiesThatAskAgainGetRangesApart) {
   ASSERT_TRUE(leases().create_pool("p", 2));
   acquire(request(1));
   LeaseRequest again = request(1);
+  again.repeated = true;
   const Lease one = acquire(again);
   const Lease two = acquire(again);
   EXPECT_EQ(one.worker, two.worker);

@@ -19,6 +19,7 @@
 #include "store/catalog.h"
 #include "store/counter_store.h"
 #include "store/engine.h"
+#include "store/protocol/counters.h"
 #include "store/protocol/leases.h"
 #include "store/unique_index.h"
 #include "tests/simulation/history.h"
@@ -44,12 +45,13 @@ struct Place {
   static Uuid fresh_id() noexcept;
 };
 
-// One process's handle. The rules of leases are the real ones, over the rows of the place.
+// One process's handle. The rules of counters and leases are the real ones, over the rows of the
+// place.
 class SimulatedStore final : public Store,
-                             private CounterStore,
                              private Catalog,
                              private UniqueIndex,
                              private stores::Engine,
+                             private stores::CounterRows,
                              private stores::WorkerRows {
  public:
   // Undisturbed: its calls are no steps, and none fails.
@@ -61,7 +63,7 @@ class SimulatedStore final : public Store,
   // What a process was given is its own: processes of one history are hosts of their own.
   std::string server() const override { return server_; }
   std::chrono::milliseconds deadline() const noexcept override { return kDeadline; }
-  CounterStore* counters() noexcept override { return this; }
+  CounterStore* counters() noexcept override { return &counters_; }
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }
   LeaseTable* leases() noexcept override { return &leases_; }
@@ -93,7 +95,8 @@ class SimulatedStore final : public Store,
     return SteadyTime{process_.history().now().time_since_epoch()};
   }
 
-  Entropy& entropy() noexcept override { return process_.entropy(); }
+  std::string_view shown_url() const noexcept override { return place_.url; }
+  Entropy& entropy() const noexcept override { return process_.entropy(); }
   Result<SteadyTime> enter(stores::Purpose, SteadyTime by) override {
     return std::min(by, std::chrono::steady_clock::now() + kDeadline);
   }
@@ -138,50 +141,45 @@ class SimulatedStore final : public Store,
                                                     stores::Purpose, const LeaseTerms*, SteadyTime,
                                                     std::string_view doing) override;
 
-  Result<void> do_create(std::span<const NewCounter> counters) override {
-    return call<void>("makes " + counters.front().name,
-                      [counters = std::vector(counters.begin(), counters.end())](Place& place) {
-                        return place.tables.create(counters);
-                      });
-  }
-  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
-                           SteadyTime) override {
-    return call<Range>("takes " + std::to_string(count) + " of " + std::string(counter),
-                       [counter = std::string(counter), count, take](Place& place) {
-                         return place.tables.advance(counter, count, take);
-                       });
-  }
-  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor, SteadyTime) override {
-    return call<std::vector<std::int64_t>>(
-        "raises to " + std::to_string(floor),
-        [counters = std::vector(counters.begin(), counters.end()), floor](Place& place) {
-          return place.tables.raise(counters, floor);
+  Result<stores::CounterStates> make_counters(std::span<const NewCounter> counters, SteadyTime,
+                                              std::string_view) override {
+    return call<stores::CounterStates>(
+        "makes " + counters.front().name,
+        [counters = std::vector(counters.begin(), counters.end())](Place& place) {
+          return place.tables.make_counters(counters);
         });
   }
-  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
-                                               std::int64_t last) override {
-    return call<std::vector<CounterBounds>>(
-        "extends to " + std::to_string(last),
-        [counters = std::vector(counters.begin(), counters.end()), last](Place& place) {
-          return place.tables.extend(counters, last);
+  Result<std::optional<Range>> advance(std::string_view counter, std::int64_t most,
+                                       std::int64_t least, SteadyTime, std::string_view) override {
+    return call<std::optional<Range>>(
+        "takes " + std::to_string(most) + " of " + std::string(counter),
+        [counter = std::string(counter), most, least](Place& place) {
+          return place.tables.advance(counter, most, least);
         });
   }
-  Result<void> do_close(std::span<const std::string> counters) override {
-    return call<void>("closes " + counters.front(),
-                      [counters = std::vector(counters.begin(), counters.end())](Place& place) {
-                        return place.tables.close(counters);
-                      });
+  Result<stores::CounterStates> lift(std::span<const std::string> counters,
+                                     const stores::CounterLift& lift, SteadyTime,
+                                     std::string_view) override {
+    return call<stores::CounterStates>(
+        "lifts " + counters.front() + " to " + std::to_string(lift.next) + ", its end to " +
+            std::to_string(lift.last) + (lift.closed ? ", closed" : ""),
+        [counters = std::vector(counters.begin(), counters.end()), lift](Place& place) {
+          return place.tables.lift(counters, lift);
+        });
   }
-  Result<CounterState> do_peek(std::string_view counter, SteadyTime) override {
-    return call<CounterState>(
-        "reads " + std::string(counter),
-        [counter = std::string(counter)](Place& place) { return place.tables.peek(counter); });
+  Result<stores::CounterStates> read_counters(std::span<const std::string> counters,
+                                              SteadyTime) override {
+    return call<stores::CounterStates>(
+        "reads " + counters.front(),
+        [counters = std::vector(counters.begin(), counters.end())](Place& place) {
+          return place.tables.read_counters(counters);
+        });
   }
-  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime) override {
-    return call<std::vector<CounterState>>(
-        "lists " + std::string(prefix),
-        [prefix = std::string(prefix)](Place& place) { return place.tables.list(prefix); });
+  Result<std::vector<CounterState>> list_counters(std::string_view prefix, SteadyTime) override {
+    return call<std::vector<CounterState>>("lists " + std::string(prefix),
+                                           [prefix = std::string(prefix)](Place& place) {
+                                             return place.tables.list_counters(prefix);
+                                           });
   }
 
   Result<Definition> do_define(const Definition& definition) override {
@@ -239,6 +237,7 @@ class SimulatedStore final : public Store,
   Place& place_;
   const bool disturbed_;
   const std::string server_;
+  stores::Counters counters_{*this, *this};
   stores::Leases leases_{*this, *this};
 };
 

@@ -26,6 +26,7 @@
 #include "idmint/entropy.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
+#include "store/engine.h"
 #include "store/sessions.h"
 
 namespace idmint::stores::etcd {
@@ -33,7 +34,7 @@ namespace idmint::stores::etcd {
 using std::chrono::milliseconds;
 
 // What the tables of one store share. Any thread may call any method at any time.
-class Database {
+class Database final : public Engine {
  public:
   Database(Address address, milliseconds deadline, Access access, Entropy& entropy);
   Database(const Database&) = delete;
@@ -49,7 +50,6 @@ class Database {
   [[nodiscard]] const std::string& cluster() const noexcept { return cluster_; }
   [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
   [[nodiscard]] milliseconds deadline() const noexcept { return sessions_.deadline(); }
-  [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
   [[nodiscard]] const Keys& keys() const noexcept { return keys_; }
 
   // As in Sessions.
@@ -58,6 +58,12 @@ class Database {
   }
   [[nodiscard]] Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const {
     return sessions_.enter(by);
+  }
+
+  std::string_view shown_url() const noexcept override { return url(); }
+  Entropy& entropy() const noexcept override { return entropy_; }
+  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
+    return purpose == Purpose::kRead ? enter_to_read(by) : enter(by);
   }
 
   // What each of the operations found, at one revision.
@@ -74,8 +80,7 @@ class Database {
   // So it is sent to another member where one has no answer, and cannot be applied twice.
   Result<Answer> change(Kind kind, Transaction transaction, SteadyTime until,
                         std::string_view doing);
-  // Why nothing may be handed out: a doubt.
-  Result<void> expect_trust(SteadyTime until);
+  Result<void> expect_trust(SteadyTime until) override;
   // Before the next attempt of a call whose compares did not hold, as another was quicker. It
   // begins at once where what is there now has just been read, and otherwise after a random time,
   // which is longer with each attempt. kUnavailable: no time is left.

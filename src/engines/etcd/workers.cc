@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include "engines/etcd/tables.h"
@@ -28,21 +27,13 @@ struct SeenRow {
 
 // Each row is a key. etcd compares revisions, and a restored snapshot has them again; so a swap
 // reads the rows first and compares them by value.
-class Workers final : private Engine, private WorkerRows {
+class Workers final : private WorkerRows {
  public:
   explicit Workers(Database& database) : database_(database) {}
 
   [[nodiscard]] LeaseTable& leases() noexcept { return leases_; }
 
  private:
-  std::string_view url() const noexcept override { return database_.url(); }
-  Entropy& entropy() noexcept override { return database_.entropy(); }
-  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
-    return purpose == Purpose::kRead ? database_.enter_to_read(by) : database_.enter(by);
-  }
-  Result<void> expect_trust(SteadyTime until) override { return database_.expect_trust(until); }
-  void pause(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
-
   // The rows first: a pool that is there has all of its rows.
   Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime until,
                                  std::string_view doing) override {
@@ -103,6 +94,15 @@ class Workers final : private Engine, private WorkerRows {
 
   Result<std::vector<WorkerRow>> find_free(std::string_view pool, const FreeWorkers& wanted,
                                            SteadyTime until) override {
+    // All rows of a large pool are read only where a few of them will not do.
+    if (!wanted.may_own) {
+      FreeWorkers chosen = wanted;
+      chosen.start = 0;  // the reading has begun there
+      const Result<std::vector<WorkerRow>> some = read_some(pool, wanted.start, until);
+      if (!some) return std::unexpected(some.error());
+      std::vector<WorkerRow> free = choose_free(*some, chosen);
+      if (!free.empty() && free.front().state.minted_until <= wanted.limit) return free;
+    }
     const Result<std::vector<WorkerRow>> rows = read_workers(pool, until);
     if (!rows) return std::unexpected(rows.error());
     return choose_free(*rows, wanted);
@@ -205,6 +205,39 @@ class Workers final : private Engine, private WorkerRows {
   }
 
   // All rows of a pool at one revision, sorted by worker id.
+  // Rows from a worker id on that `start` decides, in the order of their keys; none if some are
+  // missing. kNotFound: no such pool.
+  Result<std::vector<WorkerRow>> read_some(std::string_view pool, std::uint64_t start,
+                                           SteadyTime until) {
+    const std::string prefix = database_.keys().workers(pool);
+    std::int64_t first = 0;
+    if (start != 0) {
+      const auto there = database_.read({get(database_.keys().pool(pool))}, until);
+      if (!there) return std::unexpected(there.error());
+      const Result<std::int64_t> size = size_in(pool, there->front());
+      if (!size) return std::unexpected(size.error());
+      first = static_cast<std::int64_t>(start % static_cast<std::uint64_t>(*size));
+    }
+    const auto found = database_.read(
+        {get(database_.keys().pool(pool)),
+         get_range(database_.keys().worker(pool, first), after_prefix(prefix), kLeastRead)},
+        until);
+    if (!found) return std::unexpected(found.error());
+    const Result<std::int64_t> size = size_in(pool, found->front());
+    if (!size) return std::unexpected(size.error());
+    const std::int64_t now = clock_of_the_host();
+    std::vector<WorkerRow> some;
+    for (const Entry& entry : found->back().entries) {
+      const auto worker = number_behind(prefix, entry.key);
+      if (!worker || *worker < 0 || *worker >= *size) continue;  // of a pool that was not finished
+      const Result<SeenRow> row = parse(pool, *worker, entry);
+      if (!row) return std::unexpected(row.error());
+      some.push_back(row->record.at(now));
+    }
+    if (first == 0 && std::ssize(some) < std::min<std::int64_t>(*size, kLeastRead)) some.clear();
+    return some;
+  }
+
   Result<std::vector<SeenRow>> read_all(std::string_view pool, SteadyTime until) {
     const std::string prefix = database_.keys().workers(pool);
     const auto found = database_.read(
@@ -235,7 +268,7 @@ class Workers final : private Engine, private WorkerRows {
   }
 
   Database& database_;
-  Leases leases_{*this, *this};
+  Leases leases_{database_, *this};
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "base/fork_wiped.h"
@@ -14,6 +13,7 @@
 #include "store/catalog.h"
 #include "store/counter_store.h"
 #include "store/engine.h"
+#include "store/protocol/counters.h"
 #include "store/protocol/leases.h"
 #include "store/unique_index.h"
 
@@ -24,10 +24,10 @@ constexpr std::string_view kUrl = "memory:";
 
 // Tables under a mutex. Durable as long as the process, as the URL promises.
 class MemoryStore final : public Store,
-                          private CounterStore,
                           private Catalog,
                           private UniqueIndex,
                           private Engine,
+                          private CounterRows,
                           private WorkerRows {
  public:
   MemoryStore(const StoreOptions& options, Entropy& entropy)
@@ -36,7 +36,7 @@ class MemoryStore final : public Store,
   const Uuid& id() const noexcept override { return id_; }
   std::string_view url() const noexcept override { return kUrl; }
   std::chrono::milliseconds deadline() const noexcept override { return options_.deadline; }
-  CounterStore* counters() noexcept override { return this; }
+  CounterStore* counters() noexcept override { return &counters_; }
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }
   LeaseTable* leases() noexcept override { return &leases_; }
@@ -51,13 +51,13 @@ class MemoryStore final : public Store,
     return work();
   }
 
-  Entropy& entropy() noexcept override { return entropy_; }
+  std::string_view shown_url() const noexcept override { return kUrl; }
+  Entropy& entropy() const noexcept override { return entropy_; }
   Result<SteadyTime> enter(Purpose /*purpose*/, SteadyTime by) override {
     if (!owner_) return std::unexpected(inherited_handle(kUrl));
     return std::min(by, SteadyClock::now() + options_.deadline);
   }
   Result<void> expect_trust(SteadyTime /*until*/) override { return {}; }
-  void pause(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
 
   Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime /*until*/,
                                  std::string_view /*doing*/) override {
@@ -82,30 +82,26 @@ class MemoryStore final : public Store,
     return locked([&] { return tables_.swap_workers(pool, swaps, SteadyClock::now()); });
   }
 
-  Result<void> do_create(std::span<const NewCounter> counters) override {
-    return locked([&] { return tables_.create(counters); });
+  Result<CounterStates> make_counters(std::span<const NewCounter> counters, SteadyTime /*until*/,
+                                      std::string_view /*doing*/) override {
+    return locked([&] { return tables_.make_counters(counters); });
   }
-  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
-                           SteadyTime /*until*/) override {
-    return locked([&] { return tables_.advance(counter, count, take); });
+  Result<std::optional<Range>> advance(std::string_view counter, std::int64_t most,
+                                       std::int64_t least, SteadyTime /*until*/,
+                                       std::string_view /*doing*/) override {
+    return locked([&] { return tables_.advance(counter, most, least); });
   }
-  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor, SteadyTime /*until*/) override {
-    return locked([&] { return tables_.raise(counters, floor); });
+  Result<CounterStates> lift(std::span<const std::string> counters, const CounterLift& lift,
+                             SteadyTime /*until*/, std::string_view /*doing*/) override {
+    return locked([&] { return tables_.lift(counters, lift); });
   }
-  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
-                                               std::int64_t last) override {
-    return locked([&] { return tables_.extend(counters, last); });
+  Result<CounterStates> read_counters(std::span<const std::string> counters,
+                                      SteadyTime /*until*/) override {
+    return locked([&] { return tables_.read_counters(counters); });
   }
-  Result<void> do_close(std::span<const std::string> counters) override {
-    return locked([&] { return tables_.close(counters); });
-  }
-  Result<CounterState> do_peek(std::string_view counter, SteadyTime /*until*/) override {
-    return locked([&] { return tables_.peek(counter); });
-  }
-  Result<std::vector<CounterState>> do_list(std::string_view prefix,
-                                            SteadyTime /*until*/) override {
-    return locked([&] { return tables_.list(prefix); });
+  Result<std::vector<CounterState>> list_counters(std::string_view prefix,
+                                                  SteadyTime /*until*/) override {
+    return locked([&] { return tables_.list_counters(prefix); });
   }
 
   Result<Definition> do_define(const Definition& definition) override {
@@ -145,6 +141,7 @@ class MemoryStore final : public Store,
   const Uuid id_;
   std::mutex mutex_;  // guards tables_
   memory::Tables tables_{kUrl};
+  Counters counters_{*this, *this};
   Leases leases_{*this, *this};
 };
 

@@ -13,83 +13,46 @@ namespace idmint::stores::memory {
 
 // ---- counters
 
-Result<void> Tables::create(std::span<const NewCounter> counters) {
+Result<CounterStates> Tables::make_counters(std::span<const NewCounter> counters) {
+  CounterStates there;
   for (const NewCounter& counter : counters) {
-    const CounterState& there =
-        counters_
-            .try_emplace(counter.name, counter.name, counter.bounds, counter.bounds.first, false)
-            .first->second;
-    if (there.bounds != counter.bounds) return std::unexpected(other_bounds(there, counter.bounds));
+    const auto made = counters_.try_emplace(counter.name, counter.name, counter.bounds,
+                                            counter.bounds.first, false);
+    there.insert(*made.first);
   }
-  return {};
+  return there;
 }
 
-Result<Range> Tables::advance(std::string_view counter, std::int64_t count, Take take) {
+Result<std::optional<Range>> Tables::advance(std::string_view counter, std::int64_t most,
+                                             std::int64_t least) {
   const auto at = counters_.find(counter);
-  if (at == counters_.end()) return std::unexpected(no_counter(counter, url_));
+  if (at == counters_.end()) return std::nullopt;
   CounterState& state = at->second;
-  const std::int64_t left = state.left();
-  const std::int64_t least = take == Take::kAll ? count : 1;
-  if (state.closed || left < least) return std::unexpected(refused_advance(state, count));
-  const Range range{state.next, state.bounds.stride, std::min(count, left)};
+  if (state.closed || state.left() < least) return std::nullopt;
+  const Range range{state.next, state.bounds.stride, std::min(most, state.left())};
   state.next += range.count * range.stride;
   return range;
 }
 
-// Tries all counters and returns the first error of `change` or of a missing counter.
-template <class Change>
-Result<void> Tables::on_each(std::span<const std::string> counters, const Change& change) {
-  Result<void> all;
+Result<CounterStates> Tables::lift(std::span<const std::string> counters, const CounterLift& lift) {
+  CounterStates lifted;
   for (const std::string& counter : counters) {
     const auto at = counters_.find(counter);
-    Result<void> changed =
-        at != counters_.end() ? change(at->second) : std::unexpected(no_counter(counter, url_));
-    if (!changed && all) all = std::move(changed);
+    if (at == counters_.end()) continue;
+    lift_to(lift, at->second);
+    lifted.insert(*at);
   }
-  return all;
+  return lifted;
 }
 
-Result<std::vector<std::int64_t>> Tables::raise(std::span<const std::string> counters,
-                                                std::int64_t floor) {
-  std::vector<std::int64_t> next;
-  const Result<void> raised = on_each(counters, [&](CounterState& state) -> Result<void> {
-    state.next = std::max(state.next, state.bounds.at_or_above(floor));
-    next.push_back(state.next);
-    return {};
-  });
-  if (!raised) return std::unexpected(raised.error());
-  return next;
+Result<CounterStates> Tables::read_counters(std::span<const std::string> counters) const {
+  CounterStates there;
+  for (const std::string& counter : counters)
+    if (const auto at = counters_.find(counter); at != counters_.end()) there.insert(*at);
+  return there;
 }
 
-Result<std::vector<CounterBounds>> Tables::extend(std::span<const std::string> counters,
-                                                  std::int64_t last) {
-  std::vector<CounterBounds> all;
-  const Result<void> extended = on_each(counters, [&](CounterState& state) -> Result<void> {
-    CounterBounds& bounds = state.bounds;
-    if (last > largest_last(bounds.stride))
-      return std::unexpected(too_large_an_end(state.name, last, bounds.stride));
-    bounds.last = std::max(bounds.last, last);
-    all.push_back(bounds);
-    return {};
-  });
-  if (!extended) return std::unexpected(extended.error());
-  return all;
-}
-
-Result<void> Tables::close(std::span<const std::string> counters) {
-  return on_each(counters, [](CounterState& state) -> Result<void> {
-    state.closed = true;
-    return {};
-  });
-}
-
-Result<CounterState> Tables::peek(std::string_view counter) const {
-  const auto at = counters_.find(counter);
-  if (at == counters_.end()) return std::unexpected(no_counter(counter, url_));
-  return at->second;
-}
-
-Result<std::vector<CounterState>> Tables::list(std::string_view prefix) const {
+Result<std::vector<CounterState>> Tables::list_counters(std::string_view prefix) const {
   std::vector<CounterState> found;
   for (auto at = counters_.lower_bound(prefix);
        at != counters_.end() && at->first.starts_with(prefix); ++at)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -20,22 +21,19 @@
 
 namespace idmint::stores::memory {
 
-// Not for several threads at once. A copy is a backup. The methods are those of CounterStore,
+// Not for several threads at once. A copy is a backup. The methods are those of CounterRows,
 // Catalog, UniqueIndex and WorkerRows, with their errors; `now` is the store's clock.
 class Tables {
  public:
   // For messages.
   explicit Tables(std::string_view url) : url_(url) {}
 
-  Result<void> create(std::span<const NewCounter> counters);
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take);
-  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
-                                          std::int64_t floor);
-  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
-                                            std::int64_t last);
-  Result<void> close(std::span<const std::string> counters);
-  [[nodiscard]] Result<CounterState> peek(std::string_view counter) const;
-  [[nodiscard]] Result<std::vector<CounterState>> list(std::string_view prefix) const;
+  Result<CounterStates> make_counters(std::span<const NewCounter> counters);
+  Result<std::optional<Range>> advance(std::string_view counter, std::int64_t most,
+                                       std::int64_t least);
+  Result<CounterStates> lift(std::span<const std::string> counters, const CounterLift& lift);
+  [[nodiscard]] Result<CounterStates> read_counters(std::span<const std::string> counters) const;
+  [[nodiscard]] Result<std::vector<CounterState>> list_counters(std::string_view prefix) const;
 
   Result<Definition> define(const Definition& definition);
   Result<Definition> replace(const Definition& old, const Definition& updated);
@@ -74,13 +72,11 @@ class Tables {
   };
   using Pool = std::vector<HeldRow>;
 
-  template <class Change>
-  Result<void> on_each(std::span<const std::string> counters, const Change& change);
   [[nodiscard]] Result<const Space*> space_of(std::string_view space) const;
   [[nodiscard]] Result<const Pool*> pool_of(std::string_view pool) const;
 
   std::string_view url_;
-  std::map<std::string, CounterState, std::less<>> counters_;
+  CounterStates counters_;
   std::map<std::string, Definition, std::less<>> definitions_;
   std::map<std::string, Space, std::less<>> spaces_;
   std::map<std::string, Pool, std::less<>> pools_;

@@ -1,4 +1,4 @@
-// Counters::adopt(): counters that continue in documents of other programs (adopted.h).
+// CounterTable::adopt(): counters that continue in documents of other programs (adopted.h).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace idmint::stores::mongodb {
 // Reads the counters that are adopted from these documents. Checks that no two read one field
 // differently, as the next and as the last value: both would hand out the same values. If two
 // processes adopt a document at once, each after writing its record, one of them sees the other's.
-Result<Counters::Sharers> Counters::agrees_with_others(
+Result<CounterTable::Sharers> CounterTable::agrees_with_others(
     std::span<const std::shared_ptr<const Adopted>> all, SteadyTime until) {
   std::map<std::string_view, std::map<std::string, const AdoptedRecord*>> by_collection;
   Sharers sharers;
@@ -74,8 +74,8 @@ Result<Counters::Sharers> Counters::agrees_with_others(
 }
 
 // Gives each document its floor. From then on a reset of the field is noticed, whoever takes.
-Result<void> Counters::begin_floors(const Records& wanted, const Sharers& sharers,
-                                    SteadyTime until) {
+Result<void> CounterTable::begin_floors(const Records& wanted, const Sharers& sharers,
+                                        SteadyTime until) {
   std::map<std::string, Bson> updates;  // by collection
   std::map<std::string, std::vector<const Adopted*>> documents;
   for (const auto& [name, record] : wanted) {
@@ -139,7 +139,7 @@ Result<void> Counters::begin_floors(const Records& wanted, const Sharers& sharer
 }
 
 // Adds a validator to the collection, unless it has another one.
-Result<void> Counters::guard(const AdoptedRecord& record, SteadyTime until) {
+Result<void> CounterTable::guard(const AdoptedRecord& record, SteadyTime until) {
   const Bson validator = validator_for(record);
   Bson command;
   command.add("listCollections", 1)
@@ -173,8 +173,8 @@ Result<void> Counters::guard(const AdoptedRecord& record, SteadyTime until) {
 
 // Creates the documents first, if wanted, and their records in idmint.counters last: a record
 // implies a document, so no document is recreated. REQUIRES: few enough for one message.
-Result<void> Counters::adopt(std::span<const std::shared_ptr<const Adopted>> all, bool make,
-                             SteadyTime until) {
+Result<void> CounterTable::adopt(std::span<const std::shared_ptr<const Adopted>> all, bool make,
+                                 SteadyTime until) {
   std::vector<std::string> names;
   for (const auto& adopted : all) names.push_back(adopted->name);
   // The majority of a new primary may lack a record, whose document would then be recreated.
@@ -250,7 +250,7 @@ Result<void> Counters::adopt(std::span<const std::shared_ptr<const Adopted>> all
     if (!made) return std::unexpected(after_a_write(made.error()));
     if (const auto agreed = agrees_with_others(all, until); !agreed)
       return std::unexpected(after_a_write(agreed.error()));
-    there = read_counters(names, until);
+    there = read_records(names, until);
   } else if (Result<void> read = read_adopted_of(*there, until); !read) {
     return read;
   }

@@ -65,6 +65,24 @@ Bson next_becomes(const std::string& expression) {
   return Bson(R"({"0":{"$set":{"next":{"$toLong":)" + expression + "}}}}");
 }
 
+// What is to be done to idmint's own record, as the stages of one update.
+Bson update_to(const CounterLift& lift) {
+  Bson stages;
+  if (lift.last > 0)
+    stages.add(
+        "0", Bson(R"({"$set":{"last":{"$toLong":{"$max":["$last",)" + number(lift.last) + "]}}}}"));
+  if (lift.next > 0) {
+    const std::string from_first = R"({"$subtract":[{"$min":[{"$max":[)" + number(lift.next) +
+                                   R"(,"$first"]},{"$add":["$last",1]}]},"$first"]})";
+    const std::string up = R"({"$add":[)" + from_first + R"(,{"$subtract":["$stride",1]}]})";
+    stages.add("1", Bson(R"({"$set":{"next":{"$toLong":)"
+                         R"({"$max":["$next",{"$add":["$first",{"$subtract":[)" +
+                         up + R"(,{"$mod":[)" + up + R"(,"$stride"]}]}]}]}}}})"));
+  }
+  if (lift.closed) stages.add("2", Bson(R"({"$set":{"closed":true}})"));
+  return stages;
+}
+
 // kInvalidArgument: not the text of a record, or the counter cannot be in it.
 Result<Adopted> adopted_by(const NewCounter& counter) {
   const std::string making = "cannot make counter " + shown(counter.name);
@@ -102,7 +120,7 @@ Error other_place(std::string_view counter, const std::optional<AdoptedRecord>& 
                                     ", not " + text(wanted) + "; use that or another name"};
 }
 
-Counters::Record Counters::record_of(const Document& document) {
+CounterTable::Record CounterTable::record_of(const Document& document) {
   if (auto adopted = adopted_in(document)) return {.adopted = std::move(adopted)};
   const auto first = document.integer("first");
   const auto last = document.integer("last");
@@ -121,7 +139,7 @@ Counters::Record Counters::record_of(const Document& document) {
 }
 
 // Adds the content of its adopted document.
-Counters::Record Counters::filled(Record record, const Document& document) {
+CounterTable::Record CounterTable::filled(Record record, const Document& document) {
   record.gone = false;
   record.reading = read_adopted(*record.adopted, document);
   record.state = record.reading.state;
@@ -129,7 +147,7 @@ Counters::Record Counters::filled(Record record, const Document& document) {
   return record;
 }
 
-Error Counters::set_back(const Record& record, std::string_view counter) const {
+Error CounterTable::set_back(const Record& record, std::string_view counter) const {
   const AdoptedRecord& place = record.adopted->record;
   Advice advice;
   if (!counter.contains('/'))  // a stripe has no name of its own
@@ -143,7 +161,7 @@ Error Counters::set_back(const Record& record, std::string_view counter) const {
           std::move(advice)};
 }
 
-Result<CounterState> Counters::checked(const Record& record, std::string_view counter) const {
+Result<CounterState> CounterTable::checked(const Record& record, std::string_view counter) const {
   if (record.whole) return record.state;
   if (record.adopted && !record.gone && record.reading.wrong.empty()) {
     CounterState state = record.state;
@@ -159,7 +177,7 @@ Result<CounterState> Counters::checked(const Record& record, std::string_view co
                            " is not as idmint writes it");
 }
 
-Result<CounterState> Counters::read_counter(std::string_view counter, SteadyTime until) {
+Result<CounterState> CounterTable::read_counter(std::string_view counter, SteadyTime until) {
   Record record;
   const Result<bool> there = database_.read(
       kCounters, counter, until, [&](const Document& found) { record = record_of(found); });
@@ -181,8 +199,8 @@ Result<CounterState> Counters::read_counter(std::string_view counter, SteadyTime
 
 // Reads the existing ones in one command, since there may be thousands. REQUIRES: few enough for
 // one message.
-Result<Counters::Records> Counters::read_counters(std::span<const std::string> counters,
-                                                  SteadyTime until) {
+Result<CounterTable::Records> CounterTable::read_records(std::span<const std::string> counters,
+                                                         SteadyTime until) {
   Result<Records> found = find_counters(counters, Kind::kReadMany, until);
   if (!found) return found;
   // On a new primary, a majority read may lag behind acknowledged writes; this read does not.
@@ -202,7 +220,7 @@ Result<Counters::Records> Counters::read_counters(std::span<const std::string> c
 }
 
 // Calls Database::take_over() if some are of other stores.
-Result<void> Counters::take_over_others(const Records& records, SteadyTime until) {
+Result<void> CounterTable::take_over_others(const Records& records, SteadyTime until) {
   std::set<Uuid> stores;
   for (const auto& [name, record] : records)
     if (const std::optional<Uuid>& made_by = record.made_by) stores.insert(*made_by);
@@ -213,7 +231,7 @@ Result<void> Counters::take_over_others(const Records& records, SteadyTime until
 }
 
 // Reads the documents of the adopted ones.
-Result<void> Counters::read_adopted_of(Records& records, SteadyTime until) {
+Result<void> CounterTable::read_adopted_of(Records& records, SteadyTime until) {
   std::map<std::string, std::multimap<std::string, Record*>> wanted;  // by collection, document
   for (auto& [name, record] : records) {
     if (!record.adopted) continue;
@@ -256,8 +274,8 @@ Result<void> Counters::read_adopted_of(Records& records, SteadyTime until) {
 
 // Reads the existing ones. With kReadOne, the result has every acknowledged write: the server reads
 // first and then confirms that it is the primary, for all documents that it found.
-Result<Counters::Records> Counters::find_counters(std::span<const std::string> counters, Kind kind,
-                                                  SteadyTime until) {
+Result<CounterTable::Records> CounterTable::find_counters(std::span<const std::string> counters,
+                                                          Kind kind, SteadyTime until) {
   Bson names;
   for (std::size_t i = 0; i < counters.size(); ++i)
     names.add(std::to_string(i).c_str(), std::string_view(counters[i]));
@@ -276,10 +294,12 @@ Result<Counters::Records> Counters::find_counters(std::span<const std::string> c
 }
 
 // REQUIRES: few enough for one message.
-Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTime until) {
+Result<void> CounterTable::make_some(std::span<const NewCounter> counters, CounterStates& states,
+                                     SteadyTime until) {
   Bson documents;
   for (std::size_t i = 0; i < counters.size(); ++i) {
     const auto& [name, bounds, adopted, stripe, make] = counters[i];
+    states.insert_or_assign(name, CounterState{name, bounds, bounds.first});
     Bson document;
     document.add("_id", std::string_view(name))
         .add("first", bounds.first)
@@ -298,24 +318,24 @@ Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTim
   // Existing counters must be the same.
   std::vector<std::string> names;
   for (const std::size_t i : *there) names.push_back(counters[i].name);
-  const auto found = read_counters(names, until);
+  const auto found = read_records(names, until);
   if (!found) return std::unexpected(after_a_write(found.error()));
-  for (const std::size_t i : *there) {
-    const auto at = found->find(counters[i].name);
-    if (at == found->end())
-      return database_.damaged("counter " + shown(counters[i].name) +
-                               " went away while it was made");
+  for (const std::string& name : names) {
+    states.erase(name);
+    const auto at = found->find(name);
+    if (at == found->end()) continue;
     if (at->second.adopted)
-      return std::unexpected(other_place(counters[i].name, at->second.adopted->record, {}));
-    const Result<CounterState> state = checked(at->second, counters[i].name);
-    if (!state) return std::unexpected(state.error());
-    if (state->bounds != counters[i].bounds)
-      return std::unexpected(other_bounds(*state, counters[i].bounds));
+      return std::unexpected(other_place(name, at->second.adopted->record, {}));
+    Result<CounterState> state = checked(at->second, name);
+    if (!state) return std::unexpected(std::move(state.error()));
+    states.insert_or_assign(name, *std::move(state));
   }
   return {};
 }
 
-Result<void> Counters::do_create(std::span<const NewCounter> counters) {
+Result<CounterStates> CounterTable::make_counters(std::span<const NewCounter> counters,
+                                                  SteadyTime until, std::string_view /*doing*/) {
+  CounterStates states;
   std::vector<std::shared_ptr<const Adopted>> all_adopted;
   for (const NewCounter& counter : counters) {
     if (counter.adopted.empty()) continue;
@@ -323,8 +343,6 @@ Result<void> Counters::do_create(std::span<const NewCounter> counters) {
     if (!adopted) return std::unexpected(std::move(adopted.error()));
     all_adopted.push_back(std::make_shared<const Adopted>(*std::move(adopted)));
   }
-  const Result<SteadyTime> until = database_.enter();
-  if (!until) return std::unexpected(until.error());
   std::span<const std::shared_ptr<const Adopted>> adopted = all_adopted;
   constexpr std::size_t kAtOnce = 5000;  // 6 MB at most; a message may have 16 MB
   bool some = false;
@@ -337,18 +355,22 @@ Result<void> Counters::do_create(std::span<const NewCounter> counters) {
     const auto alike = static_cast<std::size_t>(other - counters.begin());
     const auto batch = counters.first(std::min(kAtOnce, alike));
     Result<void> made =
-        own ? make_some(batch, *until) : adopt(adopted.first(batch.size()), make, *until);
-    if (!own) adopted = adopted.subspan(batch.size());
-    if (!made && some) return std::unexpected(after_a_write(made.error()));
-    if (!made) return made;
+        own ? make_some(batch, states, until) : adopt(adopted.first(batch.size()), make, until);
+    if (!made) return std::unexpected(some ? after_a_write(made.error()) : made.error());
+    if (!own) {
+      // It has compared them with what is there.
+      for (const NewCounter& each : batch)
+        states.insert_or_assign(each.name, CounterState{each.name, each.bounds});
+      adopted = adopted.subspan(batch.size());
+    }
     some = true;
     counters = counters.subspan(batch.size());
   }
-  return {};
+  return states;
 }
 
 // REQUIRES: the records are in idmint.counters.
-void Counters::remember(const Records& records) {
+void CounterTable::remember(const Records& records) {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, record] : records) {
     if (!record.adopted) continue;
@@ -362,7 +384,7 @@ void Counters::remember(const Records& records) {
   }
 }
 
-std::shared_ptr<const Adopted> Counters::known(std::string_view counter) {
+std::shared_ptr<const Adopted> CounterTable::known(std::string_view counter) {
   const std::lock_guard lock(mutex_);
   const auto at = adopted_.find(counter);
   return at != adopted_.end() ? at->second : nullptr;
@@ -370,7 +392,7 @@ std::shared_ptr<const Adopted> Counters::known(std::string_view counter) {
 
 // Writes into idmint.counters that the document has a floor, which it got with the first take by a
 // version that keeps one. If that fails, the next take tries again.
-void Counters::note_floor(const std::shared_ptr<const Adopted>& adopted, SteadyTime until) {
+void CounterTable::note_floor(const std::shared_ptr<const Adopted>& adopted, SteadyTime until) {
   const AdoptedRecord& record = adopted->record;
   Bson update;
   update
@@ -390,84 +412,75 @@ void Counters::note_floor(const std::shared_ptr<const Adopted>& adopted, SteadyT
 }
 
 // Like advance(), for a counter whose document is known().
-Result<Range> Counters::advance_adopted(std::string_view counter, std::int64_t count, Take take,
-                                        SteadyTime until) {
-  const std::int64_t least = take == Take::kAll ? count : 1;
-  // Repeats only if somebody extended it, or raised its MAX, between the two commands.
+Result<std::optional<Range>> CounterTable::advance_adopted(std::string_view counter,
+                                                           std::int64_t most, std::int64_t least,
+                                                           SteadyTime until,
+                                                           std::string_view doing) {
+  // Repeats only if a validator forbids the floor.
   for (;;) {
     const std::shared_ptr<const Adopted> adopted = known(counter);
     Record record{.adopted = adopted};
     const Result<bool> moved = database_.change(
-        adopted->record.collection, document_with(*adopted, least), take_up_to(*adopted, count),
-        until, "take values from",
-        [&](const Document& before) { record = filled(std::move(record), before); });
+        adopted->record.collection, document_with(*adopted, least), take_up_to(*adopted, most),
+        until, doing, [&](const Document& before) { record = filled(std::move(record), before); });
     if (!moved && moved.error().code == Code::kFailedPrecondition && !adopted->has_floor &&
         adopted->may_floor) {
-      // A validator forbids the floor: it goes on without one, as with an older version.
+      // It goes on without one, as with an older version.
       Adopted without = *adopted;
       without.may_floor = false;
       remember({{adopted->name, {.adopted = std::make_shared<const Adopted>(std::move(without))}}});
       continue;
     }
     if (!moved) return std::unexpected(moved.error());
-    if (*moved) {
-      const Result<CounterState> before = checked(record, counter);
-      if (!before) return std::unexpected(before.error());
-      if (const std::optional<Error>& set_back = before->set_back; set_back)
-        return std::unexpected(*set_back);
-      if (!adopted->has_floor && adopted->may_floor) note_floor(adopted, until);
-      return Range{before->next, 1, std::min(count, before->left())};
-    }
-    const Result<CounterState> state = read_counter(counter, until);
-    if (!state) return std::unexpected(state.error());
-    const std::optional<Error>& set_back = state->set_back;
-    if (set_back && !state->closed) return std::unexpected(*set_back);
-    if (state->closed || state->left() < least)
-      return std::unexpected(refused_advance(*state, count));
+    if (!*moved) return std::nullopt;
+    const Result<CounterState> before = checked(record, counter);
+    if (!before) return std::unexpected(before.error());
+    if (const std::optional<Error>& set_back = before->set_back; set_back)
+      return std::unexpected(*set_back);
+    if (!adopted->has_floor && adopted->may_floor) note_floor(adopted, until);
+    return Range{before->next, 1, std::min(most, before->left())};
   }
 }
 
-Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count, Take take,
-                                   SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter(by);
-  if (!until) return std::unexpected(until.error());
-  if (known(counter)) return advance_adopted(counter, count, take, *until);
-  const std::int64_t least = take == Take::kAll ? count : 1;
+Result<std::optional<Range>> CounterTable::advance(std::string_view counter, std::int64_t most,
+                                                   std::int64_t least, SteadyTime until,
+                                                   std::string_view doing) {
+  if (known(counter)) return advance_adopted(counter, most, least, until, doing);
   const Bson update =
-      next_becomes(R"({"$add":["$next",{"$min":[)" + in_strides(count) + "," + kWhole + "]}]}");
-  // Repeats only if somebody created or extended the counter between the two commands.
-  for (;;) {
-    Bson query = counter_where(counter, database_.made_here(),
-                               R"(,{"$gte":[)" + kWhole + "," + in_strides(least) + "]}");
-    query.add("closed", false);
-    Record record;
-    const Result<bool> moved =
-        database_.change(kCounters, std::move(query), update, *until, "take values from",
-                         [&](const Document& before) { record = record_of(before); });
-    if (!moved) return std::unexpected(moved.error());
-    if (*moved) {
-      const Result<CounterState> before = checked(record, counter);
-      if (!before) return std::unexpected(before.error());
-      return Range{before->next, before->bounds.stride, std::min(count, before->left())};
-    }
-    const Result<CounterState> state = read_counter(counter, *until);
-    if (!state) return std::unexpected(state.error());
-    if (known(counter)) return advance_adopted(counter, count, take, *until);
-    if (state->closed || state->left() < least)
-      return std::unexpected(refused_advance(*state, count));
-  }
+      next_becomes(R"({"$add":["$next",{"$min":[)" + in_strides(most) + "," + kWhole + "]}]}");
+  Bson query = counter_where(counter, database_.made_here(),
+                             R"(,{"$gte":[)" + kWhole + "," + in_strides(least) + "]}");
+  query.add("closed", false);
+  Record record;
+  const Result<bool> moved =
+      database_.change(kCounters, std::move(query), update, until, doing,
+                       [&](const Document& before) { record = record_of(before); });
+  if (!moved) return std::unexpected(moved.error());
+  if (!*moved) return std::nullopt;
+  const Result<CounterState> before = checked(record, counter);
+  if (!before) return std::unexpected(before.error());
+  return Range{before->next, before->bounds.stride, std::min(most, before->left())};
 }
 
-// Sends one update for each counter that is intact and meets the condition, all together. Then
-// reads the counters, and changes those that were created meanwhile. Reports missing ones last.
-Result<std::vector<CounterState>> Counters::change_each(
-    std::span<const std::string> counters, const std::string& condition, const Bson& update,
-    std::string_view doing, const Done& done, const UpdateOfAdopted& adopted, SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter(by);
-  if (!until) return std::unexpected(until.error());
+// Sends the updates of all counters that are intact, together. Then reads the counters, and lifts
+// those that were created meanwhile.
+Result<CounterStates> CounterTable::lift(std::span<const std::string> counters,
+                                         const CounterLift& lift, SteadyTime until,
+                                         std::string_view doing) {
+  const std::string may_end = lift.last <= 0 ? ""
+                                             : R"(,{"$lte":[)" + number(lift.last) +
+                                                   R"(,{"$subtract":[)" + number(kLargestValue) +
+                                                   R"(,{"$subtract":["$stride",1]}]}]})";
+  const Bson update = update_to(lift);
+  // The record of an adopted one has its end and whether it is closed, its document the next value.
+  const bool of_record = lift.next <= 0 && lift.last <= kLargestValue;
+  const auto is_lifted = [&](const CounterState& state) {
+    CounterState lifted = state;
+    lift_to(lift, lifted);
+    return lifted == state;
+  };
   constexpr std::size_t kAtOnce = 2000;  // 6 MB at most; a message may have 16 MB
-  std::vector<CounterState> states;
-  std::optional<Error> failure;
+  CounterStates states;
   bool some = false;
   while (!counters.empty()) {
     const auto batch = counters.first(std::min(kAtOnce, counters.size()));
@@ -478,15 +491,18 @@ Result<std::vector<CounterState>> Counters::change_each(
                               Bson().add("q", query).add_array("u", what));
     };
     for (const std::string& counter : batch) {
+      if (update.view().empty()) break;
       // A counter that is not known yet becomes known when it is read, and is changed then.
       const std::shared_ptr<const Adopted> place = known(counter);
       if (!place) {
-        add(kCounters, counter_where(counter, database_.made_here(), condition), update);
+        add(kCounters, counter_where(counter, database_.made_here(), may_end), update);
         continue;
       }
-      if (adopted.record) add(kCounters, Bson().add("_id", std::string_view(counter)), update);
-      add(place->record.collection, adopted.closes ? any_document(*place) : whole_document(*place),
-          adopted.document(*place));
+      if (of_record) add(kCounters, Bson().add("_id", std::string_view(counter)), update);
+      const std::string& collection = place->record.collection;
+      if (lift.last > 0) add(collection, whole_document(*place), extend_to(*place, lift.last));
+      if (lift.next > 0) add(collection, whole_document(*place), raise_to(*place, lift.next));
+      if (lift.closed) add(collection, any_document(*place), close_document(*place));
     }
     for (const auto& [collection, all] : updates) {
       Bson command;
@@ -494,64 +510,38 @@ Result<std::vector<CounterState>> Counters::change_each(
           .add_array("updates", all)
           .add("ordered", false);
       const Result<Bson> reply =
-          database_.servers->run(std::move(command), Kind::kWrite, *until, doing);
+          database_.servers->run(std::move(command), Kind::kWrite, until, doing);
       if (!reply) return std::unexpected(some ? after_a_write(reply.error()) : reply.error());
       some = true;
     }
-    const auto found = read_counters(batch, *until);
+    const auto found = read_records(batch, until);
     if (!found) return std::unexpected(after_a_write(found.error()));
     bool again = false;
-    std::vector<CounterState> now;
     for (const std::string& counter : batch) {
       const auto at = found->find(counter);
-      if (at == found->end() || (at->second.gone && adopted.closes)) {
-        failure = no_counter(counter, database_.url);
-        continue;
-      }
+      if (at == found->end() || (at->second.gone && lift.closed)) continue;
+      const Record& record = at->second;
       Result<CounterState> state =
-          at->second.adopted && adopted.closes ? at->second.state : checked(at->second, counter);
+          record.adopted && lift.closed ? record.state : checked(record, counter);
       if (!state) return std::unexpected(std::move(state).error());
-      if (state->set_back && !adopted.closes) return std::unexpected(*state->set_back);
-      const Result<bool> as_wanted = done(at->second);
-      if (!as_wanted) failure = as_wanted.error();
-      again = again || (as_wanted && !*as_wanted);
-      now.push_back(*std::move(state));
+      if (state->set_back && !lift.closed) return std::unexpected(*state->set_back);
+      if (record.reading.is_double && lift.last > kLargestInDouble)
+        return std::unexpected(after_a_write(beyond_a_double(*record.adopted, lift.last)));
+      again = again || !is_lifted(*state);
+      states.insert_or_assign(counter, *std::move(state));
     }
-    if (again) continue;
-    std::ranges::move(now, std::back_inserter(states));
-    counters = counters.subspan(batch.size());
+    if (!again) counters = counters.subspan(batch.size());
   }
-  if (failure) return std::unexpected(*std::move(failure));
   return states;
 }
 
-Result<std::vector<std::int64_t>> Counters::do_raise(std::span<const std::string> counters,
-                                                     std::int64_t floor, SteadyTime by) {
-  const std::string from_first = R"({"$subtract":[{"$min":[{"$max":[)" + number(floor) +
-                                 R"(,"$first"]},{"$add":["$last",1]}]},"$first"]})";
-  const std::string up = R"({"$add":[)" + from_first + R"(,{"$subtract":["$stride",1]}]})";
-  const Bson update = next_becomes(R"({"$max":["$next",{"$add":["$first",{"$subtract":[)" + up +
-                                   R"(,{"$mod":[)" + up + R"(,"$stride"]}]}]}]})");
-  const auto states = change_each(
-      counters, "", update, "raise a counter in",
-      [&](const Record& record) {
-        return Result<bool>(record.state.next >= record.state.bounds.at_or_above(floor));
-      },
-      {.document = [&](const Adopted& adopted) { return raise_to(adopted, floor); }}, by);
-  if (!states) return std::unexpected(states.error());
-  std::vector<std::int64_t> next;
-  for (const CounterState& state : *states) next.push_back(state.next);
-  return next;
-}
-
-Result<void> Counters::do_can_extend(std::span<const std::string> counters, std::int64_t last) {
+Result<void> CounterTable::can_extend(std::span<const std::string> counters, std::int64_t last,
+                                      SteadyTime until) {
   if (last <= kLargestInDouble) return {};
-  const Result<SteadyTime> until = database_.enter();
-  if (!until) return std::unexpected(until.error());
   constexpr std::size_t kAtOnce = 5000;  // 6 MB at most; a message may have 16 MB
   for (std::size_t from = 0; from < counters.size(); from += kAtOnce) {
     const auto found =
-        read_counters(counters.subspan(from, std::min(kAtOnce, counters.size() - from)), *until);
+        read_records(counters.subspan(from, std::min(kAtOnce, counters.size() - from)), until);
     if (!found) return std::unexpected(found.error());
     for (const auto& [name, record] : *found)
       if (record.reading.is_double && record.whole)
@@ -560,48 +550,27 @@ Result<void> Counters::do_can_extend(std::span<const std::string> counters, std:
   return {};
 }
 
-Result<std::vector<CounterBounds>> Counters::do_extend(std::span<const std::string> counters,
-                                                       std::int64_t last) {
-  const std::string it_can_be = R"(,{"$lte":[)" + number(last) + R"(,{"$subtract":[)" +
-                                number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]})";
-  const Bson update(R"([{"$set":{"last":{"$toLong":{"$max":["$last",)" + number(last) + "]}}}}]");
-  // Before anything is changed, because the end in idmint.counters could not be moved back.
-  if (Result<void> ok = do_can_extend(counters, last); !ok)
-    return std::unexpected(std::move(ok.error()));
-  const auto states = change_each(
-      counters, it_can_be, update, "extend a counter in",
-      [&](const Record& record) {
-        const CounterState& state = record.state;
-        const std::int64_t stride = state.bounds.stride;
-        if (last > largest_last(stride))
-          return Result<bool>(std::unexpected(too_large_an_end(state.name, last, stride)));
-        if (record.reading.is_double && last > kLargestInDouble)
-          return Result<bool>(std::unexpected(beyond_a_double(*record.adopted, last)));
-        return Result<bool>(state.bounds.last >= last);
-      },
-      {.document = [&](const Adopted& adopted) { return extend_to(adopted, last); },
-       .record = last <= kLargestValue});
-  if (!states) return std::unexpected(states.error());
-  std::vector<CounterBounds> bounds;
-  for (const CounterState& state : *states) bounds.push_back(state.bounds);
-  return bounds;
+Result<CounterStates> CounterTable::read_counters(std::span<const std::string> counters,
+                                                  SteadyTime until) {
+  CounterStates there;
+  for (const std::string& counter : counters) {
+    Result<CounterState> state = read_counter(counter, until);
+    if (state)
+      there.insert_or_assign(counter, *std::move(state));
+    else if (state.error().code != Code::kNotFound)
+      return std::unexpected(std::move(state.error()));
+  }
+  return there;
 }
 
-Result<CounterState> Counters::do_peek(std::string_view counter, SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter_to_read(by);
-  if (!until) return std::unexpected(until.error());
-  return read_counter(counter, *until);
-}
-
-Result<std::vector<CounterState>> Counters::do_list(std::string_view prefix, SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter_to_read(by);
-  if (!until) return std::unexpected(until.error());
+Result<std::vector<CounterState>> CounterTable::list_counters(std::string_view prefix,
+                                                              SteadyTime until) {
   // A prefix may end inside a character.
   std::string_view from = prefix;
   while (!Bson::is_utf8(from)) from.remove_suffix(1);
   Records found;
   const Result<void> read =
-      database_.read_all(kCounters, from, *until, [&](const Document& document) {
+      database_.read_all(kCounters, from, until, [&](const Document& document) {
         const auto name = document.bytes("_id");
         if (!name) return true;
         if (name->starts_with(prefix))
@@ -609,9 +578,9 @@ Result<std::vector<CounterState>> Counters::do_list(std::string_view prefix, Ste
         return name->starts_with(from) || !Bson::is_utf8(*name);
       });
   if (!read) return std::unexpected(read.error());
-  if (Result<void> ours = take_over_others(found, *until); !ours)
+  if (Result<void> ours = take_over_others(found, until); !ours)
     return std::unexpected(std::move(ours.error()));
-  if (Result<void> filled = read_adopted_of(found, *until); !filled)
+  if (Result<void> filled = read_adopted_of(found, until); !filled)
     return std::unexpected(std::move(filled.error()));
   remember(found);
   std::vector<CounterState> states;
@@ -621,17 +590,6 @@ Result<std::vector<CounterState>> Counters::do_list(std::string_view prefix, Ste
     states.push_back(*std::move(state));
   }
   return states;
-}
-
-Result<void> Counters::do_close(std::span<const std::string> counters) {
-  const auto states =
-      change_each(counters, "", Bson(kClose), "close a counter in",
-                  [](const Record& record) { return Result<bool>(record.state.closed); },
-                  {.document = [](const Adopted& adopted) { return close_document(adopted); },
-                   .record = true,
-                   .closes = true});
-  if (!states) return std::unexpected(states.error());
-  return {};
 }
 
 }  // namespace idmint::stores::mongodb

@@ -22,29 +22,36 @@
 #include "engines/mongodb/adoption.h"
 #include "engines/mongodb/database.h"
 #include "store/counter_store.h"
+#include "store/engine.h"
+#include "store/protocol/counters.h"
 
 namespace idmint::stores::mongodb {
 
-class Counters final : public CounterStore {
+class CounterTable final : private CounterRows {
  public:
-  // `database` must outlive it.
-  explicit Counters(const Database& database) : database_(database) {}
+  // Both must outlive it.
+  CounterTable(const Database& database, DatabaseEngine& engine)
+      : database_(database), counters_(engine, *this) {}
 
-  [[nodiscard]] const Adoption* adoption() const noexcept override { return &kAdoption; }
-  Result<void> do_create(std::span<const NewCounter> counters) override;
-  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
-                           SteadyTime by) override;
-  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor, SteadyTime by) override;
-  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
-                                               std::int64_t last) override;
-  Result<void> do_can_extend(std::span<const std::string> counters, std::int64_t last) override;
-  Result<std::string> find_record(const SequenceDefinition& definition) override;
-  Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override;
-  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override;
-  Result<void> do_close(std::span<const std::string> counters) override;
+  [[nodiscard]] CounterStore& counters() noexcept { return counters_; }
 
  private:
+  const Adoption* adoption() const noexcept override { return &kAdoption; }
+  Result<CounterStates> make_counters(std::span<const NewCounter> counters, SteadyTime until,
+                                      std::string_view doing) override;
+  Result<std::optional<Range>> advance(std::string_view counter, std::int64_t most,
+                                       std::int64_t least, SteadyTime until,
+                                       std::string_view doing) override;
+  Result<CounterStates> lift(std::span<const std::string> counters, const CounterLift& lift,
+                             SteadyTime until, std::string_view doing) override;
+  Result<CounterStates> read_counters(std::span<const std::string> counters,
+                                      SteadyTime until) override;
+  Result<std::vector<CounterState>> list_counters(std::string_view prefix,
+                                                  SteadyTime until) override;
+  Result<void> can_extend(std::span<const std::string> counters, std::int64_t last,
+                          SteadyTime until) override;
+  Result<std::string> find_record(const SequenceDefinition& definition) override;
+
   struct Record {
     CounterState state{};
     bool whole = false;                        // intact, as idmint writes it
@@ -62,7 +69,7 @@ class Counters final : public CounterStore {
   Error set_back(const Record& record, std::string_view counter) const;
   Result<CounterState> checked(const Record& record, std::string_view counter) const;
   Result<CounterState> read_counter(std::string_view counter, SteadyTime until);
-  Result<Records> read_counters(std::span<const std::string> counters, SteadyTime until);
+  Result<Records> read_records(std::span<const std::string> counters, SteadyTime until);
   Result<Records> find_counters(std::span<const std::string> counters, Kind kind, SteadyTime until);
   Result<void> take_over_others(const Records& records, SteadyTime until);
   Result<void> read_adopted_of(Records& records, SteadyTime until);
@@ -70,7 +77,8 @@ class Counters final : public CounterStore {
   std::shared_ptr<const Adopted> known(std::string_view counter);
 
   // Makes
-  Result<void> make_some(std::span<const NewCounter> counters, SteadyTime until);
+  Result<void> make_some(std::span<const NewCounter> counters, CounterStates& states,
+                         SteadyTime until);
   std::string similar_to(const AdoptedRecord& record, SteadyTime until);
   std::string similar_collections(const std::string& collection, SteadyTime until);
   Result<bool> look_at_collection(const AdoptedRecord& record, SteadyTime until);
@@ -84,27 +92,15 @@ class Counters final : public CounterStore {
   Result<void> guard(const AdoptedRecord& record, SteadyTime until);
 
   // Changes
-  Result<Range> advance_adopted(std::string_view counter, std::int64_t count, Take take,
-                                SteadyTime until);
+  Result<std::optional<Range>> advance_adopted(std::string_view counter, std::int64_t most,
+                                               std::int64_t least, SteadyTime until,
+                                               std::string_view doing);
   void note_floor(const std::shared_ptr<const Adopted>& adopted, SteadyTime until);
-  // Whether the change of a counter is complete; an error if it never will be.
-  using Done = std::function<Result<bool>(const Record&)>;
-  // The update of an adopted counter.
-  struct UpdateOfAdopted {
-    std::function<Bson(const Adopted&)> document{};
-    bool record = false;  // idmint.counters gets the usual update as well
-    bool closes = false;  // whatever the document has; a missing one counts as not found
-  };
-  Result<std::vector<CounterState>> change_each(std::span<const std::string> counters,
-                                                const std::string& condition, const Bson& update,
-                                                std::string_view doing, const Done& done,
-                                                const UpdateOfAdopted& adopted,
-                                                SteadyTime by = SteadyTime::max());
-
   const Database& database_;
   std::mutex mutex_;  // guards adopted_
   // As last read. Their places never change, and their ends only grow.
   std::map<std::string, std::shared_ptr<const Adopted>, std::less<>> adopted_;
+  Counters counters_;
 };
 
 // kInvalidArgument: the field of the document is a double, which cannot count to `last`.

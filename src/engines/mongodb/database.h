@@ -8,10 +8,12 @@
 
 #include "engines/mongodb/servers.h"
 #include "idmint/clock.h"
+#include "idmint/entropy.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 #include "idmint/uuid.h"
 #include "mongo/bson.h"
+#include "store/engine.h"
 
 namespace idmint::stores::mongodb {
 
@@ -67,6 +69,25 @@ struct Database {
 
   // kDataLoss; the message says what is wrong and what to do.
   [[nodiscard]] std::unexpected<Error> damaged(std::string_view why) const;
+};
+
+// The servers keep every acknowledged value, so a store of theirs is never in doubt.
+class DatabaseEngine final : public Engine {
+ public:
+  // Both must outlive it.
+  DatabaseEngine(const Database& database, Entropy& entropy)
+      : database_(database), entropy_(entropy) {}
+
+  std::string_view shown_url() const noexcept override { return database_.url; }
+  Entropy& entropy() const noexcept override { return entropy_; }
+  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
+    return purpose == Purpose::kRead ? database_.enter_to_read(by) : database_.enter(by);
+  }
+  Result<void> expect_trust(SteadyTime /*until*/) override { return {}; }
+
+ private:
+  const Database& database_;
+  Entropy& entropy_;
 };
 
 // The UUID in a field. Nothing: there is none.

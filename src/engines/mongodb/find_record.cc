@@ -1,4 +1,5 @@
-// Counters::find_record(): the one document that a user names for adoption. Nothing is made here.
+// CounterTable::find_record(): the one document that a user names for adoption. Nothing is made
+// here.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -73,7 +74,7 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
 }  // namespace
 
 // Where the documents are that look like the wanted one.
-std::string Counters::similar_to(const AdoptedRecord& record, SteadyTime until) {
+std::string CounterTable::similar_to(const AdoptedRecord& record, SteadyTime until) {
   Bson command;
   command.add("find", std::string_view(record.collection))
       .add("limit", kMostLookedAt)
@@ -100,7 +101,7 @@ std::string Counters::similar_to(const AdoptedRecord& record, SteadyTime until) 
 }
 
 // The collections that look like the wanted one, or the databases that have it.
-std::string Counters::similar_collections(const std::string& collection, SteadyTime until) {
+std::string CounterTable::similar_collections(const std::string& collection, SteadyTime until) {
   const auto names = [&](const std::string& database, const Bson& filter) {
     std::vector<std::string> found;
     Bson command;
@@ -141,7 +142,7 @@ std::string Counters::similar_collections(const std::string& collection, SteadyT
 }
 
 // Whether the collection is there. kFailedPrecondition: it is of a kind that no counter can be in.
-Result<bool> Counters::look_at_collection(const AdoptedRecord& record, SteadyTime until) {
+Result<bool> CounterTable::look_at_collection(const AdoptedRecord& record, SteadyTime until) {
   Bson command;
   command.add("listCollections", 1)
       .add("filter", Bson().add("name", std::string_view(record.collection)));
@@ -172,7 +173,7 @@ Result<bool> Counters::look_at_collection(const AdoptedRecord& record, SteadyTim
       database_.where + ": cannot adopt from the collection " + record.collection + ": " + why});
 }
 
-Result<std::string> Counters::find_record(const SequenceDefinition& definition) {
+Result<std::string> CounterTable::find_record(const SequenceDefinition& definition) {
   const Result<AdoptedRecord> given = adopted_from_text(definition.adopted);
   if (!given) return std::unexpected(given.error());
   const Result<SteadyTime> until = database_.enter_to_read();

@@ -60,7 +60,7 @@ class MongodbStore final : public Store {
   const Uuid& id() const noexcept override { return database_.id; }
   std::string_view url() const noexcept override { return database_.url; }
   milliseconds deadline() const noexcept override { return database_.deadline; }
-  CounterStore* counters() noexcept override { return &counters_; }
+  CounterStore* counters() noexcept override { return &counters_.counters(); }
   Catalog* catalog() noexcept override { return &definitions_; }
   UniqueIndex* unique_index() noexcept override { return &claims_; }
   LeaseTable* leases() noexcept override { return leases_.get(); }
@@ -80,10 +80,11 @@ class MongodbStore final : public Store {
 
   Database database_;
   Entropy& entropy_;
-  Counters counters_{database_};
+  DatabaseEngine engine_{database_, entropy_};
+  CounterTable counters_{database_, engine_};
   Definitions definitions_{database_};
   Claims claims_{database_};
-  const std::shared_ptr<LeaseTable> leases_ = workers_of(database_, entropy_);
+  const std::shared_ptr<LeaseTable> leases_ = workers_of(database_, engine_);
   Gapless gapless_;
   std::atomic<std::int64_t> settled_{0};
 };

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -153,24 +152,14 @@ SeenRow row_of(const Document& document) {
   return seen;
 }
 
-}  // namespace
-
-class Workers final : private Engine, private WorkerRows {
+class Workers final : private WorkerRows {
  public:
-  Workers(const Database& database, Entropy& entropy) : database_(database), entropy_(entropy) {}
+  Workers(const Database& database, DatabaseEngine& engine)
+      : database_(database), leases_(engine, *this) {}
 
   [[nodiscard]] LeaseTable& leases() noexcept { return leases_; }
 
  private:
-  std::string_view url() const noexcept override { return database_.url; }
-  Entropy& entropy() noexcept override { return entropy_; }
-  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
-    return purpose == Purpose::kRead ? database_.enter_to_read(by) : database_.enter(by);
-  }
-  // The servers keep every acknowledged value.
-  Result<void> expect_trust(SteadyTime /*until*/) override { return {}; }
-  void pause(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
-
   Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime until,
                                  std::string_view doing) override {
     Result<std::optional<Pool>> there = find_pool(pool, until);
@@ -230,24 +219,31 @@ class Workers final : private Engine, private WorkerRows {
   // that has every acknowledged write.
   Result<std::vector<WorkerRow>> find_free(std::string_view pool, const FreeWorkers& wanted,
                                            SteadyTime until) override {
+    const bool any = wanted.start != 0 && !wanted.may_own;
+    FreeWorkers chosen = wanted;
+    chosen.start = 0;  // the servers have drawn
     for (const Kind kind : {Kind::kPlain, Kind::kReadOne}) {
-      const Result<std::vector<SeenRow>> rows = read_free(pool, wanted, kind, until);
+      const bool last = kind == Kind::kReadOne;
+      const Result<std::vector<SeenRow>> rows = read_free(pool, wanted, any && !last, kind, until);
       if (!rows) return std::unexpected(rows.error());
       std::vector<WorkerRow> intact;
-      for (const SeenRow& each : *rows)
-        if (each.whole) intact.push_back(each.row);
+      std::optional<std::int64_t> broken;
+      for (const SeenRow& each : *rows) {
+        if (each.whole)
+          intact.push_back(each.row);
+        else
+          broken = each.row.state.worker;
+      }
       if (Result<void> ours = expect_ours(pool, *rows, until); !ours)
         return std::unexpected(std::move(ours.error()));
-      std::vector<WorkerRow> chosen = choose_free(intact, wanted);
-      const bool some = !chosen.empty() && chosen.front().state.minted_until <= wanted.limit;
-      if (!some && kind == Kind::kPlain) continue;
-      if (!some && intact.size() != rows->size())
-        for (const SeenRow& each : *rows)
-          if (!each.whole) return damaged_worker(pool, each.row.state.worker);
-      if (chosen.empty())
+      std::vector<WorkerRow> free = choose_free(intact, chosen);
+      if (!free.empty() && free.front().state.minted_until <= wanted.limit) return free;
+      if (!last) continue;
+      if (broken) return damaged_worker(pool, *broken);
+      if (free.empty())
         if (const Result<Pool> there = read_pool(pool, until); !there)
           return std::unexpected(there.error());
-      return chosen;
+      return free;
     }
     std::unreachable();
   }
@@ -346,7 +342,7 @@ class Workers final : private Engine, private WorkerRows {
     const Result<std::optional<Pool>> there = find_pool(pool, until);
     if (!there) return std::unexpected(there.error());
     const std::optional<Pool>& found = *there;
-    if (!found) return std::unexpected(no_pool(pool, url()));
+    if (!found) return std::unexpected(no_pool(pool, database_.url));
     if (found->made) return *found;
     return std::unexpected(
         about("pool " + shown(pool),
@@ -389,22 +385,29 @@ class Workers final : private Engine, private WorkerRows {
                    kind, until);
   }
 
-  // For choose_free().
-  Result<std::vector<SeenRow>> read_free(std::string_view pool, const FreeWorkers& wanted,
+  // For choose_free(). `any`: some of those that are near enough, whichever they are.
+  Result<std::vector<SeenRow>> read_free(std::string_view pool, const FreeWorkers& wanted, bool any,
                                          Kind kind, SteadyTime until) {
-    const auto most = static_cast<std::int32_t>(wanted.start == 0 ? wanted.most : kMostCandidates);
+    const auto most = static_cast<std::int32_t>(wanted.most);
     Bson own;
     add_uuid(own, "token", wanted.token);
     Bson token;
     add_uuid(token, "$literal", wanted.token);
     const Bson nobodys("token", Bson("$exists", false));
     const Bson over("$expr", apply("$lte", "$held_until", "$$NOW"));
-    const Bson match("_id", Bson("$gte", 0), "$or", mongo::array(own, nobodys, over));
-    return rows_in(Bson("aggregate", std::string_view(collection_of_pool(pool)), "pipeline",
-                        mongo::array(Bson("$match", match),
-                                     Bson("$addFields", Bson("own", apply("$eq", "$token", token))),
-                                     Bson("$sort", Bson("own", -1, "minted_until", 1, "_id", 1)),
-                                     Bson("$limit", most), Bson("$project", fields_of_row())),
+    Bson match("_id", Bson("$gte", 0));
+    mongo::BsonArray stages;
+    if (any) {
+      match.append("$or", mongo::array(nobodys, over), "minted_until", Bson("$lte", wanted.limit));
+      stages = mongo::array(Bson("$match", match), Bson("$sample", Bson("size", most)));
+    } else {
+      match.append("$or", mongo::array(own, nobodys, over));
+      stages = mongo::array(
+          Bson("$match", match), Bson("$addFields", Bson("own", apply("$eq", "$token", token))),
+          Bson("$sort", Bson("own", -1, "minted_until", 1, "_id", 1)), Bson("$limit", most));
+    }
+    stages.items.add("4", Bson("$project", fields_of_row()));
+    return rows_in(Bson("aggregate", std::string_view(collection_of_pool(pool)), "pipeline", stages,
                         "cursor", Bson("batchSize", most)),
                    kind, until);
   }
@@ -430,12 +433,13 @@ class Workers final : private Engine, private WorkerRows {
   }
 
   const Database& database_;
-  Entropy& entropy_;
-  Leases leases_{*this, *this};
+  Leases leases_;
 };
 
-std::shared_ptr<LeaseTable> workers_of(const Database& database, Entropy& entropy) {
-  const auto workers = std::make_shared<Workers>(database, entropy);
+}  // namespace
+
+std::shared_ptr<LeaseTable> workers_of(const Database& database, DatabaseEngine& engine) {
+  const auto workers = std::make_shared<Workers>(database, engine);
   return {workers, &workers->leases()};
 }
 

@@ -16,12 +16,12 @@
 #include <memory>
 
 #include "engines/mongodb/database.h"
-#include "idmint/entropy.h"
 #include "ids/lease_table.h"
 
 namespace idmint::stores::mongodb {
 
 // Both must outlive it.
-[[nodiscard]] std::shared_ptr<LeaseTable> workers_of(const Database& database, Entropy& entropy);
+[[nodiscard]] std::shared_ptr<LeaseTable> workers_of(const Database& database,
+                                                     DatabaseEngine& engine);
 
 }  // namespace idmint::stores::mongodb

@@ -458,6 +458,7 @@ TEST_F(MongodbWorkers, WhoseClockIsWrongIsRefusedWithTheFigures) {
     EXPECT_EQ(code_of(extended), Code::kUnavailable);
     EXPECT_THAT(why(extended), HasSubstr(text));
     wrong.token = lease.token;
+    wrong.repeated = true;
     EXPECT_EQ(code_of(leases.acquire("p", wrong)), Code::kUnavailable);
   }
   EXPECT_EQ(rows(), before);
@@ -508,6 +509,7 @@ TEST_F(MongodbWorkers, ARepeatedRequestTakesItsOwnWhoeverElseIsFree) {
   acquire(leases, request(1));
   const Lease own = acquire(leases, request(2));
   LeaseRequest again = request(2);
+  again.repeated = true;
   again.max_drift = 5;
   const auto ahead = leases.acquire("p", again);
   EXPECT_EQ(code_of(ahead), Code::kUnavailable);
@@ -766,6 +768,7 @@ TEST_F(MongodbWorkers, WhateverFailsNoTimestampOfAWorkerIdIsGivenTwice) {
           of.terms.held = milliseconds{number % 3 == 0 ? 5 : 1000};
           Result<Lease> lease = leases.acquire("p", of);
           while (!ending && !lease && is_unknown(lease.error()) && number % 2 == 0) {
+            of.repeated = true;
             of.terms.clock = system_clock().now();
             lease = leases.acquire("p", of);
           }

@@ -1,3 +1,5 @@
+#include "store/protocol/counters.h"
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -11,6 +13,7 @@
 #include "engines/redis/scripts.h"
 #include "engines/redis/tables.h"
 #include "store/backend.h"
+#include "store/engine.h"
 
 namespace idmint::stores::redis {
 namespace {
@@ -111,53 +114,34 @@ end
 return all)",
                          Kind::kHandOut};
 
-// ARGV[2] and on: name, the last value that it must have, the next one that it is raised to, and
-// the value before that. The next value of each as it is then, and of an adopted one what its key
-// holds; empty: it has another last value, or its key is wrong.
-constexpr Script kRaise{IDMINT_LUA_WRITE IDMINT_LUA_COUNTER R"(
+// ARGV[2] and on: name, the last value that it must have, the one that it gets, the next one that
+// it is raised to, the value before that, and whether it is closed. Each text but the first two may
+// be empty: then that is left. The fields of each as they are then; the first is empty if nothing
+// was done, as it has another last value, or its key is wrong and it is to be raised.
+constexpr Script kLift{IDMINT_LUA_WRITE IDMINT_LUA_COUNTER R"(
 local all = {'ok'}
-for i = 2, #ARGV, 4 do
-  local c = counter(ARGV[i])
-  local is = c[2] == ARGV[i + 1] and c[8] == '' and c[4] or ''
-  if is ~= '' and c[6] ~= '' then
-    if above(ARGV[i + 3], is) then
-      is = ARGV[i + 3]
-      call('SET', string.sub(c[6], 5), is)
-      call('HSET', key('counter:', ARGV[i]), 'taken', is)
+for i = 2, #ARGV, 6 do
+  local at, c = key('counter:', ARGV[i]), counter(ARGV[i])
+  local raises = ARGV[i + 3] ~= ''
+  if c[2] ~= ARGV[i + 1] or raises and c[8] ~= '' then
+    c[1] = ''
+  else
+    if ARGV[i + 2] ~= '' then call('HSET', at, 'last', ARGV[i + 2]) end
+    if raises and c[6] ~= '' then
+      if above(ARGV[i + 4], c[4]) then
+        call('SET', string.sub(c[6], 5), ARGV[i + 4])
+        call('HSET', at, 'taken', ARGV[i + 4])
+      end
+    elseif raises and above(ARGV[i + 3], c[4]) then
+      call('HSET', at, 'next', ARGV[i + 3])
     end
-  elseif is ~= '' and above(ARGV[i + 2], is) then
-    is = ARGV[i + 2]
-    call('HSET', key('counter:', ARGV[i]), 'next', is)
-  end
-  all[#all + 1] = is
-end
-return all)",
-                        Kind::kWrite};
-
-// ARGV[2] the last value; [3] and on the names of those that there are. All counters as they are
-// then.
-constexpr Script kExtend{IDMINT_LUA_WRITE IDMINT_LUA_COUNTER R"(
-local all = {'ok'}
-for i = 3, #ARGV do
-  local c = counter(ARGV[i])
-  if c[1] ~= '' and above(ARGV[2], c[2]) then
-    c[2] = ARGV[2]
-    call('HSET', key('counter:', ARGV[i]), 'last', c[2])
+    if ARGV[i + 5] ~= '' then call('HSET', at, 'closed', '1') end
+    c = counter(ARGV[i])
   end
   append(all, c)
 end
 return all)",
-                         Kind::kWrite};
-
-// ARGV[2] and on: the names of those that there are.
-constexpr Script kClose{IDMINT_LUA_WRITE R"(
-for i = 2, #ARGV do
-  if call('EXISTS', key('counter:', ARGV[i])) == 1 then
-    call('HSET', key('counter:', ARGV[i]), 'closed', '1')
-  end
-end
-return {'ok'})",
-                        Kind::kWrite};
+                       Kind::kWrite};
 
 constexpr Script kPeek{IDMINT_LUA_BEGIN IDMINT_LUA_COUNTER R"(
 local all = {'ok'}
@@ -198,11 +182,11 @@ std::string what_is_wrong(std::string_view wrong) {
   return row != kRows.end() ? std::string(row->words) : "it is a " + std::string(wrong);
 }
 
-class Counters final : public CounterStore {
+class CounterTable final : private CounterRows {
  public:
-  explicit Counters(Database& database) : database_(database) {}
+  explicit CounterTable(Database& database) : database_(database) {}
 
-  [[nodiscard]] const Adoption* adoption() const noexcept override { return &kAdoption; }
+  [[nodiscard]] CounterStore& counters() noexcept { return counters_; }
 
  private:
   struct Found {
@@ -214,11 +198,13 @@ class Counters final : public CounterStore {
   };
   using FoundCounters = std::map<std::string, Found, std::less<>>;
 
-  Result<void> do_create(std::span<const NewCounter> counters) override {
-    const Result<SteadyTime> until = database_.enter();
-    if (!until) return std::unexpected(until.error());
+  [[nodiscard]] const Adoption* adoption() const noexcept override { return &kAdoption; }
+
+  Result<CounterStates> make_counters(std::span<const NewCounter> counters, SteadyTime until,
+                                      std::string_view doing) override {
     for (const NewCounter& each : counters)
-      if (Result<void> can = can_adopt(each); !can) return can;
+      if (Result<void> can = can_adopt(each); !can) return std::unexpected(std::move(can.error()));
+    CounterStates states;
     for (bool written = false; !counters.empty(); written = true) {
       const auto some = counters.first(std::min(counters.size(), kAtOnce));
       counters = counters.subspan(some.size());
@@ -228,19 +214,18 @@ class Counters final : public CounterStore {
              values_of(each.name, each.bounds.first, each.bounds.last, each.bounds.stride,
                        each.adopted, each.bounds.first - 1))
           values.push_back(std::move(value));
-      const Result<Answer> made = database_.run(kCreate, values, *until, "make counters in");
+      const Result<Answer> made = database_.run(kCreate, values, until, doing);
       if (!made) return std::unexpected(written ? after_a_write(made.error()) : made.error());
       if (made->outcome() == "wrong") return not_adopted(*made);
       for (std::size_t i = 0; i < some.size(); ++i) {
-        const auto there = found_in(*made, 1 + i * kFields, some[i].name);
-        if (!there) return std::unexpected(there.error());
+        auto there = found_in(*made, 1 + i * kFields, some[i].name);
+        if (!there) return std::unexpected(std::move(there.error()));
         if (there->adopted != some[i].adopted)
           return std::unexpected(other_record(some[i].name, there->adopted, some[i].adopted));
-        if (there->state.bounds != some[i].bounds)
-          return std::unexpected(other_bounds(there->state, some[i].bounds));
+        states.insert_or_assign(some[i].name, std::move(there->state));
       }
     }
-    return {};
+    return states;
   }
 
   // kInvalidArgument: not the text of a record, or the counter cannot be in it.
@@ -277,18 +262,16 @@ class Counters final : public CounterStore {
          std::move(advice)}));
   }
 
-  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
-                           SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter(by);
-    if (!until) return std::unexpected(until.error());
-    const std::int64_t least = take == Take::kAll ? count : 1;
-    std::int64_t wanted = count;
+  Result<std::optional<Range>> advance(std::string_view counter, std::int64_t most,
+                                       std::int64_t least, SteadyTime until,
+                                       std::string_view doing) override {
+    std::int64_t wanted = most;
     Values values = values_of(counter, wanted - 1, "", "", wanted);
     // Another round where the division of 64 bits, which Lua has not, decides what is left.
     for (;;) {
-      const Result<Answer> answer = database_.run(kAdvance, values, *until, "take values from");
+      const Result<Answer> answer = database_.run(kAdvance, values, until, doing);
       if (!answer) return std::unexpected(answer.error());
-      if (answer->outcome() == "none") return std::unexpected(no_counter(counter, database_.url()));
+      if (answer->outcome() == "none") return std::nullopt;
       if (answer->outcome() == "ok") {
         const auto first = answer->integer(1);
         const auto stride = answer->integer(2);
@@ -303,117 +286,81 @@ class Counters final : public CounterStore {
       const Result<CounterState> state = usable(found_in(*answer, 1, counter));
       if (!state) return std::unexpected(state.error());
       const std::int64_t left = state->left();
-      if (state->closed || left < least) return std::unexpected(refused_advance(*state, count));
+      if (state->closed || left < least) return std::nullopt;
       // Fewer only while the counter ends there.
-      wanted = std::min(count, left);
+      wanted = std::min(most, left);
       values = values_of(counter, wanted - 1, (wanted - 1) * state->bounds.stride,
-                         wanted < count ? text_of(state->bounds.last) : std::string(), wanted);
+                         wanted < most ? text_of(state->bounds.last) : std::string(), wanted);
     }
   }
 
-  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor, SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter(by);
-    if (!until) return std::unexpected(until.error());
-    std::map<std::string, std::int64_t, std::less<>> next;
+  Result<CounterStates> lift(std::span<const std::string> counters, const CounterLift& lift,
+                             SteadyTime until, std::string_view doing) override {
+    CounterStates lifted;
     std::set<std::string, std::less<>> left(counters.begin(), counters.end());
     // Another round for those that were extended meanwhile.
     for (bool written = false; !left.empty(); written = true) {
+      const auto failed = [&](const Error& why) {
+        return std::unexpected(written ? after_a_write(why) : why);
+      };
       const std::vector<std::string> some = some_of(left);
-      const Result<FoundCounters> there = read(some, *until);
-      if (!there) return std::unexpected(written ? after_a_write(there.error()) : there.error());
+      const Result<FoundCounters> there = read(some, until);
+      if (!there) return failed(there.error());
       for (const std::string& name : some)
         if (!there->contains(name)) left.erase(name);
       Values values;
       for (const auto& [name, found] : *there) {
-        const Result<CounterState> state = usable(found);
-        if (!state) return std::unexpected(written ? after_a_write(state.error()) : state.error());
-        const std::int64_t target = state->bounds.at_or_above(floor);
-        for (std::string& value : values_of(name, state->bounds.last, target, target - 1))
+        const bool raises = lift.next > found.state.bounds.first;
+        if (raises)
+          if (const Result<CounterState> state = usable(found); !state)
+            return failed(state.error());
+        CounterState after = found.state;
+        lift_to(lift, after);
+        const std::int64_t last = found.state.bounds.last;
+        const std::int64_t next = after.bounds.at_or_above(lift.next);
+        for (std::string& value :
+             values_of(name, last, after.bounds.last != last ? text_of(after.bounds.last) : "",
+                       raises ? text_of(next) : "", raises ? text_of(next - 1) : "",
+                       lift.closed ? "1" : ""))
           values.push_back(std::move(value));
       }
       if (values.empty()) continue;
-      const Result<Answer> raised = database_.run(kRaise, values, *until, "raise a counter in");
-      if (!raised) return std::unexpected(written ? after_a_write(raised.error()) : raised.error());
+      const Result<Answer> answer = database_.run(kLift, values, until, doing);
+      if (!answer) return failed(answer.error());
       std::size_t at = 1;
-      for (const auto& [name, found] : *there)
-        if (const auto is = raised->integer(at++)) {
-          next.insert_or_assign(name,
-                                found.adopted.empty() ? *is : after(*is, found.state.bounds.last));
+      for (const auto& [name, before] : *there) {
+        if (!answer->text(at).empty()) {
+          Result<Found> found = found_in(*answer, at, name);
+          if (!found) return std::unexpected(after_a_write(std::move(found.error())));
+          lifted.insert_or_assign(name, std::move(found->state));
           left.erase(name);
         }
+        at += kFields;
+      }
     }
-    return in_order<std::int64_t>(counters, next);
+    return lifted;
   }
 
-  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
-                                               std::int64_t last) override {
-    const Result<SteadyTime> until = database_.enter();
-    if (!until) return std::unexpected(until.error());
-    std::map<std::string, CounterBounds, std::less<>> bounds;
-    std::optional<Error> too_large;
-    const Result<void> done =
-        change_some(counters, *until, [&](const FoundCounters& there) -> Result<void> {
-          Values values = values_of(std::max<std::int64_t>(last, 0));
-          for (const auto& [name, found] : there) {
-            const std::int64_t stride = found.state.bounds.stride;
-            if (last <= largest_last(stride))
-              values.push_back(name);
-            else if (!too_large)
-              too_large = too_large_an_end(name, last, stride);
-          }
-          if (values.size() == 1) return {};
-          const Result<Answer> extended =
-              database_.run(kExtend, values, *until, "extend a counter in");
-          if (!extended) return std::unexpected(extended.error());
-          for (std::size_t i = 1; i < values.size(); ++i) {
-            const auto found = found_in(*extended, 1 + (i - 1) * kFields, values[i]);
-            if (!found) return std::unexpected(found.error());
-            bounds.insert_or_assign(values[i], found->state.bounds);
-          }
-          return {};
-        });
-    if (!done) return std::unexpected(done.error());
-    if (too_large) return std::unexpected(*std::move(too_large));
-    return in_order<CounterBounds>(counters, bounds);
-  }
-
-  Result<void> do_close(std::span<const std::string> counters) override {
-    const Result<SteadyTime> until = database_.enter();
-    if (!until) return std::unexpected(until.error());
-    std::map<std::string, bool, std::less<>> closed;
-    const Result<void> done =
-        change_some(counters, *until, [&](const FoundCounters& there) -> Result<void> {
-          Values values;
-          for (const auto& [name, found] : there) values.push_back(name);
-          const Result<Answer> answer = database_.run(kClose, values, *until, "close a counter in");
-          if (!answer) return std::unexpected(answer.error());
-          for (const std::string& name : values) closed.insert_or_assign(name, true);
-          return {};
-        });
-    if (!done) return done;
-    const Result<std::vector<bool>> all = in_order<bool>(counters, closed);
-    if (!all) return std::unexpected(all.error());
-    return {};
-  }
-
-  Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter_to_read(by);
-    if (!until) return std::unexpected(until.error());
-    const Result<FoundCounters> found = read({std::string(counter)}, *until);
+  Result<CounterStates> read_counters(std::span<const std::string> counters,
+                                      SteadyTime until) override {
+    const Result<FoundCounters> found = read({counters.begin(), counters.end()}, until);
     if (!found) return std::unexpected(found.error());
-    if (found->empty()) return std::unexpected(no_counter(counter, database_.url()));
-    return usable(found->begin()->second);
+    CounterStates there;
+    for (const auto& [name, each] : *found) {
+      Result<CounterState> state = usable(each);
+      if (!state) return std::unexpected(std::move(state.error()));
+      there.emplace(name, *std::move(state));
+    }
+    return there;
   }
 
-  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter_to_read(by);
-    if (!until) return std::unexpected(until.error());
+  Result<std::vector<CounterState>> list_counters(std::string_view prefix,
+                                                  SteadyTime until) override {
     std::vector<CounterState> all;
     std::string from = "[" + std::string(prefix);
     for (;;) {
       const Result<Answer> some =
-          database_.run(kList, values_of(from, prefix, std::int64_t{kAtOnce}), *until, "read");
+          database_.run(kList, values_of(from, prefix, std::int64_t{kAtOnce}), until, "read");
       if (!some) return std::unexpected(some.error());
       const std::size_t found = (some->size() - 1) / (kFields + 1);
       for (std::size_t i = 0; i < found; ++i) {
@@ -438,35 +385,6 @@ class Counters final : public CounterStore {
       Result<Found> found = found_in(*answer, at, counters[i]);
       if (!found) return std::unexpected(found.error());
       all.insert_or_assign(counters[i], *std::move(found));
-    }
-    return all;
-  }
-
-  // Calls change(FoundCounters) for those that there are, some at a time.
-  Result<void> change_some(std::span<const std::string> counters, SteadyTime until,
-                           const auto& change) {
-    for (bool written = false; !counters.empty(); written = true) {
-      const auto some = counters.first(std::min(counters.size(), kAtOnce));
-      counters = counters.subspan(some.size());
-      const Result<FoundCounters> there = read({some.begin(), some.end()}, until);
-      Result<void> changed = there ? (there->empty() ? Result<void>() : change(*there))
-                                   : std::unexpected(there.error());
-      if (!changed)
-        return std::unexpected(written ? after_a_write(std::move(changed.error()))
-                                       : std::move(changed.error()));
-    }
-    return {};
-  }
-
-  // The value of each counter. kNotFound: one is missing, as it is not there.
-  template <class T>
-  Result<std::vector<T>> in_order(std::span<const std::string> counters,
-                                  const std::map<std::string, T, std::less<>>& found) const {
-    std::vector<T> all;
-    for (const std::string& counter : counters) {
-      const auto at = found.find(counter);
-      if (at == found.end()) return std::unexpected(no_counter(counter, database_.url()));
-      all.push_back(at->second);
     }
     return all;
   }
@@ -533,12 +451,14 @@ class Counters final : public CounterStore {
   }
 
   Database& database_;
+  Counters counters_{database_, *this};
 };
 
 }  // namespace
 
 std::shared_ptr<CounterStore> counters_of(Database& database) {
-  return std::make_shared<Counters>(database);
+  const auto table = std::make_shared<CounterTable>(database);
+  return {table, &table->counters()};
 }
 
 }  // namespace idmint::stores::redis

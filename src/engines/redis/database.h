@@ -20,6 +20,7 @@
 #include "idmint/entropy.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
+#include "store/engine.h"
 #include "store/sessions.h"
 
 namespace idmint::stores::redis {
@@ -27,7 +28,7 @@ namespace idmint::stores::redis {
 using std::chrono::milliseconds;
 
 // What the tables of one store share. Any thread may call any method at any time.
-class Database {
+class Database final : public Engine {
  public:
   Database(Address address, milliseconds deadline, Access access, Entropy& entropy);
   Database(const Database&) = delete;
@@ -41,7 +42,6 @@ class Database {
   [[nodiscard]] const Uuid& id() const noexcept { return id_; }
   [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
   [[nodiscard]] milliseconds deadline() const noexcept { return sessions_.deadline(); }
-  [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
 
   // As in Sessions.
   [[nodiscard]] Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const {
@@ -49,6 +49,16 @@ class Database {
   }
   [[nodiscard]] Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const {
     return sessions_.enter(by);
+  }
+
+  std::string_view shown_url() const noexcept override { return url(); }
+  Entropy& entropy() const noexcept override { return entropy_; }
+  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
+    return purpose == Purpose::kRead ? enter_to_read(by) : enter(by);
+  }
+  Result<void> expect_trust(SteadyTime until) override {
+    if (std::optional<Error> why = doubt(until)) return std::unexpected(*std::move(why));
+    return {};
   }
 
   // Runs the script, again where it changed nothing and another attempt may succeed. `doing`: for

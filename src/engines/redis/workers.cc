@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -180,24 +179,13 @@ std::int64_t exact(std::int64_t ms) {
 
 std::string text_or_none(const Uuid& id) { return id == Uuid{} ? std::string() : text_of(id); }
 
-class Workers final : private Engine, private WorkerRows {
+class Workers final : private WorkerRows {
  public:
   explicit Workers(Database& database) : database_(database) {}
 
   [[nodiscard]] LeaseTable& leases() noexcept { return leases_; }
 
  private:
-  std::string_view url() const noexcept override { return database_.url(); }
-  Entropy& entropy() noexcept override { return database_.entropy(); }
-  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
-    return purpose == Purpose::kRead ? database_.enter_to_read(by) : database_.enter(by);
-  }
-  Result<void> expect_trust(SteadyTime until) override {
-    if (std::optional<Error> why = database_.doubt(until)) return std::unexpected(*std::move(why));
-    return {};
-  }
-  void pause(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
-
   Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime until,
                                  std::string_view doing) override {
     const Result<Answer> made = database_.run(kCreatePool, values_of(pool, workers), until, doing);
@@ -326,7 +314,7 @@ class Workers final : private Engine, private WorkerRows {
   }
 
   Database& database_;
-  Leases leases_{*this, *this};
+  Leases leases_{database_, *this};
 };
 
 }  // namespace

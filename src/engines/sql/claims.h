@@ -55,7 +55,7 @@ class Claims final : public UniqueIndex {
                       "claim numbers in");
     if (!rows) return std::unexpected(rows.error());
     if (!rows->empty()) return given(*rows, keys);
-    if (Result<void> trusted = database_.check_trust(*until); !trusted)
+    if (Result<void> trusted = database_.expect_trust(*until); !trusted)
       return std::unexpected(std::move(trusted.error()));
     const Result<bool> closed = is_closed(space, *until);
     if (!closed) return std::unexpected(closed.error());

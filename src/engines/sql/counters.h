@@ -20,6 +20,8 @@
 #include "engines/sql/rows.h"
 #include "store/backend.h"
 #include "store/counter_store.h"
+#include "store/engine.h"
+#include "store/protocol/counters.h"
 
 namespace idmint::stores::sql {
 
@@ -31,23 +33,22 @@ struct CounterStatements {
   // name, count, least -> where it began, stride, how many, whether it was given. Not of an adopted
   // one.
   Query advance;
-  Query raise;  // names, floor -> name, next, whether it is adopted, and then nothing was changed
-  Query raise_floor;  // the same of adopted ones, whose floor it raises
-  Query extend;       // names, last -> name, first, last, stride; of those whose stride allows it
-  Query close;        // names -> name
+  // names, CounterLift -> as `peek`; the next value of an adopted one is left
+  Query lift;
+  Query raise_floor;  // names, floor; of adopted ones
   Query peek;  // names -> as in counter_of(), then the text of the adopted record, or an empty one
   Query list;  // Dialect::prefix() -> the same; there may be others among them
   Query adopters;  // -> the names of the counters that are adopted, and the texts of their records
 };
 
 template <class Dialect>
-class Counters final : public CounterStore {
+class CounterTable final : private CounterRows {
  public:
   // Both must outlive it.
-  Counters(Database<Dialect>& database, const CounterStatements& statements)
+  CounterTable(Database<Dialect>& database, const CounterStatements& statements)
       : database_(database), sql_(statements), adopted_(database) {}
 
-  [[nodiscard]] const Adoption* adoption() const noexcept override { return &Dialect::kAdoption; }
+  [[nodiscard]] CounterStore& counters() noexcept { return counters_; }
 
  private:
   using Rows = typename Dialect::Rows;
@@ -59,9 +60,10 @@ class Counters final : public CounterStore {
   };
   using FoundCounters = std::map<std::string, Found, std::less<>>;
 
-  Result<void> do_create(std::span<const NewCounter> wanted) override {
-    const Result<SteadyTime> until = database_.enter();
-    if (!until) return std::unexpected(until.error());
+  [[nodiscard]] const Adoption* adoption() const noexcept override { return &Dialect::kAdoption; }
+
+  Result<CounterStates> make_counters(std::span<const NewCounter> wanted, SteadyTime until,
+                                      std::string_view doing) override {
     std::vector<NewRow> rows;
     std::vector<std::string> names;
     for (const NewCounter& each : wanted) {
@@ -72,33 +74,31 @@ class Counters final : public CounterStore {
       if (!record) return std::unexpected(record.error());
       counter.adopted = to_text(*record);
     }
-    if (Result<void> usable = can_adopt(rows, names, *until); !usable) return usable;
+    if (Result<void> usable = can_adopt(rows, names, until); !usable)
+      return std::unexpected(std::move(usable.error()));
     const Result<void> made =
         change_in_parts<NewRow>(rows, [&](std::span<const NewRow> part) -> Result<void> {
           const Result<Rows> done =
-              database_.change(sql_.create, Dialect::rows(part), *until, "make counters in");
+              database_.change(sql_.create, Dialect::rows(part), until, doing);
           if (!done) return std::unexpected(done.error());
           return {};
         });
-    if (!made) return made;
+    if (!made) return std::unexpected(made.error());
     // Of two who adopt one record at once, each after writing its row, one sees the other's.
-    if (Result<void> agreed = agrees_with_others(rows, *until); !agreed)
+    if (Result<void> agreed = agrees_with_others(rows, until); !agreed)
       return std::unexpected(after_a_write(std::move(agreed.error())));
-    const Result<FoundCounters> there = read(names, *until);
+    const Result<FoundCounters> there = read(names, until);
     if (!there) return std::unexpected(after_a_write(there.error()));
+    CounterStates states;
     for (const auto& [counter, next] : rows) {
       const auto at = there->find(counter.name);
-      if (at == there->end()) {
-        if (Result<void> trusted = database_.check_trust(*until); !trusted) return trusted;
-        return database_.damaged("counter " + shown(counter.name) + " went away while it was made");
-      }
+      if (at == there->end()) continue;
       const auto& [state, adopted] = at->second;
       if (adopted != counter.adopted)
         return std::unexpected(other_record(counter.name, adopted, counter.adopted));
-      if (state.bounds != counter.bounds)
-        return std::unexpected(other_bounds(state, counter.bounds));
+      states.insert_or_assign(counter.name, state);
     }
-    return {};
+    return states;
   }
 
   // kInvalidArgument: not the text of a record, or the counter cannot be in it.
@@ -187,94 +187,78 @@ class Counters final : public CounterStore {
   };
 
   // What a sequence or a table of tickets gave to a statement that failed does not come back.
-  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
-                           SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter(by);
-    if (!until) return std::unexpected(until.error());
-    Result<Range> taken = advance_by(counter, count, take, *until);
-    if (!taken && adopted_.known(counter) != nullptr)
+  Result<std::optional<Range>> advance(std::string_view counter, std::int64_t most,
+                                       std::int64_t least, SteadyTime until,
+                                       std::string_view doing) override {
+    const auto known = adopted_.known(counter);
+    if (known == nullptr) return take_own(counter, most, least, until, doing);
+    Result<std::optional<Range>> taken = adopted_.take(counter, *known, most, least, until);
+    if (!taken)
       return std::unexpected(
           with_other_outcome(std::move(taken.error()), "nothing was handed out"));
     return taken;
   }
 
-  Result<Range> advance_by(std::string_view counter, std::int64_t count, Take take,
-                           SteadyTime until) {
-    const std::int64_t least = take == Take::kAll ? count : 1;
-    // Another round only if the counter is adopted and was not known to be, or somebody made or
-    // extended it, or settled the store, between the statements.
-    for (;;) {
-      const auto known = adopted_.known(counter);
-      const auto taken = known != nullptr ? adopted_.take(counter, *known, count, least, until)
-                                          : take_own(counter, count, least, until);
-      if (!taken) return std::unexpected(taken.error());
-      if (const std::optional<Range>& range = *taken; range) return *range;
-      if (Result<void> trusted = database_.check_trust(until); !trusted)
-        return std::unexpected(std::move(trusted.error()));
-      const Result<CounterState> state = do_peek(counter, until);
-      if (!state) return std::unexpected(state.error());
-      if (const std::optional<Error>& set_back = state->set_back; set_back)
-        return std::unexpected(*set_back);
-      if (state->closed || state->left() < least)
-        return std::unexpected(refused_advance(*state, count));
-      count = std::min(count, state->left());
-    }
-  }
-
   // Nothing: it is not there, closed or adopted, or has too little left, or is not trusted.
   Result<std::optional<Range>> take_own(std::string_view counter, std::int64_t count,
-                                        std::int64_t least, SteadyTime until) {
-    const Result<Rows> rows = database_.run(
-        sql_.advance, values_of<Dialect>(Name{counter}, count, least), until, "take values from");
+                                        std::int64_t least, SteadyTime until,
+                                        std::string_view doing) {
+    const Result<Rows> rows =
+        database_.run(sql_.advance, values_of<Dialect>(Name{counter}, count, least), until, doing);
     if (!rows) return std::unexpected(rows.error());
     if (rows->empty() || (*rows)[0].integer(3) == 0) return std::nullopt;
     const Row row = (*rows)[0];
     return Range{row.integer(0), row.integer(1), row.integer(2)};
   }
 
-  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor, SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter(by);
-    if (!until) return std::unexpected(until.error());
-    std::map<std::string, std::int64_t, std::less<>> next;
+  Result<CounterStates> lift(std::span<const std::string> counters, const CounterLift& lift,
+                             SteadyTime until, std::string_view doing) override {
+    CounterStates lifted;
     std::set<std::string> adopted;
-    const Result<void> raised =
-        change_each(sql_.raise, counters, floor, *until, "raise a counter in",
-                    [&](const std::string& name, const Row& row) {
-                      next[name] = row.integer(1);
-                      if (row.integer(2) != 0) adopted.insert(name);
-                    });
-    const bool some_are_missing = !raised && raised.error().code == Code::kNotFound;
-    if (!raised && !some_are_missing) return std::unexpected(raised.error());
-    bool some = next.size() > adopted.size();
+    const Result<void> changed =
+        change_in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
+          const Result<Rows> rows = database_.change(
+              sql_.lift,
+              {Dialect::names(part), Dialect::value(lift.next), Dialect::value(lift.last),
+               Dialect::value(std::int64_t{lift.closed ? 1 : 0})},
+              until, doing);
+          if (!rows) return std::unexpected(rows.error());
+          for (int i = 0; i < rows->size(); ++i) {
+            Found found = found_in((*rows)[i]);
+            if (!found.adopted.empty()) adopted.insert(found.state.name);
+            lifted.insert_or_assign(found.state.name, std::move(found.state));
+          }
+          return {};
+        });
+    if (!changed) return std::unexpected(changed.error());
+    if (lift.next <= 0) return lifted;
+    bool some = lifted.size() > adopted.size();
     for (const std::string& name : adopted) {
-      const Result<std::int64_t> now = raise_adopted(name, floor, *until);
+      const Result<std::int64_t> now = raise_adopted(name, lift.next, until, doing);
       if (!now) return std::unexpected(some ? after_a_write(now.error()) : now.error());
       some = true;
-      next[name] = *now;
+      lifted.at(name).next = *now;
     }
-    if (!raised) return std::unexpected(raised.error());
-    std::vector<std::int64_t> all;
-    all.reserve(counters.size());
-    for (const std::string& counter : counters) all.push_back(next.at(counter));
-    return all;
+    return lifted;
   }
 
   // The record first: a floor above it would refuse all that is taken. One that was set back is
   // raised to its floor at least.
   Result<std::int64_t> raise_adopted(const std::string& counter, std::int64_t floor,
-                                     SteadyTime until) {
+                                     SteadyTime until, std::string_view doing) {
     for (bool written = false;; written = true) {
       const auto failed = [&](const Error& why) {
         return std::unexpected(written ? after_a_write(why) : why);
       };
-      const Result<CounterState> state = do_peek(counter, until);
-      if (!state) return failed(state.error());
+      const Result<CounterStates> there = read_counters(std::span(&counter, 1), until);
+      if (!there) return failed(there.error());
+      if (there->empty()) return failed(no_counter(counter, database_.url()));
+      const CounterState* const state = &there->begin()->second;
       const std::int64_t target = std::max(state->bounds.at_or_above(floor), state->next);
       if (!state->set_back && state->next >= target) {
-        const Result<void> raised =
-            change_each(sql_.raise_floor, std::span(&counter, 1), state->next, until,
-                        "raise a counter in", [](const std::string&, const Row&) {});
+        const Result<Rows> raised = database_.change(
+            sql_.raise_floor, {Dialect::names(std::span(&counter, 1)), Dialect::value(state->next)},
+            until, doing);
         if (!raised) return failed(raised.error());
         return state->next;
       }
@@ -285,40 +269,9 @@ class Counters final : public CounterStore {
     }
   }
 
-  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
-                                               std::int64_t last) override {
-    const Result<SteadyTime> until = database_.enter();
-    if (!until) return std::unexpected(until.error());
-    // Before anything is changed, because the end could not be moved back.
-    if (Result<void> possible = can_extend_by(counters, last, *until); !possible)
-      return std::unexpected(std::move(possible.error()));
-    std::map<std::string, CounterBounds, std::less<>> bounds;
-    const Result<void> extended =
-        change_each(sql_.extend, counters, last, *until, "extend a counter in",
-                    [&](const std::string& name, const Row& row) {
-                      bounds[name] = {row.integer(1), row.integer(2), row.integer(3)};
-                    });
-    if (!extended) return std::unexpected(extended.error());
-    std::vector<CounterBounds> all;
-    all.reserve(counters.size());
-    for (const std::string& counter : counters) all.push_back(bounds.at(counter));
-    return all;
-  }
-
-  Result<void> do_close(std::span<const std::string> counters) override {
-    return change_each(sql_.close, counters, std::nullopt, SteadyTime::max(), "close a counter in",
-                       [](const std::string&, const Row&) {});
-  }
-
-  Result<void> do_can_extend(std::span<const std::string> counters, std::int64_t last) override {
-    const Result<SteadyTime> until = database_.enter();
-    if (!until) return std::unexpected(until.error());
-    return can_extend_by(counters, last, *until);
-  }
-
   // A record may have been narrowed, or be gone.
-  Result<void> can_extend_by(std::span<const std::string> counters, std::int64_t last,
-                             SteadyTime until) {
+  Result<void> can_extend(std::span<const std::string> counters, std::int64_t last,
+                          SteadyTime until) override {
     const Result<FoundCounters> there = read(counters, until);
     if (!there) return std::unexpected(there.error());
     for (const auto& [name, found] : *there) {
@@ -338,26 +291,28 @@ class Counters final : public CounterStore {
     return {};
   }
 
-  Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter_to_read(by);
-    if (!until) return std::unexpected(until.error());
-    const std::string name(counter);
-    const Result<FoundCounters> found = read(std::span(&name, 1), *until);
-    if (!found) return std::unexpected(found.error());
-    if (found->empty()) return std::unexpected(no_counter(counter, database_.url()));
-    return whole(found->begin()->second, *until);
+  Result<CounterStates> read_counters(std::span<const std::string> counters,
+                                      SteadyTime until) override {
+    Result<FoundCounters> found = read(counters, until);
+    if (!found) return std::unexpected(std::move(found.error()));
+    CounterStates there;
+    for (auto& [name, each] : *found) {
+      Result<CounterState> state = whole(std::move(each), until);
+      if (!state) return std::unexpected(std::move(state.error()));
+      there.emplace(name, *std::move(state));
+    }
+    return there;
   }
 
-  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override {
-    const Result<SteadyTime> until = database_.enter_to_read(by);
-    if (!until) return std::unexpected(until.error());
-    const Result<Rows> rows = database_.run(sql_.list, Dialect::prefix(prefix), *until, "read");
+  Result<std::vector<CounterState>> list_counters(std::string_view prefix,
+                                                  SteadyTime until) override {
+    const Result<Rows> rows = database_.run(sql_.list, Dialect::prefix(prefix), until, "read");
     if (!rows) return std::unexpected(rows.error());
     std::vector<CounterState> all;
     for (int i = 0; i < rows->size(); ++i) {
       Found found = found_in((*rows)[i]);
       if (!found.state.name.starts_with(prefix)) continue;
-      Result<CounterState> state = whole(std::move(found), *until);
+      Result<CounterState> state = whole(std::move(found), until);
       if (!state) return std::unexpected(std::move(state.error()));
       all.push_back(*std::move(state));
     }
@@ -416,41 +371,10 @@ class Counters final : public CounterStore {
     return all;
   }
 
-  // One transaction for each part of them. The error of the first counter that is missing, or that
-  // the statement refuses, is the answer after the others are on the disk.
-  Result<void> change_each(const Query& query, std::span<const std::string> counters,
-                           std::optional<std::int64_t> value, SteadyTime by, std::string_view doing,
-                           const auto& on_row) {
-    const Result<SteadyTime> until = database_.enter(by);
-    if (!until) return std::unexpected(until.error());
-    std::set<std::string, std::less<>> changed;
-    const Result<void> done =
-        change_in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
-          typename Dialect::Values values = {Dialect::names(part)};
-          if (value) values.push_back(Dialect::value(*value));
-          const Result<Rows> rows = database_.change(query, values, *until, doing);
-          if (!rows) return std::unexpected(rows.error());
-          for (int i = 0; i < rows->size(); ++i) {
-            const std::string name = Dialect::name_of((*rows)[i].bytes(0));
-            changed.insert(name);
-            on_row(name, (*rows)[i]);
-          }
-          return {};
-        });
-    if (!done) return done;
-    const auto refused = std::ranges::find_if(
-        counters, [&](const std::string& counter) { return !changed.contains(counter); });
-    if (refused == counters.end()) return {};
-    const Result<FoundCounters> there = read(std::span(&*refused, 1), *until);
-    if (!there) return std::unexpected(after_a_write(there.error()));
-    if (there->empty()) return std::unexpected(no_counter(*refused, database_.url()));
-    return std::unexpected(
-        too_large_an_end(*refused, value.value_or(0), there->begin()->second.state.bounds.stride));
-  }
-
   Database<Dialect>& database_;
   const CounterStatements& sql_;
   AdoptedCounters<Dialect> adopted_;
+  Counters counters_{database_, *this};
 };
 
 }  // namespace idmint::stores::sql

@@ -20,6 +20,7 @@
 //               a mark), `gone_back` (the mark), `is_older()` (it lacks columns), `may_upgrade`
 //               (this user may add them) and `is_elsewhere()` (it was written on another server
 //               than this one)
+//   is_held(failure)  a row was not waited for
 //   settle(record)  a query that takes the server as it is for the one that has all of the store
 //   kMarkGoneBack   a query: why, settled -> sets the mark
 //   upgrade(connection, until)    adds the columns that an older store lacks
@@ -59,13 +60,14 @@
 #include "idmint/store.h"
 #include "idmint/uuid.h"
 #include "store/backend.h"
+#include "store/engine.h"
 #include "store/sessions.h"
 
 namespace idmint::stores::sql {
 
 // What the tables of one store share. Any thread may call any method at any time.
 template <class Dialect>
-class Database {
+class Database final : public Engine {
  public:
   using Rows = typename Dialect::Rows;
   using Record = typename Dialect::Record;
@@ -117,7 +119,21 @@ class Database {
   [[nodiscard]] const std::string& server() const noexcept { return server_; }
   [[nodiscard]] const std::string& url() const noexcept { return sessions_.url(); }
   [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return sessions_.deadline(); }
-  [[nodiscard]] Entropy& entropy() const noexcept { return entropy_; }
+
+  std::string_view shown_url() const noexcept override { return url(); }
+  Entropy& entropy() const noexcept override { return entropy_; }
+  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
+    return purpose == Purpose::kRead ? enter_to_read(by) : enter(by);
+  }
+  // A setting is a doubt here.
+  Result<void> expect_trust(SteadyTime until) override {
+    const Result<Site> site = read(until);
+    if (!site) return std::unexpected(site.error());
+    if (auto doubt = doubt_in(*site)) return std::unexpected(*std::move(doubt));
+    if (auto refused = Dialect::refused_settings(*site, url()))
+      return std::unexpected(*std::move(refused));
+    return {};
+  }
 
   // As in Sessions.
   [[nodiscard]] Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const {
@@ -129,7 +145,7 @@ class Database {
 
   // Runs the query, again where it changed nothing and another attempt may succeed. `doing`: for
   // messages, such as "read". A kHandOut that returns no row may have met a store that is not
-  // trusted: see check_trust().
+  // trusted: see expect_trust().
   Result<Rows> run(const Query& query, const typename Dialect::Values& values, SteadyTime until,
                    std::string_view doing) {
     return sessions_.run(query.kind, until, doing,
@@ -149,6 +165,18 @@ class Database {
                          });
   }
 
+  // How many rows the query found. 0 also where somebody else changes the row just now, if the
+  // query does not wait for that.
+  Result<std::int64_t> count(const Query& query, const typename Dialect::Values& values,
+                             SteadyTime until, std::string_view doing) {
+    return sessions_.run(query.kind, until, doing,
+                         [&](Session& session) -> std::expected<std::int64_t, Failure> {
+                           auto rows = send(session, query, values, until);
+                           if (rows) return rows->found();
+                           if (Dialect::is_held(rows.error())) return 0;
+                           return std::unexpected(std::move(rows.error()));
+                         });
+  }
   // Statements without values, in a transaction if there are several, which a store in doubt is
   // allowed too.
   Result<void> execute(const std::string& sql, SteadyTime until, std::string_view doing) {
@@ -162,20 +190,11 @@ class Database {
     return {};
   }
 
-  // Why nothing may be handed out: a doubt, or a setting.
-  Result<void> check_trust(SteadyTime until) {
-    const Result<Site> site = read(until);
-    if (!site) return std::unexpected(site.error());
-    if (auto doubt = doubt_in(*site)) return std::unexpected(*std::move(doubt));
-    if (auto refused = Dialect::refused_settings(*site, url()))
-      return std::unexpected(*std::move(refused));
-    return {};
-  }
   // Why a row is not there after the kHandOut that makes it. `read`: the error of reading it. Its
   // kNotFound stays if the store is trusted.
   [[nodiscard]] Error why_not_made(Error read, SteadyTime until) {
     if (read.code != Code::kNotFound) return after_a_write(std::move(read));
-    if (Result<void> trusted = check_trust(until); !trusted) return std::move(trusted.error());
+    if (Result<void> trusted = expect_trust(until); !trusted) return std::move(trusted.error());
     return read;
   }
 

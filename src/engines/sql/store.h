@@ -43,7 +43,7 @@ class SqlStore final : public Store {
   std::string server() const override { return database_.server(); }
   std::string_view url() const noexcept override { return database_.url(); }
   std::chrono::milliseconds deadline() const noexcept override { return database_.deadline(); }
-  CounterStore* counters() noexcept override { return &counters_; }
+  CounterStore* counters() noexcept override { return &counters_.counters(); }
   Catalog* catalog() noexcept override { return &definitions_; }
   UniqueIndex* unique_index() noexcept override { return &claims_; }
   LeaseTable* leases() noexcept override { return &workers_.leases(); }
@@ -71,7 +71,7 @@ class SqlStore final : public Store {
   const Statements& sql_;
   Database<Dialect> database_;
   Definitions<Dialect> definitions_{database_, sql_.definitions};
-  Counters<Dialect> counters_{database_, sql_.counters};
+  CounterTable<Dialect> counters_{database_, sql_.counters};
   Claims<Dialect> claims_{database_, sql_.claims};
   Workers<Dialect> workers_{database_, sql_.workers};
 };

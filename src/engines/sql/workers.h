@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,18 +30,18 @@ struct WorkerStatements {
   Query pool;         // name -> how many worker ids it has
   Query worker;       // pool, worker -> its row
   Query workers;      // pool -> the rows, sorted by worker id
-  // pool, token, how many -> the row that the token owns, then those that are free; the smallest
-  // bounds first
+  // pool, token, FreeWorkers::limit, a number for a random order or 0, how many, out of how many ->
+  // the row that the token owns, then those that are free, as WorkerRows::find_free()
   Query free;
-  // pool, Dialect::swaps(), and the clock of the caller and how far it may be from the server's,
-  // both in ms; below 0 nothing is compared. found() is how many were swapped.
+  // pool, the 13 values of a swap, and the clock of the caller and how far it may be from the
+  // server's, both in ms; below 0 nothing is compared. found() is 1 if it was swapped.
   Query swap;
-  Query swap_to_operate;  // pool, Dialect::swaps()
-  Query moment;           // -> whether something may be handed out now; the server's clock
+  Query swap_many;  // to operate: pool, Dialect::swaps(). found() is how many were swapped.
+  Query moment;     // -> whether something may be handed out now; the server's clock
 };
 
 template <class Dialect>
-class Workers final : private Engine, private WorkerRows {
+class Workers final : private WorkerRows {
  public:
   // Both must outlive it.
   Workers(Database<Dialect>& database, const WorkerStatements& statements)
@@ -53,14 +53,6 @@ class Workers final : private Engine, private WorkerRows {
   using Rows = typename Dialect::Rows;
   using Row = typename Dialect::Row;
   using Values = typename Dialect::Values;
-
-  std::string_view url() const noexcept override { return database_.url(); }
-  Entropy& entropy() noexcept override { return database_.entropy(); }
-  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
-    return purpose == Purpose::kRead ? database_.enter_to_read(by) : database_.enter(by);
-  }
-  Result<void> expect_trust(SteadyTime until) override { return database_.check_trust(until); }
-  void pause(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
 
   Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime until,
                                  std::string_view doing) override {
@@ -85,64 +77,78 @@ class Workers final : private Engine, private WorkerRows {
 
   Result<std::vector<WorkerRow>> read_workers(std::string_view pool, SteadyTime until) override {
     Result<std::vector<WorkerRow>> rows = read(sql_.workers, values_of<Dialect>(Name{pool}), until);
-    if (rows && rows->empty()) return std::unexpected(no_pool(pool, url()));
+    if (rows && rows->empty()) return std::unexpected(no_pool(pool, database_.url()));
     return rows;
   }
 
   Result<std::vector<WorkerRow>> find_free(std::string_view pool, const FreeWorkers& wanted,
                                            SteadyTime until) override {
-    const std::size_t most = wanted.start == 0 ? wanted.most : kMostCandidates;
+    constexpr std::uint64_t kOrders = std::uint64_t{1} << 31;
     Result<std::vector<WorkerRow>> rows =
         read(sql_.free,
-             values_of<Dialect>(Name{pool}, wanted.token, static_cast<std::int64_t>(most)), until);
+             values_of<Dialect>(Name{pool}, wanted.token, wanted.limit,
+                                static_cast<std::int64_t>(wanted.start % kOrders),
+                                static_cast<std::int64_t>(wanted.most),
+                                static_cast<std::int64_t>(kMostCandidates)),
+             until);
     if (!rows) return rows;
     if (rows->empty())
       if (const Result<std::int64_t> there = size_of(pool, until); !there)
         return std::unexpected(there.error());
-    return choose_free(*rows, wanted);
+    FreeWorkers chosen = wanted;
+    chosen.start = 0;  // the statement has begun there
+    return choose_free(*rows, chosen);
   }
 
   Result<std::vector<Swapped>> swap_workers(std::string_view pool,
                                             std::span<const WorkerSwap> swaps, Purpose purpose,
                                             const LeaseTerms* terms, SteadyTime until,
                                             std::string_view doing) override {
-    const bool hands_out = purpose == Purpose::kHandOut;
-    const LeaseTerms none;
-    const CallersClock clock(terms != nullptr ? *terms : none);
     std::vector<Swapped> swapped;
+    if (purpose == Purpose::kHandOut) {
+      for (const WorkerSwap& swap : swaps) {
+        const Result<bool> done = hand_out(pool, swap, terms, until, doing);
+        if (!done)
+          return std::unexpected(swapped.empty() ? done.error() : after_a_write(done.error()));
+        swapped.push_back(*done ? Swapped::kYes : Swapped::kNo);
+      }
+      return swapped;
+    }
     while (!swaps.empty()) {
       const auto some = swaps.first(std::min(swaps.size(), Dialect::kAtOnce));
       Values values = values_of<Dialect>(Name{pool});
       std::ranges::move(Dialect::swaps(some), std::back_inserter(values));
-      const Instant before = clock.now();
-      if (hands_out)
-        std::ranges::move(values_of<Dialect>(since_1970(before), clock.max_skew()),
-                          std::back_inserter(values));
-      const Result<std::int64_t> done =
-          count(hands_out ? sql_.swap : sql_.swap_to_operate, values, until, doing);
-      if (!done)
-        return std::unexpected(swapped.empty() ? done.error() : after_a_write(done.error()));
-      if (*done == 0 && hands_out)
-        if (Result<void> may = may_hand_out(pool, clock, until); !may)
-          return std::unexpected(std::move(may.error()));
+      const Result<Rows> rows = database_.change(sql_.swap_many, values, until, doing);
+      if (!rows)
+        return std::unexpected(swapped.empty() ? rows.error() : after_a_write(rows.error()));
       // Which of several were swapped is not known, only how many.
-      const Swapped each = *done == std::ssize(some) ? Swapped::kYes
-                           : *done == 0              ? Swapped::kNo
-                                                     : Swapped::kPerhaps;
+      const Swapped each = rows->found() == std::ssize(some) ? Swapped::kYes
+                           : rows->found() == 0              ? Swapped::kNo
+                                                             : Swapped::kPerhaps;
       swapped.insert(swapped.end(), some.size(), each);
       swaps = swaps.subspan(some.size());
     }
     return swapped;
   }
 
-  Result<std::int64_t> count(const Query& query, const Values& values, SteadyTime until,
-                             std::string_view doing) {
-    // One that hands out is looked at in may_hand_out().
-    const Result<Rows> rows = query.kind == Kind::kHandOut
-                                  ? database_.run(query, values, until, doing)
-                                  : database_.change(query, values, until, doing);
-    if (!rows) return std::unexpected(rows.error());
-    return rows->found();
+  Result<bool> hand_out(std::string_view pool, const WorkerSwap& swap, const LeaseTerms* terms,
+                        SteadyTime until, std::string_view doing) {
+    const LeaseTerms none;
+    const CallersClock clock(terms != nullptr ? *terms : none);
+    const auto& [from, to] = swap;
+    const LeaseState& there = from.state;
+    const LeaseState& state = to.state;
+    const Values values = values_of<Dialect>(
+        Name{pool}, there.worker, there.token, there.generation, there.minted_until,
+        there.taken_from.value_or(0), from.nonce, state.token, Name{state.holder}, state.generation,
+        state.minted_until, state.taken_from.value_or(0), to.nonce,
+        std::int64_t{state.held_for.count()}, since_1970(clock.now()), clock.max_skew());
+    const Result<std::int64_t> found = database_.count(sql_.swap, values, until, doing);
+    if (!found) return std::unexpected(found.error());
+    if (*found != 0) return true;
+    if (Result<void> may = may_hand_out(pool, clock, until); !may)
+      return std::unexpected(std::move(may.error()));
+    return false;
   }
 
   // Whether a swap that found nothing was refused for the store or the clock, not for the row.
@@ -150,7 +156,7 @@ class Workers final : private Engine, private WorkerRows {
     const Instant before = clock.now();
     const Result<Rows> rows = database_.run(sql_.moment, {}, until, "read");
     if (!rows) return std::unexpected(rows.error());
-    if (rows->empty() || (*rows)[0].integer(0) == 0) return database_.check_trust(until);
+    if (rows->empty() || (*rows)[0].integer(0) == 0) return database_.expect_trust(until);
     if (clock.max_skew() < 0) return {};
     const Instant servers{std::chrono::milliseconds{(*rows)[0].integer(1)}};
     if (auto error = clocks_apart(pool, before, clock.now(), servers,
@@ -163,7 +169,7 @@ class Workers final : private Engine, private WorkerRows {
     const Result<Rows> rows =
         database_.run(sql_.pool, values_of<Dialect>(Name{pool}), until, "read");
     if (!rows) return std::unexpected(rows.error());
-    if (rows->empty()) return std::unexpected(no_pool(pool, url()));
+    if (rows->empty()) return std::unexpected(no_pool(pool, database_.url()));
     return (*rows)[0].integer(0);
   }
 
@@ -184,7 +190,7 @@ class Workers final : private Engine, private WorkerRows {
 
   Database<Dialect>& database_;
   const WorkerStatements& sql_;
-  Leases leases_{*this, *this};
+  Leases leases_{database_, *this};
 };
 
 }  // namespace idmint::stores::sql

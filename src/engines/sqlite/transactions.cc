@@ -42,6 +42,25 @@ Result<TrustedFile::Lock> TrustedFile::enter(SteadyTime by) {
   return lock;
 }
 
+Result<SteadyTime> TrustedFile::enter(Purpose purpose, SteadyTime by) {
+  if (!is_owned()) return std::unexpected(inherited_handle(url()));
+  if (purpose != Purpose::kRead && is_read_only()) {
+    const Result<Lock> lock = enter(by);  // what is wrong with the file comes first
+    return std::unexpected(lock ? read_only_handle(url()) : lock.error());
+  }
+  return std::min(by, std::chrono::steady_clock::now() + options().deadline);
+}
+
+// A transaction that is taken back.
+Result<void> TrustedFile::expect_trust(SteadyTime until) {
+  bool trusted = false;
+  const Result<void> taken_back = change({"read", until}, [&]() -> Result<void> {
+    trusted = true;
+    return std::unexpected(Error{Code::kUnavailable, "nothing is to be written"});
+  });
+  return trusted ? Result<void>{} : taken_back;
+}
+
 Result<void> TrustedFile::change(const Call& call, const Changes& changes) {
   const Result<Lock> lock = enter(call.until);
   if (!lock) return std::unexpected(lock.error());

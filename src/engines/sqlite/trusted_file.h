@@ -11,6 +11,7 @@
 #include "base/sqlite_url.h"
 #include "engines/sqlite/schema.h"
 #include "engines/sqlite/trust.h"
+#include "store/engine.h"
 
 namespace idmint::stores::sqlite {
 
@@ -32,7 +33,7 @@ struct Call {
 
 using Changes = std::function<Result<void>()>;
 
-class TrustedFile final : public Connection {
+class TrustedFile final : public Connection, public Engine {
  public:
   using Lock = std::unique_lock<BoundedMutex>;
 
@@ -45,6 +46,11 @@ class TrustedFile final : public Connection {
   Result<void> open();
   [[nodiscard]] const Uuid& id() const noexcept { return id_; }
   [[nodiscard]] const std::string& trust_folder() const { return trust_folder_; }
+
+  std::string_view shown_url() const noexcept override { return url(); }
+  Entropy& entropy() const noexcept override { return Connection::entropy(); }
+  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override;
+  Result<void> expect_trust(SteadyTime until) override;
 
   // The start of every call. kUnavailable: other calls of this process held the mutex until then.
   Result<Lock> enter(SteadyTime until = SteadyTime::max());

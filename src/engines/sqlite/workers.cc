@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <span>
-#include <thread>
 
 #include "engines/sql/rows.h"
 #include "engines/sqlite/tables.h"
@@ -47,31 +46,13 @@ std::int64_t time_since_boot() {
   "SELECT worker, token, holder, generation, minted_until, held_until, taken_from, nonce" \
   " FROM workers WHERE pool = ?1"
 
-class Workers final : private Engine, private WorkerRows {
+class Workers final : private WorkerRows {
  public:
   explicit Workers(TrustedFile& file) : file_(file) {}
 
   [[nodiscard]] LeaseTable& leases() noexcept { return leases_; }
 
  private:
-  std::string_view url() const noexcept override { return file_.url(); }
-  Entropy& entropy() noexcept override { return file_.entropy(); }
-  Result<SteadyTime> enter(Purpose purpose, SteadyTime by) override {
-    if (!file_.is_owned()) return std::unexpected(inherited_handle(file_.url()));
-    if (purpose != Purpose::kRead && file_.is_read_only())
-      return std::unexpected(read_only_handle(file_.url()));
-    return std::min(by, std::chrono::steady_clock::now() + file_.options().deadline);
-  }
-  Result<void> expect_trust(SteadyTime until) override {
-    bool trusted = false;
-    const Result<void> rolled_back = file_.change({"read", until}, [&]() -> Result<void> {
-      trusted = true;
-      return std::unexpected(Error{Code::kUnavailable, "nothing is to be written"});
-    });
-    return trusted ? Result<void>{} : rolled_back;
-  }
-  void pause(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
-
   Result<std::int64_t> make_pool(std::string_view pool, std::int64_t workers, SteadyTime until,
                                  std::string_view doing) override {
     std::int64_t size = workers;
@@ -218,7 +199,7 @@ class Workers final : private Engine, private WorkerRows {
   }
 
   TrustedFile& file_;
-  Leases leases_{*this, *this};
+  Leases leases_{file_, *this};
   Query make_{
       "INSERT INTO workers (pool, worker, holder, generation, minted_until, taken_from, held_until)"
       " VALUES (?1, ?2, '', 0, 0, 0, 0) ON CONFLICT DO NOTHING"};

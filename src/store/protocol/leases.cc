@@ -117,9 +117,9 @@ class Leases::Call {
     if (std::chrono::steady_clock::now() + pause >= until_)
       return std::unexpected(
           failed({.code = Code::kUnavailable,
-                  .what = "could not " + std::string(doing_) + " " + std::string(engine_.url()) +
-                          ": others changed it at each of " + std::to_string(attempts_) +
-                          " attempts; ask again",
+                  .what = "could not " + std::string(doing_) + " " +
+                          std::string(engine_.shown_url()) + ": others changed it at each of " +
+                          std::to_string(attempts_) + " attempts; ask again",
                   .outcome = std::string(kNothingChanged)}));
     if (pause.count() > 0) engine_.pause(pause);
     return {};
@@ -158,6 +158,7 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
     Result<std::vector<WorkerRow>> free =
         rows_.find_free(pool,
                         {.token = request.token,
+                         .may_own = request.repeated || call.sent(),
                          .limit = limit,
                          .start = alone ? 0 : engine_.entropy().draw(),
                          .most = kMostFree},

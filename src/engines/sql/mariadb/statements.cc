@@ -35,15 +35,19 @@ constexpr Query kAdvance{
   "INSERT INTO idmint_counters (" IDMINT_COLUMNS ") SELECT " IDMINT_SAME IDMINT_NAMED \
   " WHERE " IDMINT_OWN_STORE
 #define IDMINT_UPDATE " ORDER BY s.name ON DUPLICATE KEY UPDATE "
-constexpr Query kRaise{
-    "raise",
+// Assignments are made in their order: `next` is lifted within the new end.
+constexpr Query kLift{
+    "lift",
     IDMINT_CHANGE IDMINT_UPDATE
-    "next = IF(idmint_counters.adopted <> '', idmint_counters.next,"
+    "last = IF($3 <= 9223372036854775806 - (idmint_counters.stride - 1),"
+    "  GREATEST(idmint_counters.last, $3), idmint_counters.last),"
+    " next = IF(idmint_counters.adopted <> '', idmint_counters.next,"
     "  GREATEST(idmint_counters.next, idmint_counters.first"
     "  + (LEAST(GREATEST($2, idmint_counters.first), idmint_counters.last + 1)"
     "  - idmint_counters.first + (idmint_counters.stride - 1)) DIV idmint_counters.stride"
-    "  * idmint_counters.stride))"
-    " RETURNING name, next, adopted <> ''",
+    "  * idmint_counters.stride)),"
+    " closed = IF($4 = 1, 1, idmint_counters.closed)"
+    " RETURNING name, first, last, stride, next, closed, adopted",
     Kind::kWrite};
 constexpr Query kRaiseFloorOfAdopted{"raise_floor_of_adopted",
                                      IDMINT_CHANGE IDMINT_UPDATE
@@ -51,13 +55,6 @@ constexpr Query kRaiseFloorOfAdopted{"raise_floor_of_adopted",
                                      "idmint_counters.last + idmint_counters.stride))"
                                      " RETURNING name, next, 1",
                                      Kind::kWrite};
-constexpr Query kExtend{
-    "extend",
-    IDMINT_CHANGE " AND $2 <= 9223372036854775806 - (s.stride - 1)" IDMINT_UPDATE
-                  "last = GREATEST(idmint_counters.last, $2) RETURNING name, first, last, stride",
-    Kind::kWrite};
-constexpr Query kClose{"close", IDMINT_CHANGE IDMINT_UPDATE "closed = 1 RETURNING name",
-                       Kind::kWrite};
 #undef IDMINT_UPDATE
 #undef IDMINT_CHANGE
 
@@ -117,6 +114,7 @@ constexpr Query kCloseSpace{
 // ---- worker ids
 
 #define IDMINT_NOW "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)"
+#define IDMINT_NIL "00000000000000000000000000000000"
 #define IDMINT_ROW \
   "worker, token, holder, generation, minted_until, held_until, taken_from, nonce, " IDMINT_NOW
 
@@ -139,45 +137,63 @@ constexpr Query kWorker{"worker",
 constexpr Query kWorkers{
     "workers", "SELECT " IDMINT_ROW " FROM idmint_workers WHERE pool = $1 ORDER BY worker",
     Kind::kRead};
-constexpr Query kFreeWorkers{"free_workers",
-                             "SELECT " IDMINT_ROW
-                             " FROM idmint_workers WHERE pool = $1"
-                             "  AND (token <=> $2 OR token IS NULL OR held_until <= " IDMINT_NOW
-                             ") ORDER BY (token <=> $2) DESC, minted_until, worker LIMIT $3",
-                             Kind::kRead};
+// Of those with the smallest bounds, in a random order that $4 decides; 0: in theirs.
+constexpr Query kFreeWorkers{
+    "free_workers",
+    "SELECT " IDMINT_ROW
+    " FROM (SELECT *, token <=> $2 AS own FROM idmint_workers WHERE pool = $1"
+    "  AND (token <=> $2 OR token IS NULL OR held_until <= " IDMINT_NOW
+    ") ORDER BY own DESC, minted_until, worker LIMIT $6) c"
+    " ORDER BY own DESC, minted_until > $3, IF(minted_until > $3 OR $4 = 0, minted_until,"
+    "  CRC32(CONCAT(worker, ':', $4))), worker LIMIT $5",
+    Kind::kRead};
 
+// A row that somebody else changes just now is not waited for: InnoDB looks for deadlocks among all
+// that wait for one row, which takes minutes where a thousand do.
+constexpr Query kSwap{
+    "swap_worker",
+    "SET STATEMENT innodb_lock_wait_timeout = 0 FOR"
+    " UPDATE idmint_workers SET holder = IF(token <=> NULLIF($8, x'" IDMINT_NIL
+    "'), holder, $9),"
+    "  token = NULLIF($8, x'" IDMINT_NIL
+    "'), generation = $10, minted_until = $11,"
+    "  taken_from = $12, nonce = NULLIF($13, x'" IDMINT_NIL "'), held_until = " IDMINT_NOW
+    " + $14"
+    " WHERE pool = $1 AND worker = $2 AND token <=> NULLIF($3, x'" IDMINT_NIL
+    "')"
+    "  AND generation = $4 AND minted_until = $5 AND taken_from = $6"
+    "  AND nonce <=> NULLIF($7, x'" IDMINT_NIL
+    "')"
+    "  AND ($16 < 0 OR ABS(CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) - $15) <= $16)"
+    "  AND EXISTS (SELECT 1 FROM idmint_store t WHERE " IDMINT_TRUSTED ")",
+    Kind::kHandOut};
 // UUIDs and holders are hexadecimal digits; none stand for NULL. The rows are locked in the order
 // of the list, by their primary key.
 #define IDMINT_HEX(digits) " VARCHAR(" digits ") CHARACTER SET latin1"
 #define IDMINT_UUID(digits) "NULLIF(UNHEX(" digits "), '')"
-#define IDMINT_SWAP \
-  "UPDATE JSON_TABLE($2, '$[*]' COLUMNS (worker BIGINT PATH '$[0]',"                             \
-  "  old_token" IDMINT_HEX("32") " PATH '$[1]', old_generation BIGINT PATH '$[2]',"              \
-  "  old_minted_until BIGINT PATH '$[3]', old_taken_from BIGINT PATH '$[4]',"                    \
-  "  old_nonce" IDMINT_HEX("32") " PATH '$[5]',"                                                 \
-  "  token" IDMINT_HEX("32") " PATH '$[6]', holder" IDMINT_HEX("8192") " PATH '$[7]',"           \
-  "  generation BIGINT PATH '$[8]', minted_until BIGINT PATH '$[9]',"                            \
-  "  taken_from BIGINT PATH '$[10]', nonce" IDMINT_HEX("32") " PATH '$[11]',"                    \
-  "  held_for BIGINT PATH '$[12]')) s"                                                           \
-  " STRAIGHT_JOIN idmint_workers w FORCE INDEX (PRIMARY) ON w.pool = $1 AND w.worker = s.worker" \
-  " SET w.token = " IDMINT_UUID("s.token") ", w.generation = s.generation,"                      \
-  "  w.minted_until = s.minted_until, w.taken_from = s.taken_from,"                              \
-  "  w.nonce = " IDMINT_UUID("s.nonce") ","                                                      \
-  "  w.holder = IF(s.token = s.old_token, w.holder, UNHEX(s.holder)),"                           \
-  "  w.held_until = " IDMINT_NOW " + s.held_for"                                                 \
-  " WHERE w.token <=> " IDMINT_UUID("s.old_token") " AND w.generation = s.old_generation"        \
-  "  AND w.minted_until = s.old_minted_until AND w.taken_from = s.old_taken_from"                \
-  "  AND w.nonce <=> " IDMINT_UUID("s.old_nonce") " AND "
-constexpr Query kSwap{"swap_workers",
-                      IDMINT_SWAP
-                      "($4 < 0 OR ABS(CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) - $3) <= $4)"
-                      " AND EXISTS (SELECT 1 FROM idmint_store t WHERE " IDMINT_TRUSTED ")",
-                      Kind::kHandOut};
-constexpr Query kSwapToOperate{"swap_workers_to_operate", IDMINT_SWAP IDMINT_OWN_STORE,
-                               Kind::kWrite};
-#undef IDMINT_SWAP
+constexpr Query kSwapMany{
+    "swap_workers",
+    "UPDATE JSON_TABLE($2, '$[*]' COLUMNS (worker BIGINT PATH '$[0]',"
+    "  old_token" IDMINT_HEX("32") " PATH '$[1]', old_generation BIGINT PATH '$[2]',"
+    "  old_minted_until BIGINT PATH '$[3]', old_taken_from BIGINT PATH '$[4]',"
+    "  old_nonce" IDMINT_HEX("32") " PATH '$[5]',"
+    "  token" IDMINT_HEX("32") " PATH '$[6]', holder" IDMINT_HEX("8192") " PATH '$[7]',"
+    "  generation BIGINT PATH '$[8]', minted_until BIGINT PATH '$[9]',"
+    "  taken_from BIGINT PATH '$[10]', nonce" IDMINT_HEX("32") " PATH '$[11]',"
+    "  held_for BIGINT PATH '$[12]')) s"
+    " STRAIGHT_JOIN idmint_workers w FORCE INDEX (PRIMARY) ON w.pool = $1 AND w.worker = s.worker"
+    " SET w.token = " IDMINT_UUID("s.token") ", w.generation = s.generation,"
+    "  w.minted_until = s.minted_until, w.taken_from = s.taken_from,"
+    "  w.nonce = " IDMINT_UUID("s.nonce") ","
+    "  w.holder = IF(s.token = s.old_token, w.holder, UNHEX(s.holder)),"
+    "  w.held_until = " IDMINT_NOW " + s.held_for"
+    " WHERE w.token <=> " IDMINT_UUID("s.old_token") " AND w.generation = s.old_generation"
+    "  AND w.minted_until = s.old_minted_until AND w.taken_from = s.old_taken_from"
+    "  AND w.nonce <=> " IDMINT_UUID("s.old_nonce") " AND " IDMINT_OWN_STORE,
+    Kind::kWrite};
 #undef IDMINT_UUID
 #undef IDMINT_HEX
+#undef IDMINT_NIL
 
 constexpr Query kMoment{
     "moment", "SELECT EXISTS (SELECT 1 FROM idmint_store t WHERE " IDMINT_TRUSTED "), " IDMINT_NOW,
@@ -234,10 +250,8 @@ constinit const sql::ColumnStatements Dialect::kColumnStatements{
 extern const sql::Statements kStatements;
 constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                          .advance = kAdvance,
-                                                         .raise = kRaise,
+                                                         .lift = kLift,
                                                          .raise_floor = kRaiseFloorOfAdopted,
-                                                         .extend = kExtend,
-                                                         .close = kClose,
                                                          .peek = kPeek,
                                                          .list = kList,
                                                          .adopters = kAdopters},
@@ -253,7 +267,7 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                         .workers = kWorkers,
                                                         .free = kFreeWorkers,
                                                         .swap = kSwap,
-                                                        .swap_to_operate = kSwapToOperate,
+                                                        .swap_many = kSwapMany,
                                                         .moment = kMoment},
                                             .definitions = {.define = kDefine,
                                                             .replace = kReplace,

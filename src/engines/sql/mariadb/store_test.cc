@@ -173,14 +173,14 @@ TEST(MariadbUsers, AWrongPasswordIsRefusedAndNoneIsShown) {
 }
 
 // The rights as docs/stores.md grants them.
-constexpr std::array kRightsToMint = {
-    "SELECT ON idmint_store",    "SELECT ON idmint_definitions", "SELECT ON idmint_counters",
-    "INSERT ON idmint_counters", "UPDATE ON idmint_counters",    "SELECT ON idmint_spaces",
-    "SELECT ON idmint_claims",   "INSERT ON idmint_claims",      "SELECT ON idmint_workers",
-    "INSERT ON idmint_workers",  "UPDATE ON idmint_workers"};
-constexpr std::array kRightsToMake = {"INSERT ON idmint_definitions",
-                                      "UPDATE ON idmint_definitions", "UPDATE ON idmint_spaces",
-                                      "INSERT ON idmint_spaces", "UPDATE ON idmint_store"};
+constexpr std::array kRightsToMint = {"SELECT ON idmint_store",    "SELECT ON idmint_definitions",
+                                      "SELECT ON idmint_counters", "INSERT ON idmint_counters",
+                                      "UPDATE ON idmint_counters", "SELECT ON idmint_spaces",
+                                      "SELECT ON idmint_claims",   "INSERT ON idmint_claims",
+                                      "SELECT ON idmint_workers",  "UPDATE ON idmint_workers"};
+constexpr std::array kRightsToMake = {
+    "INSERT ON idmint_definitions", "UPDATE ON idmint_definitions", "UPDATE ON idmint_spaces",
+    "INSERT ON idmint_spaces",      "INSERT ON idmint_workers",     "UPDATE ON idmint_store"};
 
 // Of the database "rights", by a user who has only what the test grants.
 class MariadbRights : public testing::Test {

@@ -24,31 +24,27 @@ constexpr Query kAdvance{
   "  WHERE name = ANY($1::text[]) AND " IDMINT_OWN_STORE          \
   "  ORDER BY name FOR UPDATE)"                                   \
   " UPDATE idmint.counters c "
-constexpr Query kRaise{
-    "raise",
+// The end once it is lifted to $3.
+#define IDMINT_LAST                                                                            \
+  "CASE WHEN $3::bigint <= 9223372036854775806 - (stride - 1) THEN greatest(last, $3::bigint)" \
+  " ELSE last END"
+constexpr Query kLift{
+    "lift",
     IDMINT_LOCKED
-    "SET next = CASE WHEN adopted <> '' THEN next ELSE greatest(next, first"
-    "  + (least(greatest($2::bigint, first), last + 1) - first"
-    "  + (stride - 1)) / stride * stride) END"
-    " FROM locked WHERE c.name = locked.name RETURNING c.name, next, adopted <> ''",
+    "SET last = " IDMINT_LAST
+    ", next = CASE WHEN adopted <> '' THEN next ELSE greatest(next, first"
+    "  + (least(greatest($2::bigint, first), " IDMINT_LAST
+    " + 1) - first + (stride - 1)) / stride * stride) END, closed = closed OR $4::bigint = 1"
+    " FROM locked WHERE c.name = locked.name"
+    " RETURNING c.name, first, last, stride, next, closed, adopted",
     Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
+#undef IDMINT_LAST
 constexpr Query kRaiseFloorOfAdopted{
     "raise_floor_of_adopted",
     IDMINT_LOCKED
     "SET next = greatest(next, least($2::bigint, last + stride)) FROM locked"
-    " WHERE c.name = locked.name RETURNING c.name, next, true",
+    " WHERE c.name = locked.name",
     Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
-constexpr Query kExtend{
-    "extend",
-    IDMINT_LOCKED
-    "SET last = greatest(last, $2::bigint) FROM locked WHERE c.name = locked.name"
-    "  AND $2::bigint <= 9223372036854775806 - (stride - 1)"
-    " RETURNING c.name, first, last, stride",
-    Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
-constexpr Query kClose{"close",
-                       IDMINT_LOCKED
-                       "SET closed = true FROM locked WHERE c.name = locked.name RETURNING c.name",
-                       Kind::kWrite, "SELECT and UPDATE on idmint.counters"};
 #undef IDMINT_LOCKED
 
 constexpr Query kCreate{
@@ -135,44 +131,56 @@ constexpr Query kWorker{
 constexpr Query kWorkers{
     "workers", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 ORDER BY worker",
     Kind::kRead, "SELECT on idmint.workers"};
+// Of those with the smallest bounds, in a random order that $4 decides; 0: in theirs.
 constexpr Query kFreeWorkers{
     "free_workers",
     "SELECT " IDMINT_ROW
-    " FROM idmint.workers WHERE pool = $1"
-    "  AND (token = $2::uuid OR token IS NULL OR held_until <= clock_timestamp())"
-    " ORDER BY (token IS NOT DISTINCT FROM $2::uuid) DESC, minted_until, worker LIMIT $3::bigint",
+    " FROM (SELECT *, token IS NOT DISTINCT FROM $2::uuid AS own FROM idmint.workers"
+    "  WHERE pool = $1 AND (token = $2::uuid OR token IS NULL OR held_until <= clock_timestamp())"
+    "  ORDER BY own DESC, minted_until, worker LIMIT $6::bigint) c"
+    " ORDER BY own DESC, minted_until > $3::bigint, CASE WHEN minted_until > $3::bigint OR"
+    "  $4::bigint = 0 THEN minted_until ELSE hashint8extended(worker, $4::bigint) END, worker"
+    " LIMIT $5::bigint",
     Kind::kRead, "SELECT on idmint.workers"};
 
-// The nil UUID stands for NULL in what is expected and in what is to be. The rows are locked in one
-// order, so that no two statements wait for each other; and with a LIMIT that it does not know, the
-// planner expects few, and looks each up by the primary key.
+// The nil UUID stands for NULL in what is expected and in what is to be.
 #define IDMINT_NIL "'00000000-0000-0000-0000-000000000000'"
-#define IDMINT_SWAP                                                                           \
-  "UPDATE idmint.workers w SET token = nullif(s.token, " IDMINT_NIL                           \
-  "), generation = s.generation, minted_until = s.minted_until, taken_from = s.taken_from,"   \
-  "  nonce = nullif(s.nonce, " IDMINT_NIL                                                     \
-  "), holder = CASE WHEN s.token = s.old_token THEN w.holder ELSE s.holder END,"              \
-  "  held_until = clock_timestamp() + s.held_for * interval '1 millisecond'"                  \
-  " FROM (SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[],"         \
-  "   $6::bigint[], $7::uuid[], $8::uuid[], $9::text[], $10::bigint[], $11::bigint[],"        \
-  "   $12::bigint[], $13::uuid[], $14::bigint[]) AS each (worker, old_token, old_generation," \
-  "   old_minted_until, old_taken_from, old_nonce, token, holder, generation, minted_until,"  \
-  "   taken_from, nonce, held_for) ORDER BY worker LIMIT $15::bigint) s"                      \
-  " WHERE w.pool = $1 AND w.worker = s.worker"                                                \
-  "  AND coalesce(w.token, " IDMINT_NIL                                                       \
-  ") = s.old_token"                                                                           \
-  "  AND w.generation = s.old_generation AND w.minted_until = s.old_minted_until"             \
-  "  AND w.taken_from = s.old_taken_from"                                                     \
+#define IDMINT_SWAPPED                                                                     \
+  "worker, old_token, old_generation, old_minted_until, old_taken_from, old_nonce, token," \
+  " holder, generation, minted_until, taken_from, nonce, held_for"
+#define IDMINT_SWAP_BY(swaps)                                                               \
+  "UPDATE idmint.workers w SET token = nullif(s.token, " IDMINT_NIL                         \
+  "), generation = s.generation, minted_until = s.minted_until, taken_from = s.taken_from," \
+  "  nonce = nullif(s.nonce, " IDMINT_NIL                                                   \
+  "), holder = CASE WHEN s.token = s.old_token THEN w.holder ELSE s.holder END,"            \
+  "  held_until = clock_timestamp() + s.held_for * interval '1 millisecond'"                \
+  " FROM " swaps                                                                            \
+  " WHERE w.pool = $1 AND w.worker = s.worker"                                              \
+  "  AND coalesce(w.token, " IDMINT_NIL                                                     \
+  ") = s.old_token"                                                                         \
+  "  AND w.generation = s.old_generation AND w.minted_until = s.old_minted_until"           \
+  "  AND w.taken_from = s.old_taken_from"                                                   \
   "  AND coalesce(w.nonce, " IDMINT_NIL ") = s.old_nonce AND "
 constexpr Query kSwap{
-    "swap_workers",
-    IDMINT_SWAP "($17::bigint < 0 OR"
-                " abs(" IDMINT_MS("statement_timestamp()") " - $16::bigint) <= $17::bigint)"
-                " AND " IDMINT_TRUSTED,
+    "swap_worker",
+    IDMINT_SWAP_BY("(VALUES ($2::bigint, $3::uuid, $4::bigint, $5::bigint, $6::bigint, $7::uuid,"
+                   "  $8::uuid, $9::text, $10::bigint, $11::bigint, $12::bigint, $13::uuid,"
+                   "  $14::bigint)) AS s (" IDMINT_SWAPPED ")") "($16::bigint < 0 OR"
+    " abs(" IDMINT_MS("statement_timestamp()") " - $15::bigint) <= $16::bigint)"
+    " AND " IDMINT_TRUSTED,
     Kind::kHandOut, "SELECT and UPDATE on idmint.workers and SELECT on idmint.trusted"};
-constexpr Query kSwapToOperate{"swap_workers_to_operate", IDMINT_SWAP IDMINT_OWN_STORE,
-                               Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
-#undef IDMINT_SWAP
+// The rows are locked in one order, so that no two statements wait for each other; and with a LIMIT
+// that it does not know, the planner expects few, and looks each up by the primary key.
+constexpr Query kSwapMany{
+    "swap_workers",
+    IDMINT_SWAP_BY(
+        "(SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[],"
+        "  $7::uuid[], $8::uuid[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[],"
+        "  $13::uuid[], $14::bigint[]) AS each (" IDMINT_SWAPPED
+        ") ORDER BY worker LIMIT $15::bigint) s") IDMINT_OWN_STORE,
+    Kind::kWrite, "SELECT and UPDATE on idmint.workers"};
+#undef IDMINT_SWAP_BY
+#undef IDMINT_SWAPPED
 #undef IDMINT_NIL
 
 constexpr Query kMoment{"moment",
@@ -232,10 +240,8 @@ constinit const sql::ColumnStatements Dialect::kColumnStatements{
 extern const sql::Statements kStatements;
 constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                          .advance = kAdvance,
-                                                         .raise = kRaise,
+                                                         .lift = kLift,
                                                          .raise_floor = kRaiseFloorOfAdopted,
-                                                         .extend = kExtend,
-                                                         .close = kClose,
                                                          .peek = kPeek,
                                                          .list = kList,
                                                          .adopters = kAdopters},
@@ -251,7 +257,7 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                         .workers = kWorkers,
                                                         .free = kFreeWorkers,
                                                         .swap = kSwap,
-                                                        .swap_to_operate = kSwapToOperate,
+                                                        .swap_many = kSwapMany,
                                                         .moment = kMoment},
                                             .definitions = {.define = kDefine,
                                                             .replace = kReplace,

@@ -1,0 +1,215 @@
+// How long it takes until so many processes that ask at once have a worker id each, and how many
+// extensions a second 64 threads get, on each of the servers.
+//
+//   acquire_bench [PROCESSES [SERVER...]]        (1024, all: postgresql mariadb redis etcd mongodb)
+//
+// Each process has its own connection, which it makes before the clock starts. Everything runs on
+// this machine.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <new>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "idmint/store.h"
+#include "ids/lease_table.h"
+#include "tests/servers/etcd.h"
+#include "tests/servers/mariadb.h"
+#include "tests/servers/mongo.h"
+#include "tests/servers/postgresql.h"
+#include "tests/servers/redis.h"
+
+using namespace idmint;
+using std::chrono::duration;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr seconds kHeld{60};
+
+// What a process says of itself to its parent.
+struct Told {
+  std::atomic<std::int64_t> worker{-1};
+  std::atomic<std::int64_t> after{0};  // us
+};
+
+[[noreturn]] void fail(const std::string& why) {
+  std::fprintf(stderr, "acquire_bench: %s\n", why.c_str());
+  std::exit(1);
+}
+
+std::unique_ptr<Store> open(const std::string& url) {
+  auto store = Store::open(url, {.deadline = seconds{120}});
+  if (!store) fail(store.error().message());
+  return *std::move(store);
+}
+
+LeaseTerms terms() { return {.held = kHeld, .clock = system_clock().now(), .max_skew = kHeld}; }
+
+Result<Lease> acquire(LeaseTable& table, const std::string& pool) {
+  return table.acquire(pool, {.token = Uuid4Generator().next(),
+                              .holder = "bench",
+                              .now = 1,
+                              .units = 1,
+                              .max_drift = 1,
+                              .terms = terms()});
+}
+
+// What was said in a process of its own is over with it: a store does not outlive a fork.
+void in_a_process(const std::function<void()>& work) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    work();
+    std::fflush(stdout);
+    ::_exit(0);
+  }
+  int status = 0;
+  if (::waitpid(pid, &status, 0) != pid || status != 0) fail("a process failed");
+}
+
+void acquire_at_once(const std::string& name, const std::string& url, std::size_t processes) {
+  in_a_process([&] {
+    if (auto made = open(url)->leases()->create_pool("p", static_cast<std::int64_t>(processes));
+        !made)
+      fail(made.error().message());
+  });
+  void* const shared = ::mmap(nullptr, sizeof(Told) * processes, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) fail("no memory");
+  auto* const told = new (shared) Told[processes];
+  std::array<int, 2> ready{};
+  std::array<int, 2> go{};
+  if (::pipe(ready.data()) != 0 || ::pipe(go.data()) != 0) fail("no pipe");
+  std::vector<pid_t> all;
+  for (std::size_t i = 0; i < processes; ++i) {
+    const pid_t pid = ::fork();
+    if (pid < 0) fail("no process");
+    if (pid == 0) {
+      ::close(go[1]);
+      const auto store = open(url);
+      if (!store->leases()->workers("p")) fail("no pool");
+      char byte = 'r';
+      if (::write(ready[1], &byte, 1) != 1 || ::read(go[0], &byte, 1) != 0) ::_exit(1);
+      const auto begin = steady_clock::now();
+      const auto lease = acquire(*store->leases(), "p");
+      if (!lease) fail(lease.error().message());
+      told[i].worker = lease->worker;
+      told[i].after =
+          std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin)
+              .count();
+      ::_exit(0);
+    }
+    all.push_back(pid);
+  }
+  for (std::size_t i = 0; i < processes; ++i) {
+    char byte = 0;
+    if (::read(ready[0], &byte, 1) != 1) fail("a process ended");
+  }
+  const auto begin = steady_clock::now();
+  ::close(go[1]);
+  bool ended = true;
+  for (const pid_t pid : all) {
+    int status = 0;
+    ended = ::waitpid(pid, &status, 0) == pid && status == 0 && ended;
+  }
+  const duration<double> took = steady_clock::now() - begin;
+  for (const int end : {ready[0], ready[1], go[0]}) ::close(end);
+  std::vector<double> times;
+  std::set<std::int64_t> workers;
+  for (std::size_t i = 0; i < processes; ++i) {
+    times.push_back(static_cast<double>(told[i].after) / 1e6);
+    workers.insert(told[i].worker);
+  }
+  std::ranges::sort(times);
+  if (!ended || workers.size() != processes || workers.contains(-1)) fail("not each has one");
+  std::printf("%-10s %zu processes at once: each has one after %.2f s; the median after %.2f s\n",
+              name.c_str(), processes, took.count(), times[processes / 2]);
+  ::munmap(shared, sizeof(Told) * processes);
+}
+
+void extend(const std::string& name, const std::string& url) {
+  constexpr int kThreads = 64;
+  constexpr int kRounds = 5;
+  const auto store = open(url);
+  LeaseTable& table = *store->leases();
+  if (!table.create_pool("extended", kThreads)) fail("no pool");
+  std::vector<Lease> leases;
+  for (int i = 0; i < kThreads; ++i) {
+    const auto lease = acquire(table, "extended");
+    if (!lease) fail(lease.error().message());
+    leases.push_back(*lease);
+  }
+  std::vector<double> rates;
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<std::int64_t> extended{0};
+    const auto end = steady_clock::now() + seconds{1};
+    {
+      std::vector<std::jthread> threads;
+      for (Lease& lease : leases)
+        threads.emplace_back([&] {
+          while (steady_clock::now() < end) {
+            const auto longer =
+                table.extend("extended", lease, lease.to + 1, Uuid4Generator().next(), terms());
+            if (!longer) fail(longer.error().message());
+            lease = *longer;
+            ++extended;
+          }
+        });
+    }
+    rates.push_back(static_cast<double>(extended));
+  }
+  std::ranges::sort(rates);
+  std::printf("%-10s %d threads extend: %.0f a second\n", name.c_str(), kThreads,
+              rates[kRounds / 2]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t processes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1024;
+  const std::string connections = std::to_string(processes + 100);
+  const auto measure = [&](const std::string& name, const std::string& url) {
+    acquire_at_once(name, url, processes);
+    in_a_process([&] { extend(name, url); });
+    std::fflush(stdout);
+  };
+  const auto wanted = [&](std::string_view name) {
+    return argc < 3 ||
+           std::any_of(argv + 2, argv + argc, [&](const char* each) { return name == each; });
+  };
+  if (wanted("postgresql")) {
+    const servers::PostgresqlServer server({"max_connections = " + connections});
+    measure("postgresql", server.database("ids"));
+  }
+  if (wanted("mariadb")) {
+    const servers::MariadbServer server({"--max-connections=" + connections});
+    measure("mariadb", server.database("ids"));
+  }
+  if (wanted("redis")) {
+    const servers::RedisServer server;
+    measure("redis", server.url(0));
+  }
+  if (wanted("etcd")) {
+    const servers::EtcdCluster server;
+    measure("etcd", server.url("ids"));
+  }
+  if (wanted("mongodb")) {
+    const servers::MongoSet set;
+    measure("mongodb", set.url("ids"));
+  }
+}
