@@ -43,7 +43,6 @@ Result<TrustedFile::Lock> TrustedFile::enter(SteadyTime by) {
 }
 
 Result<SteadyTime> TrustedFile::enter(Purpose purpose, SteadyTime by) {
-  if (!is_owned()) return std::unexpected(inherited_handle(url()));
   if (purpose != Purpose::kRead && is_read_only()) {
     const Result<Lock> lock = enter(by);  // what is wrong with the file comes first
     return std::unexpected(lock ? read_only_handle(url()) : lock.error());
