@@ -56,7 +56,7 @@ using CounterStates = std::map<std::string, CounterState, std::less<>>;
 // depends on what was read.
 struct CounterLift {
   // At or above this, as CounterBounds::at_or_above() says of the bounds after the lift.
-  std::int64_t next = 0;
+  std::optional<std::int64_t> next{};
   std::int64_t last = 0;  // as far as its stride allows (largest_last())
   bool closed = false;
 };
@@ -65,7 +65,7 @@ struct CounterLift {
 constexpr void lift_to(const CounterLift& lift, CounterState& state) {
   CounterBounds& bounds = state.bounds;
   if (lift.last <= largest_last(bounds.stride)) bounds.last = std::max(bounds.last, lift.last);
-  state.next = std::max(state.next, bounds.at_or_above(lift.next));
+  if (lift.next) state.next = std::max(state.next, bounds.at_or_above(*lift.next));
   state.closed = state.closed || lift.closed;
 }
 
@@ -80,13 +80,15 @@ class CounterRows {
                                                             std::string_view doing) = 0;
   // Takes the next `most` values, or as many as are left if these are at least `least`, in one
   // atomic step that is durable before it returns. Nothing: none was taken, as the counter is not
-  // there, is closed or has too few left, or the store is in doubt.
+  // there, is closed or has too few left, or the store is in doubt; or as a reading has to show
+  // first that it is adopted.
   [[nodiscard]] virtual Result<std::optional<Range>> advance(std::string_view counter,
                                                              std::int64_t most, std::int64_t least,
                                                              SteadyTime until,
                                                              std::string_view doing) = 0;
-  // Lifts each, closed or not, in one atomic step for each, and returns the bounds and the next
-  // value of each as they are then. All changes are durable before it returns.
+  // Lifts each, closed or not, in one atomic step for each, and returns the bounds of each as they
+  // are then, and the next value if that was to be lifted. All changes are durable before it
+  // returns.
   [[nodiscard]] virtual Result<CounterStates> lift(std::span<const std::string> counters,
                                                    const CounterLift& lift, SteadyTime until,
                                                    std::string_view doing) = 0;
@@ -163,10 +165,10 @@ class WorkerRows {
                                                                     SteadyTime until) = 0;
   // The row that the token owns, alone; always found if it may own one. If it owns none: rows
   // without an owner, or whose owner's time is over, with a minted_until of at most the limit. With
-  // `start` 0 those with the smallest ones, otherwise any, from there on or at random; in a large
-  // pool of those that it reads, which are kLeastRead at least. If there is none either, the one
-  // with the smallest minted_until of all that are free. Nothing: each has an owner. kNotFound: no
-  // such pool.
+  // `start` 0 those with the smallest ones, of all or, in a pool of more than kLeastRead, of that
+  // many; otherwise any, from a random worker id on. If there is none either, the one with the
+  // smallest minted_until of all that are free. Nothing: each has an owner. kNotFound: no such
+  // pool.
   [[nodiscard]] virtual Result<std::vector<WorkerRow>> find_free(std::string_view pool,
                                                                  const FreeWorkers& wanted,
                                                                  SteadyTime until) = 0;

@@ -161,8 +161,8 @@ class SimulatedStore final : public Store,
                                      const stores::CounterLift& lift, SteadyTime,
                                      std::string_view) override {
     return call<stores::CounterStates>(
-        "lifts " + counters.front() + " to " + std::to_string(lift.next) + ", its end to " +
-            std::to_string(lift.last) + (lift.closed ? ", closed" : ""),
+        "lifts " + counters.front() + " to " + std::to_string(lift.next.value_or(0)) +
+            ", its end to " + std::to_string(lift.last) + (lift.closed ? ", closed" : ""),
         [counters = std::vector(counters.begin(), counters.end()), lift](Place& place) {
           return place.tables.lift(counters, lift);
         });

@@ -1,8 +1,13 @@
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "engines/etcd/tables.h"
@@ -96,12 +101,11 @@ class Workers final : private WorkerRows {
                                            SteadyTime until) override {
     // All rows of a large pool are read only where a few of them will not do.
     if (!wanted.may_own) {
-      FreeWorkers chosen = wanted;
-      chosen.start = 0;  // the reading has begun there
-      const Result<std::vector<WorkerRow>> some = read_some(pool, wanted.start, until);
+      const Result<Some> some = read_some(pool, wanted, until);
       if (!some) return std::unexpected(some.error());
-      std::vector<WorkerRow> free = choose_free(*some, chosen);
-      if (!free.empty() && free.front().state.minted_until <= wanted.limit) return free;
+      std::vector<WorkerRow> free = choose_free(some->rows, wanted);
+      const bool near = !free.empty() && free.front().state.minted_until <= wanted.limit;
+      if (near || some->is_all) return free;
     }
     const Result<std::vector<WorkerRow>> rows = read_workers(pool, until);
     if (!rows) return std::unexpected(rows.error());
@@ -204,40 +208,60 @@ class Workers final : private WorkerRows {
     return rows;
   }
 
-  // All rows of a pool at one revision, sorted by worker id.
-  // Rows from a worker id on that `start` decides, in the order of their keys; none if some are
-  // missing. kNotFound: no such pool.
-  Result<std::vector<WorkerRow>> read_some(std::string_view pool, std::uint64_t start,
-                                           SteadyTime until) {
+  struct Some {
+    std::vector<WorkerRow> rows{};
+    bool is_all = false;  // of the pool
+  };
+  // Rows from a worker id on, in the order of their keys; none if some are missing. kNotFound: no
+  // such pool.
+  Result<Some> read_some(std::string_view pool, const FreeWorkers& wanted, SteadyTime until) {
     const std::string prefix = database_.keys().workers(pool);
+    const bool from_first = wanted.start == 0;
     std::int64_t first = 0;
-    if (start != 0) {
-      const auto there = database_.read({get(database_.keys().pool(pool))}, until);
-      if (!there) return std::unexpected(there.error());
-      const Result<std::int64_t> size = size_in(pool, there->front());
+    if (!from_first) {
+      const Result<std::int64_t> size = known_size(pool, until);
       if (!size) return std::unexpected(size.error());
-      first = static_cast<std::int64_t>(start % static_cast<std::uint64_t>(*size));
+      first = static_cast<std::int64_t>(wanted.start % static_cast<std::uint64_t>(*size));
     }
+    const std::size_t most = from_first ? kLeastRead : wanted.most;
     const auto found = database_.read(
         {get(database_.keys().pool(pool)),
-         get_range(database_.keys().worker(pool, first), after_prefix(prefix), kLeastRead)},
+         get_range(database_.keys().worker(pool, first), after_prefix(prefix), most)},
         until);
     if (!found) return std::unexpected(found.error());
     const Result<std::int64_t> size = size_in(pool, found->front());
     if (!size) return std::unexpected(size.error());
     const std::int64_t now = clock_of_the_host();
-    std::vector<WorkerRow> some;
+    Some some;
     for (const Entry& entry : found->back().entries) {
       const auto worker = number_behind(prefix, entry.key);
       if (!worker || *worker < 0 || *worker >= *size) continue;  // of a pool that was not finished
       const Result<SeenRow> row = parse(pool, *worker, entry);
       if (!row) return std::unexpected(row.error());
-      some.push_back(row->record.at(now));
+      some.rows.push_back(row->record.at(now));
     }
-    if (first == 0 && std::ssize(some) < std::min<std::int64_t>(*size, kLeastRead)) some.clear();
+    some.is_all = std::ssize(some.rows) == *size;
+    if (from_first && !some.is_all && some.rows.size() < most) some.rows.clear();
     return some;
   }
 
+  // How large the pool was when it was read first. Only a pool of a store that took the place of
+  // this one may have another size.
+  Result<std::int64_t> known_size(std::string_view pool, SteadyTime until) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto at = sizes_.find(pool); at != sizes_.end()) return at->second;
+    }
+    const auto there = database_.read({get(database_.keys().pool(pool))}, until);
+    if (!there) return std::unexpected(there.error());
+    Result<std::int64_t> size = size_in(pool, there->front());
+    if (!size) return size;
+    const std::lock_guard lock(mutex_);
+    sizes_.insert_or_assign(std::string(pool), *size);
+    return size;
+  }
+
+  // All rows of a pool at one revision, sorted by worker id.
   Result<std::vector<SeenRow>> read_all(std::string_view pool, SteadyTime until) {
     const std::string prefix = database_.keys().workers(pool);
     const auto found = database_.read(
@@ -268,6 +292,8 @@ class Workers final : private WorkerRows {
   }
 
   Database& database_;
+  std::mutex mutex_{};  // guards sizes_
+  std::map<std::string, std::int64_t, std::less<>> sizes_{};
   Leases leases_{database_, *this};
 };
 

@@ -68,18 +68,23 @@ Bson next_becomes(const std::string& expression) {
 // What is to be done to idmint's own record, as the stages of one update.
 Bson update_to(const CounterLift& lift) {
   Bson stages;
+  int count = 0;
+  const auto add = [&](const std::string& stage) {
+    stages.add(std::to_string(count++).c_str(), Bson(stage));
+  };
   if (lift.last > 0)
-    stages.add(
-        "0", Bson(R"({"$set":{"last":{"$toLong":{"$max":["$last",)" + number(lift.last) + "]}}}}"));
-  if (lift.next > 0) {
-    const std::string from_first = R"({"$subtract":[{"$min":[{"$max":[)" + number(lift.next) +
+    add(R"({"$set":{"last":{"$toLong":{"$cond":[{"$lte":[)" + number(lift.last) +
+        R"(,{"$subtract":[)" + number(kLargestValue) +
+        R"(,{"$subtract":["$stride",1]}]}]},{"$max":["$last",)" + number(lift.last) +
+        R"(]},"$last"]}}}})");
+  if (lift.next) {
+    const std::string from_first = R"({"$subtract":[{"$min":[{"$max":[)" + number(*lift.next) +
                                    R"(,"$first"]},{"$add":["$last",1]}]},"$first"]})";
     const std::string up = R"({"$add":[)" + from_first + R"(,{"$subtract":["$stride",1]}]})";
-    stages.add("1", Bson(R"({"$set":{"next":{"$toLong":)"
-                         R"({"$max":["$next",{"$add":["$first",{"$subtract":[)" +
-                         up + R"(,{"$mod":[)" + up + R"(,"$stride"]}]}]}]}}}})"));
+    add(R"({"$set":{"next":{"$toLong":{"$max":["$next",{"$add":["$first",{"$subtract":[)" + up +
+        R"(,{"$mod":[)" + up + R"(,"$stride"]}]}]}]}}}})");
   }
-  if (lift.closed) stages.add("2", Bson(R"({"$set":{"closed":true}})"));
+  if (lift.closed) add(R"({"$set":{"closed":true}})");
   return stages;
 }
 
@@ -295,7 +300,7 @@ Result<CounterTable::Records> CounterTable::find_counters(std::span<const std::s
 
 // REQUIRES: few enough for one message.
 Result<void> CounterTable::make_some(std::span<const NewCounter> counters, CounterStates& states,
-                                     SteadyTime until) {
+                                     SteadyTime until, std::string_view doing) {
   Bson documents;
   for (std::size_t i = 0; i < counters.size(); ++i) {
     const auto& [name, bounds, adopted, stripe, make] = counters[i];
@@ -310,8 +315,8 @@ Result<void> CounterTable::make_some(std::span<const NewCounter> counters, Count
     add_uuid(document, kMadeBy, database_.id);
     documents.add(std::to_string(i).c_str(), document);
   }
-  const auto there = database_.servers->insert_new(kCounters, documents, std::ssize(counters),
-                                                   until, "make counters in");
+  const auto there =
+      database_.servers->insert_new(kCounters, documents, std::ssize(counters), until, doing);
   if (!there) return std::unexpected(there.error());
   if (there->empty()) return {};
 
@@ -334,7 +339,7 @@ Result<void> CounterTable::make_some(std::span<const NewCounter> counters, Count
 }
 
 Result<CounterStates> CounterTable::make_counters(std::span<const NewCounter> counters,
-                                                  SteadyTime until, std::string_view /*doing*/) {
+                                                  SteadyTime until, std::string_view doing) {
   CounterStates states;
   std::vector<std::shared_ptr<const Adopted>> all_adopted;
   for (const NewCounter& counter : counters) {
@@ -354,8 +359,8 @@ Result<CounterStates> CounterTable::make_counters(std::span<const NewCounter> co
     });
     const auto alike = static_cast<std::size_t>(other - counters.begin());
     const auto batch = counters.first(std::min(kAtOnce, alike));
-    Result<void> made =
-        own ? make_some(batch, states, until) : adopt(adopted.first(batch.size()), make, until);
+    Result<void> made = own ? make_some(batch, states, until, doing)
+                            : adopt(adopted.first(batch.size()), make, until);
     if (!made) return std::unexpected(some ? after_a_write(made.error()) : made.error());
     if (!own) {
       // It has compared them with what is there.
@@ -467,17 +472,15 @@ Result<std::optional<Range>> CounterTable::advance(std::string_view counter, std
 Result<CounterStates> CounterTable::lift(std::span<const std::string> counters,
                                          const CounterLift& lift, SteadyTime until,
                                          std::string_view doing) {
-  const std::string may_end = lift.last <= 0 ? ""
-                                             : R"(,{"$lte":[)" + number(lift.last) +
-                                                   R"(,{"$subtract":[)" + number(kLargestValue) +
-                                                   R"(,{"$subtract":["$stride",1]}]}]})";
   const Bson update = update_to(lift);
   // The record of an adopted one has its end and whether it is closed, its document the next value.
-  const bool of_record = lift.next <= 0 && lift.last <= kLargestValue;
+  const bool of_record = !lift.next && lift.last <= kLargestValue;
+  // A document that others have spoiled is closed all the same: only what is asked for counts.
   const auto is_lifted = [&](const CounterState& state) {
-    CounterState lifted = state;
-    lift_to(lift, lifted);
-    return lifted == state;
+    const CounterBounds& bounds = state.bounds;
+    return (!lift.closed || state.closed) &&
+           (!lift.next || state.next >= bounds.at_or_above(*lift.next)) &&
+           (lift.last > largest_last(bounds.stride) || state.bounds.last >= lift.last);
   };
   constexpr std::size_t kAtOnce = 2000;  // 6 MB at most; a message may have 16 MB
   CounterStates states;
@@ -495,13 +498,13 @@ Result<CounterStates> CounterTable::lift(std::span<const std::string> counters,
       // A counter that is not known yet becomes known when it is read, and is changed then.
       const std::shared_ptr<const Adopted> place = known(counter);
       if (!place) {
-        add(kCounters, counter_where(counter, database_.made_here(), may_end), update);
+        add(kCounters, counter_where(counter, database_.made_here(), ""), update);
         continue;
       }
       if (of_record) add(kCounters, Bson().add("_id", std::string_view(counter)), update);
       const std::string& collection = place->record.collection;
       if (lift.last > 0) add(collection, whole_document(*place), extend_to(*place, lift.last));
-      if (lift.next > 0) add(collection, whole_document(*place), raise_to(*place, lift.next));
+      if (lift.next) add(collection, whole_document(*place), raise_to(*place, *lift.next));
       if (lift.closed) add(collection, any_document(*place), close_document(*place));
     }
     for (const auto& [collection, all] : updates) {

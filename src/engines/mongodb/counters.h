@@ -78,7 +78,7 @@ class CounterTable final : private CounterRows {
 
   // Makes
   Result<void> make_some(std::span<const NewCounter> counters, CounterStates& states,
-                         SteadyTime until);
+                         SteadyTime until, std::string_view doing);
   std::string similar_to(const AdoptedRecord& record, SteadyTime until);
   std::string similar_collections(const std::string& collection, SteadyTime until);
   Result<bool> look_at_collection(const AdoptedRecord& record, SteadyTime until);
@@ -96,6 +96,7 @@ class CounterTable final : private CounterRows {
                                                std::int64_t least, SteadyTime until,
                                                std::string_view doing);
   void note_floor(const std::shared_ptr<const Adopted>& adopted, SteadyTime until);
+
   const Database& database_;
   std::mutex mutex_;  // guards adopted_
   // As last read. Their places never change, and their ends only grow.

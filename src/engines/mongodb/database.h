@@ -21,7 +21,7 @@ inline constexpr const char* kStore = "idmint.store";  // a collection
 inline constexpr const char* kMadeBy = "store";        // the field of a record with its store's id
 inline constexpr const char* kClose = R"([{"$set":{"closed":true}}])";  // an update
 
-// Shared by the counters, the definitions and the claims of one store. Threads may share it.
+// Shared by the tables of one store. Threads may share it.
 struct Database {
   const std::string url;    // without passwords
   const std::string where;  // for messages

@@ -110,9 +110,24 @@ mongo::BsonArray changes_of(const WorkerSwap& swap) {
   if (to.taken_from && (from.generation != to.generation || from.taken_from != to.taken_from))
     set.append("taken", Bson("generation", to.generation, "from", *to.taken_from));
   mongo::BsonArray stages = mongo::array(Bson("$set", set));
+  int count = 0;
   for (const char* const key : gone)
-    stages.items.add(std::to_string(&key - gone.data() + 1).c_str(), Bson("$unset", key));
+    stages.items.add(std::to_string(++count).c_str(), Bson("$unset", key));
   return stages;
+}
+
+// Matches free rows: without an owner, or whose owner's time is over.
+Bson free_row() {
+  const Bson nobodys("token", Bson("$exists", false));
+  const Bson over("$expr", apply("$lte", "$held_until", "$$NOW"));
+  return Bson("$or", mongo::array(nobodys, over));
+}
+
+std::vector<WorkerRow> intact(std::span<const SeenRow> rows) {
+  std::vector<WorkerRow> all;
+  for (const SeenRow& each : rows)
+    if (each.whole) all.push_back(each.row);
+  return all;
 }
 
 // The fields of a row, and the server's time.
@@ -134,9 +149,16 @@ SeenRow row_of(const Document& document) {
   const auto held_for = document.integer("held_for");
   SeenRow seen;
   seen.now = Instant(milliseconds{document.number("now")});
-  seen.whole = names_its_store(document) && worker && (token || !document.has("token")) &&
-               (nonce || !document.has("nonce")) && holder && generation && minted_until &&
-               held_for && *generation >= 0 && *minted_until >= 0;
+  const Document taken = document.document("taken");
+  const auto taken_in = taken.integer("generation");
+  const auto taken_from = taken.integer("from");
+  const auto is_right = [&](const std::optional<Uuid>& id, const char* key) {
+    return id ? *id != Uuid{} : !document.has(key);
+  };
+  seen.whole = names_its_store(document) && worker && is_right(token, "token") &&
+               is_right(nonce, "nonce") && holder && generation && minted_until && held_for &&
+               *generation >= 0 && *minted_until >= 0 &&
+               (!document.has("taken") || (taken_in && taken_from));
   LeaseState& state = seen.row.state;
   state.worker = worker.value_or(-1);
   if (!seen.whole) return seen;
@@ -145,8 +167,7 @@ SeenRow row_of(const Document& document) {
   state.generation = *generation;
   state.minted_until = *minted_until;
   if (token) state.held_for = milliseconds{std::max<std::int64_t>(*held_for, 0)};
-  const Document taken = document.document("taken");
-  if (taken.integer("generation") == generation) state.taken_from = taken.integer("from");
+  if (taken_in == generation) state.taken_from = taken_from;
   seen.row.nonce = nonce.value_or(Uuid{});
   seen.made_by = uuid_in(document, kMadeBy);
   return seen;
@@ -197,7 +218,7 @@ class Workers final : private WorkerRows {
   Result<std::vector<WorkerRow>> read_workers(std::string_view pool, SteadyTime until) override {
     const Result<Pool> there = read_pool(pool, until);
     if (!there) return std::unexpected(there.error());
-    constexpr std::int32_t kPage = 5000;
+    constexpr std::size_t kPage = 5000;
     std::vector<WorkerRow> all;
     for (Bson from("$gte", 0);; from = Bson("$gt", all.back().state.worker)) {
       const Result<std::vector<SeenRow>> rows =
@@ -209,7 +230,7 @@ class Workers final : private WorkerRows {
       }
       if (Result<void> ours = expect_ours(pool, *rows, until); !ours)
         return std::unexpected(std::move(ours.error()));
-      if (std::ssize(*rows) < kPage) break;
+      if (rows->size() < kPage) break;
     }
     if (std::ssize(all) < there->workers) return damaged(pool, "the number of worker ids");
     return all;
@@ -219,27 +240,27 @@ class Workers final : private WorkerRows {
   // that has every acknowledged write.
   Result<std::vector<WorkerRow>> find_free(std::string_view pool, const FreeWorkers& wanted,
                                            SteadyTime until) override {
-    const bool any = wanted.start != 0 && !wanted.may_own;
-    FreeWorkers chosen = wanted;
-    chosen.start = 0;  // the servers have drawn
-    for (const Kind kind : {Kind::kPlain, Kind::kReadOne}) {
-      const bool last = kind == Kind::kReadOne;
-      const Result<std::vector<SeenRow>> rows = read_free(pool, wanted, any && !last, kind, until);
+    if (wanted.may_own) {
+      Bson own;
+      add_uuid(own, "token", wanted.token);
+      const auto rows = find_near(pool, std::move(own), 1, Kind::kReadOne, until);
       if (!rows) return std::unexpected(rows.error());
-      std::vector<WorkerRow> intact;
-      std::optional<std::int64_t> broken;
       for (const SeenRow& each : *rows) {
-        if (each.whole)
-          intact.push_back(each.row);
-        else
-          broken = each.row.state.worker;
+        if (!each.whole) return damaged_worker(pool, each.row.state.worker);
+        return std::vector{each.row};
       }
-      if (Result<void> ours = expect_ours(pool, *rows, until); !ours)
-        return std::unexpected(std::move(ours.error()));
-      std::vector<WorkerRow> free = choose_free(intact, chosen);
+    } else if (wanted.start != 0) {
+      Result<std::vector<WorkerRow>> some = find_from(pool, wanted, until);
+      if (!some || !some->empty()) return some;
+    }
+    for (const Kind kind : {Kind::kPlain, Kind::kReadOne}) {
+      const auto rows = find_near(pool, free_row(), wanted.most, kind, until);
+      if (!rows) return std::unexpected(rows.error());
+      std::vector<WorkerRow> free = choose_free(intact(*rows), wanted);
       if (!free.empty() && free.front().state.minted_until <= wanted.limit) return free;
-      if (!last) continue;
-      if (broken) return damaged_worker(pool, *broken);
+      if (kind == Kind::kPlain) continue;
+      for (const SeenRow& each : *rows)
+        if (!each.whole) return damaged_worker(pool, each.row.state.worker);
       if (free.empty())
         if (const Result<Pool> there = read_pool(pool, until); !there)
           return std::unexpected(there.error());
@@ -275,12 +296,14 @@ class Workers final : private WorkerRows {
       if (!reply)
         return std::unexpected(swapped.empty() ? reply.error() : after_a_write(reply.error()));
       const std::int64_t done = reply->view().number("n");
-      if (done == 0)
+      Swapped each = done == std::ssize(some) ? Swapped::kYes : Swapped::kPerhaps;
+      if (done == 0) {
+        // Sent again, it may have found its own work.
+        each = extends ? Swapped::kPerhaps : Swapped::kNo;
         if (Result<void> may = may_swap(pool, some.front(), clock, until); !may)
-          return std::unexpected(std::move(may.error()));
-      const Swapped each = done == std::ssize(some) ? Swapped::kYes
-                           : done == 0 && !extends  ? Swapped::kNo
-                                                    : Swapped::kPerhaps;
+          return std::unexpected(extends || !swapped.empty() ? after_a_write(may.error())
+                                                             : may.error());
+      }
       swapped.insert(swapped.end(), some.size(), each);
       swaps = swaps.subspan(some.size());
     }
@@ -378,38 +401,48 @@ class Workers final : private WorkerRows {
 
   // Those whose `key` is as `value` says, by their numbers.
   Result<std::vector<SeenRow>> find(std::string_view pool, const char* key, const auto& value,
-                                    Kind kind, SteadyTime until, std::int32_t most = 1) {
-    return rows_in(Bson("find", std::string_view(collection_of_pool(pool)), "filter",
-                        Bson(key, value), "sort", Bson("_id", 1), "projection", fields_of_row(),
-                        "limit", most, "batchSize", most, "singleBatch", true),
-                   kind, until);
+                                    Kind kind, SteadyTime until, std::size_t most = 1) {
+    return rows_in(found_by(pool, Bson(key, value), Bson("_id", 1), most), kind, until);
   }
 
-  // For choose_free(). `any`: some of those that are near enough, whichever they are.
-  Result<std::vector<SeenRow>> read_free(std::string_view pool, const FreeWorkers& wanted, bool any,
+  // Those that `which` matches, the smallest bounds first; taken over if another store made them.
+  Result<std::vector<SeenRow>> find_near(std::string_view pool, Bson which, std::size_t most,
                                          Kind kind, SteadyTime until) {
-    const auto most = static_cast<std::int32_t>(wanted.most);
-    Bson own;
-    add_uuid(own, "token", wanted.token);
-    Bson token;
-    add_uuid(token, "$literal", wanted.token);
-    const Bson nobodys("token", Bson("$exists", false));
-    const Bson over("$expr", apply("$lte", "$held_until", "$$NOW"));
-    Bson match("_id", Bson("$gte", 0));
-    mongo::BsonArray stages;
-    if (any) {
-      match.append("$or", mongo::array(nobodys, over), "minted_until", Bson("$lte", wanted.limit));
-      stages = mongo::array(Bson("$match", match), Bson("$sample", Bson("size", most)));
-    } else {
-      match.append("$or", mongo::array(own, nobodys, over));
-      stages = mongo::array(
-          Bson("$match", match), Bson("$addFields", Bson("own", apply("$eq", "$token", token))),
-          Bson("$sort", Bson("own", -1, "minted_until", 1, "_id", 1)), Bson("$limit", most));
-    }
-    stages.items.add("4", Bson("$project", fields_of_row()));
-    return rows_in(Bson("aggregate", std::string_view(collection_of_pool(pool)), "pipeline", stages,
-                        "cursor", Bson("batchSize", most)),
-                   kind, until);
+    which.append("_id", Bson("$gte", 0));  // not the document of the pool
+    Result<std::vector<SeenRow>> rows =
+        rows_in(found_by(pool, which, Bson("minted_until", 1, "_id", 1), most), kind, until);
+    if (!rows) return rows;
+    if (Result<void> ours = expect_ours(pool, *rows, until); !ours)
+      return std::unexpected(std::move(ours.error()));
+    return rows;
+  }
+
+  // Free rows that are near enough, from a worker id on. Nothing: there are none, or they are of no
+  // use as they are.
+  Result<std::vector<WorkerRow>> find_from(std::string_view pool, const FreeWorkers& wanted,
+                                           SteadyTime until) {
+    std::optional<std::int64_t> size;
+    const Result<Bson> reply = database_.servers->run(
+        found_by(pool, Bson("_id", kPool), Bson("_id", 1), 1), Kind::kPlain, until, "read");
+    if (!reply) return std::unexpected(reply.error());
+    reply->view().each_found([&](const Document& document) { size = document.integer("workers"); });
+    if (!size || *size < 1) return std::vector<WorkerRow>{};
+    const auto first = static_cast<std::int64_t>(wanted.start % static_cast<std::uint64_t>(*size));
+    Bson which = free_row();
+    which.append("_id", Bson("$gte", first), "minted_until", Bson("$lte", wanted.limit));
+    const Result<std::vector<SeenRow>> rows =
+        rows_in(found_by(pool, which, Bson("_id", 1), wanted.most), Kind::kPlain, until);
+    if (!rows) return std::unexpected(rows.error());
+    return intact(*rows);
+  }
+
+  static Bson found_by(std::string_view pool, const Bson& which, const Bson& order,
+                       std::size_t most) {
+    const auto count = static_cast<std::int32_t>(most);
+    Bson fields = fields_of_row();
+    fields.append("workers", 1);
+    return Bson("find", std::string_view(collection_of_pool(pool)), "filter", which, "sort", order,
+                "projection", fields, "limit", count, "batchSize", count, "singleBatch", true);
   }
 
   Result<std::vector<SeenRow>> rows_in(Bson command, Kind kind, SteadyTime until) {

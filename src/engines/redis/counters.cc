@@ -310,18 +310,18 @@ class CounterTable final : private CounterRows {
         if (!there->contains(name)) left.erase(name);
       Values values;
       for (const auto& [name, found] : *there) {
-        const bool raises = lift.next > found.state.bounds.first;
-        if (raises)
+        if (lift.next)
           if (const Result<CounterState> state = usable(found); !state)
             return failed(state.error());
         CounterState after = found.state;
         lift_to(lift, after);
         const std::int64_t last = found.state.bounds.last;
-        const std::int64_t next = after.bounds.at_or_above(lift.next);
+        const std::string next = lift.next ? text_of(after.bounds.at_or_above(*lift.next)) : "";
+        const std::string before =
+            lift.next ? text_of(after.bounds.at_or_above(*lift.next) - 1) : "";
         for (std::string& value :
              values_of(name, last, after.bounds.last != last ? text_of(after.bounds.last) : "",
-                       raises ? text_of(next) : "", raises ? text_of(next - 1) : "",
-                       lift.closed ? "1" : ""))
+                       next, before, lift.closed ? "1" : ""))
           values.push_back(std::move(value));
       }
       if (values.empty()) continue;

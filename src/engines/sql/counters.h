@@ -219,8 +219,8 @@ class CounterTable final : private CounterRows {
         change_in_parts(counters, [&](std::span<const std::string> part) -> Result<void> {
           const Result<Rows> rows = database_.change(
               sql_.lift,
-              {Dialect::names(part), Dialect::value(lift.next), Dialect::value(lift.last),
-               Dialect::value(std::int64_t{lift.closed ? 1 : 0})},
+              {Dialect::names(part), Dialect::value(lift.next.value_or(0)),
+               Dialect::value(lift.last), Dialect::value(std::int64_t{lift.closed ? 1 : 0})},
               until, doing);
           if (!rows) return std::unexpected(rows.error());
           for (int i = 0; i < rows->size(); ++i) {
@@ -231,10 +231,10 @@ class CounterTable final : private CounterRows {
           return {};
         });
     if (!changed) return std::unexpected(changed.error());
-    if (lift.next <= 0) return lifted;
+    if (!lift.next) return lifted;
     bool some = lifted.size() > adopted.size();
     for (const std::string& name : adopted) {
-      const Result<std::int64_t> now = raise_adopted(name, lift.next, until, doing);
+      const Result<std::int64_t> now = raise_adopted(name, *lift.next, until, doing);
       if (!now) return std::unexpected(some ? after_a_write(now.error()) : now.error());
       some = true;
       lifted.at(name).next = *now;

@@ -30,9 +30,11 @@ struct WorkerStatements {
   Query pool;         // name -> how many worker ids it has
   Query worker;       // pool, worker -> its row
   Query workers;      // pool -> the rows, sorted by worker id
-  // pool, token, FreeWorkers::limit, a number for a random order or 0, how many, out of how many ->
-  // the row that the token owns, then those that are free, as WorkerRows::find_free()
+  // pool, token, how many -> the row that the token owns, then those that are free; the smallest
+  // bounds first
   Query free;
+  // pool, limit, start, how many -> free rows of at most this limit, from a worker id on
+  Query free_from;
   // pool, the 13 values of a swap, and the clock of the caller and how far it may be from the
   // server's, both in ms; below 0 nothing is compared. found() is 1 if it was swapped.
   Query swap;
@@ -83,21 +85,23 @@ class Workers final : private WorkerRows {
 
   Result<std::vector<WorkerRow>> find_free(std::string_view pool, const FreeWorkers& wanted,
                                            SteadyTime until) override {
-    constexpr std::uint64_t kOrders = std::uint64_t{1} << 31;
+    const auto most = static_cast<std::int64_t>(wanted.most);
+    if (wanted.start != 0 && !wanted.may_own) {
+      constexpr std::uint64_t kStarts = std::uint64_t{1} << 62;
+      const Result<std::vector<WorkerRow>> some =
+          read(sql_.free_from,
+               values_of<Dialect>(Name{pool}, wanted.limit,
+                                  static_cast<std::int64_t>(wanted.start % kStarts), most),
+               until);
+      if (!some || !some->empty()) return some;
+    }
     Result<std::vector<WorkerRow>> rows =
-        read(sql_.free,
-             values_of<Dialect>(Name{pool}, wanted.token, wanted.limit,
-                                static_cast<std::int64_t>(wanted.start % kOrders),
-                                static_cast<std::int64_t>(wanted.most),
-                                static_cast<std::int64_t>(kMostCandidates)),
-             until);
+        read(sql_.free, values_of<Dialect>(Name{pool}, wanted.token, most), until);
     if (!rows) return rows;
     if (rows->empty())
       if (const Result<std::int64_t> there = size_of(pool, until); !there)
         return std::unexpected(there.error());
-    FreeWorkers chosen = wanted;
-    chosen.start = 0;  // the statement has begun there
-    return choose_free(*rows, chosen);
+    return choose_free(*rows, wanted);
   }
 
   Result<std::vector<Swapped>> swap_workers(std::string_view pool,

@@ -60,8 +60,8 @@ class CounterTable final : private CounterRows {
     CounterStates lifted;
     const Result<void> done = file_.change({doing, until, Needs::kNothing}, [&]() -> Result<void> {
       for (const std::string& counter : counters)
-        if (Result<void> changed = add(lifted, lift_, doing, counter, lift.next, lift.last,
-                                       std::int64_t{lift.closed ? 1 : 0});
+        if (Result<void> changed = add(lifted, lift_, doing, counter, lift.next.value_or(0),
+                                       lift.last, std::int64_t{lift.closed ? 1 : 0});
             !changed)
           return changed;
       return {};

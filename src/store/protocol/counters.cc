@@ -1,6 +1,8 @@
 #include "store/protocol/counters.h"
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -8,6 +10,12 @@
 #include "store/backend.h"
 
 namespace idmint::stores {
+namespace {
+
+constexpr std::chrono::microseconds kFirstPause{100};
+constexpr std::chrono::microseconds kLongestPause{20'000};
+
+}  // namespace
 
 // Of those with one name, the first is made, and the others are compared with it.
 Result<void> Counters::do_create(std::span<const NewCounter> counters) {
@@ -19,6 +27,8 @@ Result<void> Counters::do_create(std::span<const NewCounter> counters) {
     const auto [at, is_new] = first.try_emplace(each.name, &each);
     if (is_new)
       wanted.push_back(each);
+    else if (at->second->adopted != each.adopted)
+      return std::unexpected(other_record(each.name, at->second->adopted, each.adopted));
     else if (at->second->bounds != each.bounds)
       return std::unexpected(other_bounds({each.name, at->second->bounds}, each.bounds));
   }
@@ -44,7 +54,9 @@ Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count,
   const std::int64_t least = take == Take::kAll ? count : 1;
   // Another round only if somebody made or extended the counter, or settled the store, between the
   // two steps; or if the reading has shown that it is adopted.
-  for (std::int64_t most = count;;) {
+  std::chrono::microseconds pause{};
+  for (std::int64_t most = count;; pause = std::min(2 * pause + kFirstPause, kLongestPause)) {
+    if (pause > kFirstPause) engine_.pause(pause);
     const Result<std::optional<Range>> taken =
         rows_.advance(counter, most, least, *until, "take values from");
     if (!taken) return std::unexpected(taken.error());

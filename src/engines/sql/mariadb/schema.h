@@ -24,7 +24,8 @@
 //
 // `next` is what the next advance hands out; of an adopted counter, the floor: the next value that
 // idmint knows, below which its record was set back. `taken_from` is where the latest take began.
-// `granted`: whether the latest statement that locked the row was given what it asked for.
+// `granted`: whether the latest advance that locked the row was given what it asked for; of a
+// worker id it is 0, and older versions write it.
 //
 // MariaDB 10.11 has no UPDATE that returns rows. An UPDATE with LAST_INSERT_ID(next) returns one
 // number in one round trip, and an advance needs three; a SELECT of user variables after it is

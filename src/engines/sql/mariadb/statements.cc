@@ -137,16 +137,20 @@ constexpr Query kWorker{"worker",
 constexpr Query kWorkers{
     "workers", "SELECT " IDMINT_ROW " FROM idmint_workers WHERE pool = $1 ORDER BY worker",
     Kind::kRead};
-// Of those with the smallest bounds, in a random order that $4 decides; 0: in theirs.
+#define IDMINT_FREE "token IS NULL OR held_until <= " IDMINT_NOW
 constexpr Query kFreeWorkers{
     "free_workers",
-    "SELECT " IDMINT_ROW
-    " FROM (SELECT *, token <=> $2 AS own FROM idmint_workers WHERE pool = $1"
-    "  AND (token <=> $2 OR token IS NULL OR held_until <= " IDMINT_NOW
-    ") ORDER BY own DESC, minted_until, worker LIMIT $6) c"
-    " ORDER BY own DESC, minted_until > $3, IF(minted_until > $3 OR $4 = 0, minted_until,"
-    "  CRC32(CONCAT(worker, ':', $4))), worker LIMIT $5",
+    "SELECT " IDMINT_ROW " FROM idmint_workers WHERE pool = $1 AND (token <=> $2 OR " IDMINT_FREE
+    ") ORDER BY (token <=> $2) DESC, minted_until, worker LIMIT $3",
     Kind::kRead};
+constexpr Query kFreeWorkersFrom{
+    "free_workers_from",
+    "SELECT " IDMINT_ROW
+    " FROM idmint_workers WHERE pool = $1 AND worker >="
+    "  $3 % (SELECT MAX(p.worker) + 1 FROM idmint_workers p WHERE p.pool = $1)"
+    "  AND minted_until <= $2 AND (" IDMINT_FREE ") ORDER BY worker LIMIT $4",
+    Kind::kRead};
+#undef IDMINT_FREE
 
 // A row that somebody else changes just now is not waited for: InnoDB looks for deadlocks among all
 // that wait for one row, which takes minutes where a thousand do.
@@ -266,6 +270,7 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                         .worker = kWorker,
                                                         .workers = kWorkers,
                                                         .free = kFreeWorkers,
+                                                        .free_from = kFreeWorkersFrom,
                                                         .swap = kSwap,
                                                         .swap_many = kSwapMany,
                                                         .moment = kMoment},

@@ -131,17 +131,21 @@ constexpr Query kWorker{
 constexpr Query kWorkers{
     "workers", "SELECT " IDMINT_ROW " FROM idmint.workers WHERE pool = $1 ORDER BY worker",
     Kind::kRead, "SELECT on idmint.workers"};
-// Of those with the smallest bounds, in a random order that $4 decides; 0: in theirs.
+#define IDMINT_FREE "token IS NULL OR held_until <= clock_timestamp()"
 constexpr Query kFreeWorkers{
     "free_workers",
     "SELECT " IDMINT_ROW
-    " FROM (SELECT *, token IS NOT DISTINCT FROM $2::uuid AS own FROM idmint.workers"
-    "  WHERE pool = $1 AND (token = $2::uuid OR token IS NULL OR held_until <= clock_timestamp())"
-    "  ORDER BY own DESC, minted_until, worker LIMIT $6::bigint) c"
-    " ORDER BY own DESC, minted_until > $3::bigint, CASE WHEN minted_until > $3::bigint OR"
-    "  $4::bigint = 0 THEN minted_until ELSE hashint8extended(worker, $4::bigint) END, worker"
-    " LIMIT $5::bigint",
+    " FROM idmint.workers WHERE pool = $1 AND (token = $2::uuid OR " IDMINT_FREE
+    ") ORDER BY (token IS NOT DISTINCT FROM $2::uuid) DESC, minted_until, worker LIMIT $3::bigint",
     Kind::kRead, "SELECT on idmint.workers"};
+constexpr Query kFreeWorkersFrom{
+    "free_workers_from",
+    "SELECT " IDMINT_ROW
+    " FROM idmint.workers WHERE pool = $1 AND worker >="
+    "  $3::bigint % (SELECT max(worker) + 1 FROM idmint.workers WHERE pool = $1)"
+    "  AND minted_until <= $2::bigint AND (" IDMINT_FREE ") ORDER BY worker LIMIT $4::bigint",
+    Kind::kRead, "SELECT on idmint.workers"};
+#undef IDMINT_FREE
 
 // The nil UUID stands for NULL in what is expected and in what is to be.
 #define IDMINT_NIL "'00000000-0000-0000-0000-000000000000'"
@@ -169,8 +173,9 @@ constexpr Query kSwap{
     " abs(" IDMINT_MS("statement_timestamp()") " - $15::bigint) <= $16::bigint)"
     " AND " IDMINT_TRUSTED,
     Kind::kHandOut, "SELECT and UPDATE on idmint.workers and SELECT on idmint.trusted"};
-// The rows are locked in one order, so that no two statements wait for each other; and with a LIMIT
-// that it does not know, the planner expects few, and looks each up by the primary key.
+// The rows are locked in one order, so that no two statements wait for each other: the planner
+// looks each up by the primary key, as it expects few with a LIMIT that it does not know. Should it
+// do otherwise, one of two is ended, and sent again.
 constexpr Query kSwapMany{
     "swap_workers",
     IDMINT_SWAP_BY(
@@ -256,6 +261,7 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                         .worker = kWorker,
                                                         .workers = kWorkers,
                                                         .free = kFreeWorkers,
+                                                        .free_from = kFreeWorkersFrom,
                                                         .swap = kSwap,
                                                         .swap_many = kSwapMany,
                                                         .moment = kMoment},
