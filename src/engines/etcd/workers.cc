@@ -223,10 +223,9 @@ class Workers final : private WorkerRows {
       if (!size) return std::unexpected(size.error());
       first = static_cast<std::int64_t>(wanted.start % static_cast<std::uint64_t>(*size));
     }
-    const std::size_t most = from_first ? kLeastRead : wanted.most;
     const auto found = database_.read(
         {get(database_.keys().pool(pool)),
-         get_range(database_.keys().worker(pool, first), after_prefix(prefix), most)},
+         get_range(database_.keys().worker(pool, first), after_prefix(prefix), kLeastRead)},
         until);
     if (!found) return std::unexpected(found.error());
     const Result<std::int64_t> size = size_in(pool, found->front());
@@ -241,7 +240,7 @@ class Workers final : private WorkerRows {
       some.rows.push_back(row->record.at(now));
     }
     some.is_all = std::ssize(some.rows) == *size;
-    if (from_first && !some.is_all && some.rows.size() < most) some.rows.clear();
+    if (from_first && !some.is_all && some.rows.size() < kLeastRead) some.rows.clear();
     return some;
   }
 

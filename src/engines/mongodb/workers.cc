@@ -298,11 +298,11 @@ class Workers final : private WorkerRows {
       const std::int64_t done = reply->view().number("n");
       Swapped each = done == std::ssize(some) ? Swapped::kYes : Swapped::kPerhaps;
       if (done == 0) {
-        // Sent again, it may have found its own work.
-        each = extends ? Swapped::kPerhaps : Swapped::kNo;
-        if (Result<void> may = may_swap(pool, some.front(), clock, until); !may)
-          return std::unexpected(extends || !swapped.empty() ? after_a_write(may.error())
-                                                             : may.error());
+        const Result<Swapped> outcome = why_none(pool, some.front(), clock, extends, until);
+        if (!outcome)
+          return std::unexpected(swapped.empty() ? outcome.error()
+                                                 : after_a_write(outcome.error()));
+        each = *outcome;
       }
       swapped.insert(swapped.end(), some.size(), each);
       swaps = swaps.subspan(some.size());
@@ -310,26 +310,29 @@ class Workers final : private WorkerRows {
     return swapped;
   }
 
-  // Whether a swap that found nothing was refused for another store or the clock, not for the row.
-  Result<void> may_swap(std::string_view pool, const WorkerSwap& swap, const CallersClock& clock,
-                        SteadyTime until) {
+  // What came of a swap that found nothing. An error: it was refused for another store or the
+  // clock, and not for the row. An extension may have been sent twice, and have found its own work
+  // the second time: a reading that has every acknowledged write shows its nonce then.
+  Result<Swapped> why_none(std::string_view pool, const WorkerSwap& swap, const CallersClock& clock,
+                           bool extends, SteadyTime until) {
     const Instant before = clock.now();
     const Result<std::vector<SeenRow>> rows =
-        find(pool, "_id", swap.from.state.worker, Kind::kPlain, until);
-    if (!rows) return std::unexpected(rows.error());
-    if (rows->empty()) return {};
+        find(pool, "_id", swap.from.state.worker, extends ? Kind::kReadOne : Kind::kPlain, until);
+    if (!rows) return std::unexpected(extends ? after_a_write(rows.error()) : rows.error());
+    if (rows->empty()) return Swapped::kNo;
     if (Result<void> ours = expect_ours(pool, *rows, until); !ours) {
       Error& why = ours.error();
       // The other store knows no bound of this lease, and may lease its rest to others.
       if (swap.from.state.token == swap.to.state.token && why.code == Code::kFailedPrecondition)
         why.code = Code::kDataLoss;
-      return ours;
+      return std::unexpected(std::move(why));
     }
-    if (clock.max_skew() < 0) return {};
-    if (auto error = clocks_apart(pool, before, clock.now(), rows->front().now,
-                                  milliseconds{clock.max_skew()}))
-      return std::unexpected(*std::move(error));
-    return {};
+    const auto& [row, whole, made_by, now] = rows->front();
+    if (extends && row.nonce == swap.to.nonce) return Swapped::kPerhaps;
+    if (clock.max_skew() >= 0)
+      if (auto error = clocks_apart(pool, before, clock.now(), now, milliseconds{clock.max_skew()}))
+        return std::unexpected(*std::move(error));
+    return Swapped::kNo;
   }
 
   [[nodiscard]] std::unexpected<Error> damaged(std::string_view pool, std::string_view what) const {
@@ -427,13 +430,18 @@ class Workers final : private WorkerRows {
     if (!reply) return std::unexpected(reply.error());
     reply->view().each_found([&](const Document& document) { size = document.integer("workers"); });
     if (!size || *size < 1) return std::vector<WorkerRow>{};
-    const auto first = static_cast<std::int64_t>(wanted.start % static_cast<std::uint64_t>(*size));
-    Bson which = free_row();
-    which.append("_id", Bson("$gte", first), "minted_until", Bson("$lte", wanted.limit));
-    const Result<std::vector<SeenRow>> rows =
-        rows_in(found_by(pool, which, Bson("_id", 1), wanted.most), Kind::kPlain, until);
-    if (!rows) return std::unexpected(rows.error());
-    return intact(*rows);
+    const auto start = static_cast<std::int64_t>(wanted.start % static_cast<std::uint64_t>(*size));
+    std::vector<WorkerRow> free;
+    for (const std::int64_t first : {start, std::int64_t{0}}) {
+      Bson which = free_row();
+      which.append("_id", Bson("$gte", first), "minted_until", Bson("$lte", wanted.limit));
+      const Result<std::vector<SeenRow>> rows =
+          rows_in(found_by(pool, which, Bson("_id", 1), wanted.most), Kind::kPlain, until);
+      if (!rows) return std::unexpected(rows.error());
+      free = intact(*rows);
+      if (!free.empty()) break;
+    }
+    return free;
   }
 
   static Bson found_by(std::string_view pool, const Bson& which, const Bson& order,

@@ -88,12 +88,13 @@ class Workers final : private WorkerRows {
     const auto most = static_cast<std::int64_t>(wanted.most);
     if (wanted.start != 0 && !wanted.may_own) {
       constexpr std::uint64_t kStarts = std::uint64_t{1} << 62;
-      const Result<std::vector<WorkerRow>> some =
-          read(sql_.free_from,
-               values_of<Dialect>(Name{pool}, wanted.limit,
-                                  static_cast<std::int64_t>(wanted.start % kStarts), most),
-               until);
-      if (!some || !some->empty()) return some;
+      for (const std::uint64_t start : {wanted.start % kStarts, std::uint64_t{0}}) {
+        const Result<std::vector<WorkerRow>> some = read(
+            sql_.free_from,
+            values_of<Dialect>(Name{pool}, wanted.limit, static_cast<std::int64_t>(start), most),
+            until);
+        if (!some || !some->empty()) return some;
+      }
     }
     Result<std::vector<WorkerRow>> rows =
         read(sql_.free, values_of<Dialect>(Name{pool}, wanted.token, most), until);

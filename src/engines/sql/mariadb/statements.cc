@@ -138,10 +138,15 @@ constexpr Query kWorkers{
     "workers", "SELECT " IDMINT_ROW " FROM idmint_workers WHERE pool = $1 ORDER BY worker",
     Kind::kRead};
 #define IDMINT_FREE "token IS NULL OR held_until <= " IDMINT_NOW
+// Whole rows are long to sort, as a holder may be.
 constexpr Query kFreeWorkers{
     "free_workers",
-    "SELECT " IDMINT_ROW " FROM idmint_workers WHERE pool = $1 AND (token <=> $2 OR " IDMINT_FREE
-    ") ORDER BY (token <=> $2) DESC, minted_until, worker LIMIT $3",
+    "SELECT w.worker, w.token, w.holder, w.generation, w.minted_until, w.held_until, w.taken_from,"
+    "  w.nonce, " IDMINT_NOW
+    " FROM (SELECT worker, token <=> $2 AS own FROM idmint_workers"
+    "  WHERE pool = $1 AND (token <=> $2 OR " IDMINT_FREE
+    ") ORDER BY own DESC, minted_until, worker LIMIT $3) c"
+    " JOIN idmint_workers w ON w.pool = $1 AND w.worker = c.worker",
     Kind::kRead};
 constexpr Query kFreeWorkersFrom{
     "free_workers_from",
