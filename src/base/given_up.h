@@ -5,8 +5,8 @@
 
 namespace idmint {
 
-// While it lives, the thread that made it may be given up: waiting for servers ends soon after the
-// flag is set (for etcd: within a second), as if the deadline had passed. The flag must outlive it.
+// While it lives, the thread that made it may be given up: waiting for servers ends within a second
+// after the flag is set, as if the deadline had passed. The flag must outlive it.
 class MayBeGivenUp final {
  public:
   explicit MayBeGivenUp(const std::atomic<bool>& flag) noexcept { flag_ = &flag; }

@@ -30,11 +30,10 @@ struct LeaseTerms {
   // The duration, by the store's clock, in which no other process takes the worker id, unless it is
   // released.
   std::chrono::milliseconds held{};
-  // The requester's clock. A store with a clock of its own (MongoDB, PostgreSQL, MariaDB, Redis)
-  // rejects one that differs by more than max_skew, since a wrong clock would push a worker id
-  // years ahead. SQLite, etcd and memory have none. SQLite rejects a clock that is more than a day
-  // ahead of the latest lease in the file, by the time since boot, in this boot of the host. The
-  // epoch of `clock`: no comparison.
+  // The requester's clock. A store whose servers have a clock rejects one that differs by more than
+  // max_skew, since a wrong clock would push a worker id years ahead. SQLite has none, and rejects
+  // one that is more than a day ahead of the latest lease in the file, by the time since boot, in
+  // this boot of the host. The epoch of `clock`: no comparison.
   Instant clock{};
   std::chrono::milliseconds max_skew{};
 };

@@ -209,12 +209,13 @@ Result<CounterTable::Records> CounterTable::read_records(std::span<const std::st
   Result<Records> found = find_counters(counters, Kind::kReadMany, until);
   if (!found) return found;
   // On a new primary, a majority read may lag behind acknowledged writes; this read does not.
-  for (const std::string& counter : counters) {
-    if (found->contains(counter)) continue;
-    const Result<bool> there = database_.read(
-        kCounters, counter, until,
-        [&](const Document& document) { found->insert_or_assign(counter, record_of(document)); });
-    if (!there) return std::unexpected(there.error());
+  std::vector<std::string> missing;
+  for (const std::string& counter : counters)
+    if (!found->contains(counter)) missing.push_back(counter);
+  if (!missing.empty()) {
+    Result<Records> there = find_counters(missing, Kind::kReadOne, until);
+    if (!there) return there;
+    found->merge(*there);
   }
   if (Result<void> ours = take_over_others(*found, until); !ours)
     return std::unexpected(std::move(ours.error()));
@@ -245,33 +246,31 @@ Result<void> CounterTable::read_adopted_of(Records& records, SteadyTime until) {
     wanted[place.collection].emplace(spelled(place), &record);
   }
   for (const auto& [collection, by_id] : wanted) {
-    Bson ids;
-    std::int32_t count = 0;
-    for (auto at = by_id.begin(); at != by_id.end(); at = by_id.upper_bound(at->first)) {
-      const Bson filter = any_document(*at->second->adopted);
-      bson_iter_t id;
-      if (filter.view().find("_id", &id)) ids.add(std::to_string(count++).c_str(), &id);
-    }
-    Bson command;
-    command.add("find", std::string_view(collection))
-        .add("filter", Bson().add("_id", Bson().add_array("$in", ids)))
-        .add("batchSize", count)
-        .add("singleBatch", true);
-    const Result<Bson> reply =
-        database_.servers->run(std::move(command), Kind::kReadMany, until, "read");
-    if (!reply) return std::unexpected(reply.error());
-    const auto use = [&](const Document& document) {
-      bson_iter_t id;
-      if (!document.find("_id", &id)) return;
-      const auto [first, end] = by_id.equal_range(spelled(with_id({.collection = collection}, id)));
-      for (auto at = first; at != end; ++at) *at->second = filled(*at->second, document);
-    };
-    reply->view().each_found(use);
-    for (const auto& [id, record] : by_id) {
-      if (!record->gone) continue;
-      const Result<bool> there =
-          database_.read(collection, any_document(*record->adopted), until, use);
-      if (!there) return std::unexpected(there.error());
+    // What a majority does not have yet is read again, as in read_records().
+    for (const Kind kind : {Kind::kReadMany, Kind::kReadOne}) {
+      Bson ids;
+      std::int32_t count = 0;
+      for (auto at = by_id.begin(); at != by_id.end(); at = by_id.upper_bound(at->first)) {
+        if (!at->second->gone) continue;
+        const Bson filter = any_document(*at->second->adopted);
+        bson_iter_t id;
+        if (filter.view().find("_id", &id)) ids.add(std::to_string(count++).c_str(), &id);
+      }
+      if (count == 0) break;
+      Bson command;
+      command.add("find", std::string_view(collection))
+          .add("filter", Bson().add("_id", Bson().add_array("$in", ids)))
+          .add("batchSize", count)
+          .add("singleBatch", true);
+      const Result<Bson> reply = database_.servers->run(std::move(command), kind, until, "read");
+      if (!reply) return std::unexpected(reply.error());
+      reply->view().each_found([&](const Document& document) {
+        bson_iter_t id;
+        if (!document.find("_id", &id)) return;
+        const auto [first, end] =
+            by_id.equal_range(spelled(with_id({.collection = collection}, id)));
+        for (auto at = first; at != end; ++at) *at->second = filled(*at->second, document);
+      });
     }
   }
   return {};

@@ -10,7 +10,8 @@
 // clock is the primary's ($$NOW). `taken` is of the latest acquire or fence, `nonce` of the latest
 // extension. Older programs neither write nor read these two: so `taken` counts only if its
 // generation is that of the row. There is no index but that of _id: an extension is one update by
-// its number, and touches none.
+// its number, and touches none. (Pools of older versions have an index of minted_until, which may
+// be dropped.)
 #pragma once
 
 #include <memory>

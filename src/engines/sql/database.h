@@ -20,7 +20,6 @@
 //               a mark), `gone_back` (the mark), `is_older()` (it lacks columns), `may_upgrade`
 //               (this user may add them) and `is_elsewhere()` (it was written on another server
 //               than this one)
-//   is_held(failure)  a row was not waited for
 //   settle(record)  a query that takes the server as it is for the one that has all of the store
 //   kMarkGoneBack   a query: why, settled -> sets the mark
 //   upgrade(connection, until)    adds the columns that an older store lacks
@@ -165,18 +164,6 @@ class Database final : public Engine {
                          });
   }
 
-  // How many rows the query found. 0 also where somebody else changes the row just now, if the
-  // query does not wait for that.
-  Result<std::int64_t> count(const Query& query, const typename Dialect::Values& values,
-                             SteadyTime until, std::string_view doing) {
-    return sessions_.run(query.kind, until, doing,
-                         [&](Session& session) -> std::expected<std::int64_t, Failure> {
-                           auto rows = send(session, query, values, until);
-                           if (rows) return rows->found();
-                           if (Dialect::is_held(rows.error())) return 0;
-                           return std::unexpected(std::move(rows.error()));
-                         });
-  }
   // Statements without values, in a transaction if there are several, which a store in doubt is
   // allowed too.
   Result<void> execute(const std::string& sql, SteadyTime until, std::string_view doing) {

@@ -148,9 +148,9 @@ class Workers final : private WorkerRows {
         there.taken_from.value_or(0), from.nonce, state.token, Name{state.holder}, state.generation,
         state.minted_until, state.taken_from.value_or(0), to.nonce,
         std::int64_t{state.held_for.count()}, since_1970(clock.now()), clock.max_skew());
-    const Result<std::int64_t> found = database_.count(sql_.swap, values, until, doing);
-    if (!found) return std::unexpected(found.error());
-    if (*found != 0) return true;
+    const Result<Rows> rows = database_.run(sql_.swap, values, until, doing);
+    if (!rows) return std::unexpected(rows.error());
+    if (rows->found() != 0) return true;
     if (Result<void> may = may_hand_out(pool, clock, until); !may)
       return std::unexpected(std::move(may.error()));
     return false;

@@ -14,7 +14,8 @@
 namespace idmint::stores {
 namespace {
 
-// Rows that an acquire reads.
+// Rows that an acquire reads: first, and once another was quicker.
+constexpr std::size_t kFirstFree = WorkerRows::kLeastRead;
 constexpr std::size_t kMostFree = 16;
 
 // The row once the request has it.
@@ -153,7 +154,8 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
     return std::unexpected(std::move(entered.error()));
   const std::int64_t limit = request.now + request.max_drift;
   // Alone, it takes the first of those with the smallest bound. Processes that start together try
-  // different ones: whoever loses the first reads again, from a random place on.
+  // different ones: in a large pool one of many that are all the same, as the range begins at the
+  // clock; and whoever loses the first reads again, from a random place on.
   for (bool alone = true;; alone = false) {
     Result<std::vector<WorkerRow>> free =
         rows_.find_free(pool,
@@ -161,10 +163,14 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
                          .may_own = request.repeated || call.sent(),
                          .limit = limit,
                          .start = alone ? 0 : engine_.entropy().draw(),
-                         .most = kMostFree},
+                         .most = alone ? kFirstFree : kMostFree},
                         call.until());
     if (!free) return std::unexpected(call.unread(std::move(free.error())));
     if (free->empty()) return std::unexpected(call.refused(refused_acquire(pool, request, {})));
+    if (alone && free->size() == kFirstFree &&
+        std::ranges::all_of(
+            *free, [&](const WorkerRow& row) { return row.state.minted_until <= request.now; }))
+      std::swap(free->front(), (*free)[uniform_below(engine_.entropy(), kFirstFree)]);
     const LeaseState& nearest = free->front().state;
     if (nearest.minted_until > limit)
       return std::unexpected(call.refused(refused_acquire(pool, request, nearest.minted_until)));

@@ -20,7 +20,8 @@ namespace idmint::stores {
 // and tests/models/leases.pml with SWAP is its model.
 //
 // Calls of the engine where nobody is quicker: acquire 2, extend 1, release 2; raise_floor() 1 and
-// one for each kMostSwaps rows. Each is a round trip, but for a swap of etcd, which is two.
+// one for each kMostSwaps rows. Each is a round trip, or two where
+// an engine reads before it compares.
 class Leases final : public LeaseTable {
  public:
   // Both must outlive it.

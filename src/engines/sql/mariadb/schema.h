@@ -144,7 +144,6 @@ struct Dialect {
   static Values prefix(std::string_view prefix) { return {std::string(prefix)}; }
   static Values workers(std::string_view pool, std::int64_t workers);
   static Values swaps(std::span<const WorkerSwap> swaps);
-  static bool is_held(const Failure& failure) { return failure.reason == "1205"; }
   static std::string name_of(std::string_view stored) { return std::string(stored); }
 
   static std::expected<std::unique_ptr<Connection>, Failure> login(

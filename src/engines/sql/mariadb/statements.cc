@@ -157,12 +157,9 @@ constexpr Query kFreeWorkersFrom{
     Kind::kRead};
 #undef IDMINT_FREE
 
-// A row that somebody else changes just now is not waited for: InnoDB looks for deadlocks among all
-// that wait for one row, which takes minutes where a thousand do.
 constexpr Query kSwap{
     "swap_worker",
-    "SET STATEMENT innodb_lock_wait_timeout = 0 FOR"
-    " UPDATE idmint_workers SET holder = IF(token <=> NULLIF($8, x'" IDMINT_NIL
+    "UPDATE idmint_workers SET holder = IF(token <=> NULLIF($8, x'" IDMINT_NIL
     "'), holder, $9),"
     "  token = NULLIF($8, x'" IDMINT_NIL
     "'), generation = $10, minted_until = $11,"

@@ -148,7 +148,6 @@ struct Dialect {
     return {value(sql::Name{pool}), value(workers)};
   }
   static Values swaps(std::span<const WorkerSwap> swaps);
-  static bool is_held(const Failure& /*failure*/) { return false; }
   static std::string name_of(std::string_view stored) { return postgresql::name_of(stored); }
 
   static std::expected<std::unique_ptr<Connection>, Failure> login(
