@@ -81,7 +81,7 @@ std::string url_of_port(int port) {
   return "mysql://root@127.0.0.1:" + std::to_string(port) + "/ids";
 }
 const std::string kAdvance = "INSERT INTO idmint_counters";
-const std::string kExtend = "STRAIGHT_JOIN idmint_workers w";
+const std::string kExtend = "UPDATE idmint_workers SET holder";
 
 // A statement as the protocol has it in one connection: it is prepared by its text, the reply has
 // its number, and the number executes it.
