@@ -83,8 +83,9 @@ class CounterTable final : private CounterRows {
         if (!made->found[i].succeeded) {
           auto seen = parse(some[i].name, made->found[i]);
           if (!seen) return std::unexpected(std::move(seen.error()));
-          if (!*seen) continue;
-          state = (*seen)->state;
+          const std::optional<Seen>& found = *seen;
+          if (!found) continue;
+          state = found->state;
         }
         there.insert_or_assign(some[i].name, std::move(state));
       }

@@ -526,7 +526,8 @@ Result<CounterStates> CounterTable::lift(std::span<const std::string> counters,
       Result<CounterState> state =
           record.adopted && lift.closed ? record.state : checked(record, counter);
       if (!state) return std::unexpected(std::move(state).error());
-      if (state->set_back && !lift.closed) return std::unexpected(*state->set_back);
+      if (const std::optional<Error>& set_back = state->set_back; set_back && !lift.closed)
+        return std::unexpected(*set_back);
       if (record.reading.is_double && lift.last > kLargestInDouble)
         return std::unexpected(after_a_write(beyond_a_double(*record.adopted, lift.last)));
       again = again || !is_lifted(*state);

@@ -46,8 +46,6 @@ constexpr std::int64_t kApplicationId = 0x69646d74;  // "idmt"
 constexpr std::int64_t kVersionBits = 0xff;
 constexpr std::int64_t kMark = 0x40000000;
 
-class TrustedFile;
-
 enum class Content : std::uint8_t { kNothing, kVersion1, kOurs };
 
 // The content of the file; reads only. kFailedPrecondition: tables of another program or of a newer
@@ -58,10 +56,6 @@ enum class Content : std::uint8_t { kNothing, kVersion1, kOurs };
 // add_columns() REQUIRES: a write transaction is open.
 [[nodiscard]] Result<bool> has_all_columns(Connection& db);
 [[nodiscard]] Result<void> add_columns(Connection& db);
-
-// Creates or upgrades the tables. If two processes do so at once, one does it, and the other finds
-// it done.
-[[nodiscard]] Result<void> make_schema(TrustedFile& file);
 
 // The id of the store. kDataLoss: there is none.
 [[nodiscard]] Result<Uuid> read_id(Connection& db);

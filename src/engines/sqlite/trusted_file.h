@@ -156,4 +156,8 @@ class TrustedFile final : public Connection, public Engine {
   bool lacks_values_ = false;
 };
 
+// Creates or upgrades the tables. If two processes do so at once, one does it, and the other finds
+// it done.
+[[nodiscard]] Result<void> make_schema(TrustedFile& file);
+
 }  // namespace idmint::stores::sqlite
