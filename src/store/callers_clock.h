@@ -15,20 +15,21 @@ namespace idmint::stores {
 }
 
 // What the caller's clock shows now, given what it showed when the call began. `terms` must outlive
-// it.
+// it; null: there is nothing to compare.
 class CallersClock {
  public:
-  explicit CallersClock(const LeaseTerms& terms) : terms_(terms) {}
+  explicit CallersClock(const LeaseTerms* terms) : terms_(terms) {}
   [[nodiscard]] Instant now() const {
-    return terms_.clock + (std::chrono::steady_clock::now() - begin_);
+    const Instant clock = terms_ != nullptr ? terms_->clock : Instant{};
+    return clock + (std::chrono::steady_clock::now() - begin_);
   }
   // In ms; below 0: nothing is compared.
   [[nodiscard]] std::int64_t max_skew() const {
-    return terms_.clock == Instant{} ? -1 : terms_.max_skew.count();
+    return terms_ == nullptr || terms_->clock == Instant{} ? -1 : terms_->max_skew.count();
   }
 
  private:
-  const LeaseTerms& terms_;
+  const LeaseTerms* terms_;
   const SteadyTime begin_ = std::chrono::steady_clock::now();
 };
 

@@ -230,15 +230,11 @@ class Workers final : private WorkerRows {
     if (!found) return std::unexpected(found.error());
     const Result<std::int64_t> size = size_in(pool, found->front());
     if (!size) return std::unexpected(size.error());
+    const Result<std::vector<SeenRow>> rows = rows_in(pool, *size, found->back());
+    if (!rows) return std::unexpected(rows.error());
     const std::int64_t now = clock_of_the_host();
     Some some;
-    for (const Entry& entry : found->back().entries) {
-      const auto worker = number_behind(prefix, entry.key);
-      if (!worker || *worker < 0 || *worker >= *size) continue;  // of a pool that was not finished
-      const Result<SeenRow> row = parse(pool, *worker, entry);
-      if (!row) return std::unexpected(row.error());
-      some.rows.push_back(row->record.at(now));
-    }
+    for (const SeenRow& each : *rows) some.rows.push_back(each.record.at(now));
     some.is_all = std::ssize(some.rows) == *size;
     if (from_first && !some.is_all && some.rows.size() < kLeastRead) some.rows.clear();
     return some;
@@ -268,21 +264,30 @@ class Workers final : private WorkerRows {
     if (!found) return std::unexpected(found.error());
     const Result<std::int64_t> size = size_in(pool, found->front());
     if (!size) return std::unexpected(size.error());
-    std::vector<std::optional<SeenRow>> rows(static_cast<std::size_t>(*size));
-    for (const Entry& entry : found->back().entries) {
+    Result<std::vector<SeenRow>> rows = rows_in(pool, *size, found->back());
+    if (!rows) return rows;
+    const auto worker_of = [](const SeenRow& row) { return row.record.row.state.worker; };
+    std::ranges::sort(*rows, {}, worker_of);
+    std::int64_t next = 0;
+    for (const SeenRow& each : *rows)
+      if (worker_of(each) != next++) return missing(pool, next - 1);
+    if (next != *size) return missing(pool, next);
+    return rows;
+  }
+
+  // In the order of their keys.
+  [[nodiscard]] Result<std::vector<SeenRow>> rows_in(std::string_view pool, std::int64_t size,
+                                                     const Found& found) const {
+    const std::string prefix = database_.keys().workers(pool);
+    std::vector<SeenRow> rows;
+    for (const Entry& entry : found.entries) {
       const auto worker = number_behind(prefix, entry.key);
-      if (!worker || *worker < 0 || *worker >= *size) continue;  // of a pool that was not finished
+      if (!worker || *worker < 0 || *worker >= size) continue;  // of a pool that was not finished
       Result<SeenRow> row = parse(pool, *worker, entry);
       if (!row) return std::unexpected(std::move(row.error()));
-      rows[static_cast<std::size_t>(*worker)] = *std::move(row);
+      rows.push_back(*std::move(row));
     }
-    std::vector<SeenRow> all;
-    all.reserve(rows.size());
-    for (std::optional<SeenRow>& row : rows) {
-      if (!row) return missing(pool, std::ssize(all));
-      all.push_back(*std::move(row));
-    }
-    return all;
+    return rows;
   }
 
   [[nodiscard]] std::unexpected<Error> missing(std::string_view pool, std::int64_t worker) const {

@@ -225,15 +225,11 @@ Result<CounterTable::Records> CounterTable::read_records(std::span<const std::st
   return found;
 }
 
-// Calls Database::take_over() if some are of other stores.
 Result<void> CounterTable::take_over_others(const Records& records, SteadyTime until) {
   std::set<Uuid> stores;
   for (const auto& [name, record] : records)
     if (const std::optional<Uuid>& made_by = record.made_by) stores.insert(*made_by);
-  for (const Uuid& store : stores)
-    if (Result<void> ours = database_.take_over(kCounters, Bson(), store, until); !ours)
-      return ours;
-  return {};
+  return database_.take_over(kCounters, stores, until);
 }
 
 // Reads the documents of the adopted ones.

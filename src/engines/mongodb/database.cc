@@ -48,6 +48,13 @@ Result<void> Database::take_over(std::string_view collection, Bson which,
   return {};
 }
 
+Result<void> Database::take_over(std::string_view collection, const std::set<Uuid>& made_by,
+                                 SteadyTime until) const {
+  for (const Uuid& store : made_by)
+    if (Result<void> taken = take_over(collection, Bson(), store, until); !taken) return taken;
+  return {};
+}
+
 std::unexpected<Error> Database::damaged(std::string_view why) const {
   return std::unexpected(damaged_database(where, why));
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -66,6 +67,10 @@ struct Database {
   // was opened read-only.
   Result<void> take_over(std::string_view collection, Bson which,
                          const std::optional<Uuid>& made_by, SteadyTime until) const;
+
+  // The same for all records of the collection, of which these stores made some.
+  Result<void> take_over(std::string_view collection, const std::set<Uuid>& made_by,
+                         SteadyTime until) const;
 
   // kDataLoss; the message says what is wrong and what to do.
   [[nodiscard]] std::unexpected<Error> damaged(std::string_view why) const;

@@ -273,8 +273,7 @@ class Workers final : private WorkerRows {
                                             std::span<const WorkerSwap> swaps, Purpose /*purpose*/,
                                             const LeaseTerms* terms, SteadyTime until,
                                             std::string_view doing) override {
-    const LeaseTerms none;
-    const CallersClock clock(terms != nullptr ? *terms : none);
+    const CallersClock clock(terms);
     std::vector<Swapped> swapped;
     while (!swaps.empty()) {
       const auto some = swaps.first(std::min(swaps.size(), kSwapsAtOnce));
@@ -466,11 +465,7 @@ class Workers final : private WorkerRows {
     std::set<Uuid> stores;
     for (const SeenRow& each : rows)
       if (const std::optional<Uuid>& made_by = each.made_by) stores.insert(*made_by);
-    for (const Uuid& store : stores)
-      if (Result<void> ours = database_.take_over(collection_of_pool(pool), Bson(), store, until);
-          !ours)
-        return ours;
-    return {};
+    return database_.take_over(collection_of_pool(pool), stores, until);
   }
 
   const Database& database_;

@@ -232,8 +232,7 @@ class Workers final : private WorkerRows {
                                             const LeaseTerms* terms, SteadyTime until,
                                             std::string_view doing) override {
     const Script& script = purpose == Purpose::kHandOut ? kSwapToHandOut : kSwapToOperate;
-    const LeaseTerms none;
-    const CallersClock clock(terms != nullptr ? *terms : none);
+    const CallersClock clock(terms);
     std::vector<Swapped> swapped;
     while (!swaps.empty()) {
       const auto some = swaps.first(std::min(swaps.size(), kSwapsAtOnce));

@@ -138,8 +138,7 @@ class Workers final : private WorkerRows {
 
   Result<bool> hand_out(std::string_view pool, const WorkerSwap& swap, const LeaseTerms* terms,
                         SteadyTime until, std::string_view doing) {
-    const LeaseTerms none;
-    const CallersClock clock(terms != nullptr ? *terms : none);
+    const CallersClock clock(terms);
     const auto& [from, to] = swap;
     const LeaseState& there = from.state;
     const LeaseState& state = to.state;
