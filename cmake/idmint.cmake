@@ -5,20 +5,16 @@ set(idmint_optional_stores ETCD MARIADB MONGODB POSTGRESQL REDIS)
 
 # idmint_compile_options(TARGET): the warnings of this project. Consumers never see them.
 function(idmint_compile_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                         -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+                         -Woverloaded-virtual -Wimplicit-fallthrough)
   if(IDMINT_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC 12 reports false positives for std::string inside std::expected and std::variant when optimising.
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-restrict)
-    # In a unity build GCC takes each source for a header.
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
-  endif()
-  if(CMAKE_UNITY_BUILD)
-    # In a unity build a local name may be one of another source.
-    target_compile_options(${target} PRIVATE -Wno-shadow)
+    # Sources are compiled together: each is taken for a header, and a local name may be one of another source.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wshadow=local)
   endif()
 endfunction()
 
@@ -28,14 +24,26 @@ function(idmint_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
   if(NOT CMAKE_UNITY_BUILD)
     set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 6)
-    target_compile_options(${target} PRIVATE -Wno-shadow) # a local name may be one of another source
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-shadow=local) # handlers within handlers
   endif()
 endfunction()
 
-# idmint_sources(FOLDER file...): sources of the library. In a unity build those of one folder are one.
+# idmint_sources(FOLDER file...): sources of the library. Four of one folder are compiled as one, as their headers take
+# longer than they do; in a unity build all of them.
 function(idmint_sources folder)
   target_sources(idmint PRIVATE ${ARGN})
-  set_source_files_properties(${ARGN} TARGET_DIRECTORY idmint PROPERTIES UNITY_GROUP ${folder})
+  set(number 0)
+  foreach(source IN LISTS ARGN)
+    set(group ${folder})
+    if(NOT CMAKE_UNITY_BUILD)
+      math(EXPR batch "${number} / 4")
+      math(EXPR number "${number} + 1")
+      string(APPEND group _${batch})
+    endif()
+    set_source_files_properties(${source} TARGET_DIRECTORY idmint PROPERTIES UNITY_GROUP ${group})
+  endforeach()
 endfunction()
 
 # idmint_command_files(TARGET PROGRAM): the completion scripts in completion/, which the sources of
@@ -66,6 +74,18 @@ function(idmint_command_files target program)
   endif()
 endfunction()
 
+# idmint_test_options(TARGET): how the sources of tests are compiled. The precompiled header needs the same for all.
+function(idmint_test_options target)
+  idmint_compile_options(${target})
+  # Half the time of compiling a test would go into optimising its expectations. The library is optimised as ever.
+  # Without the folder of the checkout in __FILE__, ccache knows the objects of another checkout.
+  target_compile_options(${target} PRIVATE -O0 -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # A precompiled header out of ccache is older than the headers of a machine that was set up since.
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+endfunction()
+
 # idmint_test(NAME SOURCES file... [LABEL fast|real|slow] [THREADS] [LIBS target...] [TIMEOUT seconds] [COST seconds])
 # One GoogleTest program, one CTest test. "fast" needs nothing but the library, "real" starts real
 # processes, servers or installs, "slow" takes minutes and runs only with scripts/test --slow. THREADS: more than one
@@ -84,11 +104,19 @@ function(idmint_test name)
     set(ARG_TIMEOUT 900) # those that take 100 s under a sanitizer may meet a machine that is slow
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  idmint_compile_options(${name})
-  # Half the time of compiling a test goes into optimising its expectations, and most of the rest into reading
-  # headers. The library is optimised as ever.
-  # Without the folder of the checkout in __FILE__, ccache knows the objects of another checkout.
-  target_compile_options(${name} PRIVATE -O0 -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  idmint_test_options(${name})
+  if(NOT TARGET test_headers)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
+    add_executable(test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cc)
+    idmint_test_options(test_headers)
+    target_link_libraries(test_headers PRIVATE GTest::gmock)
+    # Of the system only: a header of the project would compile all tests anew whenever it changes.
+    target_precompile_headers(test_headers PRIVATE
+      <gmock/gmock.h> <gtest/gtest.h> <algorithm> <array> <atomic> <chrono> <cstdint> <cstdlib> <expected> <filesystem>
+      <fstream> <functional> <future> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <string>
+      <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM test_headers)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   foreach(store IN LISTS idmint_optional_stores)

@@ -367,7 +367,7 @@ void run_history(unsigned seed) {
 
 TEST(PromoteHistories, EveryAcknowledgedWriteIsMergedOrListedAsLost) {
   const unsigned first = number_given("IDMINT_HISTORY", 1);
-  const unsigned count = number_given("IDMINT_HISTORIES", 10);
+  const unsigned count = number_given("IDMINT_HISTORIES", 6);
   for (unsigned seed = first; seed < first + count && !HasFailure(); ++seed) run_history(seed);
 }
 
