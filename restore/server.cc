@@ -30,11 +30,10 @@ std::vector<std::string> hosts_of(const std::string& text) {
 }
 
 std::unexpected<Error> sharded(const std::string& uri, const char* what) {
-  return std::unexpected(
-      Error{Code::kFailedPrecondition,
-            uri + " is " + what +
-                ": a sharded cluster is not restored by one oplog, as chunks move between its "
-                "shards; use a backup that covers the whole cluster"});
+  return fail(Code::kFailedPrecondition,
+              uri + " is " + what +
+                  ": a sharded cluster is not restored by one oplog, as chunks move between its "
+                  "shards; use a backup that covers the whole cluster");
 }
 
 }  // namespace
@@ -56,12 +55,11 @@ Result<MongocClient> Server::client_with(std::chrono::milliseconds answer,
   const Uri uri(mongoc_uri_new_with_error(uri_.c_str(), &error));
   if (!uri)
     // The driver's message may quote a secret.
-    return std::unexpected(
-        Error{Code::kInvalidArgument,
-              shown_ + ": not a connection string of MongoDB" +
-                  (shown_ == uri_ ? ": " + std::string(error.message)
-                                  : "; write what is not a letter or digit in the user and the "
-                                    "password with %, such as %40 for @")});
+    return fail(Code::kInvalidArgument,
+                shown_ + ": not a connection string of MongoDB" +
+                    (shown_ == uri_ ? ": " + std::string(error.message)
+                                    : "; write what is not a letter or digit in the user and the "
+                                      "password with %, such as %40 for @"));
   mongoc_uri_set_appname(uri.get(), "idmint-restore");
   const auto unless_given = [&](const char* option, std::chrono::milliseconds time) {
     if (mongoc_uri_get_option_as_int32(uri.get(), option, -1) < 0)
@@ -72,7 +70,7 @@ Result<MongocClient> Server::client_with(std::chrono::milliseconds answer,
   unless_given(MONGOC_URI_SOCKETTIMEOUTMS, answer);
   mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_SERVERSELECTIONTRYONCE, false);
   MongocClient client(mongoc_client_new_from_uri_with_error(uri.get(), &error));
-  if (!client) return std::unexpected(Error{Code::kInvalidArgument, shown_ + ": " + error.message});
+  if (!client) return fail(Code::kInvalidArgument, shown_ + ": " + error.message);
   mongoc_client_set_error_api(client.get(), MONGOC_ERROR_API_VERSION_2);
   return client;
 }
@@ -86,14 +84,13 @@ Result<Server> Server::another(std::chrono::milliseconds patience) const {
   server.patience_ = std::min(patience_, patience);
   server.watch_ = watch_;
   Result<MongocClient> client = client_with(server.patience_, kSelection);
-  if (!client) return std::unexpected(std::move(client.error()));
+  if (!client) return error_in(client);
   server.client_ = *std::move(client);
   return server;
 }
 
 Result<Server> Server::connect(const std::string& uri, const ConnectOptions& options) {
-  if (Result<void> clear = check_mongodb_url(uri); !clear)
-    return std::unexpected(std::move(clear.error()));
+  if (Result<void> clear = check_mongodb_url(uri); !clear) return error_in(clear);
   Server blank;
   blank.uri_ = uri;
   blank.shown_ = redacted(options.shown.empty() ? uri : options.shown);
@@ -101,7 +98,7 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
   const std::chrono::milliseconds question =
       std::min<std::chrono::milliseconds>(kQuestion, options.watch.silence / 2);
   Result<MongocClient> watching = blank.client_with(question, question);
-  if (!watching) return std::unexpected(std::move(watching.error()));
+  if (!watching) return error_in(watching);
   blank.watch_ =
       std::make_shared<const ServerWatch>(*std::move(watching), hosts_of(uri), options.watch);
   Result<Server> server = blank.another();
@@ -109,7 +106,7 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
 
   const Bson hello = Bson("hello", 1);
   const Result<Bson> who = server->read("admin", hello.get());
-  if (!who) return std::unexpected(who.error());
+  if (!who) return error_in(who);
   const Document reply = Document::of(who->get());
   if (reply.text("msg") == "isdbgrid")
     return sharded(server->shown_, "the mongos of a sharded cluster");
@@ -119,7 +116,7 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
 
   const Bson build = Bson("buildInfo", 1);
   const Result<Bson> facts = server->read("admin", build.get());
-  if (!facts) return std::unexpected(facts.error());
+  if (!facts) return error_in(facts);
   server->version_ = facts->view().text("version");
 
   if (options.not_sharded) return server;

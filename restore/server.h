@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
 #include "mongo/driver.h"
 #include "mongo/errors.h"
+#include "restore/error_in.h"
 #include "restore/timestamp.h"
 #include "restore/watch.h"
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "idmint/result.h"
 #include "restore/backup/ranges.h"
 #include "restore/backup/writer.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/oplog/member.h"
 

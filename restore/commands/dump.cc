@@ -89,16 +89,15 @@ void print(Context& context, const DumpFacts& facts) {
 
 Result<void> run_dump(Context& context) {
   if (dump_options.out.find_first_not_of('/') == std::string::npos)
-    return std::unexpected(
-        Error{Code::kInvalidArgument,
-              shell_word(dump_options.out) + " cannot be --out: name a new folder"});
+    return fail(Code::kInvalidArgument,
+                shell_word(dump_options.out) + " cannot be --out: name a new folder");
   const auto with_role = [](Error error) {
     if (error.code == Code::kPermissionDenied && error.place.empty())  // not of a file
       add_outcome(error, "the user needs the role backup of the database admin");
     return std::unexpected(std::move(error));
   };
   Result<Server> server = Server::connect(dump_options.uri, to_read(dump_options.not_sharded));
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   std::optional<Progress> progress;
   const Result<DumpFacts> facts =
       dump(*std::move(server),
@@ -111,7 +110,7 @@ Result<void> run_dump(Context& context) {
              progress->show(done);
              context.stopped_by = stop_signal();
              if (context.stopped_by == 0) return {};
-             return std::unexpected(Error{Code::kUnavailable, "stopped"});
+             return fail(Code::kUnavailable, "stopped");
            },
            {.readers = dump_options.readers});
   progress.reset();

@@ -101,17 +101,17 @@ Result<FenceOptions> fence_options() {
                        .exclude = fence_given.exclude};
   if (!fence_given.limit.empty()) {
     const Result<Timestamp> limit = parse_timestamp(fence_given.limit);
-    if (!limit) return std::unexpected(limit.error());
+    if (!limit) return error_in(limit);
     options.limit = *limit;
   }
   for (const std::string& text : fence_given.counters) {
     Result<CounterField> counter = parse_counter_field(text);
-    if (!counter) return std::unexpected(std::move(counter.error()));
+    if (!counter) return error_in(counter);
     options.counters.push_back(std::move(*counter));
   }
   for (const std::string& text : fence_given.used_in) {
     Result<UsedIn> used = parse_used_in(text);
-    if (!used) return std::unexpected(std::move(used.error()));
+    if (!used) return error_in(used);
     options.used_in.push_back(std::move(*used));
   }
   return options;
@@ -147,7 +147,7 @@ Result<void> keep_report(const FenceReport& report, std::string_view state) {
 
 Result<void> run_fence(Context& context) {
   const Result<FenceOptions> options = fence_options();
-  if (!options) return std::unexpected(options.error());
+  if (!options) return error_in(options);
   FenceReport report;
   OnTerminal watch(context,
                    {.about_to = [&](std::string_view) { return keep_report(report, "planned"); }});

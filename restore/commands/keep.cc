@@ -63,7 +63,7 @@ void add_keep(CLI::App& command) {
 // A whole number of seconds.
 Result<std::chrono::seconds> seconds_in(const char* option, const std::string& text) {
   const Result<std::chrono::nanoseconds> parsed = parse_duration(text);
-  if (!parsed) return std::unexpected(parsed.error());
+  if (!parsed) return error_in(parsed);
   const auto seconds = std::chrono::floor<std::chrono::seconds>(*parsed);
   if (seconds >= std::chrono::seconds{1}) return seconds;
   return refuse(std::string(option) + " " + text + " is less than a second");
@@ -85,11 +85,11 @@ void print_notice(Context& context, std::string_view what) {
 Result<void> run_keep(Context& context) {
   const KeepArguments& given = keep_arguments;
   const Result<std::chrono::seconds> every = seconds_in("--every", given.every);
-  if (!every) return std::unexpected(every.error());
+  if (!every) return error_in(every);
   const Result<std::chrono::seconds> keep = seconds_in("--keep", given.keep);
-  if (!keep) return std::unexpected(keep.error());
+  if (!keep) return error_in(keep);
   const Result<std::chrono::seconds> slice = seconds_in("--slice", given.slice);
-  if (!slice) return std::unexpected(slice.error());
+  if (!slice) return error_in(slice);
   OnTerminal watch(context,
                    {.notice = [&](std::string_view what) { print_notice(context, what); }});
   const Result<Kept> kept = keep_backups({.uri = given.uri,
@@ -105,7 +105,7 @@ Result<void> run_keep(Context& context) {
                                          watch);
   context.stopped_by = stop_signal();
   if (kept) print_notice(context, kept->in_words());
-  if (!kept && context.stopped_by == 0) return std::unexpected(kept.error());
+  if (!kept && context.stopped_by == 0) return error_in(kept);
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include "restore/commands/commands.h"
 #include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/oplog/dump.h"
 #include "restore/oplog/entry.h"
 #include "restore/oplog/follow.h"
@@ -59,17 +60,17 @@ void add_oplog(CLI::App& command) {
 Result<std::optional<OplogBegin>> begin_given() {
   if (!oplog_options.since.empty()) {
     const Result<Timestamp> parsed = parse_moment(oplog_options.since);
-    if (!parsed) return std::unexpected(parsed.error());
+    if (!parsed) return error_in(parsed);
     return OplogBegin{.at = *parsed};
   }
   if (oplog_options.base.empty()) return std::nullopt;
   const Result<std::unique_ptr<BaseBackup>> base =
       open_base(oplog_options.base, {.not_sharded = oplog_options.not_sharded});
-  if (!base) return std::unexpected(base.error());
+  if (!base) return error_in(base);
   if (!(*base)->has_oplog())
-    return std::unexpected(Error{
-        Code::kNotFound, oplog_options.base + " has no oplog.bson, which says where it begins: "
-                                              "give --since, or neither for all of the oplog"});
+    return fail(Code::kNotFound, oplog_options.base +
+                                     " has no oplog.bson, which says where it begins: "
+                                     "give --since, or neither for all of the oplog");
   std::optional<OplogBegin> first;
   const Result<void> read = (*base)->oplog([&](const Entry& entry) -> Result<void> {
     if (first) return {};
@@ -77,15 +78,15 @@ Result<std::optional<OplogBegin>> begin_given() {
     first = {.at = entry.at.ts, .entry = {bytes.begin(), bytes.end()}, .base = oplog_options.base};
     return {};
   });
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   return first;
 }
 
 Result<void> run_oplog(Context& context) {
   Result<std::optional<OplogBegin>> begin = begin_given();
-  if (!begin) return std::unexpected(std::move(begin.error()));
+  if (!begin) return error_in(begin);
   Result<OplogDump> dump = OplogDump::open(oplog_options.out);
-  if (!dump) return std::unexpected(std::move(dump.error()));
+  if (!dump) return error_in(dump);
   const std::int64_t before = dump->synced_entries();
   OnTerminal watch(context);
   Result<void> done = follow_oplog({.uri = oplog_options.uri,

@@ -111,15 +111,15 @@ Result<PromoteOptions> promote_options() {
                                      std::pair(&given.mistake_to, &options.mistake_to)}) {
     if (text->empty()) continue;
     const Result<Timestamp> parsed = parse_timestamp(*text);
-    if (!parsed) return std::unexpected(parsed.error());
+    if (!parsed) return error_in(parsed);
     *moment = *parsed;
   }
   Result<NamespaceFilter> filter = NamespaceFilter::of(given.include, given.exclude);
-  if (!filter) return std::unexpected(std::move(filter.error()));
+  if (!filter) return error_in(filter);
   options.filter = *std::move(filter);
   for (const std::string& text : given.counters) {
     Result<CounterField> counter = parse_counter_field(text);
-    if (!counter) return std::unexpected(std::move(counter.error()));
+    if (!counter) return error_in(counter);
     options.counters.push_back(*std::move(counter));
   }
   return options;
@@ -475,7 +475,7 @@ Result<void> go_back(Context& context, const PromoteOptions& options, OnTerminal
   const Result<PromoteReport> report =
       undo ? undo_promotion(options, watch) : finish_promotion(options, watch);
   watch.end();
-  if (!report) return std::unexpected(report.error());
+  if (!report) return error_in(report);
   print_end(context, *report,
             undo ? "Undone: the old collections are in their places, and writers are let in."
             : report->kept.empty()
@@ -486,12 +486,12 @@ Result<void> go_back(Context& context, const PromoteOptions& options, OnTerminal
 
 Result<void> promote_all(Context& context, OnTerminal& watch) {
   Result<PromoteOptions> options = promote_options();
-  if (!options) return std::unexpected(std::move(options.error()));
+  if (!options) return error_in(options);
   if (promote_arguments.undo || promote_arguments.finish) return go_back(context, *options, watch);
   if (options->from.empty()) return refuse("give --from URI, the restored server");
   Result<PromotePlan> plan = plan_promotion(*std::move(options), watch.of("entries of the oplog"));
   watch.end();
-  if (!plan) return std::unexpected(std::move(plan.error()));
+  if (!plan) return error_in(plan);
   if (!context.json) print_promote_plan(context.out, *plan);
   if (promote_arguments.dry_run) {
     if (context.json) context.out.write(json_of(*plan).dump() + "\n");
@@ -507,7 +507,7 @@ Result<void> promote_all(Context& context, OnTerminal& watch) {
   context.out.flush();
   const Result<PromoteReport> report = promote(*plan, watch);
   watch.end();
-  if (!report) return std::unexpected(report.error());
+  if (!report) return error_in(report);
   if (context.json) {
     Json json = json_of(*plan);
     json["report"] = json_of(*report);

@@ -17,6 +17,7 @@
 #include "restore/commands/commands.h"
 #include "restore/commands/kept_report.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/keep/kept.h"
 #include "restore/oplog/live.h"
 #include "restore/oplog/room.h"
@@ -74,65 +75,63 @@ Result<BaseEnd> base_end() {
   BaseEnd end;
   const Result<std::unique_ptr<BaseBackup>> base =
       open_base(ready_options.base, {.not_sharded = ready_options.not_sharded});
-  if (!base) return std::unexpected(base.error());
+  if (!base) return error_in(base);
   if (!ready_options.base_at.empty()) {
     if ((*base)->has_oplog())
-      return std::unexpected(
-          Error{Code::kInvalidArgument,
-                ready_options.base +
-                    " has an oplog.bson, which tells when it was made: leave out --base-at"});
+      return fail(Code::kInvalidArgument,
+                  ready_options.base +
+                      " has an oplog.bson, which tells when it was made: leave out --base-at");
     const Result<Timestamp> parsed = parse_timestamp(ready_options.base_at);
-    if (!parsed) return std::unexpected(parsed.error());
+    if (!parsed) return error_in(parsed);
     end.at = *parsed;
     return end;
   }
   if (!(*base)->has_oplog())
-    return std::unexpected(Error{
-        Code::kNotFound, ready_options.base + " has no oplog.bson: make the base with `dump`, or "
-                                              "give --base-at if nothing was written meanwhile"});
+    return fail(Code::kNotFound, ready_options.base +
+                                     " has no oplog.bson: make the base with `dump`, or "
+                                     "give --base-at if nothing was written meanwhile");
   const Result<void> read = (*base)->oplog([&](const Entry& entry) -> Result<void> {
     end.at = entry.at.ts;
     const std::span<const std::uint8_t> bytes = entry.document.bytes();
     end.entry.assign(bytes.begin(), bytes.end());
     return {};
   });
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   return end;
 }
 
 // Checks that the oplog has the last entry of the base.
 Result<void> reaches_back(Member& member, const OplogWindow& window, const BaseEnd& base) {
   if (base.at < window.first)
-    return std::unexpected(Error{
-        Code::kOutOfRange,
-        "the oplog of " + member.host() + " begins at " + print_timestamp(window.first) + " (" +
-            print_seconds(window.first) + "), after this base (" + print_timestamp(base.at) +
-            "): it cannot be restored to a later moment but with a dump of the oplog; make "
-            "a new base now"});
+    return fail(Code::kOutOfRange,
+                "the oplog of " + member.host() + " begins at " + print_timestamp(window.first) +
+                    " (" + print_seconds(window.first) + "), after this base (" +
+                    print_timestamp(base.at) +
+                    "): it cannot be restored to a later moment but with a dump of the oplog; make "
+                    "a new base now");
   const Result<Bson> found = oplog_entry_from(member, base.at);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   const Result<Entry> entry = found->get() != nullptr ? parse_entry(found->view()) : Entry{};
-  if (!entry) return std::unexpected(entry.error());
+  if (!entry) return error_in(entry);
   if (entry->at.ts != base.at)
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "the oplog of " + member.host() + " has no entry " +
-                                     print_timestamp(base.at) +
-                                     ", with which this base ends: it is of another replica set, "
-                                     "or this member is behind"});
+    return fail(Code::kFailedPrecondition,
+                "the oplog of " + member.host() + " has no entry " + print_timestamp(base.at) +
+                    ", with which this base ends: it is of another replica set, "
+                    "or this member is behind");
   if (!base.entry.empty() && !std::ranges::equal(found->view().bytes(), base.entry))
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "entry " + print_timestamp(base.at) + " of " + member.host() +
-                                     " is another than that of this base: it "
-                                     "is of another replica set"});
+    return fail(Code::kFailedPrecondition, "entry " + print_timestamp(base.at) + " of " +
+                                               member.host() +
+                                               " is another than that of this base: it "
+                                               "is of another replica set");
   return {};
 }
 
 // Of a folder of keep.
 Result<void> run_ready_kept(Context& context, double warn_below) {
   const Result<std::chrono::nanoseconds> behind = parse_duration(ready_options.behind);
-  if (!behind) return std::unexpected(behind.error());
+  if (!behind) return error_in(behind);
   Result<Kept> kept = read_kept(ready_options.from);
-  if (!kept) return std::unexpected(std::move(kept.error()));
+  if (!kept) return error_in(kept);
   KeptReport report{.kept = *std::move(kept)};
   const std::vector<KeptSlice>& slices = report.kept.slices;
   const Timestamp newest = slices.empty() ? Timestamp{} : slices.back().last;
@@ -142,9 +141,9 @@ Result<void> run_ready_kept(Context& context, double warn_below) {
   std::optional<Error> rolled_over;
   if (!ready_options.uri.empty()) {
     Result<Member> member = connect_to_oplog(ready_options.uri, to_read(ready_options.not_sharded));
-    if (!member) return std::unexpected(std::move(member.error()));
+    if (!member) return error_in(member);
     const Result<OplogWindow> window = oplog_window(*member);
-    if (!window) return std::unexpected(window.error());
+    if (!window) return error_in(window);
     if (newest < window->first) {
       rolled_over =
           Error{Code::kOutOfRange,
@@ -153,7 +152,7 @@ Result<void> run_ready_kept(Context& context, double warn_below) {
                     ": keep makes a new base as soon as it runs"};
     } else {
       const Result<OplogRoom> room = oplog_room(*member, *window);
-      if (!room) return std::unexpected(room.error());
+      if (!room) return error_in(room);
       report.left = seconds_left(*room, *window, newest);
     }
   }
@@ -187,24 +186,24 @@ Result<void> run_ready(Context& context) {
   double warn_below = 0;  // seconds
   if (!ready_options.warn_below.empty()) {
     const Result<std::chrono::nanoseconds> parsed = parse_duration(ready_options.warn_below);
-    if (!parsed) return std::unexpected(parsed.error());
+    if (!parsed) return error_in(parsed);
     warn_below = std::chrono::duration<double>(*parsed).count();
   }
   if (!ready_options.from.empty()) return run_ready_kept(context, warn_below);
   if (ready_options.uri.empty() || ready_options.base.empty())
     return refuse("give --from DIR, a folder of keep, or --uri URI and --base BASE");
   const Result<BaseEnd> base = base_end();
-  if (!base) return std::unexpected(base.error());
+  if (!base) return error_in(base);
   Result<Member> member = connect_to_oplog(ready_options.uri, to_read(ready_options.not_sharded));
-  if (!member) return std::unexpected(std::move(member.error()));
+  if (!member) return error_in(member);
   const Result<OplogWindow> window = oplog_window(*member);
-  if (!window) return std::unexpected(window.error());
+  if (!window) return error_in(window);
   const Result<void> reaches = reaches_back(*member, *window, *base);
   std::optional<OplogRoom> room;
   double left = 0;
   if (reaches) {
     Result<OplogRoom> asked = oplog_room(*member, *window);
-    if (!asked) return std::unexpected(std::move(asked.error()));
+    if (!asked) return error_in(asked);
     room = *asked;
     left = seconds_left(*room, *window, base->at);
   }
@@ -234,11 +233,11 @@ Result<void> run_ready(Context& context) {
   }
   if (!reaches) return reaches;
   if (left < warn_below)
-    return std::unexpected(Error{
+    return fail(
         Code::kResourceExhausted,
         "in " + print_duration(left) +
             " the oplog will have rolled over the end of this base: make a new base, dump the "
-            "oplog with `oplog --follow`, or make the oplog larger"});
+            "oplog with `oplog --follow`, or make the oplog larger");
   return {};
 }
 

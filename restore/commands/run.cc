@@ -18,6 +18,7 @@
 #include "restore/commands/minted_report.h"
 #include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/keep/kept.h"
 #include "restore/replay/restore.h"
 #include "terminal/confirm.h"
@@ -180,7 +181,7 @@ Result<std::optional<Timestamp>> limit_given() {
   Result<Instant> time = parse_time(before);
   if (const Result<Instant> utc = parse_time(before + "Z"); !time && !run_options.at.empty() && utc)
     time = *utc;
-  if (!time) return std::unexpected(time.error());
+  if (!time) return error_in(time);
   const auto since = time->time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
   if (seconds != since || seconds.count() <= 0 || seconds.count() > UINT32_MAX)
@@ -341,21 +342,21 @@ Result<RestoreOptions> options_given() {
                          .report = given.report,
                          .writers = given.writers};
   const Result<std::optional<Timestamp>> limit = limit_given();
-  if (!limit) return std::unexpected(limit.error());
+  if (!limit) return error_in(limit);
   options.limit = *limit;
   options.report_index_errors = given.index_errors == "report";
   for (const std::string& text : given.skip) {
     const Result<Timestamp> skip = parse_timestamp(text);
-    if (!skip) return std::unexpected(skip.error());
+    if (!skip) return error_in(skip);
     options.skip.insert(*skip);
   }
   if (!given.base_at.empty()) {
     const Result<Timestamp> at = parse_timestamp(given.base_at);
-    if (!at) return std::unexpected(at.error());
+    if (!at) return error_in(at);
     options.base_at = *at;
   }
   Result<NamespaceFilter> filter = NamespaceFilter::of(given.include, given.exclude);
-  if (!filter) return std::unexpected(std::move(filter.error()));
+  if (!filter) return error_in(filter);
   options.filter = std::move(*filter);
   if (given.users) options.filter.include_users();
   return options;
@@ -370,7 +371,7 @@ struct ChosenKept {
 Result<ChosenKept> choose_kept(RestoreOptions& options) {
   const std::string& folder = run_options.from;
   const Result<Kept> kept = read_kept(folder);
-  if (!kept) return std::unexpected(kept.error());
+  if (!kept) return error_in(kept);
   const std::optional<Reach> reach =
       options.limit ? kept->reach_to(*options.limit) : kept->reach_to_end();
   if (!reach)
@@ -385,7 +386,7 @@ Result<ChosenKept> choose_kept(RestoreOptions& options) {
   Result<FileLock> lock = options.limit ? hold_base(base) : lock_to_keep(folder);
   if (!lock && !options.limit && lock.error().code == Code::kFailedPrecondition)
     add_outcome(lock.error(), "or give --at TIME, as the oplog grows");
-  if (!lock) return std::unexpected(std::move(lock.error()));
+  if (!lock) return error_in(lock);
   return ChosenKept{.lock = *std::move(lock),
                     .before = reach->base == 0 ? std::string() : kept->bases[reach->base - 1].path};
 }
@@ -401,12 +402,12 @@ Error with_other_base(Error error, const std::string& before) {
 
 Result<void> run_all(Context& context) {
   Result<RestoreOptions> options = options_given();
-  if (!options) return std::unexpected(std::move(options.error()));
+  if (!options) return error_in(options);
   std::string before;
   std::optional<FileLock> lock;
   if (!run_options.from.empty()) {
     Result<ChosenKept> chosen = choose_kept(*options);
-    if (!chosen) return std::unexpected(std::move(chosen.error()));
+    if (!chosen) return error_in(chosen);
     lock.emplace(std::move(chosen->lock));
     before = std::move(chosen->before);
   }
@@ -424,7 +425,7 @@ Result<void> run_all(Context& context) {
   if (run_options.dry_run) {
     const Result<std::vector<RefusedIndex>> refused = try_indexes(*plan, watch);
     watch.end();
-    if (!refused) return std::unexpected(refused.error());
+    if (!refused) return error_in(refused);
     if (!refused->empty() && !plan->options.report_index_errors)
       return std::unexpected(refusal_of(*refused, plan->program));
     if (context.json) {
@@ -456,7 +457,7 @@ Result<void> run_all(Context& context) {
     Result<MintedReport> found =
         find_minted(server, plan->options.filter, plan->options.oplog,
                     plan->after.value_or(Timestamp{}), plan->options.limit.value_or(kNoLimit));
-    if (!found) return std::unexpected(std::move(found.error()));
+    if (!found) return error_in(found);
     minted = *std::move(found);
     return {};
   });

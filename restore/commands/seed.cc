@@ -66,11 +66,11 @@ Result<void> run_seed(Context& context) {
                       .arguments = seed_arguments.arguments};
   for (const std::string& text : seed_arguments.members) {
     Result<SeedMember> member = parse_member(text);
-    if (!member) return std::unexpected(std::move(member.error()));
+    if (!member) return error_in(member);
     options.members.push_back(*std::move(member));
   }
   const Result<std::vector<std::string>> steps = seed_steps(options);
-  if (!steps) return std::unexpected(steps.error());
+  if (!steps) return error_in(steps);
   if (seed_arguments.dry_run) {
     for (const std::string& step : *steps) print_step(context, "to_do", "", step);
     return {};

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "base/errors.h"
 #include "base/text.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/oplog/fields.h"
 #include "restore/oplog/source.h"
 #include "restore/server.h"
@@ -53,9 +55,7 @@ std::string_view old_binary_data(std::string_view bytes) {
 // the document that extended JSON has for it.
 // NOLINTNEXTLINE(misc-no-recursion): it is valid, which is to be no deeper than servers allow
 void append_escaped(bson_t* to, Document from) {
-  Fields fields(from);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(from)) {
     const std::string key = as_utf8(field.key);
     const int size = static_cast<int>(key.size());
     const auto append = [&](const Bson& value) {
@@ -109,14 +109,13 @@ void append_escaped(bson_t* to, Document from) {
 
 // kDataLoss: the document is damaged, or not expressible in JSON, such as code that is not UTF-8.
 Result<std::string> to_json(Document document) {
-  if (Result<void> valid = validate(document); !valid)
-    return std::unexpected(std::move(valid.error()));
+  if (Result<void> valid = validate(document); !valid) return error_in(valid);
   std::string json = to_relaxed_json(document);
   if (!json.empty()) return json;
   const Bson copy;
   append_escaped(copy.get(), document);
   json = to_relaxed_json(copy.view());
-  if (json.empty()) return std::unexpected(Error{Code::kDataLoss, "it has what JSON cannot show"});
+  if (json.empty()) return fail(Code::kDataLoss, "it has what JSON cannot show");
   return json;
 }
 
@@ -135,10 +134,10 @@ void add_show(CLI::App& command) {
 
 Result<void> run_show(Context& context) {
   const Result<OplogSpan> span = parse_span(show_options.since, show_options.until);
-  if (!span) return std::unexpected(span.error());
+  if (!span) return error_in(span);
   const Result<std::unique_ptr<OplogSource>> oplog =
       open_oplog(show_options.oplog, *span, to_read(show_options.not_sharded));
-  if (!oplog) return std::unexpected(oplog.error());
+  if (!oplog) return error_in(oplog);
   if (const std::string notice = (*oplog)->notice(); !notice.empty())
     report_notice(notice, context.json);
   Progress progress((*oplog)->unit(), (*oplog)->total());
@@ -155,7 +154,7 @@ Result<void> run_show(Context& context) {
       break;
     }
     if (!next) {
-      if (!(*oplog)->goes_on()) return std::unexpected(next.error());
+      if (!(*oplog)->goes_on()) return error_in(next);
       leave_out(next.error().message());
       continue;
     }
@@ -174,9 +173,8 @@ Result<void> run_show(Context& context) {
   }
   if (left_out != 0) context.status = exit_status(Code::kDataLoss);
   if (shown == 0 && left_out == 0 && context.stopped_by == 0)
-    return std::unexpected(Error{Code::kNotFound, "no entry in that span: the oplog in " +
-                                                      (*oplog)->name() +
-                                                      " has none between --since and --until"});
+    return fail(Code::kNotFound, "no entry in that span: the oplog in " + (*oplog)->name() +
+                                     " has none between --since and --until");
   return {};
 }
 

@@ -33,7 +33,7 @@ Result<std::int64_t> update_one(Server& server, const std::string& ns, const Bso
       Bson("update", collection_of(ns), "updates", array(update), "bypassDocumentValidation", true);
   append_concern(command.get(), server, true);
   const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   std::string wrong;
   reply->view().each("writeErrors",
                      [&](const Document& error) { wrong = text_of(error, "errmsg"); });
@@ -57,7 +57,7 @@ Result<void> raise_field(Server& server, const CountedField& field, std::int64_t
   for (int round = 0; round < kRounds; ++round) {
     const Result<std::map<std::string, Bson>> found =
         find_documents(server, field.ns, std::span(&field.id, 1));
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     if (found->empty()) return fail(Code::kNotFound, place + ": the document is gone");
     const Document document = found->begin()->second.view();
     const Field now = field_of(document, field.field);
@@ -68,7 +68,7 @@ Result<void> raise_field(Server& server, const CountedField& field, std::int64_t
     if (number && number->value >= to) return {};
     const std::uint8_t type = number ? number->type : std::uint8_t{BSON_TYPE_INT64};
     const Result<Bson> set = field_with(field.field, type, to);
-    if (!set) return std::unexpected(set.error());
+    if (!set) return error_in(set);
     // The query has the value that was read, because another program may have raised it since.
     Bson query;
     if (!query.add_from(id, "_id")) return fail(Code::kInternal, place + ": no _id");
@@ -76,7 +76,7 @@ Result<void> raise_field(Server& server, const CountedField& field, std::int64_t
       query.add(field.field.c_str(), Bson("$exists", false));
     const Result<std::int64_t> changed =
         update_one(server, field.ns, query, Bson("$set", *set), false);
-    if (!changed) return std::unexpected(changed.error());
+    if (!changed) return error_in(changed);
     if (*changed == 1) return {};
   }
   return fail(Code::kUnavailable, place + " is changed by another program all the time: stop it");
@@ -146,9 +146,7 @@ Result<std::vector<CountedField>> DocumentFence::candidates() {
           each_document(*live_, ns, kMost, [&](Document document) -> Result<void> {
             Bson id;
             if (!id.add_from(document, "_id")) return {};
-            Fields each(document);
-            Field field;
-            while (each.next(field)) {
+            for (const Field& field : Fields(document)) {
               const bool wanted =
                   (fields != named.end() && fields->second.contains(std::string(field.key))) ||
                   !classic_recipe(collection, document, field.key).empty();
@@ -156,7 +154,7 @@ Result<std::vector<CountedField>> DocumentFence::candidates() {
             }
             return {};
           });
-      if (!read) return std::unexpected(read.error());
+      if (!read) return error_in(read);
     }
   }
   std::erase_if(all, [&](const CountedField& field) { return is_adopted(field); });
@@ -167,7 +165,7 @@ Result<std::vector<FencedDocument>> DocumentFence::plan() {
   planned_.clear();
   notes_.clear();
   const Result<std::vector<CountedField>> fields = candidates();
-  if (!fields) return std::unexpected(fields.error());
+  if (!fields) return error_in(fields);
   for (auto at = fields->begin(); at != fields->end();) {
     // All documents with this field of this collection.
     const auto end = std::find_if(at, fields->end(), [&](const CountedField& each) {
@@ -176,10 +174,10 @@ Result<std::vector<FencedDocument>> DocumentFence::plan() {
     std::vector<std::string> ids;
     for (auto each = at; each != end; ++each) ids.push_back(each->id);
     Result<std::map<std::string, Bson>> target = find_documents(target_, at->ns, ids);
-    if (!target) return std::unexpected(std::move(target.error()));
+    if (!target) return error_in(target);
     Result<std::map<std::string, Bson>> live = std::map<std::string, Bson>();
     if (live_ != nullptr) live = find_documents(*live_, at->ns, ids);
-    if (!live) return std::unexpected(std::move(live.error()));
+    if (!live) return error_in(live);
     const auto document_in = [](const std::map<std::string, Bson>& from, const std::string& id) {
       const auto found = from.find(id);
       return found == from.end() ? Document() : found->second.view();
@@ -197,8 +195,7 @@ Result<std::vector<FencedDocument>> DocumentFence::plan() {
     auto facts = known.begin();
     for (; at != end; ++at, ++facts) {
       facts->siblings = siblings;
-      if (Result<void> done = plan_field(*at, *facts); !done)
-        return std::unexpected(std::move(done.error()));
+      if (Result<void> done = plan_field(*at, *facts); !done) return error_in(done);
     }
   }
   std::vector<FencedDocument> rows;
@@ -321,9 +318,9 @@ Result<void> DocumentFence::look_into_collections(const CountedField& field, Pla
       if (uri.empty()) continue;
       const auto values = ExistingValues::open(uri, used.collection, used.field, {});
       if (!values && values.error().code == Code::kNotFound) continue;
-      if (!values) return std::unexpected(values.error());
+      if (!values) return error_in(values);
       const auto largest = (*values)->largest(0, kLargestValue);
-      if (!largest) return std::unexpected(largest.error());
+      if (!largest) return error_in(largest);
       const std::optional<std::int64_t> found = *largest;
       if (!found || *found < row.to) continue;
       row.to = *found + 1;
@@ -347,15 +344,14 @@ Result<void> DocumentFence::carry_out(std::size_t position, FencedDocument& row)
     const Field shape = field_of(document, planned.field.field);
     const Result<Bson> value = field_with(
         planned.field.field, shape.type == 0 ? std::uint8_t{BSON_TYPE_INT64} : shape.type, row.to);
-    if (!value) return std::unexpected(value.error());
+    if (!value) return error_in(value);
     Bson fields;
-    Fields all(document);
-    for (Field field; all.next(field);)
+    for (const Field& field : Fields(document))
       if (!field.is("_id") && field.key != planned.field.field) append_field(fields.get(), field);
     fields.add_all(*value->get());
     const Result<std::int64_t> made =
         update_one(target_, planned.field.ns, query, Bson("$setOnInsert", fields), true);
-    if (!made) return std::unexpected(made.error());
+    if (!made) return error_in(made);
   }
   return raise_field(target_, planned.field, row.to);
 }

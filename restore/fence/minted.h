@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"

@@ -64,7 +64,7 @@ Result<void> read_adopted_values(Server& server, const std::string& database,
     std::string ns = database;
     ns.append(".").append(collection);
     const Result<std::map<std::string, Bson>> found = find_documents(server, ns, ids);
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     for (const auto& [id, place] : places) {
       const auto document = found->find(id);
       if (document == found->end()) continue;
@@ -107,8 +107,7 @@ Result<HandedOutStore> read_store(Server& server, const std::string& database) {
   HandedOutStore store;
   for (const auto& read :
        {read_definitions_of, read_records_of, read_adopted_values, read_bounds_of})
-    if (Result<void> done = read(server, database, store); !done)
-      return std::unexpected(std::move(done.error()));
+    if (Result<void> done = read(server, database, store); !done) return error_in(done);
   return store;
 }
 
@@ -116,7 +115,7 @@ Result<ServerState> read_server_state(Server& server) {
   ServerState state;
   const Bson hello = Bson("hello", 1);
   const Result<Bson> who = server.read("admin", hello.get());
-  if (!who) return std::unexpected(who.error());
+  if (!who) return error_in(who);
   const Document reply = who->view();
   state.writable = reply.boolean("isWritablePrimary").value_or(false) &&
                    !reply.boolean("readOnly").value_or(false);
@@ -127,7 +126,7 @@ Result<ServerState> read_server_state(Server& server) {
   reply.each_text("hosts", [&](std::string_view host) { state.hosts.emplace_back(host); });
 
   const Result<std::vector<CollectionFacts>> there = list_namespaces(server);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   for (const CollectionFacts& each : *there) {
     if (is_own_database(each.database)) continue;
     state.collections.emplace(each.ns(), each.uuid);
@@ -135,7 +134,7 @@ Result<ServerState> read_server_state(Server& server) {
   }
   for (auto& [database, store] : state.stores) {
     Result<HandedOutStore> read = read_store(server, database);
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     store = *std::move(read);
   }
   return state;
@@ -162,7 +161,7 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
           found.insert_or_assign(std::string(id.view().raw()), Bson::copy_of(document));
           return {};
         });
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
   }
   return found;
 }
@@ -170,8 +169,7 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
 Bson floors_of(Document adopted) {
   Bson floors;
   const std::string name = stores::mongodb::kFloors;
-  Fields fields(adopted.document(name.c_str()));
-  for (Field field; fields.next(field);)
+  for (const Field& field : Fields(adopted.document(name.c_str())))
     if (field.integer()) append_field_as(floors.get(), name + "." + std::string(field.key), field);
   return floors;
 }
@@ -203,7 +201,7 @@ Result<std::int64_t> missing_claims(Server& server, const std::string& ns,
   in.add_array("$in", array_of(claims));
   const Bson command = Bson("count", collection_of(ns), "query", Bson("_id", in));
   const Result<Bson> reply = server.read(database_of(ns).c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   return std::ssize(claims) - reply->view().number("n");
 }
 
@@ -216,7 +214,7 @@ Result<bool> has_oplog_entry(Server& server, OpTime at) {
                    there = true;
                    return {};
                  });
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   return there;
 }
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/error_in.h"
 #include "restore/fence/handed_out.h"
 #include "restore/server.h"
 

@@ -57,7 +57,7 @@ Result<std::vector<NumberSpan>> absent(ExistingValues& values, NumberSpan span) 
   std::int64_t to = span.last;
   for (std::size_t i = 0; i < kMostPresent && to >= span.first; ++i) {
     const auto largest = values.largest(span.first, to);
-    if (!largest) return std::unexpected(largest.error());
+    if (!largest) return error_in(largest);
     const std::optional<std::int64_t> present = *largest;
     if (!present) break;
     if (*present < to) spans.push_back({*present + 1, to});
@@ -175,7 +175,7 @@ Result<Store*> SourceFence::store_of(const std::string& database, bool create) {
     Result<std::unique_ptr<Store>> opened =
         Store::open(with_database(options_.target, database),
                     {.deadline = options_.deadline, .create = create});
-    if (!opened) return std::unexpected(std::move(opened.error()));
+    if (!opened) return error_in(opened);
     store = *std::move(opened);
   }
   return store.get();
@@ -198,8 +198,7 @@ Result<std::vector<FencedSource>> SourceFence::plan() {
       const Definition* const restored = value_at(here.definitions, name);
       if (restored != nullptr && is_retired(*restored)) continue;  // it hands out nothing
       Planned planned{.database = database, .row = {.database = database, .name = name}};
-      if (Result<void> done = plan_source(database, name, planned); !done)
-        return std::unexpected(std::move(done.error()));
+      if (Result<void> done = plan_source(database, name, planned); !done) return error_in(done);
       planned_.push_back(std::move(planned));
     }
   }
@@ -323,14 +322,13 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
   // A preview cannot raise past an end that is still to be moved.
   if (!planned.past.empty() && !planned.make && !planned.extend) {
     const Result<Store*> store = store_of(planned.database, false);
-    if (!store) return std::unexpected(store.error());
+    if (!store) return error_in(store);
     const bool each =
         wanted.strategy == Strategy::kStriped || wanted.strategy == Strategy::kInterleaved;
     const Result<Raised> preview =
         each ? raise_sequence(**store, wanted.name, planned.past, RaiseMode::kPreview)
              : raise_sequence(**store, wanted.name, planned.past.front(), RaiseMode::kPreview);
-    if (!preview && preview.error().code == Code::kUnavailable)
-      return std::unexpected(preview.error());
+    if (!preview && preview.error().code == Code::kUnavailable) return error_in(preview);
     if (!preview) {
       refuse_row(row, preview.error().message());
       return {};
@@ -357,7 +355,7 @@ Result<void> SourceFence::plan_used_in(const SequenceDefinition& wanted, Planned
       planned.used.emplace_back(uri, used);
       if (planned.make || planned.extend) continue;
       const Result<Store*> store = store_of(planned.database, false);
-      if (!store) return std::unexpected(store.error());
+      if (!store) return error_in(store);
       const Result<Raised> preview =
           raise_sequence(**store, wanted.name, **values, RaiseMode::kPreview);
       if (!preview) {
@@ -402,9 +400,8 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
     auto values =
         ExistingValues::open(uri, place->first, place->second, form_of(wanted), options_.deadline);
     if (!values && values.error().code == Code::kNotFound) continue;
-    const auto largest = values
-                             ? (*values)->largest(wanted.first, wanted.last)
-                             : Result<std::optional<std::int64_t>>(std::unexpected(values.error()));
+    const auto largest = values ? (*values)->largest(wanted.first, wanted.last)
+                                : Result<std::optional<std::int64_t>>(error_in(values));
     if (!largest) {
       refuse_row(row, largest.error().message());
       return {};
@@ -416,7 +413,7 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
   row.lost = {{from, next - 1}};
   if (on_target) {
     Result<std::vector<NumberSpan>> lost = absent(*on_target, row.lost.front());
-    if (!lost) return std::unexpected(std::move(lost.error()));
+    if (!lost) return error_in(lost);
     row.lost = *std::move(lost);
   }
   if (!row.lost.empty() && !options_.leave_gap) {
@@ -446,7 +443,7 @@ Result<void> SourceFence::plan_claims(const SequenceDefinition& wanted, Planned&
       const auto some = rest.first(std::min(kClaimsAtOnce, rest.size()));
       rest = rest.subspan(some.size());
       const Result<std::int64_t> missing = missing_claims(target_, ns, some);
-      if (!missing) return std::unexpected(missing.error());
+      if (!missing) return error_in(missing);
       row.claims += *missing;
     }
   }
@@ -459,7 +456,7 @@ Result<void> SourceFence::plan_claims(const SequenceDefinition& wanted, Planned&
               others.push_back(claim);
           if (others.empty()) return {};
           const Result<std::int64_t> missing = missing_claims(target_, ns, others);
-          if (!missing) return std::unexpected(missing.error());
+          if (!missing) return error_in(missing);
           row.claims += *missing;
           return {};
         });
@@ -500,7 +497,7 @@ Result<void> SourceFence::unite_claims(Store& store, const std::string& name, Fe
   row.claims = 0;
   const auto insert = [&](std::span<const std::int64_t> some) -> Result<void> {
     const Result<std::vector<bool>> ours = store.unique_index()->insert(name, some);
-    if (!ours) return std::unexpected(ours.error());
+    if (!ours) return error_in(ours);
     row.claims += std::ranges::count(*ours, true);
     return {};
   };
@@ -528,7 +525,7 @@ Result<void> SourceFence::settle(std::span<const FencedSource> rows) {
     if (!done) continue;
     const Result<Store*> store = store_of(database, false);
     if (!store && store.error().code == Code::kNotFound) continue;  // nothing was to be made in it
-    if (!store) return std::unexpected(store.error());
+    if (!store) return error_in(store);
     if (Result<void> settled = (*store)->settle(); !settled) return settled;
   }
   return {};
@@ -538,7 +535,7 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
   const Planned& planned = planned_[position];
   if (row.outcome == FenceOutcome::kAsItWas || row.outcome == FenceOutcome::kLeftOut) return {};
   const Result<Store*> opened = store_of(planned.database, planned.make);
-  if (!opened) return std::unexpected(opened.error());
+  if (!opened) return error_in(opened);
   Store& store = **opened;
   if (const auto* const pool = std::get_if<PoolDefinition>(&planned.wanted)) {
     if (planned.make)
@@ -546,7 +543,7 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
     if (planned.retire) return retire_sequence(store, pool->name);
     if (!planned.bound) return {};
     const Result<std::int64_t> raised = raise_pool(store, pool->name, *planned.bound);
-    if (!raised) return std::unexpected(raised.error());
+    if (!raised) return error_in(raised);
     return {};
   }
   const auto& sequence = std::get<SequenceDefinition>(planned.wanted);
@@ -557,7 +554,7 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
     const NewCounter counter = counter_of(sequence, 0);
     if (Result<void> made = store.counters()->create(std::span(&counter, 1)); !made) return made;
     if (const Result<Definition> defined = store.catalog()->define(sequence); !defined)
-      return std::unexpected(defined.error());
+      return error_in(defined);
   } else if (planned.make) {
     SequenceDefinition missing = sequence;
     missing.make_adopted = !sequence.adopted.empty();
@@ -565,18 +562,18 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
   }
   if (planned.went) {
     const Result<Definition> now = store.catalog()->find(name);
-    if (!now) return std::unexpected(now.error());
+    if (!now) return error_in(now);
     return send_away(store, std::get<SequenceDefinition>(*now), *planned.went);
   }
   if (planned.retire) return retire_sequence(store, name);
   if (planned.extend) {
     const Result<SequenceDefinition> extended = alter_sequence(store, name, sequence.last);
-    if (!extended) return std::unexpected(extended.error());
+    if (!extended) return error_in(extended);
   }
   if (sequence.strategy == Strategy::kRandom) return unite_claims(store, name, row);
   if (planned.floor) {
     const Result<std::int64_t> next = store.counters()->raise(name, *planned.floor);
-    if (!next) return std::unexpected(next.error());
+    if (!next) return error_in(next);
     return {};
   }
   if (!planned.past.empty()) {
@@ -584,15 +581,15 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
         sequence.strategy == Strategy::kStriped || sequence.strategy == Strategy::kInterleaved;
     const Result<Raised> raised = each ? raise_sequence(store, name, planned.past)
                                        : raise_sequence(store, name, planned.past.front());
-    if (!raised) return std::unexpected(raised.error());
+    if (!raised) return error_in(raised);
     row.skipped = raised->skipped;
   }
   for (const auto& [uri, used] : planned.used) {
     const auto values = ExistingValues::open(uri, used.collection, used.field, form_of(sequence),
                                              options_.deadline);
-    if (!values) return std::unexpected(values.error());
+    if (!values) return error_in(values);
     const Result<Raised> raised = raise_sequence(store, name, **values);
-    if (!raised) return std::unexpected(raised.error());
+    if (!raised) return error_in(raised);
     row.skipped += raised->skipped;
   }
   return {};

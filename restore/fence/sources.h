@@ -14,8 +14,8 @@
 
 #include "idmint/definition.h"
 #include "idmint/mongodb.h"
-#include "idmint/result.h"
 #include "idmint/store.h"
+#include "restore/error_in.h"
 #include "restore/fence/handed_out.h"
 #include "restore/fence/report.h"
 #include "restore/server.h"

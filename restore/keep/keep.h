@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/keep/kept.h"
 #include "restore/observer.h"
 #include "restore/server.h"

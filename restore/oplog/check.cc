@@ -321,9 +321,7 @@ void OplogCheck::follow_indexes(const Operation& operation, const std::string& n
   const std::string name = collection_of(ns);
   for (const Document each : specs_of_build(operation)) {
     Bson spec;
-    Fields fields(each);
-    Field field;
-    while (fields.next(field)) {
+    for (const Field& field : Fields(each)) {
       if (field.key != "createIndexes" && field.key != "ns") append_field(spec.get(), field);
     }
     std::string text = is_temporary_name(name) ? std::string() : ns;
@@ -458,13 +456,13 @@ Result<void> OplogCheck::look_for_skipped(const Entry& entry, const Operation& o
 
 Result<OplogFacts> OplogCheck::finish() {
   const auto outside = [this](const std::string& why) {
-    return std::unexpected(Error{Code::kOutOfRange, path_ + ": " + why});
+    return fail(Code::kOutOfRange, path_ + ": " + why);
   };
   if (facts_.entries == 0)
-    return std::unexpected(Error{
-        Code::kDataLoss, path_ + " has no entry, and an oplog always has one: dump it again"});
+    return fail(Code::kDataLoss,
+                path_ + " has no entry, and an oplog always has one: dump it again");
   if (sharding_.sharded() && !options_.not_sharded)
-    return std::unexpected(Error{Code::kFailedPrecondition, of_sharded_cluster(path_, sharding_)});
+    return fail(Code::kFailedPrecondition, of_sharded_cluster(path_, sharding_));
   facts_.migrated = sharding_.migrated();
   const std::string first = print_timestamp(facts_.first);
   const std::string last = print_timestamp(facts_.last);
@@ -500,8 +498,7 @@ Result<OplogFacts> OplogCheck::finish() {
                      " to skip among those to replay; of a transaction, name the entry that "
                      "commits it");
   }
-  if (!missing_.empty())
-    return std::unexpected(Error{Code::kFailedPrecondition, missing_.begin()->second});
+  if (!missing_.empty()) return fail(Code::kFailedPrecondition, missing_.begin()->second);
   for (Build& each : builds_before_) facts_.building[each.ns].insert(std::move(each.name));
   if (!limit_reached_) facts_.open = transactions_.open();
   for (const std::string& ns : temporary_) facts_.temporary.push_back(ns);
@@ -513,11 +510,11 @@ Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions&
   OplogSpan span{.from = options.after.value_or(Timestamp{})};
   if (options.limit) span.to = *options.limit;
   Result<OplogReader> oplog = OplogReader::open(path, {.span = span, .compare = true});
-  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  if (!oplog) return error_in(oplog);
   OplogCheck check(oplog->path(), options, transactions);
   for (std::uint32_t count = 0;; ++count) {
     const Result<std::optional<Entry>> read = oplog->next();
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
     const std::optional<Entry>& entry = *read;
     if (!entry) {
       Result<OplogFacts> facts = check.finish();
@@ -528,11 +525,9 @@ Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions&
       }
       return facts;
     }
-    if (Result<void> good = check.add(*entry, oplog->offset()); !good)
-      return std::unexpected(std::move(good.error()));
+    if (Result<void> good = check.add(*entry, oplog->offset()); !good) return error_in(good);
     if (!progress || count % 1024 != 0) continue;
-    if (Result<void> told = progress(oplog->consumed()); !told)
-      return std::unexpected(std::move(told.error()));
+    if (Result<void> told = progress(oplog->consumed()); !told) return error_in(told);
   }
 }
 

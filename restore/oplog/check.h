@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/observer.h"
 #include "restore/oplog/entry.h"

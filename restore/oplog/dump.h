@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/digest.h"
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {

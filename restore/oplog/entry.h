@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {

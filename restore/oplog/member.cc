@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
 
@@ -43,10 +44,10 @@ Error rolled_over(Timestamp at) {
 
 Result<Member> Member::choose(Server server) {
   if (server.set_name().empty())
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 server.shown_uri() +
-                                     " is no member of a replica set: it has no oplog, without "
-                                     "which a backup of a running server is of no one moment"});
+    return fail(Code::kFailedPrecondition,
+                server.shown_uri() +
+                    " is no member of a replica set: it has no oplog, without "
+                    "which a backup of a running server is of no one moment");
   Member member(std::move(server));
   mongoc_client_t* const client = member.server_.client();
   bson_error_t error{};
@@ -55,8 +56,7 @@ Result<Member> Member::choose(Server server) {
   if (!chosen) return std::unexpected(told("connecting to " + member.server_.shown_uri(), error));
   member.id_ = mongoc_server_description_id(chosen.get());
   member.host_ = host_of(chosen.get());
-  if (Result<void> begun = member.begin_session(); !begun)
-    return std::unexpected(std::move(begun.error()));
+  if (Result<void> begun = member.begin_session(); !begun) return error_in(begun);
   return member;
 }
 
@@ -69,7 +69,7 @@ Result<void> Member::begin_session() {
 
 Result<Member> Member::another() const {
   Result<Server> server = server_.another();
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   Member member(*std::move(server));
   mongoc_client_t* const client = member.server_.client();
   // Any member will do: then the client knows all.
@@ -85,12 +85,10 @@ Result<Member> Member::another() const {
     return host_of(each) == host_;
   });
   if (same == all + size)
-    return std::unexpected(
-        Error{Code::kUnavailable, host_ + " is no longer a member of the replica set"});
+    return fail(Code::kUnavailable, host_ + " is no longer a member of the replica set");
   member.id_ = mongoc_server_description_id(*same);
   member.host_ = host_;
-  if (Result<void> begun = member.begin_session(); !begun)
-    return std::unexpected(std::move(begun.error()));
+  if (Result<void> begun = member.begin_session(); !begun) return error_in(begun);
   return member;
 }
 
@@ -124,8 +122,7 @@ Result<Member::Batch> Member::batch_of(Reply reply, const bson_t* command) const
   const Document cursor = batch.reply.view().document("cursor");
   batch.documents = cursor.array(cursor.has("firstBatch") ? "firstBatch" : "nextBatch");
   if (!batch.documents)
-    return std::unexpected(
-        Error{Code::kUnavailable, host_ + " answered without a batch of documents"});
+    return fail(Code::kUnavailable, host_ + " answered without a batch of documents");
   const std::int64_t id = cursor.number("id");
   if (id == 0) return batch;
   const std::string ns = text_of(cursor, "ns");
@@ -146,12 +143,12 @@ Result<bool> Member::batches(const char* database, const bson_t* command, const 
         (reply.error.domain == MONGOC_ERROR_SERVER || reply.error.domain == MONGOC_ERROR_QUERY))
       return false;
     Result<Batch> batch = batch_of(std::move(reply), now);
-    if (!batch) return std::unexpected(std::move(batch.error()));
+    if (!batch) return error_in(batch);
     const std::size_t bytes = batch->documents.bytes().size();
     if (bytes > kLargeBatch) size = std::max(1, size / 2);
     if (bytes < kLargeBatch / 2) size = std::min(100'000, size * 2);
     if (Result<void> taken = take(std::move(batch->reply), batch->documents); !taken)
-      return std::unexpected(std::move(taken.error()));
+      return error_in(taken);
     next = std::move(batch->next);
     if (next) BSON_APPEND_INT32(next.get(), "batchSize", size);
   }
@@ -161,8 +158,7 @@ Result<bool> Member::batches(const char* database, const bson_t* command, const 
 Result<bool> Member::documents(const char* database, const bson_t* command,
                                const std::function<Result<void>(Document)>& take) {
   return batches(database, command, [&](const Bson&, Document batch) -> Result<void> {
-    Fields fields(batch);
-    for (Field field; fields.next(field);)
+    for (const Field& field : Fields(batch))
       if (Result<void> taken = take(field.document()); !taken) return taken;
     return {};
   });
@@ -174,13 +170,12 @@ Result<OpTime> Member::end_of_oplog(int direction, const char* read_concern) {
   std::optional<OpTime> found;
   const Result<bool> read = documents("local", find.get(), [&](Document document) -> Result<void> {
     const Result<Entry> entry = parse_entry(document);
-    if (!entry) return std::unexpected(entry.error());
+    if (!entry) return error_in(entry);
     found = entry->at;
     return {};
   });
-  if (!read) return std::unexpected(read.error());
-  if (!found)
-    return std::unexpected(Error{Code::kFailedPrecondition, host_ + " has an empty oplog"});
+  if (!read) return error_in(read);
+  if (!found) return fail(Code::kFailedPrecondition, host_ + " has an empty oplog");
   return *found;
 }
 
@@ -188,7 +183,7 @@ Result<OpTime> Member::newest() { return end_of_oplog(-1, "local"); }
 Result<OpTime> Member::oldest() { return end_of_oplog(1, "local"); }
 Result<void> Member::still_has(Timestamp at) {
   const Result<OpTime> first = oldest();
-  if (!first) return std::unexpected(first.error());
+  if (!first) return error_in(first);
   if (first->ts > at) return std::unexpected(rolled_over(at));
   return {};
 }
@@ -202,9 +197,9 @@ Result<Bson> Member::entry_of_majority(Timestamp at) {
            "maxTimeMS", 60'000);
   const Reply reply = run("local", find.get());
   if (!reply.ok && reply.error.code == kMaxTimeExpired)
-    return std::unexpected(
-        Error{Code::kUnavailable, "a majority of the members does not have the entry " +
-                                      print_timestamp(at) + " after a minute: look at the others"});
+    return fail(Code::kUnavailable, "a majority of the members does not have the entry " +
+                                        print_timestamp(at) +
+                                        " after a minute: look at the others");
   if (!reply.ok) return std::unexpected(told_of(find.get(), reply.error));
   Bson found;
   reply.document.view().each_found([&](const Document& entry) { found = Bson::copy_of(entry); });

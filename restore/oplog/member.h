@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/server.h"
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/result.h"
 #include "restore/checksums.h"
 #include "restore/document_reader.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/timestamp.h"
 

@@ -12,7 +12,7 @@ Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window) {
   OplogRoom room;
   const Bson stats = Bson("collStats", "oplog.rs");
   const Result<Bson> told = member.command("local", stats.get());
-  if (!told) return std::unexpected(told.error());
+  if (!told) return error_in(told);
   room.bytes = static_cast<double>(told->view().number("size"));
   room.most_bytes = static_cast<double>(told->view().number("maxSize"));
 
@@ -20,7 +20,7 @@ Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window) {
   const Bson newest = Bson("find", "oplog.rs", "sort", Bson("$natural", -1), "limit", sample,
                            "batchSize", sample, "singleBatch", true);
   const Result<Bson> found = member.command("local", newest.get());
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   double bytes = 0;
   Timestamp oldest = window.last;
   found->view().each_found([&](const Document& document) {

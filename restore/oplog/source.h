@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/oplog/live.h"
 

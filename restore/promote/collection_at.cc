@@ -32,7 +32,7 @@ Result<bool> make_placeholder(Server& production, const PromoteItem& item, const
   if (answer.code != kNamespaceExists)
     return fail(answer.why, "create of " + item.ns + ": " + answer.message);
   const Result<std::optional<CollectionFacts>> there = find_collection(production, item.ns);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   const std::optional<CollectionFacts>& found = *there;
   return found && refuses_writers(found->options.view(), id);
 }
@@ -66,7 +66,7 @@ Result<std::optional<CollectionFacts>> find_collection(Server& server, const std
   const Bson command = Bson("listCollections", 1, "filter", Bson("name", collection_of(ns)),
                             "maxTimeMS", kCommandLimit);
   const Result<Bson> reply = server.command(database.c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   std::optional<CollectionFacts> found;
   reply->view().each_found([&](const Document& row) { found = facts_of(database, row); });
   return found;
@@ -109,7 +109,7 @@ Result<std::map<std::string, Bson>> documents_of(Server& server, const std::stri
     found.insert_or_assign(id_key(document), Bson::copy_of(document));
     return {};
   });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   return found;
 }
 
@@ -141,16 +141,16 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
   Server& production = record.production();
   const std::string& id = record.state().id;
   Result<std::optional<CollectionFacts>> there = find_collection(production, item.ns);
-  if (!there) return std::unexpected(std::move(there.error()));
+  if (!there) return error_in(there);
   if (!*there && item.old_uuid.empty()) {
     if (!item.missing) {
       item.missing = true;
       if (Result<void> written = record.write(); !written) return written;
     }
     const Result<bool> made = make_placeholder(production, item, id);
-    if (!made) return std::unexpected(made.error());
+    if (!made) return error_in(made);
     there = find_collection(production, item.ns);
-    if (!there) return std::unexpected(std::move(there.error()));
+    if (!there) return error_in(there);
   }
   const std::optional<CollectionFacts>& found = *there;
   if (!found)
@@ -205,7 +205,7 @@ Result<void> let_writers_in(Server& production, const std::string& ns, Document 
 Result<void> make_view(PromoteRecord& record, PromoteItem& item) {
   const Result<std::optional<CollectionFacts>> there =
       find_collection(record.production(), item.ns);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   if (*there) return {};
   item.missing = true;
   if (Result<void> written = record.write(); !written) return written;
@@ -213,7 +213,7 @@ Result<void> make_view(PromoteRecord& record, PromoteItem& item) {
   const bson_t options = item.final_options.view().view();
   command.add_all(options);
   const Result<Bson> made = change(record.production(), item.database(), std::move(command));
-  if (!made) return std::unexpected(made.error());
+  if (!made) return error_in(made);
   return {};
 }
 
@@ -236,7 +236,7 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
   // The server says ok even if it did nothing.
   for (const Rename& each : renames) {
     const Result<std::optional<CollectionFacts>> there = find_collection(production, each.to);
-    if (!there) return std::unexpected(there.error());
+    if (!there) return error_in(there);
     const std::optional<CollectionFacts>& found = *there;
     if (!found || found->uuid != each.uuid)
       return fail(Code::kUnknown, each.from + " was not renamed to " + each.to +

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
 #include "restore/collections.h"
+#include "restore/error_in.h"
 #include "restore/oplog/fields.h"
 #include "restore/promote/record.h"
 #include "restore/server.h"

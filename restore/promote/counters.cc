@@ -51,7 +51,7 @@ class Updates {
                     "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit));
     statements_ = {};
     count_ = 0;
-    if (!reply) return std::unexpected(reply.error());
+    if (!reply) return error_in(reply);
     return {};
   }
 
@@ -66,10 +66,10 @@ class Updates {
 Result<void> insert_one_missing(Server& production, const std::string& ns, const Bson& document) {
   const Bson id = only_id_of(id_key(document.view()));
   const Result<std::map<std::string, Bson>> there = documents_of(production, ns, std::span(&id, 1));
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   if (!there->empty()) return {};
   const Result<std::string> why = insert_as_it_is(production, ns, document);
-  if (!why) return std::unexpected(why.error());
+  if (!why) return error_in(why);
   return why->empty() ? Result<void>{}
                       : fail(Code::kFailedPrecondition, "insert into " + ns + ": " + *why);
 }
@@ -95,7 +95,7 @@ Result<void> insert_missing(Server& production, const std::string& database,
            true, "maxTimeMS", kCommandLimit, "writeConcern",
            Bson("w", production.set_name().empty() ? "1" : "majority", "wtimeout", kCommandLimit));
   const Result<Bson> reply = production.command(database.c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   std::string why;
   reply->view().each("writeErrors", [&](const Document& error) {
     if (error.number("code") != kDuplicateKey) why = text_of(error, "errmsg");
@@ -134,8 +134,7 @@ Result<void> bring_missing(Server& spare, Server& production, const CollectionFa
 Bson closed_counter(Document record, const std::string& mark) {
   if (record.boolean("closed") != false) return Bson::copy_of(record);
   Bson closed;
-  Fields fields(record);
-  for (Field field; fields.next(field);) {
+  for (const Field& field : Fields(record)) {
     if (field.is("closed")) {
       closed.add("closed", true);
     } else {
@@ -179,7 +178,7 @@ Result<void> raise_to_spare(Server& spare, Server& production, const std::string
 // that its counters exist.
 Result<void> bring_stores(Server& spare, Server& production, const PromoteState& state) {
   Result<std::vector<CollectionFacts>> all = list_collections(spare);
-  if (!all) return std::unexpected(std::move(all.error()));
+  if (!all) return error_in(all);
   std::ranges::sort(*all, {}, [](const CollectionFacts& each) {
     return std::pair(each.name == "idmint.definitions", each.ns());
   });
@@ -205,11 +204,11 @@ Result<WatchedFields> fields_in_place(Server& server, const PromoteState& state,
   for (const PromoteItem& item : state.items) {
     if (!item.in_place) continue;
     const Result<std::vector<std::string>> found = counter_fields(server, item.ns, counters);
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     fields[item.ns].insert(found->begin(), found->end());
   }
   const Result<ServerState> stores = read_server_state(server);
-  if (!stores) return std::unexpected(stores.error());
+  if (!stores) return error_in(stores);
   for (const auto& [database, store] : stores->stores) {
     for (const auto& [counter, place] : store.adopted) {
       const auto there = fields.find(database + "." + place.collection);
@@ -227,7 +226,7 @@ void unite_fields(WatchedFields& into, const WatchedFields& other) {
 Result<void> bring_documents(Server& spare, Server& production, const PromoteState& state,
                              const WatchedFields& fields) {
   Result<std::vector<CollectionFacts>> all = list_collections(spare);
-  if (!all) return std::unexpected(std::move(all.error()));
+  if (!all) return error_in(all);
   for (const CollectionFacts& facts : *all) {
     const auto counted = fields.find(facts.ns());
     const auto item = std::ranges::find(state.items, facts.ns(), &PromoteItem::ns);
@@ -271,7 +270,7 @@ Result<std::vector<CounterField>> counters_of(const PromoteState& state) {
   std::vector<CounterField> counters;
   for (const std::string& text : state.counters) {
     Result<CounterField> counter = parse_counter_field(text);
-    if (!counter) return std::unexpected(std::move(counter.error()));
+    if (!counter) return error_in(counter);
     counters.push_back(*std::move(counter));
   }
   return counters;
@@ -290,7 +289,7 @@ Result<FenceReport> draw(const PromoteOptions& options, const PromoteState& stat
                               .allow_production = true,
                               .counters = counters},
                              mode, watch, report);
-  if (!drawn) return std::unexpected(std::move(drawn.error()));
+  if (!drawn) return error_in(drawn);
   return report;
 }
 
@@ -313,15 +312,15 @@ Result<void> close_counters(Server& production, const PromoteState& state) {
         production, database,
         Bson("update", kIdmintCounters, "updates", array(statement), "maxTimeMS", kCommandLimit));
     if (!closed)
-      return std::unexpected(Error{closed.error().code, "closing the counters of " + database +
-                                                            ": " + closed.error().message()});
+      return fail(closed.error().code,
+                  "closing the counters of " + database + ": " + closed.error().message());
   }
   return {};
 }
 
 Result<void> open_counters(Server& production, const PromoteState& state) {
   const Result<ServerState> stores = read_server_state(production);
-  if (!stores) return std::unexpected(stores.error());
+  if (!stores) return error_in(stores);
   for (const std::string& database : state.databases) {
     BsonArray names;
     std::size_t index = 0;
@@ -342,8 +341,8 @@ Result<void> open_counters(Server& production, const PromoteState& state) {
         Bson("update", kIdmintCounters, "updates",
              array(Bson("q", query, "u", update, "multi", true)), "maxTimeMS", kCommandLimit));
     if (!opened)
-      return std::unexpected(Error{opened.error().code, "opening the counters of " + database +
-                                                            ": " + opened.error().message()});
+      return fail(opened.error().code,
+                  "opening the counters of " + database + ": " + opened.error().message());
   }
   return {};
 }
@@ -362,7 +361,7 @@ std::string key_of(const std::string& ns, std::string_view id, const std::string
 
 Result<Values> values_now(Server& production, const WatchedFields& fields) {
   Result<ServerState> state = read_server_state(production);
-  if (!state) return std::unexpected(std::move(state.error()));
+  if (!state) return error_in(state);
   Values values{.stores = std::move(state->stores)};
   for (const auto& [ns, names] : fields) {
     Result<void> read = for_each_document(
@@ -374,7 +373,7 @@ Result<Values> values_now(Server& production, const WatchedFields& fields) {
               values.documents[key_of(ns, text, field)] = number->value;
           return {};
         });
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
   }
   return values;
 }
@@ -424,23 +423,23 @@ void tell_what_was_brought(const Values& before, const Values& after, FenceRepor
 Result<FenceReport> raise_counters(Server* spare, Server& production, const PromoteState& state,
                                    const PromoteOptions& options, const TakeProgress& progress) {
   const Result<std::vector<CounterField>> counters = counters_of(state);
-  if (!counters) return std::unexpected(counters.error());
+  if (!counters) return error_in(counters);
   Result<WatchedFields> fields = fields_in_place(production, state, *counters);
-  if (!fields) return std::unexpected(std::move(fields.error()));
+  if (!fields) return error_in(fields);
   if (spare != nullptr) {
     const Result<WatchedFields> restored = fields_in_place(*spare, state, *counters);
-    if (!restored) return std::unexpected(restored.error());
+    if (!restored) return error_in(restored);
     unite_fields(*fields, *restored);
   }
   const Result<Values> before = values_now(production, *fields);
-  if (!before) return std::unexpected(before.error());
+  if (!before) return error_in(before);
   if (spare != nullptr) {
     Result<void> brought = bring_stores(*spare, production, state);
     if (brought) brought = bring_documents(*spare, production, state, *fields);
-    if (!brought) return std::unexpected(std::move(brought.error()));
+    if (!brought) return error_in(brought);
   }
   const Result<Values> after = values_now(production, *fields);
-  if (!after) return std::unexpected(after.error());
+  if (!after) return error_in(after);
   Result<FenceReport> drawn = draw(options, state, *counters, FenceMode::kCarryOut, progress);
   if (drawn) tell_what_was_brought(*before, *after, *drawn);
   return drawn;
@@ -449,7 +448,7 @@ Result<FenceReport> raise_counters(Server* spare, Server& production, const Prom
 Result<FenceReport> preview_fence(const PromoteOptions& options, const PromoteState& state,
                                   const TakeProgress& progress) {
   const Result<std::vector<CounterField>> counters = counters_of(state);
-  if (!counters) return std::unexpected(counters.error());
+  if (!counters) return error_in(counters);
   return draw(options, state, *counters, FenceMode::kPreview, progress);
 }
 
@@ -484,9 +483,9 @@ bool has_lower(const HandedOutStore& now, const HandedOutStore& restored) {
 
 Result<std::set<std::string>> stores_set_back(Server& spare, Server& production) {
   const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return std::unexpected(restored.error());
+  if (!restored) return error_in(restored);
   const Result<ServerState> now = read_server_state(production);
-  if (!now) return std::unexpected(now.error());
+  if (!now) return error_in(now);
   std::set<std::string> found;
   for (const auto& [database, store] : restored->stores) {
     const auto there = now->stores.find(database);
@@ -500,9 +499,9 @@ Result<std::set<std::string>> stores_set_back(Server& spare, Server& production)
 Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
                                               const PromoteState& state) {
   const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return std::unexpected(restored.error());
+  if (!restored) return error_in(restored);
   const Result<ServerState> now = read_server_state(production);
-  if (!now) return std::unexpected(now.error());
+  if (!now) return error_in(now);
   std::set<std::string> found;
   for (const std::string& database : state.databases) {
     const auto before = restored->stores.find(database);
@@ -518,9 +517,9 @@ Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
 Result<std::vector<std::string>> lost_numbers(Server& spare, Server& production,
                                               const PromoteState& state) {
   const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return std::unexpected(restored.error());
+  if (!restored) return error_in(restored);
   const Result<ServerState> now = read_server_state(production);
-  if (!now) return std::unexpected(now.error());
+  if (!now) return error_in(now);
   std::vector<std::string> lost;
   for (const auto& [database, store] : now->stores) {
     const auto other = restored->stores.find(database);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/fence/fence.h"
 #include "restore/observer.h"
 #include "restore/promote/plan.h"

@@ -103,7 +103,7 @@ class LaterReader {
     LaterCollection& collection = at(write.ns);
     if (!collection.at_limit) collection.at_limit = uuid;
     const Result<std::uint64_t> term = term_of(collection, uuid, ts);
-    if (!term) return std::unexpected(term.error());
+    if (!term) return error_in(term);
     return note(collection, key_of(write), write.op, *term, ts, how);
   }
 
@@ -232,7 +232,7 @@ class LaterReader {
       return {};
     }
     const Result<std::uint64_t> term = term_of(collection, uuid, ts);
-    if (!term) return std::unexpected(term.error());
+    if (!term) return error_in(term);
     for (const Early& each : early_[uuid]) {
       Result<void> noted = note(collection, each.key, each.op, *term, each.ts, each.how);
       if (!noted) return noted;
@@ -274,11 +274,11 @@ using TakeEntry = std::function<Result<void>(const Entry&)>;
 Result<void> read_entries(const std::string& where, OplogSpan span, const TakeProgress& progress,
                           const TakeEntry& take) {
   Result<std::unique_ptr<OplogSource>> opened = open_oplog(where, span);
-  if (!opened) return std::unexpected(std::move(opened.error()));
+  if (!opened) return error_in(opened);
   OplogSource& oplog = **opened;
   for (std::uint64_t entries = 1;; ++entries) {
     const Result<std::optional<Entry>> next = oplog.next();
-    if (!next) return std::unexpected(next.error());
+    if (!next) return error_in(next);
     const std::optional<Entry>& entry = *next;
     if (!entry) return {};
     if (Result<void> taken = take(*entry); !taken) return taken;
@@ -290,11 +290,11 @@ Result<void> read_entries(const std::string& where, OplogSpan span, const TakePr
 // Waits until a majority has all that the primary has now. Returns its newest entry.
 Result<Timestamp> await_majority(const std::string& production) {
   Result<Member> primary = connect_to_oplog(production);
-  if (!primary) return std::unexpected(std::move(primary.error()));
+  if (!primary) return error_in(primary);
   const Result<OpTime> newest = primary->newest();
-  if (!newest) return std::unexpected(newest.error());
+  if (!newest) return error_in(newest);
   const Result<Bson> entry = primary->entry_of_majority(newest->ts);
-  if (!entry) return std::unexpected(entry.error());
+  if (!entry) return error_in(entry);
   return newest->ts;
 }
 
@@ -313,7 +313,7 @@ Result<void> read_to_end(const LaterSearch& search, Timestamp from, const TakePr
     if (last != Timestamp{}) from = last;
   }
   const Result<Timestamp> newest = await_majority(production);
-  if (!newest) return std::unexpected(newest.error());
+  if (!newest) return error_in(newest);
   const Timestamp of_file = last;
   bool is_joined = of_file == Timestamp{};
   Result<void> read =
@@ -447,7 +447,7 @@ Result<MistakeForm> form_of(const LaterSearch& search) {
                                       return {};
                                     });
         });
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     if (!changes && search.alike)
       return fail(Code::kInvalidArgument,
                   "the entry " + print_timestamp(end) +
@@ -463,7 +463,7 @@ Result<std::optional<LaterWrites>> read_later(const LaterSearch& search,
                                               std::map<std::string, std::string>& made,
                                               const TakeProgress& progress) {
   const Result<MistakeForm> form = form_of(search);
-  if (!form) return std::unexpected(form.error());
+  if (!form) return error_in(form);
   LaterReader reader(search, *form, made);
   std::set<std::string, std::less<>> straddling;
   Timestamp earliest = search.limit;
@@ -480,7 +480,7 @@ Result<std::optional<LaterWrites>> read_later(const LaterSearch& search,
         }
         return reader.take(entry);
       });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   if (first == Timestamp{}) return std::unexpected(lacks_limit(search, first));
   if (!reader.missed().empty()) {
     made.insert(reader.missed().begin(), reader.missed().end());
@@ -488,7 +488,7 @@ Result<std::optional<LaterWrites>> read_later(const LaterSearch& search,
   }
   if (!straddling.empty()) read = read_straddling(search, earliest, straddling, reader, progress);
   if (read) read = read_before(search, reader, progress);
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   reader.found().mistake = form->in_words();
   return std::optional(std::move(reader.found()));
 }
@@ -499,7 +499,7 @@ Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& pr
   std::map<std::string, std::string> made;
   for (;;) {
     Result<std::optional<LaterWrites>> found = read_later(search, made, progress);
-    if (!found) return std::unexpected(std::move(found.error()));
+    if (!found) return error_in(found);
     if (std::optional<LaterWrites>& later = *found) return *std::move(later);
   }
 }

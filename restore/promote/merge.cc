@@ -36,7 +36,7 @@ Result<void> put_batch(Server& production, std::size_t number, const MergeBatch&
                                       "gone", batch.gone, "ids", ids),
                                  "upsert", true)));
   const Result<Bson> put = change(production, kRecordDatabase, std::move(command));
-  if (!put) return std::unexpected(put.error());
+  if (!put) return error_in(put);
   return {};
 }
 
@@ -63,7 +63,7 @@ Result<std::vector<std::string>> insert_all(Server& into, const std::string& cop
                         "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit);
     append_concern(command.get(), into, true);
     const Result<Bson> reply = into.command(database.c_str(), command.get());
-    if (!reply) return std::unexpected(reply.error());
+    if (!reply) return error_in(reply);
     if (reply->view().has("writeConcernError"))
       return fail(Code::kUnavailable,
                   "insert into " + copy + ": " + to_relaxed_json(reply->view()));
@@ -82,21 +82,21 @@ Result<std::vector<std::string>> insert_all(Server& into, const std::string& cop
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const Document document = documents[i]->view();
     if (has_zero_timestamp(document)) {
-      if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
+      if (Result<void> sent = send(); !sent) return error_in(sent);
       Result<std::string> why = insert_as_it_is(into, copy, *documents[i]);
-      if (!why) return std::unexpected(std::move(why.error()));
+      if (!why) return error_in(why);
       whys[i] = *std::move(why);
       continue;
     }
     const std::size_t size = document.bytes().size();
     if (bytes + size > kBytesOfInsert) {
-      if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
+      if (Result<void> sent = send(); !sent) return error_in(sent);
     }
     list.items.add(std::to_string(listed.size()).c_str(), *documents[i]);
     bytes += size;
     listed.push_back(i);
   }
-  if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
+  if (Result<void> sent = send(); !sent) return error_in(sent);
   return whys;
 }
 
@@ -112,7 +112,7 @@ Result<std::uint64_t> delete_all(Server& into, const std::string& copy,
     const Result<Bson> reply = change(
         into, database,
         Bson("delete", collection_of(copy), "deletes", statements, "maxTimeMS", kCommandLimit));
-    if (!reply) return std::unexpected(reply.error());
+    if (!reply) return error_in(reply);
     count += static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("n"), 0));
   }
   return count;
@@ -120,7 +120,7 @@ Result<std::uint64_t> delete_all(Server& into, const std::string& copy,
 
 Result<void> check_from(Server& production, const MergeBatch& batch) {
   const Result<std::optional<CollectionFacts>> there = find_collection(production, batch.from);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   const std::optional<CollectionFacts>& found = *there;
   if (found && found->uuid == batch.uuid) return {};
   return must_be_undone(Code::kFailedPrecondition,
@@ -153,7 +153,7 @@ Result<void> put_back(Server& into, const std::string& copy, Server& spare,
     for (const MergeRefusal& each : some) ids.push_back(each.id.copy());
     const Result<std::map<std::string, Bson>> restored =
         documents_of(spare, batches.front().ns, ids);
-    if (!restored) return std::unexpected(restored.error());
+    if (!restored) return error_in(restored);
     std::vector<const Bson*> documents;
     std::vector<MergeRefusal*> of;
     for (MergeRefusal& each : some) {
@@ -163,7 +163,7 @@ Result<void> put_back(Server& into, const std::string& copy, Server& spare,
       of.push_back(&each);
     }
     const Result<std::vector<std::string>> whys = insert_all(into, copy, documents);
-    if (!whys) return std::unexpected(whys.error());
+    if (!whys) return error_in(whys);
     for (std::size_t i = 0; i < whys->size(); ++i)
       if (!(*whys)[i].empty()) of[i]->why += "; and the restored document: " + (*whys)[i];
   }
@@ -201,15 +201,14 @@ Result<Merged> merge_into(Server& into, const std::string& copy,
   std::uint64_t done = 0;
   for (const MergeBatch& batch : batches) {
     if (batch.from.empty()) continue;
-    if (Result<void> good = check_from(production, batch); !good)
-      return std::unexpected(std::move(good.error()));
+    if (Result<void> good = check_from(production, batch); !good) return error_in(good);
     const Result<std::uint64_t> deleted = delete_all(into, copy, batch.ids);
-    if (!deleted) return std::unexpected(deleted.error());
+    if (!deleted) return error_in(deleted);
   }
   for (const MergeBatch& batch : batches) {
     if (batch.from.empty()) continue;
     const Result<std::map<std::string, Bson>> now = documents_of(production, batch.from, batch.ids);
-    if (!now) return std::unexpected(now.error());
+    if (!now) return error_in(now);
     std::vector<const Bson*> documents;
     std::vector<const Bson*> ids;
     for (const Bson& id : batch.ids) {
@@ -223,7 +222,7 @@ Result<Merged> merge_into(Server& into, const std::string& copy,
       ids.push_back(&id);
     }
     Result<std::vector<std::string>> whys = insert_all(into, copy, documents);
-    if (!whys) return std::unexpected(std::move(whys.error()));
+    if (!whys) return error_in(whys);
     for (std::size_t i = 0; i < whys->size(); ++i) {
       if ((*whys)[i].empty()) {
         ++merged.documents;
@@ -233,10 +232,10 @@ Result<Merged> merge_into(Server& into, const std::string& copy,
     }
     done += batch.ids.size();
     if (Result<void> told = progress ? progress(done) : Result<void>{}; !told)
-      return std::unexpected(std::move(told.error()));
+      return error_in(told);
   }
   if (Result<void> back = put_back(into, copy, spare, batches, merged.refused); !back)
-    return std::unexpected(std::move(back.error()));
+    return error_in(back);
   return merged;
 }
 
@@ -252,7 +251,7 @@ Result<void> note_planned(Server& production, const std::string& id, const Later
                                      Bson("update", kPlannedCollection, "updates",
                                           array(Bson("q", Bson("_id", note.view().document("_id")),
                                                      "u", note, "upsert", true))));
-    return done ? Result<void>{} : std::unexpected(done.error());
+    return done ? Result<void>{} : error_in(done);
   };
   for (const auto& [ns, collection] : later.collections) {
     std::map<Loss, std::vector<Bson>> open;
@@ -282,7 +281,7 @@ Result<PlannedLosses> planned_losses(Server& production, const std::string& id) 
                                   });
                                   return {};
                                 });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   return losses;
 }
 
@@ -306,7 +305,7 @@ Result<std::uint64_t> merge_later(Server& spare, Server& production, PromoteStat
     batches[batch.ns].push_back(std::move(batch));
     return {};
   });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   std::uint64_t documents = 0;
   ListRoom room;
   for (PromoteItem& item : state.items) {
@@ -314,7 +313,7 @@ Result<std::uint64_t> merge_later(Server& spare, Server& production, PromoteStat
     if (found == batches.end()) continue;
     const Result<Merged> merged =
         merge_into(production, state.copy_name(item), found->second, spare, production, progress);
-    if (!merged) return std::unexpected(merged.error());
+    if (!merged) return error_in(merged);
     documents += merged->documents;
     item.unmerged.clear();
     item.unmerged_count = merged->refused.size();
@@ -341,7 +340,7 @@ Result<MergedDeletes> merge_deletes(Server& production, PromoteState& state,
         if (item != state.items.end() && item->is_replaced()) deleted[item->ns].emplace(id);
         return {};
       });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   MergedDeletes counts;
   read = each_batch(production, [&](const MergeBatch& batch) -> Result<void> {
     const auto of = deleted.find(batch.ns);
@@ -354,14 +353,14 @@ Result<MergedDeletes> merge_deletes(Server& production, PromoteState& state,
     }
     return {};
   });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   for (PromoteItem& item : state.items)
     item.lists_undeleted = item.undeleted.size() < kMostUnmerged;
   for (const auto& [ns, keys] : deleted) {
     std::vector<Bson> ids;
     for (const std::string& key : keys) ids.push_back(only_id_of(key));
     const Result<std::uint64_t> done = delete_all(production, ns, ids);
-    if (!done) return std::unexpected(done.error());
+    if (!done) return error_in(done);
     counts.done += *done;
   }
   return counts;

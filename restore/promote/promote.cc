@@ -27,7 +27,7 @@ Result<void> note_copies(PromoteRecord& record) {
     if (!item.is_replaced() || !item.new_uuid.empty()) continue;
     const std::string copy = record.state().copy_name(item);
     const Result<std::optional<CollectionFacts>> there = find_collection(record.production(), copy);
-    if (!there) return std::unexpected(there.error());
+    if (!there) return error_in(there);
     const std::optional<CollectionFacts>& found = *there;
     if (!found) return must_be_undone(Code::kUnavailable, copy + " was dropped meanwhile");
     item.new_uuid = found->uuid;
@@ -38,7 +38,7 @@ Result<void> note_copies(PromoteRecord& record) {
 // The UUID of the collection with this name; empty: none has it.
 Result<std::string> uuid_of(Server& server, const std::string& ns) {
   const Result<std::optional<CollectionFacts>> there = find_collection(server, ns);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   const std::optional<CollectionFacts>& found = *there;
   return found ? found->uuid : std::string();
 }
@@ -145,7 +145,7 @@ class Promotion {
   Result<void> try_first() {
     if (Result<void> told = about_to("try", "collections"); !told) return told;
     const Result<std::vector<PlannedRefusal>> refused = try_copies(spare_, production(), state());
-    if (!refused) return std::unexpected(refused.error());
+    if (!refused) return error_in(refused);
     if (refused->empty()) return {};
     if (Result<void> forgotten = record_.forget(); !forgotten) return forgotten;
     return fail(Code::kFailedPrecondition,
@@ -171,16 +171,16 @@ class Promotion {
     if (Result<void> told = about_to("raise", "counters"); !told) return told;
     Result<FenceReport> drawn = raise_counters(&spare_, production(), state(), options_,
                                                observer_.of("entries of the oplog"));
-    if (!drawn) return std::unexpected(std::move(drawn.error()));
+    if (!drawn) return error_in(drawn);
     report_.fence = *std::move(drawn);
     if (!state().merge_later) return {};
     const LaterSearch search = search_for(options_, state());
     Result<LaterWrites> later = find_later(search, observer_.of("entries of the oplog"));
-    if (!later) return std::unexpected(std::move(later.error()));
+    if (!later) return error_in(later);
     if (Result<void> chosen = choose_versions(*later, search, true, spare_, production()); !chosen)
       return chosen;
     const Result<PlannedLosses> planned = planned_losses(production(), state().id);
-    if (!planned) return std::unexpected(planned.error());
+    if (!planned) return error_in(planned);
     note_unlisted(*later, *planned);
     if (Result<void> told = about_to("note", "later writes"); !told) return told;
     if (Result<void> noted = note_later(production(), state(), *later); !noted) return noted;
@@ -216,7 +216,7 @@ class Promotion {
     if (Result<void> told = about_to("load", "collections"); !told) return told;
     const Result<CopyCounts> copied =
         copy_collections(spare_, production(), state(), observer_.of("bytes of documents copied"));
-    if (!copied) return std::unexpected(copied.error());
+    if (!copied) return error_in(copied);
     report_.documents = copied->documents;
     return index_copies(spare_, production(), state(), WhichIndexes::kAllButTtl,
                         observer_.of("collections indexed"));
@@ -225,7 +225,7 @@ class Promotion {
   Result<void> verify() {
     const Result<std::vector<Difference>> found =
         compare_copies(spare_, production(), state(), observer_.of("documents compared"));
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     if (!found->empty()) {
       const Difference& first = found->front();
       return must_be_undone(Code::kDataLoss,
@@ -245,7 +245,7 @@ class Promotion {
       if (Result<void> told = about_to("merge", "later writes"); !told) return told;
       const Result<std::uint64_t> merged =
           merge_later(spare_, production(), state(), observer_.of("documents merged"));
-      if (!merged) return std::unexpected(merged.error());
+      if (!merged) return error_in(merged);
       report_.merged = *merged;
     }
     return note_copies(record_);
@@ -274,7 +274,7 @@ class Promotion {
           "what programs deleted while the collections were loaded may be back: " +
           deleted.error().message());
     } else {
-      return std::unexpected(deleted.error());
+      return error_in(deleted);
     }
     return {};
   }
@@ -352,7 +352,7 @@ class Undo {
       bool there = false;
       for (const std::string& ns : {item.ns, state().old_name(item)}) {
         const Result<std::string> uuid = uuid_of(production(), ns);
-        if (!uuid) return std::unexpected(uuid.error());
+        if (!uuid) return error_in(uuid);
         there = there || *uuid == item.old_uuid;
       }
       if (!there)
@@ -370,7 +370,7 @@ class Undo {
       if (item.old_uuid.empty()) continue;
       if (Result<void> told = about_to("block", item.ns); !told) return told;
       const Result<std::optional<CollectionFacts>> there = find_collection(production(), item.ns);
-      if (!there) return std::unexpected(there.error());
+      if (!there) return error_in(there);
       const std::optional<CollectionFacts>& found = *there;
       if (!found || refuses_writers(found->options.view(), state().id)) continue;
       const Bson refusing = Bson("validator", refusing_validator(state().id));
@@ -391,7 +391,7 @@ class Undo {
     }
     const Code why = drawn.error().code;
     if (why != Code::kFailedPrecondition && why != Code::kUnknown && why != Code::kOutOfRange)
-      return std::unexpected(std::move(drawn.error()));
+      return error_in(drawn);
     // No counter was ever lowered, so a refusal is no reason to keep writers out.
     report_.notes.push_back("the fence was not drawn again: " + drawn.error().message());
     return {};
@@ -409,14 +409,14 @@ class Undo {
       if (Result<void> told = about_to("put back", item.ns); !told) return told;
       const std::string old = state().old_name(item);
       const Result<std::optional<CollectionFacts>> swapped = find_collection(production(), old);
-      if (!swapped) return std::unexpected(swapped.error());
+      if (!swapped) return error_in(swapped);
       const std::optional<CollectionFacts>& found = *swapped;
       if (found && found->uuid == item.old_uuid) {
         // Not by its UUID in the record: a program may have dropped or renamed the promoted one,
         // and have made another.
         const Result<std::optional<CollectionFacts>> has_name =
             find_collection(production(), item.ns);
-        if (!has_name) return std::unexpected(has_name.error());
+        if (!has_name) return error_in(has_name);
         std::vector<Rename> renames;
         if (const std::optional<CollectionFacts>& other = *has_name)
           renames.push_back(
@@ -434,7 +434,7 @@ class Undo {
       }
       const Result<std::optional<CollectionFacts>> kept =
           find_collection(production(), state().promoted_name(item));
-      if (!kept) return std::unexpected(kept.error());
+      if (!kept) return error_in(kept);
       if (*kept) report_.kept.push_back({.ns = state().promoted_name(item)});
     }
     return {};
@@ -466,7 +466,7 @@ class Undo {
   // The record may not have its UUID yet: a run was killed when it had just made it.
   Result<void> drop_placeholder(const PromoteItem& item) {
     const Result<std::optional<CollectionFacts>> there = find_collection(production(), item.ns);
-    if (!there) return std::unexpected(there.error());
+    if (!there) return error_in(there);
     const std::optional<CollectionFacts>& found = *there;
     const bool is_ours =
         found && (item.old_uuid.empty() ? refuses_writers(found->options.view(), state().id)
@@ -528,7 +528,7 @@ void tell_items(const PromoteState& state, PromoteReport& report) {
 
 Result<void> tell_planned(Server& production, const PromoteState& state, PromoteReport& report) {
   const Result<PlannedLosses> planned = planned_losses(production, state.id);
-  if (!planned) return std::unexpected(planned.error());
+  if (!planned) return error_in(planned);
   for (const auto& [ns, documents] : *planned)
     for (const auto& [id, why] : documents)
       report.planned.push_back({.ns = ns, .lost = {.id = id, .why = why}});
@@ -559,12 +559,10 @@ void find_kept_promoted(const PromoteOptions& options, const PromoteState& state
 Result<PromoteRecord> record_for(PromotePlan& plan, Server& production, Observer& observer) {
   if (plan.resumed) return PromoteRecord::take_over(production);
   // Before there is a record, so that no run goes on with a part of it.
-  if (Result<void> told = observer.about_to("note the plan"); !told)
-    return std::unexpected(std::move(told.error()));
+  if (Result<void> told = observer.about_to("note the plan"); !told) return error_in(told);
   if (Result<void> noted = note_planned(production, plan.state.id, plan.later); !noted)
-    return std::unexpected(std::move(noted.error()));
-  if (Result<void> told = observer.about_to("begin"); !told)
-    return std::unexpected(std::move(told.error()));
+    return error_in(noted);
+  if (Result<void> told = observer.about_to("begin"); !told) return error_in(told);
   return PromoteRecord::begin(production, std::move(plan.state));
 }
 
@@ -577,11 +575,11 @@ Result<PromoteReport> promote(PromotePlan& plan, Observer& observer) {
   PromoteReport report{.resumed = plan.resumed};
   if (plan.is_empty()) return report;
   Result<Server> spare = connect_for_promotion(plan.options.from);
-  if (!spare) return std::unexpected(std::move(spare.error()));
+  if (!spare) return error_in(spare);
   Result<Server> production = connect_for_promotion(plan.options.to);
-  if (!production) return std::unexpected(std::move(production.error()));
+  if (!production) return error_in(production);
   Result<PromoteRecord> record = record_for(plan, *production, observer);
-  if (!record) return std::unexpected(std::move(record.error()));
+  if (!record) return error_in(record);
   if (record->state().undoing)
     return fail(Code::kFailedPrecondition,
                 "the promotion on " + production->shown_uri() +
@@ -596,17 +594,16 @@ Result<PromoteReport> promote(PromotePlan& plan, Observer& observer) {
                                : std::move(done.error()));
   tell_items(record->state(), report);
   if (Result<void> told = tell_planned(*production, record->state(), report); !told)
-    return std::unexpected(std::move(told.error()));
+    return error_in(told);
   return report;
 }
 
 Result<PromoteReport> undo_promotion(const PromoteOptions& options, Observer& observer) {
   Result<Server> production = connect_for_promotion(options.to);
-  if (!production) return std::unexpected(std::move(production.error()));
-  if (Result<void> may = check_rights(*production); !may)
-    return std::unexpected(std::move(may.error()));
+  if (!production) return error_in(production);
+  if (Result<void> may = check_rights(*production); !may) return error_in(may);
   Result<PromoteRecord> record = PromoteRecord::take_over(*production);
-  if (!record) return std::unexpected(std::move(record.error()));
+  if (!record) return error_in(record);
   PromoteReport report{.resumed = record->state().undoing};
   Undo undo(*record, options, observer, report);
   if (Result<void> done = undo.run(); !done)
@@ -618,9 +615,9 @@ Result<PromoteReport> undo_promotion(const PromoteOptions& options, Observer& ob
 
 Result<PromoteReport> finish_promotion(const PromoteOptions& options, Observer& observer) {
   Result<Server> production = connect_for_promotion(options.to);
-  if (!production) return std::unexpected(std::move(production.error()));
+  if (!production) return error_in(production);
   Result<PromoteRecord> record = PromoteRecord::take_over(*production);
-  if (!record) return std::unexpected(std::move(record.error()));
+  if (!record) return error_in(record);
   const PromoteState& state = record->state();
   if (state.undoing || state.step != PromoteStep::kOpened)
     return fail(Code::kFailedPrecondition,
@@ -629,18 +626,16 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, Observer& 
                                     ": go on with it first");
   PromoteReport report;
   if (!state.finishing) {
-    if (Result<void> told = observer.about_to("finish"); !told)
-      return std::unexpected(std::move(told.error()));
+    if (Result<void> told = observer.about_to("finish"); !told) return error_in(told);
     record->state().finishing = true;  // from now on there is no way back
-    if (Result<void> written = record->write(); !written)
-      return std::unexpected(std::move(written.error()));
+    if (Result<void> written = record->write(); !written) return error_in(written);
   }
   for (const PromoteItem& item : state.items) {
     if (!item.is_replaced()) continue;
     const std::string old = state.old_name(item);
     if (item.keeps_old()) {
       if (Result<void> opened = let_writers_in(*production, old, item.old_options.view()); !opened)
-        return std::unexpected(std::move(opened.error()));
+        return error_in(opened);
       std::vector<std::string> ids;
       for (const auto* const lost : {&item.unmerged, &item.unlisted})
         for (const LostDocument& each : *lost) ids.push_back(each.id);
@@ -648,18 +643,14 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, Observer& 
           {.ns = old, .written = item.unmerged_count + item.unlisted_count, .ids = std::move(ids)});
       continue;
     }
-    if (Result<void> told = observer.about_to("drop " + old); !told)
-      return std::unexpected(std::move(told.error()));
+    if (Result<void> told = observer.about_to("drop " + old); !told) return error_in(told);
     if (Result<void> dropped = drop_collection(*production, old); !dropped)
-      return std::unexpected(std::move(dropped.error()));
+      return error_in(dropped);
   }
   find_kept_promoted(options, state, *production, observer, report);
-  if (Result<void> told = tell_planned(*production, state, report); !told)
-    return std::unexpected(std::move(told.error()));
-  if (Result<void> told = observer.about_to("forget"); !told)
-    return std::unexpected(std::move(told.error()));
-  if (Result<void> forgotten = record->forget(); !forgotten)
-    return std::unexpected(std::move(forgotten.error()));
+  if (Result<void> told = tell_planned(*production, state, report); !told) return error_in(told);
+  if (Result<void> told = observer.about_to("forget"); !told) return error_in(told);
+  if (Result<void> forgotten = record->forget(); !forgotten) return error_in(forgotten);
   std::vector<KeptCollection> kept = std::move(report.kept);
   tell_items(state, report);
   report.kept = std::move(kept);

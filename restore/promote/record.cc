@@ -183,7 +183,7 @@ Result<std::optional<PromoteState>> PromoteRecord::look(Server& production) {
   const Bson find = Bson("find", kPromoteCollection, "filter", Bson("_id", "promote"), "limit", 1,
                          "maxTimeMS", 60'000);
   const Result<Bson> reply = production.command(kRecordDatabase, find.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   bool there = false;
   std::optional<PromoteState> state;
   reply->view().each_found([&](const Document& found) {
@@ -205,7 +205,7 @@ Result<PromoteRecord> PromoteRecord::begin(Server& production, PromoteState stat
     return fail(code_of(answer), "insert into " + where_it_is(production) + ": " + answer.message);
   // An insert reports a duplicate key in a reply that is ok.
   const Result<std::optional<PromoteState>> there = look(production);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   const std::optional<PromoteState>& found = *there;
   if (!found || found->id != record.state_.id)
     return fail(Code::kAlreadyExists, "a promotion is under way on " + production.shown_uri() +
@@ -219,7 +219,7 @@ Result<PromoteRecord> PromoteRecord::take_over(Server& production) {
                             "update", Bson("$set", Bson("owner", owner)), "new", true);
   append_concern(command.get(), production, true);
   const Result<Bson> reply = production.command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   const Document found = reply->view().document("value");
   if (!found)
     return fail(Code::kNotFound, "no promotion is under way on " + production.shown_uri());
@@ -234,7 +234,7 @@ Result<void> PromoteRecord::write() {
                                        bson_of(state_, owner_), "upsert", false)));
   append_concern(command.get(), *production_, true);
   const Result<Bson> reply = production_->command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   if (std::optional<Error> trouble = trouble_in(*reply, *production_))
     return std::unexpected(*std::move(trouble));
   if (reply->view().number("n") == 1) return {};

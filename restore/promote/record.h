@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"

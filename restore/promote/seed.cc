@@ -234,7 +234,7 @@ class Seeding {
   Result<void> run() {
     const SeedMember& first = options_.members.front();
     const Result<bool> copied = is_copied(first.folder);
-    if (!copied) return std::unexpected(copied.error());
+    if (!copied) return error_in(copied);
     Result<void> done;
     if (!*copied) done = take_over_spare();
     if (done) done = start(first);
@@ -257,12 +257,12 @@ class Seeding {
  private:
   Result<void> take_over_spare() {
     const Result<SpareFolder> folder = look_at(options_.spare);
-    if (!folder) return std::unexpected(folder.error());
+    if (!folder) return error_in(folder);
     if (!folder->ours)
       return fail(Code::kNotFound,
                   shell_word(options_.spare) + " is no folder that idmint-restore run has made");
     const Result<Spare> spare = start_spare(options_.spare, {program_}, observer_.waits());
-    if (!spare) return std::unexpected(spare.error());
+    if (!spare) return error_in(spare);
     Result<void> done = prepare(spare->uri());
     if (done) done = observer_.about_to(shutdown_line(program_, spare->folder));
     if (done) done = stop_spare(*spare);
@@ -273,9 +273,9 @@ class Seeding {
   // Removes the databases of the restore, and of the set from which a data folder was copied.
   Result<void> prepare(const std::string& uri) {
     Result<Server> server = Server::connect(uri);
-    if (!server) return std::unexpected(std::move(server.error()));
+    if (!server) return error_in(server);
     const Result<std::optional<Record>> record = Record::find(*server);
-    if (!record) return std::unexpected(record.error());
+    if (!record) return error_in(record);
     const std::optional<Record>& found = *record;
     if (found && found->stage() != RunStage::kDone)
       return fail(Code::kFailedPrecondition, "the restore to " + shell_word(options_.spare) +
@@ -286,7 +286,7 @@ class Seeding {
       if (!told) return told;
       const Bson drop = Bson("dropDatabase", 1);
       const Result<Bson> dropped = server->command(database, drop.get());
-      if (!dropped) return std::unexpected(dropped.error());
+      if (!dropped) return error_in(dropped);
     }
     return {};
   }
@@ -312,7 +312,7 @@ class Seeding {
   Result<void> initiate() {
     const SeedMember& first = options_.members.front();
     Result<DirectMember> member = DirectMember::connect(first);
-    if (!member) return std::unexpected(std::move(member.error()));
+    if (!member) return error_in(member);
     const DirectMember::Told hello = member->command(Bson("hello", 1));
     if (!hello.reply.view().has("setName")) {
       if (Result<void> told = observer_.about_to(initiate_line(options_)); !told) return told;
@@ -333,7 +333,7 @@ class Seeding {
     for (const SeedMember& member : options_.members) {
       if (&member == &first || member.folder.empty()) continue;
       const Result<bool> copied = is_copied(member.folder);
-      if (!copied) return std::unexpected(copied.error());
+      if (!copied) return error_in(copied);
       if (*copied) continue;
       // A folder is complete when its server was ended cleanly.
       const std::string folder = absolute(first.folder);
@@ -353,7 +353,7 @@ class Seeding {
   // A set accepts one new member at a time.
   Result<void> add(const SeedMember& member) {
     Result<DirectMember> first = DirectMember::connect(options_.members.front());
-    if (!first) return std::unexpected(std::move(first.error()));
+    if (!first) return error_in(first);
     if (!is_member(*first, member)) {
       if (Result<void> told = observer_.about_to(add_line(member)); !told) return told;
     }
@@ -400,8 +400,7 @@ class Seeding {
     members.items.add(std::to_string(index).c_str(),
                       Bson("_id", static_cast<std::int32_t>(largest + 1), "host", address(member)));
     Bson changed;
-    Fields fields(config);
-    for (Field field; fields.next(field);) {
+    for (const Field& field : Fields(config)) {
       if (field.is("version")) {
         changed.add("version", static_cast<std::int32_t>(config.number("version") + 1));
       } else if (field.is("members")) {
@@ -457,10 +456,9 @@ Result<SeedMember> parse_member(std::string_view text) {
 }
 
 Result<std::vector<std::string>> seed_steps(const SeedOptions& options) {
-  if (Result<void> good = check_options(options); !good)
-    return std::unexpected(std::move(good.error()));
+  if (Result<void> good = check_options(options); !good) return error_in(good);
   const Result<std::string> program = find_mongod(options.mongod);
-  if (!program) return std::unexpected(program.error());
+  if (!program) return error_in(program);
   const SeedMember& first = options.members.front();
   std::vector<std::string> steps = {
       "db.getSiblingDB(\"idmint_restore\").dropDatabase()",
@@ -496,7 +494,7 @@ Result<std::vector<std::string>> seed_steps(const SeedOptions& options) {
 Result<void> seed(const SeedOptions& options, Observer& observer) {
   if (Result<void> good = check_options(options); !good) return good;
   Result<std::string> program = find_mongod(options.mongod);
-  if (!program) return std::unexpected(std::move(program.error()));
+  if (!program) return error_in(program);
   Seeding seeding(options, *std::move(program), observer);
   return seeding.run();
 }

@@ -34,15 +34,13 @@ void add_values(Document document, std::string_view path, BsonArray& values, std
   if (dot == std::string_view::npos) {
     add(*field);
     if (field->type != BSON_TYPE_ARRAY) return;
-    Fields elements(field->document());
-    for (Field each; elements.next(each);) add(each);
+    for (const Field& each : Fields(field->document())) add(each);
     return;
   }
   const std::string_view rest = path.substr(dot + 1);
   add_values(field->document(), rest, values, count);  // of an array: a number in the path
   if (field->type != BSON_TYPE_ARRAY) return;
-  Fields elements(field->document());
-  for (Field each; elements.next(each);)
+  for (const Field& each : Fields(field->document()))
     if (each.type == BSON_TYPE_DOCUMENT) add_values(each.document(), rest, values, count);
 }
 
@@ -51,8 +49,7 @@ void add_values(Document document, std::string_view path, BsonArray& values, std
 std::optional<Bson> clause_for(Document document, Document index) {
   Bson clause;
   bool has_value = false;
-  Fields keys(index.document("key"));
-  for (Field key; keys.next(key);) {
+  for (const Field& key : Fields(index.document("key"))) {
     BsonArray values;
     std::size_t count = 0;
     add_values(document, key.key, values, count);
@@ -93,7 +90,7 @@ class Trial {
       if (Result<void> brought = bring_in_the_way(batch); !brought) return brought;
     }
     const Result<Merged> merged = merge_into(spare_, ns(), batches, spare_, production_, progress);
-    if (!merged) return std::unexpected(merged.error());
+    if (!merged) return error_in(merged);
     for (const MergeRefusal& each : merged->refused) {
       const auto document = later_.documents.find(id_key(each.id.view()));
       if (document != later_.documents.end()) document->second.loss = Loss::kRefused;
@@ -110,16 +107,14 @@ class Trial {
     CollectionFacts trial;
     trial.database = kRecordDatabase;
     trial.name = kTrialCollection;
-    Fields options(facts_.options.view());
-    for (Field option; options.next(option);)
+    for (const Field& option : Fields(facts_.options.view()))
       if (!option.key.starts_with("validat")) append_field(trial.options.get(), option);
     if (Result<void> made = create_collection(spare_, trial); !made) return made;
     std::vector<Bson> specs;
     for (const Bson& each : facts_.indexes) {
       if (text_of(each.view(), "name") == "_id_" || each.view().has("clustered")) continue;
       Bson& spec = specs.emplace_back();
-      Fields fields(each.view());
-      for (Field field; fields.next(field);)
+      for (const Field& field : Fields(each.view()))
         if (!field.is("expireAfterSeconds")) append_field(spec.get(), field);
     }
     std::vector<Document> views;
@@ -131,7 +126,7 @@ class Trial {
   Result<void> bring_in_the_way(const MergeBatch& batch) {
     const Result<std::map<std::string, Bson>> now =
         documents_of(production_, batch.from, batch.ids);
-    if (!now) return std::unexpected(now.error());
+    if (!now) return error_in(now);
     for (const Bson& index : facts_.indexes) {
       if (!index.view().boolean("unique").value_or(false)) continue;
       BsonArray clauses;
@@ -172,7 +167,7 @@ class Trial {
     for (const Bson& each : found) {
       const Bson insert = Bson("insert", kTrialCollection, "documents", array(each));
       if (const Result<Bson> put = change(spare_, kRecordDatabase, insert.copy()); !put)
-        return std::unexpected(put.error());
+        return error_in(put);
     }
     return {};
   }
@@ -190,7 +185,7 @@ class Trial {
 Result<void> try_merge(const std::vector<PromoteItem>& items, LaterWrites& later, Server& spare,
                        Server& production, const TakeProgress& progress) {
   Result<std::vector<CollectionFacts>> all = list_collections(spare);
-  if (!all) return std::unexpected(std::move(all.error()));
+  if (!all) return error_in(all);
   for (const CollectionFacts& each : *all) {
     const auto item = std::ranges::find(items, each.ns(), &PromoteItem::ns);
     const auto found = later.collections.find(each.ns());

@@ -185,7 +185,7 @@ using Names = std::map<std::string, std::string>;  // of collections, by UUID
 
 Result<Names> names_on(Server& production) {
   const Result<std::vector<CollectionFacts>> all = list_namespaces(production);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   Names names;
   for (const CollectionFacts& each : *all)
     if (!each.uuid.empty()) names[each.uuid] = each.ns();
@@ -229,7 +229,7 @@ Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection
   std::vector<LaterDocument*> documents;
   const auto look = [&]() -> Result<void> {
     const Result<std::map<std::string, Bson>> found = documents_of(spare, ns, ids);
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     std::size_t seen = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       documents[i]->on_spare = found->contains(id_key(ids[i].view()));
@@ -241,7 +241,7 @@ Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection
       if (documents[i]->on_spare) continue;
       const Result<std::map<std::string, Bson>> one =
           documents_of(spare, ns, std::span(ids).subspan(i, 1));
-      if (!one) return std::unexpected(one.error());
+      if (!one) return error_in(one);
       documents[i]->on_spare = !one->empty();
     }
     ids.clear();
@@ -263,7 +263,7 @@ Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection
 Result<void> choose_versions(LaterWrites& later, const LaterSearch& search, bool merge,
                              Server& spare, Server& production) {
   const Result<Names> names = names_on(production);
-  if (!names) return std::unexpected(names.error());
+  if (!names) return error_in(names);
   for (auto& [ns, collection] : later.collections) {
     describe(ns, later, *names, collection);
     if (Result<void> looked = look_on_spare(ns, spare, collection); !looked) return looked;
@@ -296,7 +296,7 @@ Result<std::optional<std::vector<std::string>>> find_only_copies(LaterWrites& la
   if (found == later.collections.end()) return only;
   LaterCollection& collection = found->second;
   const Result<Names> names = names_on(production);
-  if (!names) return std::unexpected(names.error());
+  if (!names) return error_in(names);
   describe(ns, later, *names, collection);
   const auto holder = std::ranges::find(collection.holders, uuid, &Holder::uuid);
   if (holder == collection.holders.end()) return only;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/promote/later.h"
 #include "restore/server.h"
 

@@ -65,8 +65,7 @@ Answer ask(Server& server, const std::string& database, const bson_t* command) {
     answer.unavailable = answer.why == Code::kUnavailable;
     answer.message = error.message;
   }
-  Fields results(document.array("results"));
-  for (Field each; results.next(each);) {
+  for (const Field& each : Fields(document.array("results"))) {
     ++answer.results;
     if (answer.ok && !each.truth()) {  // never seen
       answer.ok = false;
@@ -94,8 +93,8 @@ Answer apply(Server& server, const Operations& operations, const Operations& the
   const bson_t first = operations.view().view();
   bson_concat(&array, &first);
   std::uint32_t key = operations.size();
-  Fields last(then.view());
-  for (Field each; last.next(each);) append_field_as(&array, std::to_string(key++), each);
+  for (const Field& each : Fields(then.view()))
+    append_field_as(&array, std::to_string(key++), each);
   bson_append_array_end(command.get(), &array);
   BSON_APPEND_BOOL(command.get(), "allowAtomic", atomic);
   BSON_APPEND_BOOL(command.get(), "alwaysUpsert", false);

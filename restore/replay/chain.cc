@@ -1,5 +1,6 @@
 #include "restore/replay/chain.h"
 
+#include "base/errors.h"
 #include "restore/replay/record.h"
 
 namespace idmint::restore {
@@ -42,13 +43,12 @@ void Chain::append_next(Operations& operations, const Position& to, const Counts
 Result<void> is_there(Server& server, const Chain& chain) {
   const Bson command = Bson("find", "progress", "filter", Bson("_id", chain.id()), "limit", 1);
   const Result<Bson> reply = server.command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   if (reply->view().first_found()) return {};
-  return std::unexpected(
-      Error{Code::kUnavailable, server.shown_uri() +
-                                    " has lost what it had done, as it was ended and started "
-                                    "again, or another replay is at work there; the same command "
-                                    "goes on from what is there"});
+  return fail(Code::kUnavailable, server.shown_uri() +
+                                      " has lost what it had done, as it was ended and started "
+                                      "again, or another replay is at work there; the same command "
+                                      "goes on from what is there");
 }
 
 }  // namespace idmint::restore

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "idmint/result.h"
 #include "mongo/driver.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/server.h"

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/replay/outcomes.h"
 #include "restore/server.h"
 
@@ -27,7 +28,7 @@ Result<void> put_loaded(Record& record, const std::string& ns, std::int64_t docu
 
 Result<Loaded> loaded(Record& record) {
   const Result<std::map<std::string, Bson>> found = record.get_all(kLoaded);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   Loaded documents;
   for (const auto& [id, fields] : *found) {
     const std::int64_t count = fields.view().numeric("documents").value_or(-1);
@@ -46,7 +47,7 @@ Result<void> unset_loaded(Record& record, const std::string& ns) {
 
 Result<void> keep_in_base(Record& record) {
   const Result<Loaded> all = loaded(record);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   std::int64_t sum = 0;
   for (const auto& [ns, documents] : *all) sum += static_cast<std::int64_t>(documents);
   const Bson fields = Bson("documents", sum);
@@ -55,14 +56,14 @@ Result<void> keep_in_base(Record& record) {
 
 Result<std::uint64_t> documents_in_base(Record& record) {
   const Result<std::optional<Bson>> found = record.get(kInBase);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   const std::optional<Bson>& kept = *found;
   return kept ? number_of(kept->view(), "documents") : 0;
 }
 
 Result<void> keep_tallies(Record& record, const OplogFacts& facts) {
   const Result<std::optional<Bson>> kept = record.get(kTallies);
-  if (!kept) return std::unexpected(kept.error());
+  if (!kept) return error_in(kept);
   if (*kept) return {};
   const Bson fields;
   bson_t array;
@@ -86,7 +87,7 @@ Result<void> keep_tallies(Record& record, const OplogFacts& facts) {
 
 Result<std::uint64_t> missed_updates(Record& record) {
   const Result<std::map<std::string, Bson>> markers = record.get_all("replay:oplog:");
-  if (!markers) return std::unexpected(markers.error());
+  if (!markers) return error_in(markers);
   std::uint64_t missed = 0;
   for (const auto& [id, marker] : *markers) missed += number_of(marker.view(), "missed");
   return missed;
@@ -94,20 +95,19 @@ Result<std::uint64_t> missed_updates(Record& record) {
 
 Result<std::map<std::string, Expected>> expected_documents(Record& record) {
   if (record.stage() != RunStage::kDone)
-    return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              "the restore there is not done: the command run goes on with it (it is in: " +
-                  std::string(name(record.stage())) + ")"});
+    return fail(Code::kFailedPrecondition,
+                "the restore there is not done: the command run goes on with it (it is in: " +
+                    std::string(name(record.stage())) + ")");
   const Result<Loaded> base = loaded(record);
-  if (!base) return std::unexpected(base.error());
+  if (!base) return error_in(base);
   Result<std::optional<Bson>> found = record.get(kTallies);
-  if (!found) return std::unexpected(std::move(found.error()));
+  if (!found) return error_in(found);
   const std::optional<Bson> kept = *std::move(found);
   std::map<std::string, Expected> expected;
   for (const auto& [ns, documents] : *base) expected[ns] = {.base = documents};
   if (!kept) return expected;
   const Result<Outcomes> outcomes = kept_outcomes(record);
-  if (!outcomes) return std::unexpected(outcomes.error());
+  if (!outcomes) return error_in(outcomes);
   const Document tallies = kept->view();
   tallies.each_text("gone", [&](std::string_view ns) { expected.erase(std::string(ns)); });
   tallies.each("tallies", [&](const Document& row) {

@@ -17,19 +17,16 @@ namespace {
 // Copies all fields except `but`.
 template <std::size_t N>
 void append_but(bson_t* to, Document from, const std::array<std::string_view, N>& but) {
-  Fields fields(from);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(from)) {
     if (std::ranges::find(but, field.key) == but.end()) append_field(to, field);
   }
 }
 
 std::unexpected<Error> unknown_change(const std::string& ns, const std::string& index,
                                       const std::string& field) {
-  return std::unexpected(
-      Error{Code::kFailedPrecondition,
-            "collMod changes " + field + " of the index " + index + " of " + ns +
-                ", which idmint-restore does not know: take a base that was made after"});
+  return fail(Code::kFailedPrecondition,
+              "collMod changes " + field + " of the index " + index + " of " + ns +
+                  ", which idmint-restore does not know: take a base that was made after");
 }
 
 }  // namespace
@@ -140,9 +137,7 @@ Result<void> IndexCatalog::apply(const Operation& command) {
             return unknown_change(ns, known, field);
           }
         }
-        Fields fields(spec.view());
-        Field old;
-        while (fields.next(old)) {
+        for (const Field& old : Fields(spec.view())) {
           if (std::ranges::find(set, old.key) == set.end()) append_field(changed.get(), old);
         }
         changes = Fields(change);
@@ -187,7 +182,7 @@ Result<void> send_create_indexes(Server& server, std::string_view ns,
   const Bson command =
       Bson("createIndexes", collection_of(ns), "indexes", list, "ignoreUnknownIndexOptions", true);
   const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   return {};
 }
 
@@ -229,25 +224,23 @@ Result<void> create_one_by_one(Server& server, std::string_view ns,
 
 Result<void> drop_unfinished_indexes(Server& server) {
   const Result<std::vector<CollectionFacts>> all = list_namespaces(server);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   for (const CollectionFacts& each : *all) {
     if (each.kind != CollectionKind::kCollection) continue;
     const Bson list = Bson("listIndexes", each.name, "includeBuildUUIDs", true);
     const Result<Bson> indexes = server.command(each.database.c_str(), list.get());
-    if (!indexes) return std::unexpected(indexes.error());
+    if (!indexes) return error_in(indexes);
     // A collection has at most 64 indexes, so one batch has all.
-    Fields batch(indexes->view().document("cursor").array("firstBatch"));
-    for (Field item; batch.next(item);) {
+    for (const Field& item : Fields(indexes->view().document("cursor").array("firstBatch"))) {
       const Document index = item.document();
       if (!index.has("buildUUID")) continue;
       const std::string name = text_of(index.document("spec"), "name");
       const Bson drop = Bson("dropIndexes", each.name, "index", name);
       const Result<Bson> dropped = server.command(each.database.c_str(), drop.get());
       if (!dropped)
-        return std::unexpected(
-            Error{dropped.error().code,
-                  "the index " + name + " of " + each.ns() +
-                      ", of which the copy has the beginning: " + dropped.error().message()});
+        return fail(dropped.error().code,
+                    "the index " + name + " of " + each.ns() +
+                        ", of which the copy has the beginning: " + dropped.error().message());
     }
   }
   return {};

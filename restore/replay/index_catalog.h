@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/observer.h"
 #include "restore/oplog/entry.h"
 #include "restore/server.h"

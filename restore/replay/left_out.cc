@@ -31,7 +31,7 @@ RefusedIndex refused_of(std::string ns, std::string name, Document reason) {
 
 Result<std::vector<RefusedIndex>> refused_in(Record& record) {
   const Result<std::optional<Bson>> found = record.get(kRefusedIndexes);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   std::vector<RefusedIndex> all;
   const std::optional<Bson>& kept = *found;
   if (!kept) return all;
@@ -47,7 +47,7 @@ Result<std::vector<RefusedIndex>> refused_in(Record& record) {
 
 Result<void> LeftOut::read() {
   Result<std::vector<RefusedIndex>> kept = refused_in(*record_);
-  if (!kept) return std::unexpected(std::move(kept.error()));
+  if (!kept) return error_in(kept);
   all_ = std::move(*kept);
   for (const RefusedIndex& each : all_) {
     if (each.built == Timestamp{}) place(each);
@@ -116,7 +116,7 @@ Result<void> LeftOut::keep_end() {
 
 Result<void> keep_left_out_at_end(Record& record, std::vector<RefusedIndex> refused) {
   Result<std::vector<std::string>> words = left_out_in_words(record);
-  if (!words) return std::unexpected(std::move(words.error()));
+  if (!words) return error_in(words);
   for (const RefusedIndex& each : refused) {
     const std::string text = in_words(each);
     if (std::ranges::find(*words, text) == words->end()) words->push_back(text);
@@ -139,13 +139,13 @@ std::size_t LeftOut::of_base() const {
 Result<std::vector<std::string>> left_out_in_words(Record& record) {
   std::vector<std::string> words;
   const Result<std::optional<Bson>> found = record.get(kLeftOutAtEnd);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   if (const std::optional<Bson>& at_end = *found) {
     at_end->view().each_text("list", [&](std::string_view text) { words.emplace_back(text); });
     return words;
   }
   const Result<std::vector<RefusedIndex>> all = refused_in(record);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   for (const RefusedIndex& each : *all) words.push_back(in_words(each));
   return words;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/index_catalog.h"
 #include "restore/replay/record.h"

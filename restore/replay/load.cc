@@ -59,7 +59,7 @@ struct BegunLoad {
 
 Result<std::map<std::string, BegunLoad>> begun_loads(Record& record) {
   const Result<std::map<std::string, Bson>> found = record.get_all(kBegun);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   std::map<std::string, BegunLoad> begun;
   for (const auto& [id, fields] : *found) {
     const auto number = [&](const char* key) {
@@ -117,7 +117,7 @@ class Writers {
   Result<void> start(const Server& server, unsigned count) {
     for (unsigned i = 0; i < std::max(count, 1U); ++i) {
       Result<Server> another = server.another(kWriterPatience);
-      if (!another) return std::unexpected(std::move(another.error()));
+      if (!another) return error_in(another);
       threads_.emplace_back([this, i, connection = std::make_shared<Server>(std::move(*another))] {
         write(*connection, i == 0);
       });
@@ -237,8 +237,7 @@ class Writers {
 
     const std::string doing = "insert into " + ns_of(facts);
     std::uint64_t known = 0;
-    Fields errors(answer.view().array("writeErrors"));
-    for (Field each; errors.next(each);) {
+    for (const Field& each : Fields(answer.view().array("writeErrors"))) {
       const Document write_error = each.document();
       const std::int64_t code = write_error.number("code");
       // There is no unique index yet but _id_.
@@ -252,7 +251,7 @@ class Writers {
         message += " of the document " + to_relaxed_json(only_id(batch.at(index)).view());
       message += ": ";
       message += write_error.has("errmsg") ? write_error.text("errmsg") : error.message;
-      return std::unexpected(Error{Code::kFailedPrecondition, message});
+      return fail(Code::kFailedPrecondition, message);
     }
     if (known == 0) return std::unexpected(told(doing, error));
     twice += known;
@@ -312,12 +311,12 @@ Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
 Result<void> check_count(const Server& server, const CollectionFacts& facts, std::uint64_t there,
                          std::uint64_t least, std::uint64_t most) {
   if (there >= least && there <= most) return {};
-  return std::unexpected(
-      Error{Code::kUnavailable, ns_of(facts) + " has " + std::to_string(there) + " documents on " +
-                                    server.shown_uri() + " after " + std::to_string(least) +
-                                    " were inserted: the server has lost some as it was ended and "
-                                    "started again, or another run or client writes there; where "
-                                    "none does, the same command loads it again"});
+  return fail(Code::kUnavailable,
+              ns_of(facts) + " has " + std::to_string(there) + " documents on " +
+                  server.shown_uri() + " after " + std::to_string(least) +
+                  " were inserted: the server has lost some as it was ended and "
+                  "started again, or another run or client writes there; where "
+                  "none does, the same command loads it again");
 }
 
 // The command create, with the collection's options that it accepts.
@@ -325,9 +324,7 @@ Bson create_command(const CollectionFacts& facts) {
   Bson command;
   bson_append_utf8(command.get(), "create", -1, facts.name.c_str(),
                    static_cast<int>(facts.name.size()));
-  Fields options(facts.options.view());
-  Field option;
-  while (options.next(option)) {
+  for (const Field& option : Fields(facts.options.view())) {
     const std::string_view key = option.key;
     // Skips options of other server versions; only collections in local can lack _id_. Skips temp
     // too, because a server drops temporary collections when it starts.
@@ -391,9 +388,9 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
                              const LoadOptions& options, const TakeProgress& progress) {
   const std::vector<CollectionFacts>& all = base.collections();
   const Result<Loaded> before = loaded(record);
-  if (!before) return std::unexpected(before.error());
+  if (!before) return error_in(before);
   Result<std::map<std::string, BegunLoad>> begun = begun_loads(record);
-  if (!begun) return std::unexpected(std::move(begun.error()));
+  if (!begun) return error_in(begun);
 
   LoadCounts counts;
   std::vector<std::size_t> to_load;
@@ -418,28 +415,27 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
   std::set<std::string> there;
   if (!begun->empty()) {
     const Result<std::vector<CollectionFacts>> listed = list_namespaces(server);
-    if (!listed) return std::unexpected(listed.error());
+    if (!listed) return error_in(listed);
     for (const CollectionFacts& each : *listed) there.insert(ns_of(each));
   }
   std::vector<BegunLoad> from(all.size());
   for (const std::size_t i : to_load) {
-    if (Result<void> told = tell(0); !told) return std::unexpected(std::move(told.error()));
+    if (Result<void> told = tell(0); !told) return error_in(told);
     const std::string ns = ns_of(all[i]);
     if (const auto at = begun->find(ns); at != begun->end() && at->second.written.bytes != 0) {
       if (there.contains(ns)) {
         from[i] = at->second;
         continue;
       }
-      if (Result<void> reset = note_begun(record, ns, {}); !reset)
-        return std::unexpected(std::move(reset.error()));
+      if (Result<void> reset = note_begun(record, ns, {}); !reset) return error_in(reset);
     }
     if (Result<void> created = create(server, all[i], record.resumed()); !created)
-      return std::unexpected(std::move(created.error()));
+      return error_in(created);
   }
 
   Writers writers(all, options.sliced);
   if (Result<void> started = writers.start(server, options.writers); !started)
-    return std::unexpected(std::move(started.error()));
+    return error_in(started);
   std::uint64_t bytes = 0;
   std::vector<bool> replaced(all.size());  // duplicates in the base were not counted
   std::vector<Reached> reached(all.size());
@@ -503,7 +499,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
       std::uint64_t twice = writers.twice(*i);
       if (!all[*i].options.view().truthy("capped")) {  // it may have room for fewer
         const Result<std::uint64_t> there = count_documents(server, ns);
-        if (!there) return std::unexpected(there.error());
+        if (!there) return error_in(there);
         // Duplicates came from the base, or from a run that was killed.
         std::uint64_t most = documents + twice;
         if (went_on) {
@@ -536,23 +532,20 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
       reached[collection] = {};
       bytes = 0;
       read = base.documents({}, take);
-      if (!read) return std::unexpected(std::move(read.error()));
+      if (!read) return error_in(read);
       unrecorded.assign(to_load.begin(), to_load.end());
       break;
     }
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     unrecorded.push_back(collection);
-    if (Result<void> recorded = record_written(); !recorded)
-      return std::unexpected(std::move(recorded.error()));
+    if (Result<void> recorded = record_written(); !recorded) return error_in(recorded);
   }
-  if (Result<void> drained = writers.drain(); !drained)
-    return std::unexpected(std::move(drained.error()));
-  if (Result<void> recorded = record_written(); !recorded)
-    return std::unexpected(std::move(recorded.error()));
+  if (Result<void> drained = writers.drain(); !drained) return error_in(drained);
+  if (Result<void> recorded = record_written(); !recorded) return error_in(recorded);
 
   for (const std::size_t i : views) {
     if (Result<void> created = create(server, all[i], record.resumed()); !created)
-      return std::unexpected(std::move(created.error()));
+      return error_in(created);
   }
   return counts;
 }

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/chain.h"

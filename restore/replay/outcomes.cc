@@ -93,7 +93,7 @@ Result<void> keep_outcomes(Record& record, const Outcomes& by_namespace) {
 
 Result<Outcomes> kept_outcomes(Record& record) {
   const Result<std::optional<Bson>> found = record.get(kAllOutcomes);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   Outcomes all;
   if (const std::optional<Bson>& kept = *found)
     kept->view().each("list",

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/chain.h"

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
 #include "restore/backup/base.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/observer.h"
 #include "restore/oplog/check.h"

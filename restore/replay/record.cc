@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "restore/cursor.h"
 
 namespace idmint::restore {
@@ -59,13 +60,13 @@ Result<std::map<std::string, Bson>> Record::get_all(std::string_view prefix) {
              if (document.has("_id")) found[text_of(document, "_id")] = Bson::copy_of(document);
              return {};
            });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   return found;
 }
 
 Result<std::optional<Bson>> Record::get(std::string_view id) {
   Result<std::map<std::string, Bson>> all = get_all(id);
-  if (!all) return std::unexpected(std::move(all.error()));
+  if (!all) return error_in(all);
   const auto at = all->find(std::string(id));
   if (at == all->end()) return std::nullopt;
   return std::move(at->second);
@@ -80,12 +81,12 @@ Result<void> Record::put(std::string_view id, const bson_t* fields) {
                             array(Bson("q", Bson("_id", text), "u", document, "upsert", true)));
   append_concern(command.get(), *server_, true);
   const Result<Bson> reply = server_->command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   for (const char* const field : {"writeErrors", "writeConcernError"}) {
     if (reply->view().has(field))
-      return std::unexpected(Error{Code::kUnavailable, std::string(kRecordNamespace) + " on " +
-                                                           server_->shown_uri() + ": " +
-                                                           to_relaxed_json(reply->view())});
+      return fail(Code::kUnavailable, std::string(kRecordNamespace) + " on " +
+                                          server_->shown_uri() + ": " +
+                                          to_relaxed_json(reply->view()));
   }
   return {};
 }
@@ -106,14 +107,14 @@ Result<void> Record::put_as_owner(const bson_t* document) {
   const Bson answer = Bson::taken_from(&reply);
   const std::string where = std::string(kRecordNamespace) + " on " + server_->shown_uri();
   if (!ok && answer.view().number("code") == kUpdateOperationFailed)
-    return std::unexpected(Error{
-        Code::kUnavailable, where + " belongs to another run by now, or the server has lost what "
-                                    "it had done: where no other is at work, the same command "
-                                    "goes on"});
+    return fail(Code::kUnavailable,
+                where +
+                    " belongs to another run by now, or the server has lost what "
+                    "it had done: where no other is at work, the same command "
+                    "goes on");
   if (!ok) return std::unexpected(told("writing " + where, error));
   if (answer.view().has("writeConcernError"))
-    return std::unexpected(
-        Error{Code::kUnavailable, where + ": " + to_relaxed_json(answer.view())});
+    return fail(Code::kUnavailable, where + ": " + to_relaxed_json(answer.view()));
   return {};
 }
 
@@ -128,7 +129,7 @@ Result<void> Record::own_it() {
                       "limit", 0)));
   append_concern(command.get(), *server_, true);
   const Result<Bson> reply = server_->command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   owner_ = owner;
   return {};
 }
@@ -139,14 +140,14 @@ Result<Record> Record::kept(Server& server, std::map<std::string, Bson> document
   Record record(server);
   record.kept_ = std::move(documents);
   Result<std::optional<Record>> read_of_it = read(std::move(record));
-  if (!read_of_it) return std::unexpected(std::move(read_of_it.error()));
+  if (!read_of_it) return error_in(read_of_it);
   if (std::optional<Record>& found = *read_of_it) return *std::move(found);
-  return std::unexpected(Error{Code::kDataLoss, "it has no run"});
+  return fail(Code::kDataLoss, "it has no run");
 }
 
 Result<std::optional<Record>> Record::read(Record record) {
   const Result<std::optional<Bson>> read = record.get("run");
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   const std::optional<Bson>& run = *read;
   if (!run) return std::nullopt;
   const Document document = run->view();
@@ -154,9 +155,9 @@ Result<std::optional<Record>> Record::read(Record record) {
     record.fingerprint_ = Bson::copy_of(fingerprint);
   const auto* const stage = std::ranges::find(kStages, document.text("stage"));
   if (stage == kStages.end() || !record.fingerprint_)
-    return std::unexpected(Error{
-        Code::kDataLoss, std::string(kRecordNamespace) + " on " + record.server_->shown_uri() +
-                             " is damaged: empty the target and begin anew"});
+    return fail(Code::kDataLoss, std::string(kRecordNamespace) + " on " +
+                                     record.server_->shown_uri() +
+                                     " is damaged: empty the target and begin anew");
   record.stage_ = static_cast<RunStage>(stage - kStages.begin());
   record.resumed_ = true;
   return std::optional(std::move(record));
@@ -175,18 +176,16 @@ Result<void> Record::expect(Document fingerprint) const {
 
 Result<Record> Record::begin(Server& server, Document fingerprint) {
   Result<std::optional<Record>> read = find(server);
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   if (std::optional<Record>& found = *read) {
-    if (Result<void> same_run = found->expect(fingerprint); !same_run)
-      return std::unexpected(std::move(same_run.error()));
-    if (Result<void> ours = found->own_it(); !ours) return std::unexpected(std::move(ours.error()));
+    if (Result<void> same_run = found->expect(fingerprint); !same_run) return error_in(same_run);
+    if (Result<void> ours = found->own_it(); !ours) return error_in(ours);
     return *std::move(found);
   }
   Record record(server);
   record.fingerprint_ = Bson::copy_of(fingerprint);
-  if (Result<void> ours = record.own_it(); !ours) return std::unexpected(std::move(ours.error()));
-  if (Result<void> begun = record.reach(RunStage::kBase); !begun)
-    return std::unexpected(std::move(begun.error()));
+  if (Result<void> ours = record.own_it(); !ours) return error_in(ours);
+  if (Result<void> begun = record.reach(RunStage::kBase); !begun) return error_in(begun);
   return record;
 }
 
@@ -202,7 +201,7 @@ Result<void> Record::forget(Server& server) {
   const Bson command = Bson("dropDatabase", 1);
   append_concern(command.get(), server, true);
   const Result<Bson> reply = server.command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   return {};
 }
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/server.h"
 

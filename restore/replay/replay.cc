@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
@@ -65,7 +66,7 @@ void append_uuid(bson_t* to, const char* field, const std::string& uuid) {
 Result<std::vector<Bson>> first_batch(Server& server, const std::string& database,
                                       const bson_t* command) {
   const Result<Bson> reply = server.command(database.c_str(), command);
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   std::vector<Bson> all;
   reply->view().each_found(
       [&](const Document& document) { all.push_back(Bson::copy_of(document)); });
@@ -83,19 +84,18 @@ Result<void> check_apply_ops(Record& record) {
   operations.append("i", kRecordNamespace, document.view(), {});
   Chain("replay:none:", 0).append_check(operations);
   const Answer answer = apply_ops(server, operations, {}, false);
-  if (answer.unavailable) return std::unexpected(Error{Code::kUnavailable, answer.message});
+  if (answer.unavailable) return fail(Code::kUnavailable, answer.message);
   if (!answer.ok && answer.code != kUpdateOperationFailed)
-    return std::unexpected(
-        Error{answer.code == kUnauthorized ? Code::kPermissionDenied : Code::kFailedPrecondition,
-              "applyOps on " + server.shown_uri() + ": " + answer.message});
+    return fail(answer.code == kUnauthorized ? Code::kPermissionDenied : Code::kFailedPrecondition,
+                "applyOps on " + server.shown_uri() + ": " + answer.message);
   const Result<std::optional<Bson>> left = record.get(id);
-  if (!left) return std::unexpected(left.error());
+  if (!left) return error_in(left);
   if (!answer.ok && !*left) return {};
-  return std::unexpected(Error{
+  return fail(
       Code::kFailedPrecondition,
       server.shown_uri() + " has version " + server.version() +
           ", whose applyOps does not take back what it did before a failure: replay on a spare "
-          "server of version 6.0"});
+          "server of version 6.0");
 }
 
 class Replay::Engine {
@@ -202,7 +202,7 @@ Lane& Replay::Engine::lane(std::string_view ns) {
 Result<void> Replay::Engine::find_collections() {
   const Result<std::vector<CollectionFacts>> all =
       list_namespaces(server_, options_.filter.users());
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   for (const CollectionFacts& each : *all) {
     if (each.kind == CollectionKind::kCollection) lane(each.ns()).exists = true;
   }
@@ -231,23 +231,21 @@ Result<Chain> Replay::Engine::open_chain(const std::string& name,
   Chain chain(prefix, 0);
   // Without ts, because a server replaces 0:0 by its own time.
   const Bson nothing;
-  if (Result<void> made = record_.put(chain.id(), nothing.get()); !made)
-    return std::unexpected(std::move(made.error()));
+  if (Result<void> made = record_.put(chain.id(), nothing.get()); !made) return error_in(made);
   return chain;
 }
 
 Result<void> Replay::Engine::begin() {
   if (over_) return {};
   const Result<std::optional<Bson>> read = record_.get("replay");
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   const std::optional<Bson>& known = *read;
   std::int64_t workers = std::max(1U, options_.workers);
   if (known) {
     if (known->view().has("broken"))
-      return std::unexpected(
-          Error{Code::kFailedPrecondition,
-                "somebody else dropped collections of the target during its replay: empty the "
-                "target and begin anew"});
+      return fail(Code::kFailedPrecondition,
+                  "somebody else dropped collections of the target during its replay: empty the "
+                  "target and begin anew");
     workers = known->view().numeric("workers").value_or(workers);
   } else {
     const Bson facts = Bson("workers", workers);
@@ -255,16 +253,16 @@ Result<void> Replay::Engine::begin() {
   }
   if (Result<void> good = check_apply_ops(record_); !good) return good;
   const Result<std::map<std::string, Bson>> recorded = record_.get_all("replay:");
-  if (!recorded) return std::unexpected(recorded.error());
+  if (!recorded) return error_in(recorded);
   Result<Chain> commands = open_chain("commands", *recorded);
-  if (!commands) return std::unexpected(std::move(commands.error()));
+  if (!commands) return error_in(commands);
   commands_ = *std::move(commands);
   if (!options_.slice) shared_.outcomes = outcomes_in(*recorded);
   for (std::int64_t i = 0; i < workers; ++i) {
     Result<Chain> chain = open_chain(std::to_string(i), *recorded);
-    if (!chain) return std::unexpected(std::move(chain.error()));
+    if (!chain) return error_in(chain);
     Result<Server> connection = server_.another(kWriterPatience);
-    if (!connection) return std::unexpected(std::move(connection.error()));
+    if (!connection) return error_in(connection);
     workers_.push_back(std::make_unique<Worker>(*std::move(connection), *std::move(chain),
                                                 options_.slice, shared_));
   }
@@ -328,7 +326,7 @@ Result<void> Replay::Engine::write_alone(const Operation& operation, const Posit
   if (Result<void> clear = barrier(); !clear) return clear;
   if (!std::exchange(doing_, false)) {
     const Result<bool> present = has_document(server_, operation);
-    if (!present) return std::unexpected(present.error());
+    if (!present) return error_in(present);
     present_ = *present;
     const Bson doing = Bson("doing", Bson("present", present_));
     if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
@@ -388,7 +386,7 @@ Result<void> Replay::Engine::mark(const Position& position, const Counts& counts
       return mark(position, missed, nullptr, nullptr);
     }
     return write != nullptr ? Result<void>(refused(*write, answer.message, code_of(answer)))
-                            : std::unexpected(Error{Code::kInternal, answer.message});
+                            : fail(Code::kInternal, answer.message);
   }
   commands_.advance();
   commands_.position = position;
@@ -452,7 +450,7 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
     BSON_APPEND_DOCUMENT_BEGIN(doing.get(), "doing", &facts);
     if (operation.command() == "renameCollection") {
       const Result<std::optional<OnServer>> looked = look(ns);
-      if (!looked) return std::unexpected(looked.error());
+      if (!looked) return error_in(looked);
       const std::optional<OnServer>& source = *looked;
       renamed_ = source ? source->uuid() : std::string{};
       if (source) append_uuid(&facts, "source", renamed_);
@@ -472,7 +470,7 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
 
 std::unexpected<Error> Replay::Engine::refused(const Operation& operation, const std::string& why,
                                                Code code) const {
-  return std::unexpected(Error{code, "cannot apply " + in_words(operation, at_) + ": " + why});
+  return fail(code, "cannot apply " + in_words(operation, at_) + ": " + why);
 }
 
 Result<void> Replay::Engine::answered(const Answer& answer, const Operation& operation) const {
@@ -490,7 +488,7 @@ Answer Replay::Engine::apply_command(std::string_view database, const bson_t* o)
 Result<std::optional<OnServer>> Replay::Engine::look(const std::string& ns) {
   const Bson command = Bson("listCollections", 1, "filter", Bson("name", collection_of(ns)));
   Result<std::vector<Bson>> found = first_batch(server_, database_of(ns), command.get());
-  if (!found) return std::unexpected(std::move(found.error()));
+  if (!found) return error_in(found);
   if (found->empty()) return std::nullopt;
   return OnServer{std::move(found->front())};
 }
@@ -499,7 +497,7 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
   if (lane(ns).views && lane(ns).exists) return {};
   const Bson wanted = options_of_create(operation);
   const Result<std::optional<OnServer>> looked = look(ns);
-  if (!looked) return std::unexpected(looked.error());
+  if (!looked) return error_in(looked);
   const std::optional<OnServer>& there = *looked;
   if (there && options_.slice) {
     // Everything that it has at the end comes after this entry.
@@ -559,7 +557,7 @@ Result<void> Replay::Engine::rename(const Operation& operation, const std::strin
   if (!lane(to).included)
     return refused(operation, to + " is not restored, and " + ns + " is: restore both or neither");
   const Result<std::optional<OnServer>> looked = look(to);
-  if (!looked) return std::unexpected(looked.error());
+  if (!looked) return error_in(looked);
   const std::optional<OnServer>& target = *looked;
   const bool done = resumed_ && target && !renamed_.empty() && target->uuid() == renamed_;
   if (!done) {
@@ -635,10 +633,8 @@ Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std:
 Result<void> Replay::Engine::change(const Operation& operation, const std::string& ns) {
   if (catalog_ != nullptr && !lane(ns).exists) return {};  // and the slice drops it later
   const Bson command = Bson("collMod", collection_of(ns));
-  Fields fields(operation.o);
-  Field field;
   int changes = 0;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(operation.o)) {
     if (field.key == "collMod" || field.key == "noPadding" || field.key == "usePowerOf2Sizes" ||
         (field.key == "index" && (catalog_ != nullptr || of_left_out_)))
       continue;
@@ -669,21 +665,21 @@ Result<ReplayCounts> Replay::Engine::finish() {
     // The counts of the run that replayed it.
     const Result<std::map<std::string, Bson>> recorded =
         record_.get_all(options_.slice ? "replay:slice:" : "replay:oplog:");
-    if (!recorded) return std::unexpected(recorded.error());
+    if (!recorded) return error_in(recorded);
     for (const auto& [id, document] : *recorded) add(counts_of(document.view()));
     return all;
   }
-  if (Result<void> done = barrier(); !done) return std::unexpected(std::move(done.error()));
+  if (Result<void> done = barrier(); !done) return error_in(done);
   // Makes everything durable, and proves that nothing was lost.
   const Bson none = Bson("end", true);
   if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, none.get());
       !durable)
-    return std::unexpected(std::move(durable.error()));
+    return error_in(durable);
   const std::lock_guard hold(shared_.lock);
   if (catalog_ == nullptr) {
     Result<void> kept = left_out_.keep_end();
     if (kept) kept = keep_outcomes(record_, lives_.by_namespace(shared_.outcomes));
-    if (!kept) return std::unexpected(std::move(kept.error()));
+    if (!kept) return error_in(kept);
   }
   add(commands_.counts);
   for (const std::unique_ptr<Worker>& worker : workers_) add(worker->chain().counts);
@@ -699,8 +695,7 @@ Result<std::unique_ptr<Replay>> Replay::begin(Server& server, Record& record,
                                               Transactions& transactions, IndexCatalog* catalog,
                                               ReplayOptions options) {
   auto engine = std::make_unique<Engine>(server, record, transactions, catalog, std::move(options));
-  if (Result<void> begun = engine->begin(); !begun)
-    return std::unexpected(std::move(begun.error()));
+  if (Result<void> begun = engine->begin(); !begun) return error_in(begun);
   return std::unique_ptr<Replay>(new Replay(std::move(engine)));
 }
 
@@ -713,21 +708,19 @@ Result<ReplayCounts> replay_oplog(const std::string& path, Server& server, Recor
   OplogSpan span{.from = options.after};
   if (options.limit) span.to = *options.limit;
   Result<OplogReader> oplog = OplogReader::open(path, {.span = span});
-  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  if (!oplog) return error_in(oplog);
   Result<std::unique_ptr<Replay>> replay =
       Replay::begin(server, record, transactions, nullptr, options);
-  if (!replay) return std::unexpected(std::move(replay.error()));
+  if (!replay) return error_in(replay);
   for (std::uint32_t count = 0;; ++count) {
     const Result<std::optional<Entry>> read = oplog->next();
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
     const std::optional<Entry>& entry = *read;
     if (!entry || (options.limit && entry->at.ts >= *options.limit)) break;
-    if (Result<void> applied = (*replay)->apply(*entry); !applied)
-      return std::unexpected(std::move(applied.error()));
+    if (Result<void> applied = (*replay)->apply(*entry); !applied) return error_in(applied);
     const bool look = count % 1024 == 0 || entry->operation.op == Op::kCommand;  // slow
     if (!progress || !look) continue;
-    if (Result<void> told = progress(oplog->consumed()); !told)
-      return std::unexpected(std::move(told.error()));
+    if (Result<void> told = progress(oplog->consumed()); !told) return error_in(told);
   }
   return (*replay)->finish();
 }

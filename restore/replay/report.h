@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/replay/record.h"
 #include "restore/replay/replay.h"
 #include "restore/server.h"

@@ -20,9 +20,7 @@ bool is_zero(const Field& field) {
 }  // namespace
 
 bool has_zero_timestamp(Document document) {
-  Fields fields(document);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(document)) {
     if (is_zero(field)) return true;
   }
   return false;
@@ -32,9 +30,7 @@ bool needs_one_step(Document document) {
   if (!has_zero_timestamp(document)) return false;
   std::set<std::string_view> zero;
   std::set<std::string_view> other;
-  Fields fields(document);
-  Field field;
-  while (fields.next(field)) (is_zero(field) ? zero : other).insert(field.key);
+  for (const Field& field : Fields(document)) (is_zero(field) ? zero : other).insert(field.key);
   return std::ranges::any_of(zero, [&](std::string_view key) { return other.contains(key); });
 }
 
@@ -43,9 +39,7 @@ std::optional<TwoSteps> in_two_steps(Document document) {
   TwoSteps steps{.first = Bson(), .diff = Bson()};
   std::vector<std::uint8_t> bytes(document.bytes().begin(), document.bytes().end());
   std::set<std::string_view> zero;
-  Fields fields(document);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(document)) {
     if (!is_zero(field)) continue;
     zero.insert(field.key);
     bytes[static_cast<std::size_t>(field.value.data() - document.bytes().data())] = 1;
