@@ -60,7 +60,7 @@ CollectionFacts facts_of(const std::string& database, Document row) {
 }
 
 Result<std::vector<std::string>> list_databases(Server& server) {
-  const Result<Bson> reply = server.command("admin", listing_of_databases().get());
+  const Result<Bson> reply = server.command("admin", listing_of_databases());
   if (!reply) return error_in(reply);
   return databases_in(reply->view());
 }

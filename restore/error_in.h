@@ -19,4 +19,10 @@ template <class T>
   return std::unexpected(failed.error());
 }
 
+// Whether a call succeeded, without what it returned.
+template <class T>
+[[nodiscard]] Result<void> only_error(Result<T> done) {
+  return done ? Result<void>{} : error_in(done);
+}
+
 }  // namespace idmint::restore

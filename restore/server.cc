@@ -105,7 +105,7 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
   if (!server) return server;
 
   const Bson hello = Bson("hello", 1);
-  const Result<Bson> who = server->read("admin", hello.get());
+  const Result<Bson> who = server->read("admin", hello);
   if (!who) return error_in(who);
   const Document reply = Document::of(who->get());
   if (reply.text("msg") == "isdbgrid")
@@ -115,14 +115,14 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
   server->set_name_ = reply.text("setName");
 
   const Bson build = Bson("buildInfo", 1);
-  const Result<Bson> facts = server->read("admin", build.get());
+  const Result<Bson> facts = server->read("admin", build);
   if (!facts) return error_in(facts);
   server->version_ = facts->view().text("version");
 
   if (options.not_sharded) return server;
   const Bson identity =
       Bson("find", "system.version", "filter", Bson("_id", "shardIdentity"), "limit", 1);
-  const Result<Bson> found = server->read("admin", identity.get());
+  const Result<Bson> found = server->read("admin", identity);
   if (!found) {
     Error refused = found.error();
     if (refused.code == Code::kPermissionDenied)
@@ -149,24 +149,24 @@ Error Server::explained(Error error) const {
   return error;
 }
 
-Result<Bson> Server::command(const char* database, const bson_t* command) {
+Result<Bson> Server::command(const std::string& database, const Bson& command) {
   return run(database, command, nullptr);
 }
 
-Result<Bson> Server::read(const char* database, const bson_t* command) {
+Result<Bson> Server::read(const std::string& database, const Bson& command) {
   return run(database, command, read_preference(client_.get()).get());
 }
 
-Result<Bson> Server::run(const char* database, const bson_t* command,
+Result<Bson> Server::run(const std::string& database, const Bson& command,
                          const mongoc_read_prefs_t* preference) {
   bson_t reply;
   bson_error_t error{};
-  const bool ok = mongoc_client_command_with_opts(client_.get(), database, command, preference,
-                                                  nullptr, &reply, &error);
+  const bool ok = mongoc_client_command_with_opts(client_.get(), database.c_str(), command.get(),
+                                                  preference, nullptr, &reply, &error);
   Bson answer = Bson::taken_from(&reply);
   if (ok) return answer;
   return std::unexpected(
-      explained(told(std::string(Document::of(command).first_key()) + " on " + shown_, error)));
+      explained(told(std::string(command.view().first_key()) + " on " + shown_, error)));
 }
 
 }  // namespace idmint::restore

@@ -58,9 +58,9 @@ class Server {
                                            24}) const;
 
   // Runs a command on the primary. Returns its reply, in which ok is 1.
-  [[nodiscard]] Result<Bson> command(const char* database, const bson_t* command);
+  [[nodiscard]] Result<Bson> command(const std::string& database, const Bson& command);
   // Runs a reading command, with read_preference().
-  [[nodiscard]] Result<Bson> read(const char* database, const bson_t* command);
+  [[nodiscard]] Result<Bson> read(const std::string& database, const Bson& command);
   [[nodiscard]] mongoc_client_t* client() { return client_.get(); }
   // Adds the reason to the error if the watch aborted the call.
   [[nodiscard]] Error explained(Error error) const;
@@ -76,7 +76,7 @@ class Server {
   // A client with this socket timeout and this server selection timeout.
   [[nodiscard]] Result<MongocClient> client_with(std::chrono::milliseconds answer,
                                                  std::chrono::milliseconds selection) const;
-  [[nodiscard]] Result<Bson> run(const char* database, const bson_t* command,
+  [[nodiscard]] Result<Bson> run(const std::string& database, const Bson& command,
                                  const mongoc_read_prefs_t* preference);
 
   std::string uri_;

@@ -45,7 +45,7 @@ Result<bool> is_there_still(Member& member, const CollectionFacts& collection) {
   bool there = false;
   const Bson list = listing_of_collections();
   const Result<bool> listed =
-      member.documents(collection.database.c_str(), list.get(), [&](Document row) -> Result<void> {
+      member.documents(collection.database, list, [&](Document row) -> Result<void> {
         const CollectionFacts facts = facts_of(collection.database, row);
         there =
             there || (collection.uuid.empty() ? facts.name == name : facts.uuid == collection.uuid);
@@ -83,7 +83,7 @@ Result<void> read_range(Member& member, const CollectionFacts& collection, const
   std::optional<Error> refused;  // by `take`
   for (int reading = 0; reading < kReadings; ++reading) {
     const Result<bool> read =
-        member.batches(collection.database.c_str(), find.get(), [&](Bson reply, Document batch) {
+        member.batches(collection.database, find, [&](Bson reply, Document batch) {
           Result<void> taken = take(std::move(reply), batch);
           if (!taken) refused = taken.error();
           return taken;

@@ -43,7 +43,7 @@ bool is_dumped(std::string_view database, std::string_view collection) {
 Result<void> add_indexes(Member& member, CollectionFacts& facts) {
   const Bson list = Bson("listIndexes", facts.name, "includeBuildUUIDs", true);
   const Result<bool> listed =
-      member.documents(facts.database.c_str(), list.get(), [&](Document index) -> Result<void> {
+      member.documents(facts.database, list, [&](Document index) -> Result<void> {
         if (!index.has("buildUUID")) facts.indexes.push_back(Bson::copy_of(index));
         return {};
       });
@@ -52,7 +52,7 @@ Result<void> add_indexes(Member& member, CollectionFacts& facts) {
 
 // The databases to dump.
 Result<std::vector<std::string>> list_databases(Member& member) {
-  const Result<Bson> reply = member.command("admin", listing_of_databases().get());
+  const Result<Bson> reply = member.command("admin", listing_of_databases());
   if (!reply) return error_in(reply);
   std::vector<std::string> names = databases_in(reply->view());
   std::erase_if(names, [](const std::string& name) {
@@ -80,13 +80,12 @@ Result<std::vector<CollectionFacts>> list_database(Member& member, const std::st
     std::vector<CollectionFacts> all;
     std::set<std::string> names;
     const Bson list = listing_of_collections();
-    const Result<bool> listed =
-        member.documents(database.c_str(), list.get(), [&](Document row) -> Result<void> {
-          CollectionFacts facts = facts_of(database, row);
-          names.insert(facts.name);
-          if (is_dumped(database, facts.name)) all.push_back(std::move(facts));
-          return {};
-        });
+    const Result<bool> listed = member.documents(database, list, [&](Document row) -> Result<void> {
+      CollectionFacts facts = facts_of(database, row);
+      names.insert(facts.name);
+      if (is_dumped(database, facts.name)) all.push_back(std::move(facts));
+      return {};
+    });
     if (!listed) return error_in(listed);
     const std::string half = half_of_series(names);
     if (!half.empty() && attempt == kListings) {
@@ -139,7 +138,7 @@ Result<Extent> measure(Member& member, std::span<const CollectionFacts> collecti
     ToCopy& to_copy = extent.all.emplace_back(ToCopy{.collection = &each});
     if (each.kind == CollectionKind::kView) continue;
     const Bson count = Bson("count", data_name(each));
-    const Result<Bson> reply = member.command(each.database.c_str(), count.get());
+    const Result<Bson> reply = member.command(each.database, count);
     if (!reply) return error_in(reply);
     const std::int64_t documents = reply->view().number("n");
     extent.documents += documents;
@@ -156,11 +155,10 @@ Result<std::optional<Timestamp>> oldest_transaction(Member& member) {
                          Bson("state", Bson("$in", array("prepared", "inProgress"))), "sort",
                          Bson("startOpTime", 1), "limit", 1, "readConcern", Bson("level", "local"));
   std::optional<Timestamp> oldest;
-  const Result<bool> read =
-      member.documents("config", find.get(), [&](Document row) -> Result<void> {
-        if (const auto begin = timestamp_in(row.document("startOpTime"), "ts")) oldest = begin;
-        return {};
-      });
+  const Result<bool> read = member.documents("config", find, [&](Document row) -> Result<void> {
+    if (const auto begin = timestamp_in(row.document("startOpTime"), "ts")) oldest = begin;
+    return {};
+  });
   if (!read) return error_in(read);
   return oldest;
 }
@@ -180,7 +178,7 @@ Result<void> read_slice(Member& member, Timestamp start, Timestamp end, const Ta
   std::vector<Document> documents;
   std::vector<Entry> entries;
   const Result<bool> read =
-      member.batches("local", find.get(), [&](const Bson&, Document batch) -> Result<void> {
+      member.batches("local", find, [&](const Bson&, Document batch) -> Result<void> {
         documents.clear();
         entries.clear();
         for (const Field& field : Fields(batch)) {
@@ -252,7 +250,7 @@ Result<bool> renamed_between(Member& member, Timestamp start, Timestamp end) {
            array(Bson("o.renameCollection", there), Bson("o.applyOps.o.renameCollection", there))),
       "limit", 1, "singleBatch", true, "readConcern", Bson("level", "local"));
   bool renamed = false;
-  const Result<bool> read = member.documents("local", find.get(), [&](Document) -> Result<void> {
+  const Result<bool> read = member.documents("local", find, [&](Document) -> Result<void> {
     renamed = true;
     return {};
   });

@@ -38,11 +38,10 @@ struct Sample {
 Result<Sample> sample_of(Member& member, const CollectionFacts& collection) {
   Sample sample;
   const auto read = [&](const Bson& command, auto take) -> Result<void> {
-    const Result<bool> done =
-        member.documents(collection.database.c_str(), command.get(), [&](Document row) {
-          take(row);
-          return Result<void>{};
-        });
+    const Result<bool> done = member.documents(collection.database, command, [&](Document row) {
+      take(row);
+      return Result<void>{};
+    });
     if (done || done.error().code != Code::kUnavailable) return {};
     return error_in(done);
   };

@@ -31,8 +31,8 @@ Result<std::int64_t> update_one(Server& server, const std::string& ns, const Bso
   // A promotion has put a validator there that stops all others.
   Bson command =
       Bson("update", collection_of(ns), "updates", array(update), "bypassDocumentValidation", true);
-  append_concern(command.get(), server, true);
-  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
+  const Result<Bson> reply =
+      server.command(database_of(ns), with_concern(std::move(command), server));
   if (!reply) return error_in(reply);
   std::string wrong;
   reply->view().each("writeErrors",

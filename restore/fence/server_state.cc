@@ -14,15 +14,11 @@
 namespace idmint::restore {
 namespace {
 
-// Finds documents by a filter, with further options of find.
+// As find_each(), with read_preference().
 Result<void> each_found(Server& server, const std::string& ns, const Bson& filter,
                         const Bson& options, const std::function<Result<void>(Document)>& take) {
-  const Collection handle(mongoc_client_get_collection(server.client(), database_of(ns).c_str(),
-                                                       collection_of(ns).c_str()));
-  const Preference preference = read_preference(server.client());
-  const Cursor cursor(mongoc_collection_find_with_opts(handle.get(), filter.get(), options.get(),
-                                                       preference.get()));
-  return each(cursor, "reading " + ns + " of " + server.shown_uri(), take);
+  return find_each(server, ns, filter, options, take, "reading " + ns + " of " + server.shown_uri(),
+                   read_preference(server.client()).get());
 }
 
 Result<void> read_definitions_of(Server& server, const std::string& database,
@@ -94,13 +90,6 @@ Result<void> read_bounds_of(Server& server, const std::string& database, HandedO
   return {};
 }
 
-Bson array_of(std::span<const std::int64_t> numbers) {
-  Bson items;
-  std::size_t index = 0;
-  for (const std::int64_t number : numbers) items.add(std::to_string(index++).c_str(), number);
-  return items;
-}
-
 }  // namespace
 
 Result<HandedOutStore> read_store(Server& server, const std::string& database) {
@@ -113,8 +102,7 @@ Result<HandedOutStore> read_store(Server& server, const std::string& database) {
 
 Result<ServerState> read_server_state(Server& server) {
   ServerState state;
-  const Bson hello = Bson("hello", 1);
-  const Result<Bson> who = server.read("admin", hello.get());
+  const Result<Bson> who = server.read("admin", Bson("hello", 1));
   if (!who) return error_in(who);
   const Document reply = who->view();
   state.writable = reply.boolean("isWritablePrimary").value_or(false) &&
@@ -147,15 +135,12 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
   while (!ids.empty()) {
     const auto some = ids.first(std::min(kAtOnce, ids.size()));
     ids = ids.subspan(some.size());
-    Bson all;
-    std::size_t index = 0;
-    for (const std::string& bytes : some) {
-      if (all.add_from(Document::of(bytes), "_id", std::to_string(index).c_str())) ++index;
-    }
-    Bson in;
-    in.add_array("$in", all);
-    const Result<void> read =
-        each_found(server, ns, Bson("_id", in), Bson(), [&](Document document) -> Result<void> {
+    BsonArray all;
+    for (const std::string& bytes : some)
+      if (all.items.add_from(Document::of(bytes), "_id", std::to_string(all.size).c_str()))
+        ++all.size;
+    const Result<void> read = each_found(
+        server, ns, Bson("_id", Bson("$in", all)), Bson(), [&](Document document) -> Result<void> {
           Bson id;
           if (!id.add_from(document, "_id")) return {};
           found.insert_or_assign(std::string(id.view().raw()), Bson::copy_of(document));
@@ -197,10 +182,9 @@ Result<void> each_claims(Server& server, const std::string& ns,
 
 Result<std::int64_t> missing_claims(Server& server, const std::string& ns,
                                     std::span<const std::int64_t> claims) {
-  Bson in;
-  in.add_array("$in", array_of(claims));
-  const Bson command = Bson("count", collection_of(ns), "query", Bson("_id", in));
-  const Result<Bson> reply = server.read(database_of(ns).c_str(), command.get());
+  const Result<Bson> reply = server.read(
+      database_of(ns),
+      Bson("count", collection_of(ns), "query", Bson("_id", Bson("$in", array_of(claims)))));
   if (!reply) return error_in(reply);
   return std::ssize(claims) - reply->view().number("n");
 }

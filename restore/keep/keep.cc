@@ -162,7 +162,7 @@ Result<std::string> replace_base(const KeptBase& old, const KeptBase& next,
 // user may not see it, or it is not there yet.
 Result<std::string> id_of_set(Server& server) {
   const Bson list = Bson("listCollections", 1, "filter", Bson("name", "transactions"));
-  const Result<Bson> reply = server.read("config", list.get());
+  const Result<Bson> reply = server.read("config", list);
   if (!reply && reply.error().code == Code::kPermissionDenied) return std::string();
   if (!reply) return error_in(reply);
   std::string id;

@@ -12,16 +12,10 @@ constexpr std::int32_t kSecond = 1000;  // milliseconds
 
 // Finds the entries of the span.
 Bson find_in_oplog(const OplogSpan& span) {
-  Bson find = Bson("find", "oplog.rs", "readConcern", Bson("level", "majority"));
-  bson_t filter;
-  bson_t range;
-  BSON_APPEND_DOCUMENT_BEGIN(find.get(), "filter", &filter);
-  BSON_APPEND_DOCUMENT_BEGIN(&filter, "ts", &range);
-  BSON_APPEND_TIMESTAMP(&range, "$gte", span.from.seconds, span.from.ordinal);
-  BSON_APPEND_TIMESTAMP(&range, "$lte", span.to.seconds, span.to.ordinal);
-  bson_append_document_end(&filter, &range);
-  bson_append_document_end(find.get(), &filter);
-  return find;
+  const Bson range = Bson("$gte", BsonTimestamp{span.from.seconds, span.from.ordinal}, "$lte",
+                          BsonTimestamp{span.to.seconds, span.to.ordinal});
+  return Bson("find", "oplog.rs", "readConcern", Bson("level", "majority"), "filter",
+              Bson("ts", range));
 }
 
 }  // namespace
@@ -46,7 +40,7 @@ Result<OplogWindow> oplog_window(Member& member) {
 Result<Bson> oplog_entry_from(Member& member, Timestamp at) {
   Bson find = find_in_oplog({.from = at});
   find.append("limit", 1, "singleBatch", true, "maxTimeMS", 60 * kSecond);
-  const Result<Member::Batch> found = member.batch("local", find.get());
+  const Result<Member::Batch> found = member.batch("local", find);
   if (!found) return error_in(found);
   const Document first = found->documents.document("0");
   return first ? Bson::copy_of(first) : Bson::none();
@@ -65,7 +59,7 @@ Result<std::optional<Document>> LiveOplog::next() {
       return fail(Code::kUnavailable,
                   "reading the oplog of " + member_->host() + ": the cursor was closed");
     }
-    Result<Member::Batch> batch = member_->batch("local", command_.get());
+    Result<Member::Batch> batch = member_->batch("local", command_);
     if (!batch && batch.error().code == Code::kOutOfRange)
       add_outcome(
           batch.error(),
@@ -74,7 +68,7 @@ Result<std::optional<Document>> LiveOplog::next() {
     if (!batch) return error_in(batch);
     batch_ = *std::move(batch);
     command_ = std::move(batch_.next);
-    if (follow_ && command_) BSON_APPEND_INT32(command_.get(), "maxTimeMS", kSecond);
+    if (follow_ && command_) command_.add("maxTimeMS", kSecond);
     rest_ = Fields(batch_.documents);
     if (follow_ && command_ && batch_.documents.empty()) return std::nullopt;
   }

@@ -92,31 +92,30 @@ Result<Member> Member::another() const {
   return member;
 }
 
-Error Member::told_of(const bson_t* command, const bson_error_t& error) const {
-  return server_.explained(
-      told(std::string(Document::of(command).first_key()) + " on " + host_, error));
+Error Member::told_of(const Bson& command, const bson_error_t& error) const {
+  return server_.explained(told(std::string(command.view().first_key()) + " on " + host_, error));
 }
 
-Member::Reply Member::run(const char* database, const bson_t* command) {
+Member::Reply Member::run(const std::string& database, const Bson& command) {
   // The member was chosen: accept it in any state.
   const Preference any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
   Reply reply;
   const Bson options = Bson("serverId", static_cast<std::int32_t>(id_));
   if (!mongoc_client_session_append(session_.get(), options.get(), &reply.error)) return reply;
   bson_t answer;
-  reply.ok = mongoc_client_command_with_opts(server_.client(), database, command, any.get(),
-                                             options.get(), &answer, &reply.error);
+  reply.ok = mongoc_client_command_with_opts(server_.client(), database.c_str(), command.get(),
+                                             any.get(), options.get(), &answer, &reply.error);
   reply.document = Bson::taken_from(&answer);
   return reply;
 }
 
-Result<Bson> Member::command(const char* database, const bson_t* command) {
+Result<Bson> Member::command(const std::string& database, const Bson& command) {
   Reply reply = run(database, command);
   if (!reply.ok) return std::unexpected(told_of(command, reply.error));
   return std::move(reply.document);
 }
 
-Result<Member::Batch> Member::batch_of(Reply reply, const bson_t* command) const {
+Result<Member::Batch> Member::batch_of(Reply reply, const Bson& command) const {
   if (!reply.ok) return std::unexpected(told_of(command, reply.error));
   Batch batch{.reply = std::move(reply.document)};
   const Document cursor = batch.reply.view().document("cursor");
@@ -130,19 +129,20 @@ Result<Member::Batch> Member::batch_of(Reply reply, const bson_t* command) const
   return batch;
 }
 
-Result<Member::Batch> Member::batch(const char* database, const bson_t* command) {
+Result<Member::Batch> Member::batch(const std::string& database, const Bson& command) {
   return batch_of(run(database, command), command);
 }
 
-Result<bool> Member::batches(const char* database, const bson_t* command, const TakeBatch& take) {
+Result<bool> Member::batches(const std::string& database, const Bson& command,
+                             const TakeBatch& take) {
   Bson next = Bson::none();
   std::int32_t size = 1000;  // documents in the next batch
-  for (const bson_t* now = command; now != nullptr; now = next.get()) {
-    Reply reply = run(database, now);
+  for (const Bson* now = &command; *now; now = &next) {
+    Reply reply = run(database, *now);
     if (!reply.ok && std::ranges::find(kGone, std::int64_t{reply.error.code}) != kGone.end() &&
         (reply.error.domain == MONGOC_ERROR_SERVER || reply.error.domain == MONGOC_ERROR_QUERY))
       return false;
-    Result<Batch> batch = batch_of(std::move(reply), now);
+    Result<Batch> batch = batch_of(std::move(reply), *now);
     if (!batch) return error_in(batch);
     const std::size_t bytes = batch->documents.bytes().size();
     if (bytes > kLargeBatch) size = std::max(1, size / 2);
@@ -150,12 +150,12 @@ Result<bool> Member::batches(const char* database, const bson_t* command, const 
     if (Result<void> taken = take(std::move(batch->reply), batch->documents); !taken)
       return error_in(taken);
     next = std::move(batch->next);
-    if (next) BSON_APPEND_INT32(next.get(), "batchSize", size);
+    if (next) next.add("batchSize", size);
   }
   return true;
 }
 
-Result<bool> Member::documents(const char* database, const bson_t* command,
+Result<bool> Member::documents(const std::string& database, const Bson& command,
                                const std::function<Result<void>(Document)>& take) {
   return batches(database, command, [&](const Bson&, Document batch) -> Result<void> {
     for (const Field& field : Fields(batch))
@@ -168,7 +168,7 @@ Result<OpTime> Member::end_of_oplog(int direction, const char* read_concern) {
   const Bson find = Bson("find", "oplog.rs", "sort", Bson("$natural", direction), "limit", 1,
                          "singleBatch", true, "readConcern", Bson("level", read_concern));
   std::optional<OpTime> found;
-  const Result<bool> read = documents("local", find.get(), [&](Document document) -> Result<void> {
+  const Result<bool> read = documents("local", find, [&](Document document) -> Result<void> {
     const Result<Entry> entry = parse_entry(document);
     if (!entry) return error_in(entry);
     found = entry->at;
@@ -195,12 +195,12 @@ Result<Bson> Member::entry_of_majority(Timestamp at) {
            1, "singleBatch", true, "readConcern",
            Bson("level", "majority", "afterClusterTime", BsonTimestamp{at.seconds, at.ordinal}),
            "maxTimeMS", 60'000);
-  const Reply reply = run("local", find.get());
+  const Reply reply = run("local", find);
   if (!reply.ok && reply.error.code == kMaxTimeExpired)
     return fail(Code::kUnavailable, "a majority of the members does not have the entry " +
                                         print_timestamp(at) +
                                         " after a minute: look at the others");
-  if (!reply.ok) return std::unexpected(told_of(find.get(), reply.error));
+  if (!reply.ok) return std::unexpected(told_of(find, reply.error));
   Bson found;
   reply.document.view().each_found([&](const Document& entry) { found = Bson::copy_of(entry); });
   return found;

@@ -11,7 +11,7 @@ namespace idmint::restore {
 Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window) {
   OplogRoom room;
   const Bson stats = Bson("collStats", "oplog.rs");
-  const Result<Bson> told = member.command("local", stats.get());
+  const Result<Bson> told = member.command("local", stats);
   if (!told) return error_in(told);
   room.bytes = static_cast<double>(told->view().number("size"));
   room.most_bytes = static_cast<double>(told->view().number("maxSize"));
@@ -19,7 +19,7 @@ Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window) {
   constexpr std::int32_t sample = 5000;
   const Bson newest = Bson("find", "oplog.rs", "sort", Bson("$natural", -1), "limit", sample,
                            "batchSize", sample, "singleBatch", true);
-  const Result<Bson> found = member.command("local", newest.get());
+  const Result<Bson> found = member.command("local", newest);
   if (!found) return error_in(found);
   double bytes = 0;
   Timestamp oldest = window.last;

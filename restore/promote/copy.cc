@@ -75,19 +75,15 @@ class SpareAsBase final : public BaseBackup {
       bytes = 0;
       return taken;
     };
-    const Collection source(
-        mongoc_client_get_collection(server.client(), facts.database.c_str(), sources_[i].c_str()));
-    const Bson all;
-    const Bson order = Bson("sort", Bson("$natural", 1));
-    const Cursor cursor(
-        mongoc_collection_find_with_opts(source.get(), all.get(), order.get(), nullptr));
-    Result<void> read = each(
-        cursor, "find in " + facts.database + "." + sources_[i] + " of " + server.shown_uri(),
+    const std::string ns = facts.database + "." + sources_[i];
+    Result<void> read = find_each(
+        server, ns, {}, Bson("sort", Bson("$natural", 1)),
         [&](Document document) -> Result<void> {
           held.push_back(Bson::copy_of(document));
           bytes += document.bytes().size();
           return held.size() < kDocumentsAtOnce && bytes < kBytesAtOnce ? Result<void>{} : give();
-        });
+        },
+        "find in " + ns + " of " + server.shown_uri());
     if (!read || held.empty()) return read;
     return give();
   }
@@ -98,7 +94,7 @@ class SpareAsBase final : public BaseBackup {
 
 std::uint64_t size_of(Server& server, const CollectionFacts& facts) {
   const Bson command = Bson("collStats", facts.name, "maxTimeMS", kCommandLimit);
-  const Result<Bson> reply = server.command(facts.database.c_str(), command.get());
+  const Result<Bson> reply = server.command(facts.database, command);
   return reply ? static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("size"), 0))
                : 0;
 }
@@ -138,15 +134,14 @@ Result<void> index_one(Server& production, const std::string& database,
                        const std::string& collection, const CollectionFacts& facts,
                        WhichIndexes which, std::uint64_t documents) {
   BsonArray specs;
-  std::size_t index = 0;
   for (const Bson& each : facts.indexes) {
     const Document view = each.view();
     if (text_of(view, "name") == "_id_" || view.has("clustered") ||
         expires(view) != (which == WhichIndexes::kTtl))
       continue;
-    specs.items.add(std::to_string(index++).c_str(), index_spec(view));
+    specs.push(index_spec(view));
   }
-  if (index == 0) return {};
+  if (specs.size == 0) return {};
   // Ten minutes, and a millisecond for each document.
   const auto limit = static_cast<std::int64_t>(
       std::min<std::uint64_t>(600'000 + documents, std::uint64_t{24} * 3'600'000));
@@ -166,7 +161,7 @@ struct MemberTimes {
 
 Result<MemberTimes> member_times(Server& production) {
   const Bson command = Bson("replSetGetStatus", 1, "maxTimeMS", kCommandLimit);
-  const Result<Bson> reply = production.command("admin", command.get());
+  const Result<Bson> reply = production.command("admin", command);
   if (!reply) return error_in(reply);
   MemberTimes times;
   constexpr std::int64_t primary = 1;

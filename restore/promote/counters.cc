@@ -40,19 +40,15 @@ class Updates {
         collection_(std::move(collection)) {}
 
   Result<void> add(const Bson& query, const Bson& update) {
-    statements_.items.add(std::to_string(count_++).c_str(), Bson("q", query, "u", update));
-    return count_ < kInsertsAtOnce ? Result<void>{} : send();
+    statements_.push(Bson("q", query, "u", update));
+    return statements_.size < kInsertsAtOnce ? Result<void>{} : send();
   }
   Result<void> send() {
-    if (count_ == 0) return {};
-    const Result<Bson> reply =
-        change(*production_, database_,
-               Bson("update", collection_, "updates", statements_, "ordered", false,
-                    "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit));
-    statements_ = {};
-    count_ = 0;
-    if (!reply) return error_in(reply);
-    return {};
+    if (statements_.size == 0) return {};
+    const BsonArray statements = std::exchange(statements_, {});
+    return only_error(change(*production_, database_,
+                             Bson("update", collection_, "updates", statements, "ordered", false,
+                                  "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit)));
   }
 
  private:
@@ -60,7 +56,6 @@ class Updates {
   std::string database_;
   std::string collection_;
   BsonArray statements_;
-  std::size_t count_ = 0;
 };
 
 Result<void> insert_one_missing(Server& production, const std::string& ns, const Bson& document) {
@@ -79,7 +74,6 @@ Result<void> insert_missing(Server& production, const std::string& database,
                             const std::string& collection, const std::vector<Bson>& documents) {
   if (documents.empty()) return {};
   BsonArray list;
-  std::size_t index = 0;
   const std::string ns = std::string(database).append(".").append(collection);
   for (const Bson& each : documents) {
     if (has_zero_timestamp(each.view())) {
@@ -87,14 +81,14 @@ Result<void> insert_missing(Server& production, const std::string& database,
       if (!put) return put;
       continue;
     }
-    list.items.add(std::to_string(index++).c_str(), each);
+    list.push(each);
   }
-  if (index == 0) return {};
+  if (list.size == 0) return {};
   const Bson command =
       Bson("insert", collection, "documents", list, "ordered", false, "bypassDocumentValidation",
            true, "maxTimeMS", kCommandLimit, "writeConcern",
            Bson("w", production.set_name().empty() ? "1" : "majority", "wtimeout", kCommandLimit));
-  const Result<Bson> reply = production.command(database.c_str(), command.get());
+  const Result<Bson> reply = production.command(database, command);
   if (!reply) return error_in(reply);
   std::string why;
   reply->view().each("writeErrors", [&](const Document& error) {
@@ -323,15 +317,13 @@ Result<void> open_counters(Server& production, const PromoteState& state) {
   if (!stores) return error_in(stores);
   for (const std::string& database : state.databases) {
     BsonArray names;
-    std::size_t index = 0;
     const auto store = stores->stores.find(database);
     if (store != stores->stores.end()) {
       const std::set<std::string> retired = retired_in(store->second);
       for (const auto& [counter, record] : store->second.counters) {
         // "orders", or "orders/17" for a sequence with many counters
         const std::string sequence = counter.substr(0, counter.rfind('/'));
-        if (retired.contains(counter) || retired.contains(sequence))
-          names.items.add(std::to_string(index++).c_str(), std::string_view(counter));
+        if (retired.contains(counter) || retired.contains(sequence)) names.push(counter);
       }
     }
     const Bson query = Bson("closed_by", mark_of(state), "_id", Bson("$nin", names));

@@ -26,18 +26,17 @@ constexpr std::size_t kIdsAtOnce = 500;
 constexpr std::size_t kBytesOfInsert = std::size_t{8} << 20;
 constexpr std::size_t kMostUnmerged = 1000;  // that a record lists
 
+Result<void> put_note(Server& production, const char* collection, const Bson& id,
+                      const Bson& note) {
+  const Bson update = Bson("q", id, "u", note, "upsert", true);
+  return only_error(
+      change(production, kRecordDatabase, Bson("update", collection, "updates", array(update))));
+}
+
 Result<void> put_batch(Server& production, std::size_t number, const MergeBatch& batch) {
-  BsonArray ids;
-  std::size_t index = 0;
-  for (const Bson& each : batch.ids) ids.items.add(std::to_string(index++).c_str(), each);
-  Bson command = Bson("update", kLaterCollection, "updates",
-                      array(Bson("q", Bson("_id", static_cast<std::int64_t>(number)), "u",
-                                 Bson("ns", batch.ns, "from", batch.from, "uuid", batch.uuid,
-                                      "gone", batch.gone, "ids", ids),
-                                 "upsert", true)));
-  const Result<Bson> put = change(production, kRecordDatabase, std::move(command));
-  if (!put) return error_in(put);
-  return {};
+  return put_note(production, kLaterCollection, Bson("_id", static_cast<std::int64_t>(number)),
+                  Bson("ns", batch.ns, "from", batch.from, "uuid", batch.uuid, "gone", batch.gone,
+                       "ids", array_of(batch.ids)));
 }
 
 MergeBatch batch_in(Document document) {
@@ -52,22 +51,19 @@ MergeBatch batch_in(Document document) {
 // Inserts in batches. Returns for each document an empty text, or why it is refused.
 Result<std::vector<std::string>> insert_all(Server& into, const std::string& copy,
                                             const std::vector<const Bson*>& documents) {
-  const std::string database = database_of(copy);
   std::vector<std::string> whys(documents.size());
   BsonArray list;
   std::size_t bytes = 0;
   std::vector<std::size_t> listed;
   const auto send = [&]() -> Result<void> {
     if (listed.empty()) return {};
-    Bson command = Bson("insert", collection_of(copy), "documents", list, "ordered", false,
-                        "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit);
-    append_concern(command.get(), into, true);
-    const Result<Bson> reply = into.command(database.c_str(), command.get());
+    const Result<Bson> reply = into.command(
+        database_of(copy),
+        with_concern(Bson("insert", collection_of(copy), "documents", list, "ordered", false,
+                          "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit),
+                     into));
     if (!reply) return error_in(reply);
-    if (reply->view().has("writeConcernError"))
-      return fail(Code::kUnavailable,
-                  "insert into " + copy + ": " + to_relaxed_json(reply->view()));
-    if (failed_in_passing(reply->view()))
+    if (reply->view().has("writeConcernError") || failed_in_passing(reply->view()))
       return fail(Code::kUnavailable,
                   "insert into " + copy + ": " + to_relaxed_json(reply->view()));
     reply->view().each("writeErrors", [&](const Document& error) {
@@ -92,7 +88,7 @@ Result<std::vector<std::string>> insert_all(Server& into, const std::string& cop
     if (bytes + size > kBytesOfInsert) {
       if (Result<void> sent = send(); !sent) return error_in(sent);
     }
-    list.items.add(std::to_string(listed.size()).c_str(), *documents[i]);
+    list.push(*documents[i]);
     bytes += size;
     listed.push_back(i);
   }
@@ -103,14 +99,13 @@ Result<std::vector<std::string>> insert_all(Server& into, const std::string& cop
 // Returns how many there were.
 Result<std::uint64_t> delete_all(Server& into, const std::string& copy,
                                  const std::vector<Bson>& ids) {
-  const std::string database = database_of(copy);
   std::uint64_t count = 0;
   for (std::size_t begin = 0; begin < ids.size(); begin += kIdsAtOnce) {
     BsonArray statements;
     for (std::size_t i = begin; i < std::min(begin + kIdsAtOnce, ids.size()); ++i)
-      statements.items.add(std::to_string(i - begin).c_str(), Bson("q", ids[i], "limit", 1));
+      statements.push(Bson("q", ids[i], "limit", 1));
     const Result<Bson> reply = change(
-        into, database,
+        into, database_of(copy),
         Bson("delete", collection_of(copy), "deletes", statements, "maxTimeMS", kCommandLimit));
     if (!reply) return error_in(reply);
     count += static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("n"), 0));
@@ -131,12 +126,8 @@ Result<void> check_from(Server& production, const MergeBatch& batch) {
 // Reads the notes, in order.
 Result<void> each_note(Server& production, const char* collection, const Bson& filter,
                        const std::function<Result<void>(Document)>& take) {
-  const Collection notes(
-      mongoc_client_get_collection(production.client(), kRecordDatabase, collection));
-  const Bson order = Bson("sort", Bson("_id", 1));
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(notes.get(), filter.get(), order.get(), nullptr));
-  return each(cursor, std::string("find in ") + kRecordDatabase + "." + collection, take);
+  return find_each(production, std::string(kRecordDatabase) + "." + collection, filter,
+                   Bson("sort", Bson("_id", 1)), take);
 }
 Result<void> each_batch(Server& production, const std::function<Result<void>(MergeBatch)>& take) {
   return each_note(production, kLaterCollection, {},
@@ -242,16 +233,10 @@ Result<Merged> merge_into(Server& into, const std::string& copy,
 Result<void> note_planned(Server& production, const std::string& id, const LaterWrites& later) {
   std::int64_t number = 0;
   const auto put = [&](const std::string& ns, Loss loss, const std::vector<Bson>& ids) {
-    BsonArray list;
-    std::size_t index = 0;
-    for (const Bson& each : ids) list.items.add(std::to_string(index++).c_str(), each);
-    const Bson note = Bson("_id", Bson("promotion", id, "number", number++), "ns", ns, "why",
-                           in_words(loss), "ids", list);
-    const Result<Bson> done = change(production, kRecordDatabase,
-                                     Bson("update", kPlannedCollection, "updates",
-                                          array(Bson("q", Bson("_id", note.view().document("_id")),
-                                                     "u", note, "upsert", true))));
-    return done ? Result<void>{} : error_in(done);
+    const Bson key = Bson("_id", Bson("promotion", id, "number", number++));
+    Bson note = key.copy();
+    note.append("ns", ns, "why", in_words(loss), "ids", array_of(ids));
+    return put_note(production, kPlannedCollection, key, note);
   };
   for (const auto& [ns, collection] : later.collections) {
     std::map<Loss, std::vector<Bson>> open;

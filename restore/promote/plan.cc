@@ -300,7 +300,7 @@ class Planner {
       planned.now = *now;
     }
     const Bson stats = Bson("collStats", facts.name, "maxTimeMS", kCommandLimit);
-    const Result<Bson> reply = spare_.command(facts.database.c_str(), stats.get());
+    const Result<Bson> reply = spare_.command(facts.database, stats);
     if (!reply) return error_in(reply);
     planned.bytes =
         static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("size"), 0));
@@ -372,7 +372,7 @@ class Planner {
   // The old collections are kept beside the new ones.
   Result<void> check_room() {
     const Bson command = Bson("dbStats", 1, "maxTimeMS", kCommandLimit);
-    const Result<Bson> reply = production_.command("admin", command.get());
+    const Result<Bson> reply = production_.command("admin", command);
     if (!reply) return error_in(reply);
     const std::int64_t room =
         reply->view().number("fsTotalSize") - reply->view().number("fsUsedSize");
@@ -519,17 +519,13 @@ Result<std::vector<std::string>> counter_fields(Server& server, const std::strin
       R"({"$or":[{"COUNT":{"$type":"number"}},{"seq":{"$type":"number"}},)"
       R"({"index":{"$type":"number"}},{"uniqueIdentifierCounter":{"$type":"number"}}],)"
       R"("$expr":{"$lte":[{"$size":{"$objectToArray":"$$ROOT"}},6]}})");
-  const std::string name = collection_of(ns);
-  const Collection collection(
-      mongoc_client_get_collection(server.client(), database_of(ns).c_str(), name.c_str()));
-  const Bson options = Bson("maxTimeMS", kScanLimit);
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));
-  Result<void> read = each(cursor, "find in " + ns, [&](Document document) -> Result<void> {
-    for (const char* const field : fields)
-      if (!classic_recipe(name, document, field).empty()) found.insert(field);
-    return {};
-  });
+  Result<void> read = find_each(server, ns, filter, Bson("maxTimeMS", kScanLimit),
+                                [&](Document document) -> Result<void> {
+                                  for (const char* const field : fields)
+                                    if (!classic_recipe(collection_of(ns), document, field).empty())
+                                      found.insert(field);
+                                  return {};
+                                });
   if (!read) return error_in(read);
   return std::vector<std::string>(found.begin(), found.end());
 }

@@ -284,8 +284,7 @@ class Seeding {
       Result<void> told =
           observer_.about_to("db.getSiblingDB(\"" + std::string(database) + "\").dropDatabase()");
       if (!told) return told;
-      const Bson drop = Bson("dropDatabase", 1);
-      const Result<Bson> dropped = server->command(database, drop.get());
+      const Result<Bson> dropped = server->command(database, Bson("dropDatabase", 1));
       if (!dropped) return error_in(dropped);
     }
     return {};
@@ -392,13 +391,11 @@ class Seeding {
     const Document config = now.reply.view().document("config");
     std::int64_t largest = -1;
     BsonArray members;
-    std::size_t index = 0;
     config.each("members", [&](const Document& each) {
       largest = std::max(largest, each.number("_id"));
-      members.items.add(std::to_string(index++).c_str(), Bson::copy_of(each));
+      members.push(each);
     });
-    members.items.add(std::to_string(index).c_str(),
-                      Bson("_id", static_cast<std::int32_t>(largest + 1), "host", address(member)));
+    members.push(Bson("_id", static_cast<std::int32_t>(largest + 1), "host", address(member)));
     Bson changed;
     for (const Field& field : Fields(config)) {
       if (field.is("version")) {

@@ -66,7 +66,7 @@ class Chain {
   // Appends the operations that replace the latest document by the next one, which also has the
   // fields of `more`.
   void append_next(Operations& operations, const Position& to, const Counts& totals,
-                   const bson_t* more) const;
+                   const Bson& more = {}) const;
   void advance() { ++number_; }
 
   Position position{};

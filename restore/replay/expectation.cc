@@ -20,8 +20,7 @@ std::uint64_t number_of(Document document, const char* key) {
 }
 
 Result<void> put_loaded(Record& record, const std::string& ns, std::int64_t documents) {
-  const Bson fields = Bson("documents", documents);
-  return record.put(std::string(kLoaded) + ns, fields.get());
+  return record.put(std::string(kLoaded) + ns, Bson("documents", documents));
 }
 
 }  // namespace
@@ -50,8 +49,7 @@ Result<void> keep_in_base(Record& record) {
   if (!all) return error_in(all);
   std::int64_t sum = 0;
   for (const auto& [ns, documents] : *all) sum += static_cast<std::int64_t>(documents);
-  const Bson fields = Bson("documents", sum);
-  return record.put(kInBase, fields.get());
+  return record.put(kInBase, Bson("documents", sum));
 }
 
 Result<std::uint64_t> documents_in_base(Record& record) {
@@ -65,24 +63,13 @@ Result<void> keep_tallies(Record& record, const OplogFacts& facts) {
   const Result<std::optional<Bson>> kept = record.get(kTallies);
   if (!kept) return error_in(kept);
   if (*kept) return {};
-  const Bson fields;
-  bson_t array;
-  bson_append_array_begin(fields.get(), "tallies", -1, &array);
-  std::uint32_t index = 0;
-  for (const auto& [ns, tally] : facts.tallies) {
-    const Bson row =
-        Bson("ns", ns, "base", tally.base, "inserts", static_cast<std::int64_t>(tally.inserts),
-             "deletes", static_cast<std::int64_t>(tally.deletes));
-    bson_append_document(&array, std::to_string(index++).c_str(), -1, row.get());
-  }
-  bson_append_array_end(fields.get(), &array);
-  bson_append_array_begin(fields.get(), "gone", -1, &array);
-  index = 0;
-  for (const std::string& ns : facts.gone)
-    bson_append_utf8(&array, std::to_string(index++).c_str(), -1, ns.c_str(),
-                     static_cast<int>(ns.size()));
-  bson_append_array_end(fields.get(), &array);
-  return record.put(kTallies, fields.get());
+  const auto row_of = [](const auto& each) {
+    const auto& [ns, tally] = each;
+    return Bson("ns", ns, "base", tally.base, "inserts", static_cast<std::int64_t>(tally.inserts),
+                "deletes", static_cast<std::int64_t>(tally.deletes));
+  };
+  return record.put(kTallies,
+                    Bson("tallies", array_of(facts.tallies, row_of), "gone", array_of(facts.gone)));
 }
 
 Result<std::uint64_t> missed_updates(Record& record) {

@@ -14,12 +14,12 @@
 namespace idmint::restore {
 namespace {
 
-// Copies all fields except `but`.
-template <std::size_t N>
-void append_but(bson_t* to, Document from, const std::array<std::string_view, N>& but) {
-  for (const Field& field : Fields(from)) {
-    if (std::ranges::find(but, field.key) == but.end()) append_field(to, field);
-  }
+// The specification without the fields that say where it comes from, which no command takes.
+Bson without_origin(Document index) {
+  Bson spec;
+  for (const Field& field : Fields(index))
+    if (!field.is("ns") && !field.is("createIndexes")) append_field(spec.get(), field);
+  return spec;
 }
 
 std::unexpected<Error> unknown_change(const std::string& ns, const std::string& index,
@@ -34,9 +34,7 @@ std::unexpected<Error> unknown_change(const std::string& ns, const std::string& 
 void IndexCatalog::add(std::string_view ns, Document spec) {
   const std::string name = text_of(spec, "name");
   if (name == "_id_") return;
-  bson_t* const copy = bson_new();
-  append_but(copy, spec, std::array<std::string_view, 2>{"ns", "createIndexes"});
-  indexes_[std::string(ns)][name] = Bson(copy);
+  indexes_[std::string(ns)][name] = without_origin(spec);
 }
 
 void IndexCatalog::remove(std::string_view ns, std::string_view name) {
@@ -161,8 +159,7 @@ Result<void> IndexCatalog::apply(const Operation& command) {
 }
 
 Bson index_spec(Document index) {
-  Bson spec;
-  append_but(spec.get(), index, std::array<std::string_view, 2>{"ns", "createIndexes"});
+  Bson spec = without_origin(index);
   // No collation means the simple one in a list or an oplog, but the collection's in a command.
   // An index of an older version has none.
   if (index.numeric("v").value_or(2) >= 2 && !index.has("collation"))
@@ -175,15 +172,9 @@ namespace {
 Result<void> send_create_indexes(Server& server, std::string_view ns,
                                  std::span<const Document> specs) {
   if (specs.empty()) return {};
-  BsonArray list;
-  std::uint32_t index = 0;
-  for (const Document spec : specs)
-    list.items.append(std::to_string(index++).c_str(), index_spec(spec));
-  const Bson command =
-      Bson("createIndexes", collection_of(ns), "indexes", list, "ignoreUnknownIndexOptions", true);
-  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
-  if (!reply) return error_in(reply);
-  return {};
+  return only_error(server.command(
+      database_of(ns), Bson("createIndexes", collection_of(ns), "indexes",
+                            array_of(specs, index_spec), "ignoreUnknownIndexOptions", true)));
 }
 
 }  // namespace
@@ -228,7 +219,7 @@ Result<void> drop_unfinished_indexes(Server& server) {
   for (const CollectionFacts& each : *all) {
     if (each.kind != CollectionKind::kCollection) continue;
     const Bson list = Bson("listIndexes", each.name, "includeBuildUUIDs", true);
-    const Result<Bson> indexes = server.command(each.database.c_str(), list.get());
+    const Result<Bson> indexes = server.command(each.database, list);
     if (!indexes) return error_in(indexes);
     // A collection has at most 64 indexes, so one batch has all.
     for (const Field& item : Fields(indexes->view().document("cursor").array("firstBatch"))) {
@@ -236,7 +227,7 @@ Result<void> drop_unfinished_indexes(Server& server) {
       if (!index.has("buildUUID")) continue;
       const std::string name = text_of(index.document("spec"), "name");
       const Bson drop = Bson("dropIndexes", each.name, "index", name);
-      const Result<Bson> dropped = server.command(each.database.c_str(), drop.get());
+      const Result<Bson> dropped = server.command(each.database, drop);
       if (!dropped)
         return fail(dropped.error().code,
                     "the index " + name + " of " + each.ns() +

@@ -17,7 +17,7 @@ constexpr const char* kLeftOutAtEnd = "left out";
 constexpr const char* kRefusal = "idmint_refused";
 
 Bson reason_of(const RefusedIndex& refused) {
-  Bson reason = Bson("why", std::string_view(refused.why));
+  Bson reason = Bson("why", refused.why);
   if (refused.built != Timestamp{})
     reason.append("built", mongo::BsonTimestamp{refused.built.seconds, refused.built.ordinal});
   return reason;
@@ -57,8 +57,8 @@ Result<void> LeftOut::read() {
 
 void LeftOut::place(const RefusedIndex& refused) {
   if (!refused.spec) return;
-  const Bson spec = refused.spec.copy();
-  bson_append_document(spec.get(), kRefusal, -1, reason_of(refused).get());
+  Bson spec = refused.spec.copy();
+  spec.add(kRefusal, reason_of(refused));
   there_.add(refused.ns, spec.view());
 }
 
@@ -75,14 +75,10 @@ Result<void> LeftOut::add(std::vector<RefusedIndex> refused) {
 
 Result<void> LeftOut::keep() {
   if (all_.empty()) return {};
-  BsonArray list;
-  std::uint32_t index = 0;
-  for (const RefusedIndex& each : all_)
-    list.items.add(std::to_string(index++).c_str(),
-                   Bson("ns", std::string_view(each.ns), "name", std::string_view(each.name),
-                        "spec", each.spec, "reason", reason_of(each)));
-  const Bson fields = Bson("list", list);
-  return record_->put(kRefusedIndexes, fields.get());
+  const auto row_of = [](const RefusedIndex& each) {
+    return Bson("ns", each.ns, "name", each.name, "spec", each.spec, "reason", reason_of(each));
+  };
+  return record_->put(kRefusedIndexes, Bson("list", array_of(all_, row_of)));
 }
 
 void LeftOut::follow(const Operation& command, Timestamp at) {
@@ -103,15 +99,10 @@ void LeftOut::follow(const Operation& command, Timestamp at) {
 Result<void> LeftOut::keep_end() {
   if (all_.empty()) return {};
   BsonArray list;
-  std::uint32_t index = 0;
-  for (const auto& [ns, indexes] : there_.all()) {
-    for (const auto& [name, spec] : indexes) {
-      const std::string words = in_words(refused_of(ns, name, spec.view().document(kRefusal)));
-      list.items.add(std::to_string(index++).c_str(), std::string_view(words));
-    }
-  }
-  const Bson fields = Bson("list", list);
-  return record_->put(kLeftOutAtEnd, fields.get());
+  for (const auto& [ns, indexes] : there_.all())
+    for (const auto& [name, spec] : indexes)
+      list.push(in_words(refused_of(ns, name, spec.view().document(kRefusal))));
+  return record_->put(kLeftOutAtEnd, Bson("list", list));
 }
 
 Result<void> keep_left_out_at_end(Record& record, std::vector<RefusedIndex> refused) {
@@ -124,12 +115,7 @@ Result<void> keep_left_out_at_end(Record& record, std::vector<RefusedIndex> refu
   LeftOut left_out(record);
   if (Result<void> known = left_out.read(); !known) return known;
   if (Result<void> kept = left_out.add(std::move(refused)); !kept) return kept;
-  BsonArray list;
-  std::uint32_t index = 0;
-  for (const std::string& text : *words)
-    list.items.add(std::to_string(index++).c_str(), std::string_view(text));
-  const Bson fields = Bson("list", list);
-  return record.put(kLeftOutAtEnd, fields.get());
+  return record.put(kLeftOutAtEnd, Bson("list", array_of(*words)));
 }
 
 std::size_t LeftOut::of_base() const {

@@ -73,10 +73,10 @@ Result<std::map<std::string, BegunLoad>> begun_loads(Record& record) {
 }
 
 Result<void> note_begun(Record& record, const std::string& ns, const BegunLoad& begun) {
-  const Bson fields = Bson("bytes", static_cast<std::int64_t>(begun.written.bytes), "documents",
-                           static_cast<std::int64_t>(begun.written.documents), "twice",
-                           static_cast<std::int64_t>(begun.twice));
-  return record.put(std::string(kBegun) + ns, fields.get());
+  return record.put(std::string(kBegun) + ns,
+                    Bson("bytes", static_cast<std::int64_t>(begun.written.bytes), "documents",
+                         static_cast<std::int64_t>(begun.written.documents), "twice",
+                         static_cast<std::int64_t>(begun.twice)));
 }
 
 // A batch of one collection, copied.
@@ -277,8 +277,7 @@ class Writers {
       while (i < batch.sizes.size() && (operations.size() == 0 || operations.bytes() < most_bytes))
         append_insert(operations, ns, batch.at(i++), batch.in_order);
       const Answer answer = apply_one_by_one(server, operations);
-      if (answer.unavailable) return std::unexpected(lost(server, answer));
-      if (!answer.ok) return fail(answer.why, "insert into " + ns + ": " + answer.message);
+      if (!answer.ok) return failed(server, answer, "insert into " + ns);
     }
     return batch.sizes.size();
   }
@@ -321,9 +320,7 @@ Result<void> check_count(const Server& server, const CollectionFacts& facts, std
 
 // The command create, with the collection's options that it accepts.
 Bson create_command(const CollectionFacts& facts) {
-  Bson command;
-  bson_append_utf8(command.get(), "create", -1, facts.name.c_str(),
-                   static_cast<int>(facts.name.size()));
+  Bson command = Bson("create", facts.name);
   for (const Field& option : Fields(facts.options.view())) {
     const std::string_view key = option.key;
     // Skips options of other server versions; only collections in local can lack _id_. Skips temp
@@ -338,14 +335,13 @@ Bson create_command(const CollectionFacts& facts) {
     return command;
   for (const Bson& index : facts.indexes) {
     if (index.view().text("name") != "_id_") continue;
-    bson_t id_index;
-    bson_append_document_begin(command.get(), "idIndex", -1, &id_index);
+    const Bson id_index;
     // Older servers also noted ns, unique and background, which none accepts today.
     for (const char* const key : {"v", "key", "name", "collation"}) {
       if (const std::optional<Field> field = find_field(index.view(), key))
-        append_field(&id_index, *field);
+        append_field(id_index.get(), *field);
     }
-    bson_append_document_end(command.get(), &id_index);
+    command.add("idIndex", id_index);
   }
   return command;
 }
@@ -354,34 +350,22 @@ Bson create_command(const CollectionFacts& facts) {
 
 // With the command drop, or with applyOps for collections like system.js, which drop refuses.
 Result<void> drop_collection(Server& server, const CollectionFacts& facts) {
-  const Bson command = std::move(Bson().add("drop", std::string_view(facts.name)));
-  Answer answer;
-  if (facts.name.starts_with("system.")) {
-    Operations operations;
-    operations.append("c", facts.database + ".$cmd", command.view(), {});
-    answer = apply_ops(server, operations, {}, false);
-  } else {
-    answer = ask(server, facts.database, command.get());
-  }
+  const Bson command = Bson("drop", facts.name);
+  const Answer answer = facts.name.starts_with("system.")
+                            ? apply_command(server, facts.database, command)
+                            : ask(server, facts.database, command);
   if (answer.ok || answer.code == kNamespaceNotFound) return {};
-  if (answer.unavailable) return std::unexpected(lost(server, answer));
-  return fail(answer.why, "drop on " + server.shown_uri() + ": " + answer.message);
+  return failed(server, answer, "drop on " + server.shown_uri());
 }
 
 Result<void> create_collection(Server& server, const CollectionFacts& facts) {
+  // The command itself would refuse what older servers allowed, and what only a set may have.
   const Bson command = create_command(facts);
-  Answer answer;
-  if (facts.kind == CollectionKind::kCollection) {
-    // The command would refuse what older servers allowed, and what only a set may have.
-    Operations operations;
-    operations.append("c", facts.database + ".$cmd", command.view(), {});
-    answer = apply_ops(server, operations, {}, false);
-  } else {
-    answer = ask(server, facts.database, command.get());
-  }
+  const Answer answer = facts.kind == CollectionKind::kCollection
+                            ? apply_command(server, facts.database, command)
+                            : ask(server, facts.database, command);
   if (answer.ok) return {};
-  if (answer.unavailable) return std::unexpected(lost(server, answer));
-  return fail(answer.why, facts.ns() + ": create on " + server.shown_uri() + ": " + answer.message);
+  return failed(server, answer, facts.ns() + ": create on " + server.shown_uri());
 }
 
 Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& record,

@@ -83,12 +83,8 @@ Outcomes outcomes_in(const std::map<std::string, Bson>& recorded) {
 }
 
 Result<void> keep_outcomes(Record& record, const Outcomes& by_namespace) {
-  BsonArray list;
-  std::uint32_t index = 0;
-  for (const auto& [ns, outcome] : by_namespace)
-    list.items.add(std::to_string(index++).c_str(), row_of("ns", ns, outcome));
-  const Bson fields = Bson("list", list);
-  return record.put(kAllOutcomes, fields.get());
+  const auto row = [](const auto& each) { return row_of("ns", each.first, each.second); };
+  return record.put(kAllOutcomes, Bson("list", array_of(by_namespace, row)));
 }
 
 Result<Outcomes> kept_outcomes(Record& record) {

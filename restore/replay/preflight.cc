@@ -24,8 +24,8 @@ std::string_view series(std::string_view version) {
 }  // namespace
 
 Result<void> check_privileges(Server& server, std::string_view why) {
-  const Bson command = Bson("connectionStatus", 1, "showPrivileges", true);
-  const Result<Bson> status = server.command("admin", command.get());
+  const Result<Bson> status =
+      server.command("admin", Bson("connectionStatus", 1, "showPrivileges", true));
   if (!status) return error_in(status);
   if (may_do_anything(status->view())) return {};
   return fail(
@@ -55,14 +55,13 @@ bool may_do_anything(Document connection_status) {
 // Those of the base would take their place, and the one by which this run is logged in would go.
 Result<void> check_no_users(Server& server) {
   for (const char* const name : {"system.users", "system.roles"}) {
-    const Bson find = Bson("find", name, "limit", 1, "projection", Bson("_id", 1));
-    const Result<Bson> found = server.command("admin", find.get());
+    const Result<Bson> found =
+        server.command("admin", Bson("find", name, "limit", 1, "projection", Bson("_id", 1)));
     if (!found) return error_in(found);
-    std::optional<std::string> first;
-    found->view().each_found([&](const Document& each) { first = text_of(each, "_id"); });
-    if (first)
+    if (const Document first = found->view().first_found())
       return fail(Code::kAlreadyExists,
-                  server.shown_uri() + " has users or roles already, such as " + *first +
+                  server.shown_uri() + " has users or roles already, such as " +
+                      text_of(first, "_id") +
                       ", and those of the base would take their place: restore with --spare DIR, "
                       "or to a server that has none, without access control; or leave --users out");
   }
@@ -105,8 +104,7 @@ Result<TargetFacts> check_target(Server& server, const TargetNeeds& needs) {
     if (Result<void> none = needs.users ? check_no_users(server) : Result<void>{}; !none)
       return error_in(none);
   }
-  const Bson ask = Bson("getParameter", 1, "ttlMonitorEnabled", 1);
-  const Result<Bson> ttl = server.command("admin", ask.get());
+  const Result<Bson> ttl = server.command("admin", Bson("getParameter", 1, "ttlMonitorEnabled", 1));
   if (!ttl) return error_in(ttl);
   facts.ttl_runs = ttl->view().truthy("ttlMonitorEnabled");
   return facts;
@@ -119,14 +117,14 @@ Result<void> end_leftovers(Server& server) {
                                                      "command.aggregate", Bson("$ne", 1)))),
                            "cursor", Bson());
   for (int attempt = 0; attempt < 600; ++attempt) {
-    const Result<Bson> reply = server.command("admin", others.get());
+    const Result<Bson> reply = server.command("admin", others);
     if (!reply) return error_in(reply);
     if (!reply->view().first_found()) return {};
     for (const Field& each : Fields(reply->view().document("cursor").array("firstBatch"))) {
       Bson kill = Bson("killOp", 1);
       if (!kill.add_from(each.document(), "opid", "op")) continue;
-      const Result<Bson> killed = server.command("admin", kill.get());
-      if (!killed) return error_in(killed);
+      if (const Result<Bson> killed = server.command("admin", kill); !killed)
+        return error_in(killed);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{100});
   }
@@ -147,10 +145,7 @@ Result<bool> has_ttl(Server& server) {
 }
 
 Result<void> pause_ttl(Server& server) {
-  const Bson command = Bson("setParameter", 1, "ttlMonitorEnabled", false);
-  const Result<Bson> paused = server.command("admin", command.get());
-  if (!paused) return error_in(paused);
-  return {};
+  return only_error(server.command("admin", Bson("setParameter", 1, "ttlMonitorEnabled", false)));
 }
 
 }  // namespace idmint::restore

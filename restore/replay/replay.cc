@@ -56,23 +56,6 @@ struct OnServer {
   }
 };
 
-void append_uuid(bson_t* to, const char* field, const std::string& uuid) {
-  bson_append_binary(to, field, -1, BSON_SUBTYPE_UUID,
-                     reinterpret_cast<const std::uint8_t*>(uuid.data()),
-                     static_cast<std::uint32_t>(uuid.size()));
-}
-
-// The documents of a cursor whose first batch is complete.
-Result<std::vector<Bson>> first_batch(Server& server, const std::string& database,
-                                      const bson_t* command) {
-  const Result<Bson> reply = server.command(database.c_str(), command);
-  if (!reply) return error_in(reply);
-  std::vector<Bson> all;
-  reply->view().each_found(
-      [&](const Document& document) { all.push_back(Bson::copy_of(document)); });
-  return all;
-}
-
 }  // namespace
 
 // A replay could not be resumed on a server that does not roll back a whole batch.
@@ -130,8 +113,9 @@ class Replay::Engine {
   Result<void> write_alone(const Operation& operation, const Position& position);
   Result<void> command(const Operation& operation, const Position& position);
   Result<void> barrier();
-  Result<void> mark(const Position& position, const Counts& counts, const Operation* write,
-                    const bson_t* doing, const Outcomes& outcomes = {});
+  Result<void> mark(const Position& position, const Counts& counts,
+                    const Operation* write = nullptr, const Bson& doing = {},
+                    const Outcomes& outcomes = {});
 
   Result<void> create(const Operation& operation, const std::string& ns);
   Result<void> drop(const Operation& operation, const std::string& ns);
@@ -144,8 +128,6 @@ class Replay::Engine {
   Result<void> change(const Operation& operation, const std::string& ns);
   Result<void> empty(const Operation& operation, const std::string& ns);
 
-  // Runs the command in an applyOps of its own.
-  Answer apply_command(std::string_view database, const bson_t* o);
   Result<std::optional<OnServer>> look(const std::string& ns);
   std::unexpected<Error> refused(const Operation& operation, const std::string& why,
                                  Code code = Code::kFailedPrecondition) const;
@@ -230,8 +212,7 @@ Result<Chain> Replay::Engine::open_chain(const std::string& name,
   }
   Chain chain(prefix, 0);
   // Without ts, because a server replaces 0:0 by its own time.
-  const Bson nothing;
-  if (Result<void> made = record_.put(chain.id(), nothing.get()); !made) return error_in(made);
+  if (Result<void> made = record_.put(chain.id(), {}); !made) return error_in(made);
   return chain;
 }
 
@@ -248,8 +229,7 @@ Result<void> Replay::Engine::begin() {
                   "target and begin anew");
     workers = known->view().numeric("workers").value_or(workers);
   } else {
-    const Bson facts = Bson("workers", workers);
-    if (Result<void> put = record_.put("replay", facts.get()); !put) return put;
+    if (Result<void> put = record_.put("replay", Bson("workers", workers)); !put) return put;
   }
   if (Result<void> good = check_apply_ops(record_); !good) return good;
   const Result<std::map<std::string, Bson>> recorded = record_.get_all("replay:");
@@ -329,7 +309,7 @@ Result<void> Replay::Engine::write_alone(const Operation& operation, const Posit
     if (!present) return error_in(present);
     present_ = *present;
     const Bson doing = Bson("doing", Bson("present", present_));
-    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
+    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing); !marked)
       return marked;
   }
   std::int64_t Counts::* const count = count_in_one_step(operation, present_);
@@ -346,7 +326,7 @@ Result<void> Replay::Engine::write_alone(const Operation& operation, const Posit
     const std::lock_guard hold(shared_.lock);
     ++((outcomes[life] = shared_.outcomes[life]).*outcome);
   }
-  return mark(position, counts, nullptr, nullptr, outcomes);
+  return mark(position, counts, nullptr, {}, outcomes);
 }
 
 Result<void> Replay::Engine::barrier() {
@@ -364,7 +344,7 @@ Result<void> Replay::Engine::barrier() {
 // before a command is durable: what the server could lose later, it loses together with the
 // command.
 Result<void> Replay::Engine::mark(const Position& position, const Counts& counts,
-                                  const Operation* write, const bson_t* doing,
+                                  const Operation* write, const Bson& doing,
                                   const Outcomes& outcomes) {
   Operations operations;
   if (write != nullptr)
@@ -372,7 +352,8 @@ Result<void> Replay::Engine::mark(const Position& position, const Counts& counts
   for (const std::unique_ptr<Worker>& worker : workers_) worker->chain().append_check(operations);
   commands_.append_next(operations, position, counts, doing);
   for (const auto& [life, outcome] : outcomes) append_outcome(operations, life, outcome);
-  const Answer answer = apply_ops(server_, operations, {}, doing != nullptr || write != nullptr);
+  const Answer answer =
+      apply_ops(server_, operations, {}, !doing.view().empty() || write != nullptr);
   if (answer.unavailable) return std::unexpected(lost(server_, answer));
   if (!answer.ok) {
     for (const std::unique_ptr<Worker>& worker : workers_) {
@@ -383,7 +364,7 @@ Result<void> Replay::Engine::mark(const Position& position, const Counts& counts
       Counts missed = counts;
       --missed.updates;
       ++missed.missed;
-      return mark(position, missed, nullptr, nullptr);
+      return mark(position, missed);
     }
     return write != nullptr ? Result<void>(refused(*write, answer.message, code_of(answer)))
                             : fail(Code::kInternal, answer.message);
@@ -405,15 +386,15 @@ Result<void> Replay::Engine::write_view(const Operation& operation, const Positi
   if (Lane& views = lane(operation.ns); !views.exists) {
     const Bson create = Bson("create", "system.views", "idIndex",
                              Bson("v", 2, "key", Bson("_id", 1), "name", "_id_"));
-    const Answer answer = apply_command(operation.database(), create.get());
+    const Answer answer = apply_command(server_, operation.database(), create);
     if (options_.slice && answer.code == kDatabaseDifferCase)
-      return mark(position, commands_.counts, nullptr, nullptr);
+      return mark(position, commands_.counts);
     if (Result<void> made = answered(answer, operation); !made) return made;
     views.exists = true;
   }
   Counts counts = commands_.counts;
   counts.add(operation.op);
-  return mark(position, counts, &operation, nullptr);
+  return mark(position, counts, &operation);
 }
 
 Result<void> Replay::Engine::command(const Operation& operation, const Position& position) {
@@ -445,18 +426,16 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   resumed_ = doing_ && position == commands_.position;
   doing_ = false;
   if (!resumed_) {
-    const Bson doing;
-    bson_t facts;
-    BSON_APPEND_DOCUMENT_BEGIN(doing.get(), "doing", &facts);
+    Bson facts;
     if (operation.command() == "renameCollection") {
       const Result<std::optional<OnServer>> looked = look(ns);
       if (!looked) return error_in(looked);
       const std::optional<OnServer>& source = *looked;
       renamed_ = source ? source->uuid() : std::string{};
-      if (source) append_uuid(&facts, "source", renamed_);
+      if (source) facts.add_binary("source", BSON_SUBTYPE_UUID, renamed_);
     }
-    bson_append_document_end(doing.get(), &facts);
-    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
+    const Bson doing = Bson("doing", facts);
+    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing); !marked)
       return marked;
   }
   for (const CommandRow& row : kCommands) {
@@ -465,7 +444,7 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   }
   Counts counts = commands_.counts;
   ++counts.commands;
-  return mark(position, counts, nullptr, nullptr);
+  return mark(position, counts);
 }
 
 std::unexpected<Error> Replay::Engine::refused(const Operation& operation, const std::string& why,
@@ -479,18 +458,12 @@ Result<void> Replay::Engine::answered(const Answer& answer, const Operation& ope
   return refused(operation, answer.message, code_of(answer));
 }
 
-Answer Replay::Engine::apply_command(std::string_view database, const bson_t* o) {
-  Operations operations;
-  operations.append("c", std::string(database) + ".$cmd", Document::of(o), {});
-  return apply_ops(server_, operations, {}, false);
-}
-
 Result<std::optional<OnServer>> Replay::Engine::look(const std::string& ns) {
-  const Bson command = Bson("listCollections", 1, "filter", Bson("name", collection_of(ns)));
-  Result<std::vector<Bson>> found = first_batch(server_, database_of(ns), command.get());
-  if (!found) return error_in(found);
-  if (found->empty()) return std::nullopt;
-  return OnServer{std::move(found->front())};
+  const Result<Bson> reply = server_.command(
+      database_of(ns), Bson("listCollections", 1, "filter", Bson("name", collection_of(ns))));
+  if (!reply) return error_in(reply);
+  const Document found = reply->view().first_found();
+  return found ? std::optional(OnServer{Bson::copy_of(found)}) : std::nullopt;
 }
 
 Result<void> Replay::Engine::create(const Operation& operation, const std::string& ns) {
@@ -512,12 +485,12 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
     return {};
   }
   // Without temp: a server drops temporary collections when it starts, and later entries need them.
-  const Bson o = Bson("create", collection_of(ns));
-  bson_concat(o.get(), wanted.get());
+  Bson o = Bson("create", collection_of(ns));
+  o.add_all(*wanted.get());
   // Without idIndex, production's index has version 1, and so has the one that this server creates.
   if (const std::optional<Field> id_index = find_field(operation.o, "idIndex"))
     append_field(o.get(), *id_index);
-  const Answer answer = apply_command(operation.database(), o.get());
+  const Answer answer = apply_command(server_, operation.database(), o);
   // The base has a database whose name differs in case alone. In production it was made after this
   // one was dropped, and so the slice drops this one: what happens in it until then is left out.
   if (options_.slice && answer.code == kDatabaseDifferCase) return {};
@@ -528,7 +501,7 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
 
 Result<void> Replay::Engine::drop(const Operation& operation, const std::string& ns) {
   const Bson o = Bson("drop", collection_of(ns));
-  const Answer answer = apply_command(operation.database(), o.get());
+  const Answer answer = apply_command(server_, operation.database(), o);
   if (answer.code != kNamespaceNotFound) {
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
   }
@@ -538,7 +511,7 @@ Result<void> Replay::Engine::drop(const Operation& operation, const std::string&
 
 Result<void> Replay::Engine::drop_database(const Operation& operation, const std::string& ns) {
   const Bson o = Bson("dropDatabase", 1);
-  const Answer answer = apply_command(operation.database(), o.get());
+  const Answer answer = apply_command(server_, operation.database(), o);
   if (answer.code != kNamespaceNotFound) {
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
   }
@@ -569,9 +542,9 @@ Result<void> Replay::Engine::rename(const Operation& operation, const std::strin
     if (target && !drops)
       return refused(operation, to + " is there, and was not in production: an entry is missing, "
                                      "or somebody else changes the target");
-    const Bson o = Bson("renameCollection", ns, "to", to, "stayTemp", false);
-    if (target) append_uuid(o.get(), "dropTarget", target->uuid());
-    if (Result<void> renamed = answered(apply_command(operation.database(), o.get()), operation);
+    Bson o = Bson("renameCollection", ns, "to", to, "stayTemp", false);
+    if (target) o.add_binary("dropTarget", BSON_SUBTYPE_UUID, target->uuid());
+    if (Result<void> renamed = answered(apply_command(server_, operation.database(), o), operation);
         !renamed)
       return renamed;
   }
@@ -609,7 +582,7 @@ Result<void> Replay::Engine::abort_build(const Operation& operation, const std::
   if (catalog_ != nullptr) return {};
   for (const std::string& name : names_of_build(operation)) {
     const Bson command = Bson("dropIndexes", collection_of(ns), "index", name);
-    const Answer answer = ask(server_, database_of(ns), command.get());
+    const Answer answer = ask(server_, database_of(ns), command);
     if (answer.code == kIndexNotFound || answer.code == kNamespaceNotFound) continue;
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
   }
@@ -622,7 +595,7 @@ Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std:
   if (!index) return refused(operation, "it names no index");
   const Bson command = Bson("dropIndexes", collection_of(ns));
   append_field(command.get(), *index);
-  const Answer answer = ask(server_, database_of(ns), command.get());
+  const Answer answer = ask(server_, database_of(ns), command);
   if (answer.code == kIndexNotFound || answer.code == kNamespaceNotFound) {
     if (!resumed_) notes_.push_back(in_words(operation, at_) + ": it was not there");
     return {};
@@ -642,13 +615,13 @@ Result<void> Replay::Engine::change(const Operation& operation, const std::strin
     ++changes;
   }
   if (changes == 0) return {};
-  return answered(ask(server_, database_of(ns), command.get()), operation);
+  return answered(ask(server_, database_of(ns), command), operation);
 }
 
 Result<void> Replay::Engine::empty(const Operation& operation, const std::string& ns) {
   if (options_.slice && !lane(ns).exists) return {};
   const Bson o = Bson("emptycapped", collection_of(ns));
-  return answered(apply_command(operation.database(), o.get()), operation);
+  return answered(apply_command(server_, operation.database(), o), operation);
 }
 
 Result<ReplayCounts> Replay::Engine::finish() {
@@ -671,9 +644,8 @@ Result<ReplayCounts> Replay::Engine::finish() {
   }
   if (Result<void> done = barrier(); !done) return error_in(done);
   // Makes everything durable, and proves that nothing was lost.
-  const Bson none = Bson("end", true);
-  if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, none.get());
-      !durable)
+  const Bson end = Bson("end", true);
+  if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, end); !durable)
     return error_in(durable);
   const std::lock_guard hold(shared_.lock);
   if (catalog_ == nullptr) {

@@ -29,7 +29,7 @@ constexpr std::size_t kLongest = std::size_t{256} << 20;
 Result<std::string> identity_of(Server& server) {
   const Bson command =
       Bson("listCollections", 1, "filter", Bson("name", "startup_log"), "cursor", Bson());
-  const Result<Bson> reply = server.command("local", command.get());
+  const Result<Bson> reply = server.command("local", command);
   if (!reply) return error_in(reply);
   std::string text;
   reply->view().each_found([&](const Document& row) { text = facts_of("local", row).uuid; });

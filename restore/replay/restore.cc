@@ -186,7 +186,7 @@ Result<void> check_same_files(const RestorePlan& plan, Record& record) {
   const Result<std::optional<Bson>> noted = record.get(files);
   if (!noted) return error_in(noted);
   const std::optional<Bson>& known = *noted;
-  if (!known) return record.put(files, Bson("stamp", plan.base_stamp).get());
+  if (!known) return record.put(files, Bson("stamp", plan.base_stamp));
   if (text_of(known->view(), "stamp") == plan.base_stamp) return {};
   return fail(Code::kFailedPrecondition,
               "the files of " + plan.options.base +
@@ -234,8 +234,7 @@ Result<void> keep_ttl_off(const RestorePlan& plan, Server& server, Record& recor
                         "empty server that is started with --setParameter "
                         "ttlMonitorEnabled=false, or with --spare");
     }
-    const Bson nothing;
-    if (Result<void> put = record.put(paused, nothing.get()); !put) return put;
+    if (Result<void> put = record.put(paused, {}); !put) return put;
     if (Result<void> done = pause_ttl(server); !done) return done;
   }
   const Result<std::optional<Bson>> noted = record.get(paused);

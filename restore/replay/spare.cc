@@ -359,7 +359,7 @@ Result<Timestamp> last_entry(const Spare& spare) {
   if (!server) return error_in(server);
   const Bson find =
       Bson("find", "oplog.rs", "sort", Bson("$natural", -1), "limit", 1, "singleBatch", true);
-  const Result<Bson> found = server->command("local", find.get());
+  const Result<Bson> found = server->command("local", find);
   if (!found) return error_in(found);
   const Timestamp last = timestamp_in(found->view().first_found(), "ts").value_or(Timestamp{});
   if (last == Timestamp{})
@@ -430,7 +430,7 @@ Result<std::string> find_mongod(const std::string& program) {
 
 std::optional<std::string> data_folder(Server& server) {
   const Bson command = Bson("getCmdLineOpts", 1);
-  const Result<Bson> options = server.command("admin", command.get());
+  const Result<Bson> options = server.command("admin", command);
   if (!options) return std::nullopt;
   const Document storage = options->view().document("parsed").document("storage");
   if (!storage.has("dbPath")) return std::nullopt;

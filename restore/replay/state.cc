@@ -51,20 +51,15 @@ std::string comparable(const Json& document) {
 
 Result<void> read_documents(Server& server, const CollectionFacts& collection, const HowToRead& how,
                             std::uint64_t& read, CollectionState& state) {
-  const Collection documents(mongoc_client_get_collection(
-      server.client(), collection.database.c_str(), collection.name.c_str()));
-  const Bson all;
   const Bson options = how.hashes ? Bson("sort", Bson("_id", 1), "collation",
                                          Bson("locale", "simple"), "allowDiskUse", true)
                                   : Bson("projection", Bson("_id", 1));
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(documents.get(), all.get(), options.get(), nullptr));
   const DigestContext digest(EVP_MD_CTX_new());
   if (!digest || EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) != 1)
     return fail(Code::kUnimplemented, "OpenSSL has no SHA-256 here");
   std::uint64_t count = 0;
   Result<void> done =
-      each(cursor, "find in " + collection.ns(), [&](Document document) -> Result<void> {
+      find_each(server, collection.ns(), {}, options, [&](Document document) -> Result<void> {
         ++count;
         if (how.hashes)
           EVP_DigestUpdate(digest.get(), document.bytes().data(), document.bytes().size());
@@ -101,13 +96,7 @@ std::string comparable(Document document) {
 
 Result<void> for_each_document(Server& server, const std::string& database, const std::string& name,
                                const std::function<Result<void>(Document)>& take) {
-  const Collection collection(
-      mongoc_client_get_collection(server.client(), database.c_str(), name.c_str()));
-  const Bson all;
-  const Bson options = Bson("sort", Bson("_id", 1));
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(collection.get(), all.get(), options.get(), nullptr));
-  return each(cursor, "find in " + database + "." + name, take);
+  return find_each(server, database + "." + name, {}, Bson("sort", Bson("_id", 1)), take);
 }
 
 Result<std::uint64_t> count_documents(Server& server, const std::string& ns) {
@@ -115,7 +104,7 @@ Result<std::uint64_t> count_documents(Server& server, const std::string& ns) {
       "aggregate", collection_of(ns), "pipeline",
       array(Bson("$match", Bson()), Bson("$group", Bson("_id", nullptr, "n", Bson("$sum", 1)))),
       "cursor", Bson());
-  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
+  const Result<Bson> reply = server.command(database_of(ns), command);
   if (!reply) return error_in(reply);
   return static_cast<std::uint64_t>(reply->view().first_found().number("n"));
 }

@@ -231,7 +231,7 @@ Result<void> Worker::foresee(Batch& batch) {
     const Bson find =
         Bson("find", collection_of(ns), "filter", Bson("_id", Bson("$in", of.ids)), "projection",
              Bson("_id", 1), "batchSize", 1'000'000, "singleBatch", true);
-    const Result<Bson> found = server_.command(database_of(ns).c_str(), find.get());
+    const Result<Bson> found = server_.command(database_of(ns), find);
     if (!found) return error_in(found);
     found->view().each_found([&](const Document& document) { of.there.insert(id_of(document)); });
   }
@@ -319,7 +319,7 @@ Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, 
   if (missed) ++sums.counts.missed;
   const Position& position = batch.items[missed ? end : end - 1].position;
   Operations marker;
-  chain_.append_next(marker, position, sums.counts, nullptr);
+  chain_.append_next(marker, position, sums.counts);
   for (const auto& [life, outcome] : sums.outcomes) append_outcome(marker, life, outcome);
   // Two may be the steps of one, which cannot be parted.
   const Answer answer =
@@ -443,7 +443,7 @@ std::unexpected<Error> Worker::broken(const Batch& batch, std::size_t failed) {
   const Bson command =
       Bson("update", "progress", "updates",
            array(Bson("q", Bson("_id", "replay"), "u", Bson("$set", Bson("broken", true)))));
-  const Result<Bson> marked = server_.command(kRecordDatabase, command.get());
+  const Result<Bson> marked = server_.command(kRecordDatabase, command);
   const bool noted = marked && marked->view().number("n") == 1;
   return fail(Code::kDataLoss, "somebody else drops collections of the target: that of " +
                                    words(batch, std::min(failed, batch.items.size() - 1)) +

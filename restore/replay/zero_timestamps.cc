@@ -45,15 +45,9 @@ std::optional<TwoSteps> in_two_steps(Document document) {
     bytes[static_cast<std::size_t>(field.value.data() - document.bytes().data())] = 1;
   }
   steps.first = Bson::copy_of(Document::of(bytes));
-  bson_t changes;
-  bson_t updated;
-  BSON_APPEND_INT32(steps.diff.get(), "$v", 2);
-  BSON_APPEND_DOCUMENT_BEGIN(steps.diff.get(), "diff", &changes);
-  BSON_APPEND_DOCUMENT_BEGIN(&changes, "u", &updated);
-  for (const std::string_view key : zero)
-    bson_append_timestamp(&updated, key.data(), static_cast<int>(key.size()), 0, 0);
-  bson_append_document_end(&changes, &updated);
-  bson_append_document_end(steps.diff.get(), &changes);
+  Bson updated;
+  for (const std::string_view key : zero) updated.add(std::string(key).c_str(), BsonTimestamp{});
+  steps.diff.append("$v", 2, "diff", Bson("u", updated));
   return steps;
 }
 
