@@ -4,10 +4,8 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/errors.h"
-#include "base/moment.h"
 #include "base/shell.h"
 #include "idmint/clock.h"
 #include "restore/input_file.h"

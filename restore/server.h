@@ -2,11 +2,8 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "mongo/bson.h"
 #include "mongo/driver.h"

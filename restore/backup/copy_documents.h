@@ -1,7 +1,6 @@
 // Copies the documents of a member into a backup, while others write.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>

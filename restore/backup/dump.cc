@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -13,7 +12,6 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "base/text.h"
 #include "restore/backup/copy_documents.h"
 #include "restore/backup/ranges.h"
 #include "restore/namespaces.h"

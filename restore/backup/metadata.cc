@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>

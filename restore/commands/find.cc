@@ -43,47 +43,29 @@ struct FindOptions {
 } find_options;
 
 void add_find(CLI::App& command) {
-  command
-      .add_option("--oplog,OPLOG", find_options.oplog,
-                  "A dump of the oplog, the folder that has it, or a URI")
-      ->type_name("OPLOG")
+  FindOptions& given = find_options;
+  add_value(command, "--oplog,OPLOG", given.oplog, "OPLOG",
+            "A dump of the oplog, the folder that has it, or a URI")
       ->required();
-  command.add_option("--since", find_options.since, "First entry, SECONDS:ORDINAL or a time")
-      ->type_name("WHEN");
-  command.add_option("--until", find_options.until, "Last entry, in the same form")
-      ->type_name("WHEN");
-  command
-      .add_option("--ns", find_options.namespaces,
-                  "Only DATABASE or DATABASE.COLLECTION; * is any text; may be repeated")
-      ->type_name("NS");
-  command
-      .add_option("--op", find_options.operations,
-                  "Only insert, update, delete, command, or a command such as drop; may be "
-                  "repeated")
-      ->type_name("OP");
-  command
-      .add_option(
-          "--id", find_options.id,
-          "The document of this _id, a text or extended JSON: its history, and what deleted or "
-          "overwrote it")
-      ->type_name("ID");
-  command
-      .add_option("--field", find_options.field,
-                  "Only operations that set this field (dotted), or one within it")
-      ->type_name("F");
-  command.add_option("--list", find_options.list, "Print this many operations, one a line")
-      ->type_name("N");
-  command.add_option("--top", find_options.top, "Print this many suspects (default: 5)")
-      ->type_name("N");
-  command
-      .add_option("--svg", find_options.svg,
-                  "Write the picture of operations over time to this file")
-      ->type_name("FILE");
-  command
-      .add_option("--html", find_options.html,
-                  "Write a page with the time line, the suspects and the commands for each")
-      ->type_name("FILE");
-  add_not_sharded(command, find_options.not_sharded);
+  add_value(command, "--since", given.since, "WHEN", "First entry, SECONDS:ORDINAL or a time");
+  add_value(command, "--until", given.until, "WHEN", "Last entry, in the same form");
+  add_value(command, "--ns", given.namespaces, "NS",
+            "Only DATABASE or DATABASE.COLLECTION; * is any text; may be repeated");
+  add_value(command, "--op", given.operations, "OP",
+            "Only insert, update, delete, command, or a command such as drop; may be "
+            "repeated");
+  add_value(command, "--id", given.id, "ID",
+            "The document of this _id, a text or extended JSON: its history, and what deleted or "
+            "overwrote it");
+  add_value(command, "--field", given.field, "F",
+            "Only operations that set this field (dotted), or one within it");
+  add_value(command, "--list", given.list, "N", "Print this many operations, one a line");
+  add_value(command, "--top", given.top, "N", "Print this many suspects (default: 5)");
+  add_value(command, "--svg", given.svg, "FILE",
+            "Write the picture of operations over time to this file");
+  add_value(command, "--html", given.html, "FILE",
+            "Write a page with the time line, the suspects and the commands for each");
+  add_not_sharded(command, given.not_sharded);
 }
 
 Result<FindFilter> filter_of() {

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/quantity.h"
-#include "base/shell.h"
 
 namespace idmint::restore {
 namespace {

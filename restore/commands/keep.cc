@@ -33,27 +33,18 @@ struct KeepArguments {
 
 void add_keep(CLI::App& command) {
   KeepArguments& given = keep_arguments;
-  command.add_option("--uri", given.uri, "The replica set, as mongodb:// or mongodb+srv://")
-      ->type_name("URI")
+  add_value(command, "--uri", given.uri, "URI", "The replica set, as mongodb:// or mongodb+srv://")
       ->required();
-  command.add_option("--to", given.to, "The folder to keep the backups in, made if it is missing")
-      ->type_name("DIR")
+  add_value(command, "--to", given.to, "DIR",
+            "The folder to keep the backups in, made if it is missing")
       ->required();
-  command.add_option("--every", given.every, "Make a base each time this has passed (24h)")
-      ->type_name("T");
-  command
-      .add_option("--keep", given.keep,
-                  "Every moment of this time can be restored; what is older goes (7d)")
-      ->type_name("T");
-  command
-      .add_option("--slice", given.slice,
-                  "Begin a slice of the oplog each time this has passed (10min)")
-      ->type_name("T");
-  command
-      .add_option(
-          "--exclude", given.exclude,
-          "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text; may be repeated")
-      ->type_name("NS");
+  add_value(command, "--every", given.every, "T", "Make a base each time this has passed (24h)");
+  add_value(command, "--keep", given.keep, "T",
+            "Every moment of this time can be restored; what is older goes (7d)");
+  add_value(command, "--slice", given.slice, "T",
+            "Begin a slice of the oplog each time this has passed (10min)");
+  add_value(command, "--exclude", given.exclude, "NS",
+            "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text; may be repeated");
   command.add_flag("--gzip", given.gzip, "Compress the bases");
   command.add_flag("--once", given.once, "Do what is due now, and end: for a timer");
   add_readers(command, given.readers);
@@ -73,9 +64,7 @@ void print_notice(Context& context, std::string_view what) {
   const std::string now =
       format_exact_time(std::chrono::floor<std::chrono::seconds>(system_clock().now()));
   if (context.json) {
-    context.out.write(nlohmann::ordered_json({{"at", now}, {"told", what}})
-                          .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                      "\n");
+    write_json(context, {{"at", now}, {"told", what}});
   } else {
     context.out.write_line(now + "  " + std::string(what));
   }

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/errors.h"
 #include "base/quantity.h"
@@ -34,26 +33,21 @@ struct OplogOptions {
 } oplog_options;
 
 void add_oplog(CLI::App& command) {
-  command.add_option("--uri", oplog_options.uri, "Where the oplog is: any member of a replica set")
-      ->type_name("URI")
+  OplogOptions& given = oplog_options;
+  add_value(command, "--uri", given.uri, "URI", "Where the oplog is: any member of a replica set")
       ->required();
   CLI::Option* const since =
-      command
-          .add_option("--since", oplog_options.since,
-                      "First entry, SECONDS:ORDINAL or a time (default: the oldest)")
-          ->type_name("WHEN");
-  command
-      .add_option("--base", oplog_options.base,
-                  "Instead: from the first entry that this base backup has, as a restore from it "
-                  "needs")
-      ->type_name("BASE")
+      add_value(command, "--since", given.since, "WHEN",
+                "First entry, SECONDS:ORDINAL or a time (default: the oldest)");
+  add_value(command, "--base", given.base, "BASE",
+            "Instead: from the first entry that this base backup has, as a restore from it "
+            "needs")
       ->excludes(since);
-  command
-      .add_option("--out", oplog_options.out, "File to write, or to continue after its last entry")
-      ->type_name("FILE")
+  add_value(command, "--out", given.out, "FILE",
+            "File to write, or to continue after its last entry")
       ->required();
-  command.add_flag("--follow", oplog_options.follow, "Go on with later entries, until a signal");
-  add_not_sharded(command, oplog_options.not_sharded);
+  command.add_flag("--follow", given.follow, "Go on with later entries, until a signal");
+  add_not_sharded(command, given.not_sharded);
 }
 
 // nullopt: the oldest entry.

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "base/shell.h"
 #include "base/url.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/options.h"
 #include "terminal/exit_status.h"
 
 namespace idmint::restore {
@@ -48,33 +48,22 @@ struct PromoteArguments {
 
 void add_promote(CLI::App& command) {
   PromoteArguments& given = promote_arguments;
-  command.add_option("--from", given.from, "The restored server")->type_name("URI");
-  command.add_option("--to", given.to, "Production, a replica set")->type_name("URI")->required();
-  command
-      .add_option("--ns", given.include,
-                  "Set these alone back: DATABASE, DATABASE.COLLECTION, with * for any text; may "
-                  "be repeated")
-      ->type_name("NS");
-  command.add_option("--exclude", given.exclude, "Set all but these back; may be repeated")
-      ->type_name("NS");
-  command
-      .add_option("--limit", given.limit, "The limit of the restore (default: that of its report)")
-      ->type_name("S:O");
-  command
-      .add_option("--restore-report", given.restore_report,
-                  "The report of run (that beside the folder of the spare)")
-      ->type_name("FILE");
-  command
-      .add_option(
-          "--oplog", given.oplog,
-          "Oplog dump that begins at the limit, where production's oplog does not reach back "
-          "to that")
-      ->type_name("PATH");
+  add_value(command, "--from", given.from, "URI", "The restored server");
+  add_value(command, "--to", given.to, "URI", "Production, a replica set")->required();
+  add_value(command, "--ns", given.include, "NS",
+            "Set these alone back: DATABASE, DATABASE.COLLECTION, with * for any text; may "
+            "be repeated");
+  add_value(command, "--exclude", given.exclude, "NS", "Set all but these back; may be repeated");
+  add_value(command, "--limit", given.limit, "S:O",
+            "The limit of the restore (default: that of its report)");
+  add_value(command, "--restore-report", given.restore_report, "FILE",
+            "The report of run (that beside the folder of the spare)");
+  add_value(command, "--oplog", given.oplog, "PATH",
+            "Oplog dump that begins at the limit, where production's oplog does not reach back "
+            "to that");
   CLI::Option* const mistake_to =
-      command
-          .add_option("--mistake-to", given.mistake_to,
-                      "Last entry of the mistake, SECONDS:ORDINAL, as find prints it")
-          ->type_name("S:O");
+      add_value(command, "--mistake-to", given.mistake_to, "S:O",
+                "Last entry of the mistake, SECONDS:ORDINAL, as find prints it");
   command
       .add_flag("--merge-later", given.merge_later,
                 "Keep later writes to documents that the mistake did not touch")
@@ -84,10 +73,8 @@ void add_promote(CLI::App& command) {
                 "Of the entries up to --mistake-to, only those that change the same fields as the "
                 "first or the last one are of the mistake")
       ->needs(mistake_to);
-  command
-      .add_option("--counter", given.counters,
-                  "A field that programs count in, DATABASE.COLLECTION.FIELD; may be repeated")
-      ->type_name("FIELD");
+  add_value(command, "--counter", given.counters, "FIELD",
+            "A field that programs count in, DATABASE.COLLECTION.FIELD; may be repeated");
   command.add_flag("--leave-gap", given.leave_gap,
                    "Gapless sequences may lack the numbers of lost documents");
   CLI::Option* const undo =
@@ -128,16 +115,10 @@ Result<PromoteOptions> promote_options() {
 // ---- output
 
 std::string_view op_text(Op op) {
-  switch (op) {
-    case Op::kInsert:
-      return "insert";
-    case Op::kUpdate:
-      return "update";
-    case Op::kDelete:
-      return "delete";
-    default:
-      return "write";
-  }
+  return op == Op::kInsert   ? "insert"
+         : op == Op::kUpdate ? "update"
+         : op == Op::kDelete ? "delete"
+                             : "write";
 }
 
 std::string id_text(const std::string& element) {

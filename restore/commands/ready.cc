@@ -37,33 +37,24 @@ struct ReadyOptions {
 } ready_options;
 
 void add_ready(CLI::App& command) {
-  command.add_option("--uri", ready_options.uri, "The replica set that the base is of")
-      ->type_name("URI");
-  CLI::Option* const from =
-      command.add_option("--from", ready_options.from, "A folder of keep")->type_name("DIR");
-  command
-      .add_option("--behind", ready_options.behind,
-                  "With --from: fail also if its newest entry is older than this (5min)")
-      ->type_name("T")
+  ReadyOptions& given = ready_options;
+  add_value(command, "--uri", given.uri, "URI", "The replica set that the base is of");
+  CLI::Option* const from = add_value(command, "--from", given.from, "DIR", "A folder of keep");
+  add_value(command, "--behind", given.behind, "T",
+            "With --from: fail also if its newest entry is older than this (5min)")
       ->needs(from);
   command
-      .add_flag("--prometheus", ready_options.prometheus,
+      .add_flag("--prometheus", given.prometheus,
                 "With --from: print metrics, as Prometheus reads them")
       ->needs(from);
-  command
-      .add_option("--base", ready_options.base,
-                  "Instead: a base backup, a folder or an archive, with its slice of the oplog")
-      ->type_name("BASE")
+  add_value(command, "--base", given.base, "BASE",
+            "Instead: a base backup, a folder or an archive, with its slice of the oplog")
       ->excludes(from);
-  command
-      .add_option("--base-at", ready_options.base_at,
-                  "For a base without oplog.bson: when it was made, SECONDS:ORDINAL")
-      ->type_name("S:O");
-  command
-      .add_option("--warn-below", ready_options.warn_below,
-                  "Fail also if less time than this is left, such as 12h")
-      ->type_name("T");
-  add_not_sharded(command, ready_options.not_sharded);
+  add_value(command, "--base-at", given.base_at, "S:O",
+            "For a base without oplog.bson: when it was made, SECONDS:ORDINAL");
+  add_value(command, "--warn-below", given.warn_below, "T",
+            "Fail also if less time than this is left, such as 12h");
+  add_not_sharded(command, given.not_sharded);
 }
 
 struct BaseEnd {
@@ -159,9 +150,7 @@ Result<void> run_ready_kept(Context& context, double warn_below) {
   if (ready_options.prometheus) {
     context.out.write(metrics_of(report));
   } else if (context.json) {
-    context.out.write(
-        json_of(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-        "\n");
+    write_json(context, json_of(report));
   } else {
     print_kept(context.out, report);
   }

@@ -1,11 +1,9 @@
 // run: restores a base backup and the oplog up to the limit to a spare server.
 #include <CLI/CLI.hpp>
-#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,105 +57,73 @@ struct RunOptions {
 } run_options;
 
 void add_run(CLI::App& command) {
-  CLI::Option* const from =
-      command.add_option("--from", run_options.from, "A folder of keep, which has bases and oplog")
-          ->type_name("DIR");
-  CLI::Option* const base =
-      command
-          .add_option("--base", run_options.base, "Instead: a base backup, a folder or an archive")
-          ->type_name("BASE")
-          ->excludes(from);
+  RunOptions& given = run_options;
+  CLI::Option* const from = add_value(command, "--from", given.from, "DIR",
+                                      "A folder of keep, which has bases and oplog");
+  CLI::Option* const base = add_value(command, "--base", given.base, "BASE",
+                                      "Instead: a base backup, a folder or an archive")
+                                ->excludes(from);
   CLI::Option* const copy =
-      command
-          .add_option("--data-copy", run_options.data_copy,
-                      "Instead: a copy of a member's data folder, which becomes the spare")
-          ->type_name("DIR");
+      add_value(command, "--data-copy", given.data_copy, "DIR",
+                "Instead: a copy of a member's data folder, which becomes the spare");
   base->excludes(copy);
   copy->excludes(from);
-  command
-      .add_option("--oplog", run_options.oplog,
-                  "A dump of the oplog, or the folder that has it; without it, the base alone")
-      ->type_name("OPLOG")
+  add_value(command, "--oplog", given.oplog, "OPLOG",
+            "A dump of the oplog, or the folder that has it; without it, the base alone")
       ->excludes(from);
   CLI::Option* const limit =
-      command
-          .add_option("--limit", run_options.limit,
-                      "First entry that is not applied, SECONDS:ORDINAL, as find prints it")
-          ->type_name("S:O");
-  CLI::Option* const before =
-      command
-          .add_option("--before", run_options.before, "Instead: what was written before this time")
-          ->type_name("TIME")
-          ->excludes(limit);
-  command
-      .add_option("--at", run_options.at,
-                  "The same with --from; a time without a zone is UTC: '2026-11-23 02:15'")
-      ->type_name("TIME")
+      add_value(command, "--limit", given.limit, "S:O",
+                "First entry that is not applied, SECONDS:ORDINAL, as find prints it");
+  CLI::Option* const before = add_value(command, "--before", given.before, "TIME",
+                                        "Instead: what was written before this time")
+                                  ->excludes(limit);
+  add_value(command, "--at", given.at, "TIME",
+            "The same with --from; a time without a zone is UTC: '2026-11-23 02:15'")
       ->needs(from)
       ->excludes(limit)
       ->excludes(before);
-  command.add_flag("--all", run_options.all, "Instead: all of the oplog");
+  command.add_flag("--all", given.all, "Instead: all of the oplog");
   CLI::Option* const target =
-      command.add_option("--target", run_options.target, "Empty server to restore to")
-          ->type_name("URI");
-  command.add_option("--spare", run_options.spare, "Instead: start a mongod on this new folder")
-      ->type_name("DIR")
+      add_value(command, "--target", given.target, "URI", "Empty server to restore to");
+  add_value(command, "--spare", given.spare, "DIR", "Instead: start a mongod on this new folder")
       ->excludes(target)
       ->excludes(copy);
   copy->excludes(target);
-  command
-      .add_option("--mongod", run_options.mongod, "The mongod to start (default: that on the PATH)")
-      ->type_name("PATH")
+  add_value(command, "--mongod", given.mongod, "PATH",
+            "The mongod to start (default: that on the PATH)")
       ->excludes(target);
-  command
-      .add_option("--mongod-argument", run_options.mongod_arguments,
-                  "A further argument of the mongod, such as --mongod-argument=--directoryperdb; "
-                  "may be repeated")
-      ->type_name("WORD")
+  add_value(command, "--mongod-argument", given.mongod_arguments, "WORD",
+            "A further argument of the mongod, such as --mongod-argument=--directoryperdb; "
+            "may be repeated")
       ->excludes(target);
-  command
-      .add_option(
-          "--base-at", run_options.base_at,
-          "For a base without oplog.bson: the last entry of the oplog before it, SECONDS:ORDINAL")
-      ->type_name("S:O")
+  add_value(command, "--base-at", given.base_at, "S:O",
+            "For a base without oplog.bson: the last entry of the oplog before it, SECONDS:ORDINAL")
       ->needs(base);
-  command
-      .add_option("--include", run_options.include,
-                  "Restore these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
-                  "repeated")
-      ->type_name("NS");
-  command.add_option("--exclude", run_options.exclude, "Restore all but these; may be repeated")
-      ->type_name("NS");
-  command.add_flag("--users", run_options.users,
+  add_value(command, "--include", given.include, "NS",
+            "Restore these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
+            "repeated");
+  add_value(command, "--exclude", given.exclude, "NS", "Restore all but these; may be repeated");
+  command.add_flag("--users", given.users,
                    "Restore users and roles, too, whatever --include names");
-  command
-      .add_option("--skip", run_options.skip,
-                  "Leave this entry out, SECONDS:ORDINAL; may be repeated")
-      ->type_name("S:O");
-  command.add_flag("--force-skip", run_options.force_skip,
+  add_value(command, "--skip", given.skip, "S:O",
+            "Leave this entry out, SECONDS:ORDINAL; may be repeated");
+  command.add_flag("--force-skip", given.force_skip,
                    "Leave that entry out even if later entries build on it");
-  command
-      .add_option("--writers", run_options.writers, "Connections that write at once, 1 to 64 (4)")
-      ->type_name("N")
+  add_value(command, "--writers", given.writers, "N", "Connections that write at once, 1 to 64 (4)")
       ->check(CLI::Range(1, 64).description(""));
-  command
-      .add_option("--index-errors", run_options.index_errors,
-                  "Indexes that the server refuses: fail, before the load, or report, and leave "
-                  "them out (fail)")
-      ->type_name("HOW")
+  add_value(command, "--index-errors", given.index_errors, "HOW",
+            "Indexes that the server refuses: fail, before the load, or report, and leave "
+            "them out (fail)")
       ->check(CLI::IsMember({"fail", "report"}).description(""));
-  command.add_flag("--allow-replica-set", run_options.allow_replica_set,
+  command.add_flag("--allow-replica-set", given.allow_replica_set,
                    "The target may be a member of a replica set");
-  add_not_sharded(command, run_options.not_sharded);
-  command.add_flag("--stop", run_options.stop_spare,
+  add_not_sharded(command, given.not_sharded);
+  command.add_flag("--stop", given.stop_spare,
                    "Shut the spare down afterwards; its folder is then complete");
-  command
-      .add_option("--report", run_options.report,
-                  "The report for verify, fence and promote (see below)")
-      ->type_name("FILE");
-  command.add_flag("--dry-run", run_options.dry_run,
-                   "Check everything, and say what would be done");
-  command.add_flag("--yes", run_options.yes, "Do not ask");
+  add_value(command, "--report", given.report, "FILE",
+            "The report for verify, fence and promote (see below)");
+  command.add_flag("--dry-run", given.dry_run, "Check everything, and say what would be done");
+  command.add_flag("--yes", given.yes, "Do not ask");
 }
 
 // nullopt: no limit.

@@ -1,12 +1,10 @@
 // show: entries of an oplog as extended JSON.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/base64.h"
 #include "base/errors.h"
@@ -120,16 +118,13 @@ Result<std::string> to_json(Document document) {
 }
 
 void add_show(CLI::App& command) {
-  command
-      .add_option("--oplog", show_options.oplog,
-                  "A dump of the oplog, the folder that has it, or a URI")
-      ->type_name("OPLOG")
+  ShowOptions& given = show_options;
+  add_value(command, "--oplog", given.oplog, "OPLOG",
+            "A dump of the oplog, the folder that has it, or a URI")
       ->required();
-  command.add_option("--since", show_options.since, "First entry, SECONDS:ORDINAL or a time")
-      ->type_name("WHEN");
-  command.add_option("--until", show_options.until, "Last entry, in the same form")
-      ->type_name("WHEN");
-  add_not_sharded(command, show_options.not_sharded);
+  add_value(command, "--since", given.since, "WHEN", "First entry, SECONDS:ORDINAL or a time");
+  add_value(command, "--until", given.until, "WHEN", "Last entry, in the same form");
+  add_not_sharded(command, given.not_sharded);
 }
 
 Result<void> run_show(Context& context) {

@@ -61,52 +61,35 @@ struct VerifyOptions {
 } verify_options;
 
 void add_verify(CLI::App& command) {
+  VerifyOptions& given = verify_options;
   CLI::Option* const target =
-      command.add_option("--target", verify_options.target, "The restored server")
-          ->type_name("URI");
-  command
-      .add_option("--spare", verify_options.spare,
-                  "Instead: the folder of the spare, or of a data copy")
-      ->type_name("DIR")
+      add_value(command, "--target", given.target, "URI", "The restored server");
+  add_value(command, "--spare", given.spare, "DIR",
+            "Instead: the folder of the spare, or of a data copy")
       ->excludes(target);
-  command
-      .add_option("--mongod", verify_options.mongod,
-                  "The mongod to start if the spare does not run")
-      ->type_name("PATH")
+  add_value(command, "--mongod", given.mongod, "PATH",
+            "The mongod to start if the spare does not run")
       ->excludes(target);
   CLI::Option* const against =
-      command.add_option("--against", verify_options.against, "Compare with what this server has")
-          ->type_name("URI");
-  command
-      .add_option("--expected", verify_options.expected,
-                  "Compare with this file, written by --save")
-      ->type_name("FILE")
+      add_value(command, "--against", given.against, "URI", "Compare with what this server has");
+  add_value(command, "--expected", given.expected, "FILE",
+            "Compare with this file, written by --save")
       ->excludes(against);
-  add_not_sharded(command, verify_options.not_sharded);
-  command
-      .add_option("--include", verify_options.include,
-                  "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
-                  "repeated")
-      ->type_name("NS");
-  command.add_option("--exclude", verify_options.exclude, "Compare all but these; may be repeated")
-      ->type_name("NS");
-  command.add_option("--html", verify_options.html, "Write the report as a page, too")
-      ->type_name("FILE");
-  command.add_option("--save", verify_options.save, "Write what the server has, for --expected")
-      ->type_name("FILE");
+  add_not_sharded(command, given.not_sharded);
+  add_value(command, "--include", given.include, "NS",
+            "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
+            "repeated");
+  add_value(command, "--exclude", given.exclude, "NS", "Compare all but these; may be repeated");
+  add_value(command, "--html", given.html, "FILE", "Write the report as a page, too");
+  add_value(command, "--save", given.save, "FILE", "Write what the server has, for --expected");
   CLI::Option* const oplog =
-      command
-          .add_option("--oplog", verify_options.oplog,
-                      "Read how far production came, and print the commands that pass it")
-          ->type_name("OPLOG");
-  command.add_option("--raise", verify_options.raise, "Write these commands as a shell script")
-      ->type_name("FILE")
+      add_value(command, "--oplog", given.oplog, "OPLOG",
+                "Read how far production came, and print the commands that pass it");
+  add_value(command, "--raise", given.raise, "FILE", "Write these commands as a shell script")
       ->needs(oplog);
-  command
-      .add_option("--restore-report", verify_options.restore_report,
-                  "The report of run (that beside the folder of the server's data)")
-      ->type_name("FILE");
-  command.add_flag("--forget", verify_options.forget,
+  add_value(command, "--restore-report", given.restore_report, "FILE",
+            "The report of run (that beside the folder of the server's data)");
+  command.add_flag("--forget", given.forget,
                    "If nothing differs, delete the report of run and an old record on the server");
 }
 

@@ -1,9 +1,7 @@
 #include "restore/fence/documents.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -17,11 +15,6 @@ namespace idmint::restore {
 namespace {
 
 constexpr int kRounds = 100;  // another program made progress in each of them
-
-void add_to(std::string& note, std::string_view more) {
-  if (!note.empty()) note += "; ";
-  note += more;
-}
 
 // Updates one document.
 Result<std::int64_t> update_one(Server& server, const std::string& ns, const Bson& query,
@@ -239,30 +232,27 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
   const bool excluded = std::ranges::any_of(options_.exclude, [&](const std::string& pattern) {
     return matches_glob(pattern, field.ns) || matches_glob(pattern, label);
   });
-  if (excluded) {
-    row.outcome = FenceOutcome::kLeftOut;
-    row.why = "left out: what was handed out can come again";
+  const auto add = [&](FenceOutcome outcome, std::string why) -> Result<void> {
+    row.outcome = outcome;
+    row.why = std::move(why);
     planned_.push_back(std::move(planned));
     return {};
-  }
-  if (odd_there) {
-    row.outcome = FenceOutcome::kRefused;
-    row.why = field.field + " is " + std::string(type_text(restored.type)) +
-              " on the target, and came to " + std::to_string(row.to) +
-              " in production: make it a number, or --exclude " + field.ns;
-    planned_.push_back(std::move(planned));
-    return {};
-  }
-  if (!named && history != nullptr && history->falls != 0) {
-    row.outcome = FenceOutcome::kRefused;
-    row.why = "it looks like a counter, and fell " + std::to_string(history->falls) +
-              (history->falls == 1 ? " time" : " times") +
-              "; if it is one that a mistake set back, give --limit S:O, the limit of the restore, "
-              "or --counter " +
-              field.ns + "." + field.field + "; else --exclude " + field.ns;
-    planned_.push_back(std::move(planned));
-    return {};
-  }
+  };
+  const auto refuse_it = [&](std::string why) {
+    return add(FenceOutcome::kRefused, std::move(why));
+  };
+  if (excluded) return add(FenceOutcome::kLeftOut, "left out: what was handed out can come again");
+  if (odd_there)
+    return refuse_it(field.field + " is " + std::string(type_text(restored.type)) +
+                     " on the target, and came to " + std::to_string(row.to) +
+                     " in production: make it a number, or --exclude " + field.ns);
+  if (!named && history != nullptr && history->falls != 0)
+    return refuse_it(
+        "it looks like a counter, and fell " + std::to_string(history->falls) +
+        (history->falls == 1 ? " time" : " times") +
+        "; if it is one that a mistake set back, give --limit S:O, the limit of the restore, "
+        "or --counter " +
+        field.ns + "." + field.field + "; else --exclude " + field.ns);
   // The target has the value as of the limit.
   const bool rose = row.rises != 0 || (from && row.to > from->value);
   const bool was_made = !known.target && document;
@@ -275,37 +265,28 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
     return {};
   }
   if (history != nullptr && !history->odd.empty())
-    add_to(row.note, "it was " + history->odd + " at a time, which is passed over");
+    add_clause(row.note, "it was " + history->odd + " at a time, which is passed over");
   if (history != nullptr && history->late_falls != 0)
-    add_to(row.note,
-           "it fell from the limit on, as by the mistake: what it had come to before counts");
+    add_clause(row.note,
+               "it fell from the limit on, as by the mistake: what it had come to before counts");
   if (Result<void> looked = look_into_collections(field, planned); !looked) return looked;
   if (known.target && from && row.to <= from->value) {
     row.to = from->value;
-    planned_.push_back(std::move(planned));
-    return {};
+    return add(FenceOutcome::kAsItWas, "");
   }
   if (!known.target) {
-    if (!document) {
-      row.outcome = FenceOutcome::kRefused;
-      row.why = "it is not on the target, and how it looked is not known: insert it there with " +
-                field.field + ": " + std::to_string(row.to) + " or above, or --exclude " + field.ns;
-      planned_.push_back(std::move(planned));
-      return {};
-    }
+    if (!document)
+      return refuse_it(
+          "it is not on the target, and how it looked is not known: insert it there with " +
+          field.field + ": " + std::to_string(row.to) + " or above, or --exclude " + field.ns);
     planned.make = document.raw();
   }
   const Field shape = field_of(known.target ? known.target : document, field.field);
   const std::uint8_t type = shape.type == 0 ? std::uint8_t{BSON_TYPE_INT64} : shape.type;
-  if (const Result<Bson> possible = field_with(field.field, type, row.to); !possible) {
-    row.outcome = FenceOutcome::kRefused;
-    row.why = possible.error().message() + ", or --exclude " + field.ns;
-  } else {
-    row.outcome = planned.make.empty() ? FenceOutcome::kRaised : FenceOutcome::kMade;
-    if (row.to == INT64_MAX) add_to(row.note, "no larger value is possible");
-  }
-  planned_.push_back(std::move(planned));
-  return {};
+  if (const Result<Bson> possible = field_with(field.field, type, row.to); !possible)
+    return refuse_it(possible.error().message() + ", or --exclude " + field.ns);
+  if (row.to == INT64_MAX) add_clause(row.note, "no larger value is possible");
+  return add(planned.make.empty() ? FenceOutcome::kRaised : FenceOutcome::kMade, "");
 }
 
 // Ids in use. The field may hold the last value or the next one, so it is raised past the largest
@@ -324,10 +305,10 @@ Result<void> DocumentFence::look_into_collections(const CountedField& field, Pla
       const std::optional<std::int64_t> found = *largest;
       if (!found || *found < row.to) continue;
       row.to = *found + 1;
-      add_to(row.note, field.field + " may hold the last value or the next one: past " +
-                           std::to_string(*found) + ", the largest in " + used.collection + ":" +
-                           used.field + ", " + std::to_string(row.to) +
-                           " is the smallest that is safe for both");
+      add_clause(row.note, field.field + " may hold the last value or the next one: past " +
+                               std::to_string(*found) + ", the largest in " + used.collection +
+                               ":" + used.field + ", " + std::to_string(row.to) +
+                               " is the smallest that is safe for both");
     }
   }
   return {};

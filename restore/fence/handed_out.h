@@ -75,6 +75,12 @@ struct HandedOutStore {
 };
 
 using HandedOutStores = std::map<std::string, HandedOutStore, std::less<>>;  // by database
+// Null: there is no store in this database.
+[[nodiscard]] inline const HandedOutStore* find_store(const HandedOutStores& stores,
+                                                      std::string_view database) {
+  const auto at = stores.find(database);
+  return at == stores.end() ? nullptr : &at->second;
+}
 
 // Whether idmint itself may have changed one into the other: a raised end, a tombstone.
 [[nodiscard]] bool is_same_source(const Definition& one, const Definition& other);

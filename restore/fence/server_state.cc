@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/errors.h"
 #include "base/text.h"
 #include "engines/mongodb/names.h"
 #include "restore/collections.h"
@@ -126,6 +125,14 @@ Result<ServerState> read_server_state(Server& server) {
     store = *std::move(read);
   }
   return state;
+}
+
+Result<BothStores> read_both_stores(Server& spare, Server& production) {
+  Result<ServerState> restored = read_server_state(spare);
+  if (!restored) return error_in(restored);
+  Result<ServerState> now = read_server_state(production);
+  if (!now) return error_in(now);
+  return BothStores{.restored = std::move(restored->stores), .now = std::move(now->stores)};
 }
 
 Result<std::map<std::string, Bson>> find_documents(Server& server, const std::string& ns,

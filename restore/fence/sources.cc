@@ -1,7 +1,6 @@
 #include "restore/fence/sources.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <span>
@@ -31,8 +30,8 @@ constexpr std::size_t kMostPresent = 10'000;
 
 const HandedOutStore& store_in(const HandedOutStores& stores, const std::string& database) {
   static const HandedOutStore kNone;
-  const auto at = stores.find(database);
-  return at == stores.end() ? kNone : at->second;
+  const HandedOutStore* const found = find_store(stores, database);
+  return found == nullptr ? kNone : *found;
 }
 
 template <class Value>
@@ -41,14 +40,11 @@ const Value* value_at(const std::map<std::string, Value>& values, const std::str
   return at == values.end() ? nullptr : &at->second;
 }
 
-void refuse_row(FencedSource& row, std::string why) {
+// The plan of the row is complete: it is refused.
+Result<void> refuse_row(FencedSource& row, std::string why) {
   row.outcome = FenceOutcome::kRefused;
   row.why = std::move(why);
-}
-
-void add_note(std::string& note, std::string_view more) {
-  if (!note.empty()) note += "; ";
-  note += more;
+  return {};
 }
 
 // The parts of `span` that `values` does not have.
@@ -225,30 +221,24 @@ Result<void> SourceFence::plan_source(const std::string& database, const std::st
     return {};
   }
   const auto unread = here.unreadable.find(name);
-  if (unread != here.unreadable.end() || (restored == nullptr && later == nullptr)) {
-    refuse_row(row,
-               "its definition cannot be read (" +
-                   (unread != here.unreadable.end() ? unread->second : theirs.unreadable.at(name)) +
-                   "): raise it with the idmint that made it");
-    return {};
-  }
+  if (unread != here.unreadable.end() || (restored == nullptr && later == nullptr))
+    return refuse_row(
+        row, "its definition cannot be read (" +
+                 (unread != here.unreadable.end() ? unread->second : theirs.unreadable.at(name)) +
+                 "): raise it with the idmint that made it");
   if (theirs.redefined.contains(name) ||
-      (restored != nullptr && later != nullptr && !is_same_source(*restored, *later))) {
-    refuse_row(row,
-               "production defined it otherwise meanwhile, so its values are not those of the "
-               "target: retire it on both, and go on with another name");
-    return {};
-  }
-  if (options_.must_be_seen && later == nullptr) {
-    refuse_row(row,
-               "neither the oplog nor the live server has it, and the oplog begins after the "
-               "limit: find an oplog that reaches back to the limit");
-    return {};
-  }
-  if (std::string why = of_a_move(restored, later); !why.empty()) {
-    refuse_row(row, std::move(why));
-    return {};
-  }
+      (restored != nullptr && later != nullptr && !is_same_source(*restored, *later)))
+    return refuse_row(
+        row,
+        "production defined it otherwise meanwhile, so its values are not those of the "
+        "target: retire it on both, and go on with another name");
+  if (options_.must_be_seen && later == nullptr)
+    return refuse_row(
+        row,
+        "neither the oplog nor the live server has it, and the oplog begins after the "
+        "limit: find an oplog that reaches back to the limit");
+  if (std::string why = of_a_move(restored, later); !why.empty())
+    return refuse_row(row, std::move(why));
   planned.wanted = later != nullptr ? *later : *restored;
   planned.make = restored == nullptr;
   const Move* const moved = move_in(later);
@@ -297,10 +287,7 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
       // Programs that do not check the end leave the field beyond it.
       possible = std::min(reached->next, bounds.last + 1);
     }
-    if (!possible) {
-      refuse_row(row, not_written_by_idmint(*reached, counter.name, row));
-      return {};
-    }
+    if (!possible) return refuse_row(row, not_written_by_idmint(*reached, counter.name, row));
     const std::int64_t next = *possible;
     const HandedOutCounter* const restored = value_at(here.counters, counter.name);
     std::optional<std::int64_t> from;
@@ -311,13 +298,14 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
     planned.past.push_back(wanted.strategy == Strategy::kPermuted ? next : next - bounds.stride);
   }
   if (ignored != 0)
-    add_note(row.note, std::to_string(ignored) + (ignored == 1 ? " value" : " values") +
-                           " that the oplog or the live server has for it cannot be idmint's, and "
-                           "nothing was handed out from there");
+    add_clause(row.note,
+               std::to_string(ignored) + (ignored == 1 ? " value" : " values") +
+                   " that the oplog or the live server has for it cannot be idmint's, and "
+                   "nothing was handed out from there");
   if (!planned.past.empty() && !planned.make) row.outcome = FenceOutcome::kRaised;
   if (planned.extend) {
     row.outcome = FenceOutcome::kRaised;
-    add_note(row.note, "its end is moved up to " + std::to_string(wanted.last));
+    add_clause(row.note, "its end is moved up to " + std::to_string(wanted.last));
   }
   // A preview cannot raise past an end that is still to be moved.
   if (!planned.past.empty() && !planned.make && !planned.extend) {
@@ -329,10 +317,7 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
         each ? raise_sequence(**store, wanted.name, planned.past, RaiseMode::kPreview)
              : raise_sequence(**store, wanted.name, planned.past.front(), RaiseMode::kPreview);
     if (!preview && preview.error().code == Code::kUnavailable) return error_in(preview);
-    if (!preview) {
-      refuse_row(row, preview.error().message());
-      return {};
-    }
+    if (!preview) return refuse_row(row, preview.error().message());
     row.skipped = preview->skipped;
   }
   return plan_used_in(wanted, planned);
@@ -348,24 +333,18 @@ Result<void> SourceFence::plan_used_in(const SequenceDefinition& wanted, Planned
                                                options_.deadline);
       // The mistake may have removed the collection.
       if (!values && values.error().code == Code::kNotFound) continue;
-      if (!values) {
-        refuse_row(row, values.error().message());
-        return {};
-      }
+      if (!values) return refuse_row(row, values.error().message());
       planned.used.emplace_back(uri, used);
       if (planned.make || planned.extend) continue;
       const Result<Store*> store = store_of(planned.database, false);
       if (!store) return error_in(store);
       const Result<Raised> preview =
           raise_sequence(**store, wanted.name, **values, RaiseMode::kPreview);
-      if (!preview) {
-        refuse_row(row, preview.error().message());
-        return {};
-      }
+      if (!preview) return refuse_row(row, preview.error().message());
       row.skipped = std::max(row.skipped, preview->skipped);
       if (preview->skipped == 0) continue;
       row.outcome = FenceOutcome::kRaised;
-      add_note(row.note, "past the ids in " + used.collection + ":" + used.field);
+      add_clause(row.note, "past the ids in " + used.collection + ":" + used.field);
     }
   }
   return {};
@@ -384,10 +363,7 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
     std::size_t ignored = 0;
     const std::optional<std::int64_t> possible =
         largest_possible(*theirs, {wanted.first, wanted.last, 1}, ignored);
-    if (!possible) {
-      refuse_row(row, not_written_by_idmint(*theirs, wanted.name, row));
-      return {};
-    }
+    if (!possible) return refuse_row(row, not_written_by_idmint(*theirs, wanted.name, row));
     next = std::max(from, *possible);
   }
 
@@ -402,10 +378,7 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
     if (!values && values.error().code == Code::kNotFound) continue;
     const auto largest = values ? (*values)->largest(wanted.first, wanted.last)
                                 : Result<std::optional<std::int64_t>>(error_in(values));
-    if (!largest) {
-      refuse_row(row, largest.error().message());
-      return {};
-    }
+    if (!largest) return refuse_row(row, largest.error().message());
     next = std::max(next, largest->value_or(wanted.first - 1) + 1);
     if (uri == options_.target) on_target = *std::move(values);
   }
@@ -416,14 +389,13 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
     if (!lost) return error_in(lost);
     row.lost = *std::move(lost);
   }
-  if (!row.lost.empty() && !options_.leave_gap) {
-    refuse_row(row, "it is gapless, and its numbers " + std::to_string(from) + " to " +
-                        std::to_string(next - 1) +
-                        " were given to documents that are not on the target: with --leave-gap "
-                        "they are lost and listed; with --exclude " +
-                        row.label() + " they come again");
-    return {};
-  }
+  if (!row.lost.empty() && !options_.leave_gap)
+    return refuse_row(row,
+                      "it is gapless, and its numbers " + std::to_string(from) + " to " +
+                          std::to_string(next - 1) +
+                          " were given to documents that are not on the target: with --leave-gap "
+                          "they are lost and listed; with --exclude " +
+                          row.label() + " they come again");
   row.counters.push_back(
       {.name = wanted.name, .from = planned.make ? std::nullopt : std::optional(from), .to = next});
   row.skipped = next - from;
@@ -481,11 +453,9 @@ Result<void> SourceFence::plan_pool(const PoolDefinition& wanted, Planned& plann
   }
   // The last unit for ids is the one before the bound.
   const std::optional<Instant> past = time_of(wanted.layout, bound - 1);
-  if (!past || !wanted.layout.bounds(*past)) {
-    refuse_row(row, "a bound of it is " + std::to_string(bound) +
-                        ", which is no time of its layout: go on with another pool");
-    return {};
-  }
+  if (!past || !wanted.layout.bounds(*past))
+    return refuse_row(row, "a bound of it is " + std::to_string(bound) +
+                               ", which is no time of its layout: go on with another pool");
   planned.bound = past;
   row.past = format_exact_time(*past);
   if (!planned.make) row.outcome = FenceOutcome::kRaised;

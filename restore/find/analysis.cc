@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -21,7 +20,6 @@
 #include "restore/find/suspects.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/changes.h"
-#include "restore/oplog/command.h"
 #include "restore/oplog/operation_text.h"
 #include "restore/oplog/sharding.h"
 #include "restore/server.h"

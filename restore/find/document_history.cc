@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "restore/find/hash.h"
 #include "restore/find/runs.h"
 #include "restore/oplog/changes.h"
 #include "restore/oplog/operation_text.h"

@@ -1,7 +1,6 @@
 #include "restore/find/runs.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/figures.h"
 #include "base/text.h"

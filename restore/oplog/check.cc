@@ -7,7 +7,6 @@
 #include "base/errors.h"
 #include "base/shell.h"
 #include "base/text.h"
-#include "restore/checksums.h"
 #include "restore/collections.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"

@@ -1,7 +1,6 @@
 // A growing dump of an oplog: `oplog` writes it, and continues it when started again.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

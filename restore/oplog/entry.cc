@@ -4,7 +4,6 @@
 #include <array>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "base/errors.h"
 #include "restore/oplog/fields.h"

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "base/errors.h"
-#include "restore/oplog/command.h"
 #include "restore/oplog/transactions.h"
 
 namespace idmint::restore {

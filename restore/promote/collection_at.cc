@@ -1,6 +1,5 @@
 #include "restore/promote/collection_at.h"
 
-#include <array>
 #include <utility>
 
 #include "base/errors.h"
@@ -75,6 +74,13 @@ Result<std::optional<CollectionFacts>> find_collection(Server& server, const std
   std::optional<CollectionFacts> found;
   reply->view().each_found([&](const Document& row) { found = facts_of(database, row); });
   return found;
+}
+
+Result<std::string> uuid_of(Server& server, const std::string& ns) {
+  const Result<std::optional<CollectionFacts>> there = find_collection(server, ns);
+  if (!there) return error_in(there);
+  const std::optional<CollectionFacts>& found = *there;
+  return found ? found->uuid : std::string();
 }
 
 std::string id_key(const Field& id) {
@@ -223,10 +229,9 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
   if (!answer.ok) return failed(production, answer, "renaming " + renames.front().from);
   // The server says ok even if it did nothing.
   for (const Rename& each : renames) {
-    const Result<std::optional<CollectionFacts>> there = find_collection(production, each.to);
-    if (!there) return error_in(there);
-    const std::optional<CollectionFacts>& found = *there;
-    if (!found || found->uuid != each.uuid)
+    const Result<std::string> uuid = uuid_of(production, each.to);
+    if (!uuid) return error_in(uuid);
+    if (*uuid != each.uuid)
       return fail(Code::kUnknown, each.from + " was not renamed to " + each.to +
                                       ": somebody drops or renames collections there");
   }

@@ -1,10 +1,8 @@
 #include "restore/promote/counters.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
-#include <memory>
 #include <set>
 #include <span>
 #include <utility>
@@ -474,14 +472,11 @@ bool has_lower(const HandedOutStore& now, const HandedOutStore& restored) {
 }  // namespace
 
 Result<std::set<std::string>> stores_set_back(Server& spare, Server& production) {
-  const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return error_in(restored);
-  const Result<ServerState> now = read_server_state(production);
-  if (!now) return error_in(now);
+  const Result<BothStores> stores = read_both_stores(spare, production);
+  if (!stores) return error_in(stores);
   std::set<std::string> found;
-  for (const auto& [database, store] : restored->stores) {
-    const auto there = now->stores.find(database);
-    const HandedOutStore* const its = there == now->stores.end() ? nullptr : &there->second;
+  for (const auto& [database, store] : stores->restored) {
+    const HandedOutStore* const its = find_store(stores->now, database);
     if (!lacking(store, its).empty() || (its != nullptr && has_lower(*its, store)))
       found.insert(database);
   }
@@ -490,17 +485,13 @@ Result<std::set<std::string>> stores_set_back(Server& spare, Server& production)
 
 Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
                                               const PromoteState& state) {
-  const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return error_in(restored);
-  const Result<ServerState> now = read_server_state(production);
-  if (!now) return error_in(now);
+  const Result<BothStores> stores = read_both_stores(spare, production);
+  if (!stores) return error_in(stores);
   std::set<std::string> found;
   for (const std::string& database : state.databases) {
-    const auto before = restored->stores.find(database);
-    if (before == restored->stores.end()) continue;
-    const auto there = now->stores.find(database);
-    for (const std::string& name :
-         lacking(before->second, there == now->stores.end() ? nullptr : &there->second))
+    const HandedOutStore* const before = find_store(stores->restored, database);
+    if (before == nullptr) continue;
+    for (const std::string& name : lacking(*before, find_store(stores->now, database)))
       found.insert(std::string(database).append("/").append(name));
   }
   return found;
@@ -508,20 +499,18 @@ Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
 
 Result<std::vector<std::string>> lost_numbers(Server& spare, Server& production,
                                               const PromoteState& state) {
-  const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return error_in(restored);
-  const Result<ServerState> now = read_server_state(production);
-  if (!now) return error_in(now);
+  const Result<BothStores> stores = read_both_stores(spare, production);
+  if (!stores) return error_in(stores);
   std::vector<std::string> lost;
-  for (const auto& [database, store] : now->stores) {
-    const auto other = restored->stores.find(database);
-    if (other == restored->stores.end()) continue;
+  for (const auto& [database, store] : stores->now) {
+    const HandedOutStore* const other = find_store(stores->restored, database);
+    if (other == nullptr) continue;
     for (const auto& [name, counter] : store.counters) {
       const std::string ns = counter.numbers.substr(0, counter.numbers.rfind(':'));
       const auto item = std::ranges::find(state.items, ns, &PromoteItem::ns);
-      const auto before = other->second.counters.find(name);
+      const auto before = other->counters.find(name);
       if (ns.empty() || item == state.items.end() || !item->is_replaced() ||
-          before == other->second.counters.end() || before->second.next >= counter.next)
+          before == other->counters.end() || before->second.next >= counter.next)
         continue;
       std::string row = database;
       row.append("/").append(name).append(": its numbers ");

@@ -1,11 +1,11 @@
 #include "restore/promote/later.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <set>
-#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -343,23 +343,14 @@ Result<void> read_span(const LaterSearch& search, OplogSpan span, const TakeProg
 }  // namespace
 
 std::string_view in_words(Loss loss) {
-  switch (loss) {
-    case Loss::kNone:
-      return "merged";
-    case Loss::kNotMerged:
-      return "not merged";
-    case Loss::kMistake:
-      return "in the mistake";
-    case Loss::kRestored:
-      return "the restored collection has this _id";
-    case Loss::kOlder:
-      return "a version in another collection is later";
-    case Loss::kGone:
-      return "its collection is dropped";
-    case Loss::kRefused:
-      return "the restored collection refuses it";
-  }
-  return {};
+  constexpr std::array<std::string_view, 7> words = {"merged",
+                                                     "not merged",
+                                                     "in the mistake",
+                                                     "the restored collection has this _id",
+                                                     "a version in another collection is later",
+                                                     "its collection is dropped",
+                                                     "the restored collection refuses it"};
+  return words.at(static_cast<std::size_t>(loss));
 }
 
 std::uint64_t LaterCollection::lost() const {

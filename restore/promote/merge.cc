@@ -114,10 +114,9 @@ Result<std::uint64_t> delete_all(Server& into, const std::string& copy,
 }
 
 Result<void> check_from(Server& production, const MergeBatch& batch) {
-  const Result<std::optional<CollectionFacts>> there = find_collection(production, batch.from);
-  if (!there) return error_in(there);
-  const std::optional<CollectionFacts>& found = *there;
-  if (found && found->uuid == batch.uuid) return {};
+  const Result<std::string> uuid = uuid_of(production, batch.from);
+  if (!uuid) return error_in(uuid);
+  if (*uuid == batch.uuid) return {};
   return must_be_undone(Code::kFailedPrecondition,
                         batch.from + ", which has later writes, was dropped or renamed on " +
                             production.shown_uri() + " meanwhile");

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "base/errors.h"
@@ -395,18 +394,15 @@ class Planner {
 
 // A sequence that was dropped and made anew in another way gives what the former one has given.
 Result<void> refuse_other_definitions(PromotePlan& plan, Server& spare, Server& production) {
-  const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return error_in(restored);
-  const Result<ServerState> now = read_server_state(production);
-  if (!now) return error_in(now);
+  const Result<BothStores> stores = read_both_stores(spare, production);
+  if (!stores) return error_in(stores);
   for (const std::string& database : plan.state.databases) {
-    const auto before = restored->stores.find(database);
-    const auto there = now->stores.find(database);
-    if (before == restored->stores.end() || there == now->stores.end()) continue;
-    for (const auto& [name, definition] : before->second.definitions) {
-      const auto its = there->second.definitions.find(name);
-      if (its == there->second.definitions.end() || is_same_source(definition, its->second))
-        continue;
+    const HandedOutStore* const before = find_store(stores->restored, database);
+    const HandedOutStore* const there = find_store(stores->now, database);
+    if (before == nullptr || there == nullptr) continue;
+    for (const auto& [name, definition] : before->definitions) {
+      const auto its = there->definitions.find(name);
+      if (its == there->definitions.end() || is_same_source(definition, its->second)) continue;
       plan.refused.push_back(
           {std::string(database).append("/").append(name),
            "production defines it otherwise than the spare, as where it was dropped and made anew: "

@@ -26,31 +26,20 @@ Result<void> note_copies(PromoteRecord& record) {
   for (PromoteItem& item : record.state().items) {
     if (!item.is_replaced() || !item.new_uuid.empty()) continue;
     const std::string copy = record.state().copy_name(item);
-    const Result<std::optional<CollectionFacts>> there = find_collection(record.production(), copy);
-    if (!there) return error_in(there);
-    const std::optional<CollectionFacts>& found = *there;
-    if (!found) return must_be_undone(Code::kUnavailable, copy + " was dropped meanwhile");
-    item.new_uuid = found->uuid;
+    const Result<std::string> uuid = uuid_of(record.production(), copy);
+    if (!uuid) return error_in(uuid);
+    if (uuid->empty()) return must_be_undone(Code::kUnavailable, copy + " was dropped meanwhile");
+    item.new_uuid = *uuid;
   }
   return record.write();
-}
-
-// The UUID of the collection with this name; empty: none has it.
-Result<std::string> uuid_of(Server& server, const std::string& ns) {
-  const Result<std::optional<CollectionFacts>> there = find_collection(server, ns);
-  if (!there) return error_in(there);
-  const std::optional<CollectionFacts>& found = *there;
-  return found ? found->uuid : std::string();
 }
 
 constexpr std::size_t kMostUnlisted = 1000;  // that a record lists
 
 void take_only_copies(const Result<std::optional<std::vector<std::string>>>& only,
                       KeptCollection& kept) {
-  if (!only) return;
-  const std::optional<std::vector<std::string>>& ids = *only;
-  if (!ids) return;
-  kept.ids = *ids;
+  if (!only || !*only) return;
+  kept.ids = only->value_or(std::vector<std::string>());
   kept.written = kept.ids.size();
 }
 
@@ -98,19 +87,51 @@ Error error_of(Error error, const PromoteState& state) {
   return error;
 }
 
-class Promotion {
+// What a promotion and its undo have in common.
+class RecordedRun {
  public:
-  Promotion(PromoteRecord& record, Server& spare, const PromotePlan& plan, Observer& observer,
-            PromoteReport& report)
-      : record_(record),
-        spare_(spare),
-        plan_(plan),
-        options_(plan.options),
-        observer_(observer),
-        report_(report) {}
+  RecordedRun(PromoteRecord& record, const PromoteOptions& options, Observer& observer,
+              PromoteReport& report)
+      : record_(record), options_(options), observer_(observer), report_(report) {}
 
-  // From then on, writers may be blocked, or counters closed.
-  [[nodiscard]] bool has_begun() const { return has_begun_; }
+  // The error of run(): once writers may be blocked or counters closed, it says how to go on.
+  std::unexpected<Error> failed(Result<void>& done) {
+    return has_begun_ ? std::unexpected(error_of(std::move(done.error()), state()))
+                      : error_in(done);
+  }
+
+ protected:
+  PromoteState& state() { return record_.state(); }
+  Server& production() { return record_.production(); }
+  Result<void> about_to(std::string_view what, std::string_view subject) {
+    return observer_.about_to(std::string(what).append(" ").append(subject));
+  }
+  Result<void> close_all() {
+    if (Result<void> told = about_to("close", "counters"); !told) return told;
+    return close_counters(production(), state());
+  }
+  Result<void> open_all() {
+    if (Result<void> told = about_to("open", "counters"); !told) return told;
+    return open_counters(production(), state());
+  }
+  Result<FenceReport> raise_all(Server* spare) {
+    if (Result<void> told = about_to("raise", "counters"); !told) return error_in(told);
+    return raise_counters(spare, production(), state(), options_,
+                          observer_.of("entries of the oplog"));
+  }
+
+  PromoteRecord& record_;
+  const PromoteOptions& options_;
+  Observer& observer_;
+  PromoteReport& report_;
+  bool has_begun_ = false;
+};
+
+class Promotion final : public RecordedRun {
+ public:
+  Promotion(PromoteRecord& record, Server& spare, const PromoteOptions& options, Observer& observer,
+            PromoteReport& report)
+      : RecordedRun(record, options, observer, report), spare_(spare) {}
 
   Result<void> run() {
     struct Row {
@@ -135,12 +156,6 @@ class Promotion {
   }
 
  private:
-  PromoteState& state() { return record_.state(); }
-  Server& production() { return record_.production(); }
-  Result<void> about_to(std::string_view what, std::string_view subject) {
-    return observer_.about_to(std::string(what).append(" ").append(subject));
-  }
-
   // Nothing is blocked yet, so a refusal leaves no trace.
   Result<void> try_first() {
     if (Result<void> told = about_to("try", "collections"); !told) return told;
@@ -163,14 +178,11 @@ class Promotion {
       if (Result<void> told = about_to("block", item.ns); !told) return told;
       if (Result<void> blocked = block_writers(record_, item); !blocked) return blocked;
     }
-    if (Result<void> told = about_to("close", "counters"); !told) return told;
-    return close_counters(production(), state());
+    return close_all();
   }
 
   Result<void> fence() {
-    if (Result<void> told = about_to("raise", "counters"); !told) return told;
-    Result<FenceReport> drawn = raise_counters(&spare_, production(), state(), options_,
-                                               observer_.of("entries of the oplog"));
+    Result<FenceReport> drawn = raise_all(&spare_);
     if (!drawn) return error_in(drawn);
     report_.fence = *std::move(drawn);
     if (!state().merge_later) return {};
@@ -295,24 +307,15 @@ class Promotion {
       Result<void> opened = let_writers_in(production(), item.ns, options.view());
       if (!opened) return opened;
     }
-    if (Result<void> told = about_to("open", "counters"); !told) return told;
-    return open_counters(production(), state());
+    return open_all();
   }
 
-  PromoteRecord& record_;
   Server& spare_;
-  const PromotePlan& plan_;
-  const PromoteOptions& options_;
-  Observer& observer_;
-  PromoteReport& report_;
-  bool has_begun_ = false;
 };
 
-class Undo {
+class Undo final : public RecordedRun {
  public:
-  Undo(PromoteRecord& record, const PromoteOptions& options, Observer& observer,
-       PromoteReport& report)
-      : record_(record), options_(options), observer_(observer), report_(report) {}
+  using RecordedRun::RecordedRun;
 
   Result<void> run() {
     if (!state().undoing) {
@@ -331,16 +334,8 @@ class Undo {
     if (Result<void> told = observer_.about_to("forget"); !told) return told;
     return record_.forget();
   }
-  // From then on, writers may be blocked.
-  [[nodiscard]] bool has_begun() const { return has_begun_; }
 
  private:
-  PromoteState& state() { return record_.state(); }
-  Server& production() { return record_.production(); }
-  Result<void> about_to(std::string_view what, std::string_view subject) {
-    return observer_.about_to(std::string(what).append(" ").append(subject));
-  }
-
   // Whether the collections that are to come back are there.
   Result<void> has_all() {
     if (state().finishing)
@@ -377,14 +372,11 @@ class Undo {
       Result<void> blocked = let_writers_in(production(), item.ns, refusing.view());
       if (!blocked) return blocked;
     }
-    if (Result<void> told = about_to("close", "counters"); !told) return told;
-    return close_counters(production(), state());
+    return close_all();
   }
 
   Result<void> raise() {
-    if (Result<void> told = about_to("raise", "counters"); !told) return told;
-    Result<FenceReport> drawn = raise_counters(nullptr, production(), state(), options_,
-                                               observer_.of("entries of the oplog"));
+    Result<FenceReport> drawn = raise_all(nullptr);
     if (drawn) {
       report_.fence = *std::move(drawn);
       return {};
@@ -408,10 +400,9 @@ class Undo {
       }
       if (Result<void> told = about_to("put back", item.ns); !told) return told;
       const std::string old = state().old_name(item);
-      const Result<std::optional<CollectionFacts>> swapped = find_collection(production(), old);
+      const Result<std::string> swapped = uuid_of(production(), old);
       if (!swapped) return error_in(swapped);
-      const std::optional<CollectionFacts>& found = *swapped;
-      if (found && found->uuid == item.old_uuid) {
+      if (*swapped == item.old_uuid) {
         // Not by its UUID in the record: a program may have dropped or renamed the promoted one,
         // and have made another.
         const Result<std::optional<CollectionFacts>> has_name =
@@ -459,8 +450,7 @@ class Undo {
     for (const KeptCollection& kept : report_.kept) {
       if (Result<void> opened = let_writers_in(production(), kept.ns, {}); !opened) return opened;
     }
-    if (Result<void> told = about_to("open", "counters"); !told) return told;
-    return open_counters(production(), state());
+    return open_all();
   }
 
   // The record may not have its UUID yet: a run was killed when it had just made it.
@@ -494,12 +484,6 @@ class Undo {
       }
     }
   }
-
-  PromoteRecord& record_;
-  const PromoteOptions& options_;
-  Observer& observer_;
-  PromoteReport& report_;
-  bool has_begun_ = false;
 };
 
 void tell_items(const PromoteState& state, PromoteReport& report) {
@@ -587,11 +571,8 @@ Result<PromoteReport> promote(PromotePlan& plan, Observer& observer) {
   if (record->state().finishing)
     return fail(Code::kFailedPrecondition, "the promotion on " + production->shown_uri() +
                                                " is being finished: go on with --finish");
-  Promotion promotion(*record, *spare, plan, observer, report);
-  if (Result<void> done = promotion.run(); !done)
-    return std::unexpected(promotion.has_begun()
-                               ? error_of(std::move(done.error()), record->state())
-                               : std::move(done.error()));
+  Promotion promotion(*record, *spare, plan.options, observer, report);
+  if (Result<void> done = promotion.run(); !done) return promotion.failed(done);
   tell_items(record->state(), report);
   if (Result<void> told = tell_planned(*production, record->state(), report); !told)
     return error_in(told);
@@ -606,9 +587,7 @@ Result<PromoteReport> undo_promotion(const PromoteOptions& options, Observer& ob
   if (!record) return error_in(record);
   PromoteReport report{.resumed = record->state().undoing};
   Undo undo(*record, options, observer, report);
-  if (Result<void> done = undo.run(); !done)
-    return std::unexpected(undo.has_begun() ? error_of(std::move(done.error()), record->state())
-                                            : std::move(done.error()));
+  if (Result<void> done = undo.run(); !done) return undo.failed(done);
   tell_items(record->state(), report);
   return report;
 }

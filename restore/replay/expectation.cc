@@ -1,6 +1,5 @@
 #include "restore/replay/expectation.h"
 
-#include <set>
 #include <string_view>
 #include <utility>
 

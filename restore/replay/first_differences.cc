@@ -1,7 +1,6 @@
 #include "restore/replay/first_differences.h"
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "restore/cursor.h"

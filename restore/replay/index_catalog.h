@@ -1,7 +1,6 @@
 // Secondary indexes, to be built once the documents are consistent.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>

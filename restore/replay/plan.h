@@ -1,7 +1,6 @@
 // The plan of a restore, before anything is written: the request, and the findings about it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

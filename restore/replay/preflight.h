@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "mongo/document.h"
 #include "restore/error_in.h"

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/errors.h"
-#include "base/moment.h"
 #include "base/shell.h"
 #include "idmint/clock.h"
 #include "restore/backup/metadata.h"

@@ -1,7 +1,6 @@
 #include "restore/replay/restore.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
