@@ -136,7 +136,7 @@ Result<void> write(BackupWriter& writer, Piece piece, const TakeCopied& take) {
   return done ? take(counted.documents, counted.bytes) : done;
 }
 
-// What the readers share.
+// The state that the readers share.
 class Reading {
  public:
   Reading(Timestamp start, std::span<const ToCopy> all, unsigned readers,

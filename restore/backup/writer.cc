@@ -211,7 +211,7 @@ std::array<std::uint8_t, 4> number_of_archive(std::uint32_t number) {
 }
 
 // Each block is the header of its collection, documents and a terminator. Blocks of several
-// collections may be mixed. Of each the last one has no documents, and their CRC.
+// collections may be mixed. The last block of each has no documents, and their CRC.
 class ArchiveWriter final : public BackupWriter {
  public:
   ArchiveWriter(const BackupTarget& target, std::span<const CollectionFacts> collections)

@@ -113,7 +113,7 @@ Result<void> run_find(Context& context) {
   Result<ReportFiles> page = report_file(find_options.html);
   if (!page) return error_in(page);
   // A dump is read completely, because values before the span and consequences after it belong to
-  // the answer. Of a live oplog only the part before the span is skipped.
+  // the answer. In a live oplog only the part before the span is skipped.
   Result<std::unique_ptr<OplogSource>> opened = open_oplog(
       find_options.oplog, {.from = is_uri(find_options.oplog) ? filter->span.from : Timestamp{}},
       to_read(find_options.not_sharded));

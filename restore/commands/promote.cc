@@ -307,7 +307,7 @@ Json json_of(const PromoteReport& report) {
   return json;
 }
 
-// What became of each sequence, pool and counter document.
+// Prints the outcome for each sequence, pool and counter document.
 void print_fence_facts(Output& out, const PromoteReport& report) {
   if (!report.fence) return;
   for (const FencedSource& each : report.fence->sources) {

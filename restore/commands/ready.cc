@@ -117,7 +117,7 @@ Result<void> reaches_back(Member& member, const OplogWindow& window, const BaseE
   return {};
 }
 
-// Of a folder of keep.
+// ready --from, a folder of keep.
 Result<void> run_ready_kept(Context& context, double warn_below) {
   const Result<std::chrono::nanoseconds> behind = parse_duration(ready_options.behind);
   if (!behind) return error_in(behind);

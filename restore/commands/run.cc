@@ -357,7 +357,7 @@ Result<ChosenKept> choose_kept(RestoreOptions& options) {
                     .before = reach->base == 0 ? std::string() : kept->bases[reach->base - 1].path};
 }
 
-// What helps where this base does not do: it is damaged, or an earlier run had begun with the one
+// Adds what helps if this base does not do: it is damaged, or an earlier run had begun with the one
 // before it.
 Error with_other_base(Error error, const std::string& before) {
   if (!before.empty() && (error.code == Code::kDataLoss || error.subject == kAnotherRestore))

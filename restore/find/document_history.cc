@@ -10,7 +10,7 @@
 namespace idmint::restore {
 namespace {
 
-// What an update removes: "replaced as a whole", or the removed fields. Empty: nothing.
+// The fields that an update removes: "replaced as a whole", or the removed fields. Empty: nothing.
 std::string taken_away(const Operation& update) {
   std::string fields;
   std::string path;

@@ -243,7 +243,7 @@ class Keeping final : public Observer {
     }
     Result<OplogDump> opened = OplogDump::open(path);
     if (!opened && opened.error().code == Code::kDataLoss) {
-      // What it had is read again after the slice before it, if the oplog has it yet.
+      // Its entries are read again after the slice before it, if the oplog has them yet.
       if (Result<void> aside = set_aside_slice(path, opened.error().message()); !aside)
         return aside;
       return open_slice();
@@ -329,7 +329,7 @@ class Keeping final : public Observer {
     return true;
   }
 
-  // Tells the result of the work. What failed is tried again after a rest.
+  // Tells the result of the work. A failed one is tried again after a rest.
   Result<void> end_work(const Result<std::string>& done) {
     if (done && !done->empty()) observer_.notice(*done);
     if (!done && !stopped()) {

@@ -297,7 +297,7 @@ Result<void> make_kept_folder(const std::string& folder) {
 
 Result<Kept> make_kept(const std::string& folder, const std::string& set, const std::string& id) {
   if (!is_kept(folder)) {
-    // What an earlier run may have left, and what each new volume has.
+    // A lock that an earlier run may have left, and the folder that each new volume has.
     constexpr std::array<std::string_view, 2> ours = {kLockName, "lost+found"};
     for (const std::string& name : names_in(folder))
       if (std::ranges::find(ours, name) == ours.end() && !name.contains(".partial"))

@@ -27,7 +27,7 @@ namespace {
 // The most documents of skipped operations that are tracked; beyond, all later writes are refused.
 constexpr std::size_t kMostSkipped = 1'000'000;
 
-// What to add where a collection is included and the one that it was before is not.
+// The advice if a collection is included, and the one from which it was renamed is not.
 std::string to_include(const std::string& ns) {
   constexpr std::string_view written = ".tmp.agg_out.";
   const std::size_t at = ns.find(written);

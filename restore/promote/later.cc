@@ -61,7 +61,7 @@ class LaterReader {
         });
   }
 
-  // Of an entry before the limit: a document that is written later, too, has bit 0.
+  // Takes an entry before the limit: sets bit 0 of documents that are written later, too.
   Result<void> take_before(const Entry& entry) {
     return for_each_operation(entry, [&](const Operation& write, std::uint32_t) -> Result<void> {
       const auto collection = found_.collections.find(write.ns);
@@ -77,7 +77,7 @@ class LaterReader {
   void begin_straddling() { straddling_ = true; }
 
   [[nodiscard]] LaterWrites& found() { return found_; }
-  // What `made` must have and has not.
+  // The rows that `made` lacks.
   [[nodiscard]] const std::map<std::string, std::string>& missed() const { return missed_; }
 
  private:

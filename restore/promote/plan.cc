@@ -543,7 +543,7 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
   if (!limit && !recorded) return error_in(recorded);
   const std::optional<Timestamp> restored = recorded.value_or(std::nullopt);
   if (!limit) limit = restored;
-  // What was written between the two would be neither restored nor merged nor named.
+  // Writes between the two would be neither restored nor merged nor named.
   if (limit && restored && *restored != *limit)
     return fail(Code::kFailedPrecondition,
                 "--limit is " + print_timestamp(*limit) + ", and " + spare->shown_uri() +

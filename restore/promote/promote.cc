@@ -53,7 +53,7 @@ bool is_promoted_name(std::string_view ns, const PromoteItem& item) {
          });
 }
 
-// What was written later to the collections that are replaced. `state` must outlive it.
+// The search for later writes to the collections that are replaced. `state` must outlive it.
 LaterSearch search_for(const PromoteOptions& options, const PromoteState& state) {
   return {.production = options.to,
           .oplog = options.oplog,
@@ -200,7 +200,7 @@ class Promotion final : public RecordedRun {
     return record_.write();
   }
 
-  // What is lost and was in no plan: programs went on until they were blocked.
+  // Notes the lost documents that are in no plan: programs went on until they were blocked.
   void note_unlisted(const LaterWrites& later, const PlannedLosses& planned) {
     ListRoom room;
     for (PromoteItem& item : state().items) {
@@ -464,8 +464,8 @@ class Undo final : public RecordedRun {
     return is_ours ? drop_collection(production(), item.ns) : Result<void>{};
   }
 
-  // Which of what programs wrote to the promoted collections is nowhere else. Where that cannot be
-  // found out, it stays unknown: writers are let in already.
+  // Finds the documents that only the promoted collections have. If that fails they stay unknown:
+  // writers are let in already.
   void count_written() {
     if (report_.kept.empty()) return;
     const LaterSearch search = search_for(options_, state());
@@ -519,8 +519,8 @@ Result<void> tell_planned(Server& production, const PromoteState& state, Promote
   return {};
 }
 
-// Lists the collections that undone promotions left, with the documents that only they have. Where
-// that cannot be found out it stays unknown.
+// Lists the collections that undone promotions left, with the documents that only they have. If
+// that fails these stay unknown.
 void find_kept_promoted(const PromoteOptions& options, const PromoteState& state,
                         Server& production, Observer& observer, PromoteReport& report) {
   const Result<std::vector<CollectionFacts>> all = list_namespaces(production);

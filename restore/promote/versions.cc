@@ -37,14 +37,14 @@ bool is_deleted(const LaterDocument& document, const Version& version) {
   return (document.deleted & std::bit_floor(version.terms)) != 0;
 }
 
-// The terms whose writes the version lacks. Where it is a delete, it needs no other one: a
-// promotion may carry a delete over that came between its last record and the swap.
+// The terms whose writes the version lacks. A delete needs no other delete: a promotion may carry
+// one over that came between its last record and the swap.
 std::uint64_t lacks_of(const LaterDocument& document, const Version& version) {
   const std::uint64_t lacks = document.terms & ~version.terms;
   return is_deleted(document, version) ? lacks & ~document.deleted : lacks;
 }
 
-// What a promotion chose from: an earlier one, or that which is planned.
+// The versions from which a promotion chooses, an earlier one or the planned one.
 struct Choice {
   Timestamp limit{};
   std::optional<Timestamp> mistake_to{};
@@ -152,7 +152,7 @@ class Chooser {
     if (holder.kind == Holder::Kind::kOriginal) version.terms |= kBeforeLimit;
     if (holder.kind != Holder::Kind::kPromoted) return version;
     const PastPromotion& promotion = later_.promotions[holder.promotion];
-    // Where it had another window, it is not known what it merged.
+    // It is unknown what a promotion with another window merged.
     const bool merged = promotion.state.merge_later && has_our_window(promotion.state) &&
                         !holder.refused.contains(key) && holder.lists_refused;
     if (std::exchange(document_, &document) != &document)
@@ -174,8 +174,8 @@ class Chooser {
   const LaterWrites& later_;
   const LaterSearch& search_;
   const LaterCollection& collection_;
-  // Of the present document: the terms that each promotion merged. Otherwise each would be asked
-  // again by every later one.
+  // The present document, and the terms of it that each promotion merged: a cache, as every later
+  // promotion asks for them.
   mutable const LaterDocument* document_ = nullptr;
   mutable std::vector<std::optional<std::uint64_t>> merged_{};
 };
@@ -217,7 +217,7 @@ void describe(const std::string& ns, const LaterWrites& later, const Names& name
   }
 }
 
-// Of the documents that were written to collections made anew: which ones the spare has.
+// Finds out which of the documents that were written to collections made anew the spare has.
 Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection& collection) {
   std::uint64_t made = 0;
   for (std::size_t term = 0; term < collection.terms.size(); ++term)

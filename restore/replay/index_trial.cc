@@ -39,8 +39,8 @@ std::string text_of_trial(const IndexTrial& trial) {
   return text;
 }
 
-// Tries the specifications. Where the server refuses the options of the collection, the load or the
-// replay says so, and a plain collection is tried.
+// Tries the specifications. If the server refuses the options of the collection, tries a plain one:
+// the load or the replay reports the refusal.
 Result<std::vector<RefusedIndex>> try_once(Server& server, const IndexTrial& trial) {
   std::vector<RefusedIndex> refused;
   const CollectionFacts facts = trial_of(trial);

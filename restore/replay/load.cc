@@ -42,16 +42,16 @@ bool must_be_logged(Document document) {
 
 constexpr std::string_view kBegun = "begun:";  // prefix of a namespace
 
-// How far a collection was read: its first bytes and documents.
+// The part of a collection that was read: its first bytes and documents.
 struct Reached {
   std::uint64_t bytes = 0;
   std::uint64_t documents = 0;
   friend auto operator<=>(const Reached&, const Reached&) = default;
 };
 
-// What the record notes of a collection that is being loaded.
+// The note in the record about a collection that is being loaded.
 struct BegunLoad {
-  Reached written{};        // on the server is all of this, and some of what comes after it
+  Reached written{};        // the server has all of this, and some of the rest
   std::uint64_t twice = 0;  // at least as many documents of it had an _id that was there
 };
 
@@ -149,7 +149,7 @@ class Writers {
     const std::lock_guard lock(mutex_);
     return unwritten_[collection].empty() && !failed_;
   }
-  // Where the first unwritten batch begins; `read` if all are written.
+  // The begin of the first unwritten batch; `read` if all are written.
   [[nodiscard]] Reached written_before(std::size_t collection, const Reached& read) {
     const std::lock_guard lock(mutex_);
     const std::multiset<Reached>& unwritten = unwritten_[collection];
@@ -491,7 +491,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
         Result<void> good =
             replaced[*i] ? Result<void>{} : check_count(server, all[*i], *there, documents, most);
         if (!good) {
-          // What is missing may be before the note.
+          // The missing documents may be before the note.
           [[maybe_unused]] const Result<void> reset = note_begun(record, ns, {});
           return good;
         }

@@ -52,7 +52,7 @@ bool may_do_anything(Document connection_status) {
   return may;
 }
 
-// Those of the base would take their place, and the one by which this run is logged in would go.
+// The users of the base would replace them, and that by which this run is logged in would go.
 Result<void> check_no_users(Server& server) {
   for (const char* const name : {"system.users", "system.roles"}) {
     const Result<Bson> found =

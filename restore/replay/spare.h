@@ -101,8 +101,8 @@ struct Mongod {
 // The reason, from its log, why a spare does not run. nullopt: it runs. kResourceExhausted: its
 // disk is full. kUnavailable: any other reason.
 [[nodiscard]] std::optional<Error> why_it_ended(const Spare& spare);
-// What a mongod on the folder that did not start has logged, from the offset `from` of its log on:
-// the last error, or else where to look.
+// The reason why a mongod on the folder did not start, from its log after the offset `from`: the
+// last error, or else where to look.
 [[nodiscard]] std::string why_not_started(const std::string& folder, std::uintmax_t from);
 // The command that ends it.
 [[nodiscard]] std::string how_to_stop(const Spare& spare);

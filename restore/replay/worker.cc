@@ -349,8 +349,8 @@ void Worker::advance(const Position& position, const Sums& sums) {
   for (const auto& [life, outcome] : sums.outcomes) shared_.outcomes[life] = outcome;
 }
 
-// Applies the items from `begin` to `end`, by their net effect where that is much less. What is
-// refused in that form is tried in halves, and at last applied as it is.
+// Applies the items from `begin` to `end`, by their net effect if that is much less. A refused net
+// effect is tried in halves, and at last the items are applied as they are.
 // NOLINTNEXTLINE(misc-no-recursion): each time for half as much
 Result<void> Worker::apply_net(const Batch& batch, std::size_t begin, std::size_t end) {
   while (begin < end) {
