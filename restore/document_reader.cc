@@ -35,9 +35,8 @@ constexpr std::array kKinds = {
 
 // Null: none of them.
 const char* kind_of(std::uint32_t begin) {
-  for (const Kind& each : kKinds) {
+  for (const Kind& each : kKinds)
     if ((begin & each.mask) == each.begin) return each.name;
-  }
   return nullptr;
 }
 

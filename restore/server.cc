@@ -104,8 +104,7 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
   Result<Server> server = blank.another();
   if (!server) return server;
 
-  const Bson hello = Bson("hello", 1);
-  const Result<Bson> who = server->read("admin", hello);
+  const Result<Bson> who = server->read("admin", Bson("hello", 1));
   if (!who) return error_in(who);
   const Document reply = Document::of(who->get());
   if (reply.text("msg") == "isdbgrid")
@@ -114,8 +113,7 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
     return sharded(server->shown_, "a config server of a sharded cluster");
   server->set_name_ = reply.text("setName");
 
-  const Bson build = Bson("buildInfo", 1);
-  const Result<Bson> facts = server->read("admin", build);
+  const Result<Bson> facts = server->read("admin", Bson("buildInfo", 1));
   if (!facts) return error_in(facts);
   server->version_ = facts->view().text("version");
 

@@ -118,9 +118,8 @@ Result<void> BaseArchive::pass_prelude(DocumentReader& reader,
     if (!read) return error_in(read);
     const Document document = read->value_or(Document{});
     if (!document) return std::unexpected(damaged(reader, "the archive ends within its prelude"));
-    if (Result<void> taken = take(document); !taken) {
+    if (Result<void> taken = take(document); !taken)
       return std::unexpected(at_byte(path_, reader.offset(), std::move(taken.error())));
-    }
   }
 }
 

@@ -135,8 +135,7 @@ Result<Extent> measure(Member& member, std::span<const CollectionFacts> collecti
   for (const CollectionFacts& each : collections) {
     ToCopy& to_copy = extent.all.emplace_back(ToCopy{.collection = &each});
     if (each.kind == CollectionKind::kView) continue;
-    const Bson count = Bson("count", data_name(each));
-    const Result<Bson> reply = member.command(each.database, count);
+    const Result<Bson> reply = member.command(each.database, Bson("count", data_name(each)));
     if (!reply) return error_in(reply);
     const std::int64_t documents = reply->view().number("n");
     extent.documents += documents;

@@ -211,12 +211,10 @@ Result<void> BaseFolder::open_database(const std::string& database) {
     file = entry.path().string();
   }
   std::vector<std::string> stems;
-  for (const auto& [stem, each] : files) {
+  for (const auto& [stem, each] : files)
     if (!each.metadata.empty()) stems.push_back(stem);
-  }
-  for (const std::string& stem : stems) {
+  for (const std::string& stem : stems)
     if (Result<void> done = open_collection(database, stem, files); !done) return done;
-  }
   for (const auto& [stem, each] : files) {
     if (each.documents.empty()) continue;
     // Cut names are left out only as a part of a database that is left out.

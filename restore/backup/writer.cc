@@ -162,9 +162,8 @@ class FolderWriter final : public BackupWriter {
     sums_.excluded = target_.excluded;
     if (done)
       done = write_checksums(place_.partial() + "/" + std::string(kChecksumsOfFolder), sums_);
-    for (const std::string& folder : folders_) {
+    for (const std::string& folder : folders_)
       if (done) done = sync_folder(folder);
-    }
     if (done) done = sync_folder(place_.partial());
     return done ? place_.finish() : done;
   }

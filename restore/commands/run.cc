@@ -173,9 +173,8 @@ std::string last_applied(const RestorePlan& plan) {
 void print_plan(Output& out, const RestorePlan& plan) {
   if (plan.base) {
     std::uint64_t collections = 0;
-    for (const CollectionFacts& each : plan.base->collections()) {
+    for (const CollectionFacts& each : plan.base->collections())
       if (plan.options.filter.includes(each.database + "." + each.name)) ++collections;
-    }
     print_fact(out, "base",
                plan.options.base + ": " + print_count(collections, "collection") + ", " +
                    std::to_string(plan.base->size() >> 20) + " MB, MongoDB " +

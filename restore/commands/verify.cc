@@ -358,9 +358,8 @@ Json json_of(const Report& report) {
   json["differences"] = Json::array();
   for (const Difference& each : report.differences) json["differences"].push_back(json_of(each));
   json["first_documents"] = Json::array();
-  for (const auto& [ns, documents] : report.documents_first) {
+  for (const auto& [ns, documents] : report.documents_first)
     for (const Difference& each : documents) json["first_documents"].push_back(json_of(each));
-  }
   json["raise"] = restore::json_of(report.minted);
   return json;
 }

@@ -346,9 +346,8 @@ class Keeping final : public Observer {
 
   // While it follows.
   Result<void> tend() {
-    if (const std::optional<Result<std::string>> done = work_.take()) {
+    if (const std::optional<Result<std::string>> done = work_.take())
       if (Result<void> ended = end_work(*done); !ended) return ended;
-    }
     if (!work_.is_busy()) static_cast<void>(start_what_is_due());
     return {};
   }

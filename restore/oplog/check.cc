@@ -179,9 +179,8 @@ void OplogCheck::follow_builds_before(const Operation& operation) {
   } else if (command == "renameCollection") {
     const std::string to = new_namespace_of(operation);
     std::erase_if(builds_before_, [&](const Build& each) { return each.ns == to; });
-    for (Build& each : builds_before_) {
+    for (Build& each : builds_before_)
       if (each.ns == namespace_of(operation)) each.ns = to;
-    }
   }
 }
 
@@ -320,9 +319,8 @@ void OplogCheck::follow_indexes(const Operation& operation, const std::string& n
   const std::string name = collection_of(ns);
   for (const Document each : specs_of_build(operation)) {
     Bson spec;
-    for (const Field& field : Fields(each)) {
+    for (const Field& field : Fields(each))
       if (field.key != "createIndexes" && field.key != "ns") append_field(spec.get(), field);
-    }
     std::string text = is_temporary_name(name) ? std::string() : ns;
     if (options) text += options->view().raw();
     text += spec.view().raw();
@@ -374,9 +372,8 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
     for (const auto& [name, tally] : facts_.tallies) all.insert(name);
     if (facts_.collections) all.insert(facts_.collections->begin(), facts_.collections->end());
     for (const auto& [name, where] : missing_) all.insert(name);
-    for (const std::string& name : all) {
+    for (const std::string& name : all)
       if (name.starts_with(ns)) drop(name);
-    }
   } else {
     if (!options_.filter.includes(ns)) return {};
     if (command == "create") {

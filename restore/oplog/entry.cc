@@ -27,9 +27,8 @@ Op op_of(std::string_view name) {
     const bool known = std::ranges::find(kLongNoops, name) != kLongNoops.end();
     return known ? Op::kNoop : Op::kUnknown;
   }
-  for (const Named& row : kOps) {
+  for (const Named& row : kOps)
     if (row.name == name[0]) return row.op;
-  }
   return Op::kUnknown;
 }
 

@@ -64,9 +64,8 @@ class Following {
       Result<void> done = go_on();
       if (Result<void> synced = sync(); !synced) return synced;
       if (observer_.stopped()) return dump_->seal();
-      if (done) {
+      if (done)
         if (Result<void> sealed = dump_->seal(); !sealed) return sealed;
-      }
       if (done || !options_.follow || done.error().code != Code::kUnavailable ||
           Ticks::now() - alive_ > kReconnects)
         return done;
@@ -93,9 +92,8 @@ class Following {
                       ", before " + print_timestamp(begin) +
                       (goes_on ? ": this member is behind; ask another, or later"
                                : ": nothing was written from then on"));
-    if (!std::exchange(knows_begin_, true)) {
+    if (!std::exchange(knows_begin_, true))
       if (Result<void> has = has_all_since(*member); !has) return has;
-    }
     OplogSpan span{.from = begin};
     if (!options_.follow) span.to = window->last;
     LiveOplog oplog(*member, span, options_.follow);

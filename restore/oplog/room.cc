@@ -10,8 +10,7 @@ namespace idmint::restore {
 
 Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window) {
   OplogRoom room;
-  const Bson stats = Bson("collStats", "oplog.rs");
-  const Result<Bson> told = member.command("local", stats);
+  const Result<Bson> told = member.command("local", Bson("collStats", "oplog.rs"));
   if (!told) return error_in(told);
   room.bytes = static_cast<double>(told->view().number("size"));
   room.most_bytes = static_cast<double>(told->view().number("maxSize"));

@@ -33,9 +33,8 @@ Result<void> check(const Operation& operation, Timestamp at, Timestamp listed) {
   if (operation.op != Op::kCommand) return {};
   if (operation.command() == "renameCollection" && at <= listed)
     return again("a collection was renamed, by a command, $out, mapReduce or convertToCapped");
-  for (const Hazard& row : kHazards) {
+  for (const Hazard& row : kHazards)
     if (operation.command() == row.command) return again(row.what);
-  }
   return {};
 }
 

@@ -200,9 +200,8 @@ Result<void> await_members(Server& production, const TakeProgress& progress) {
                   "the member " + slowest->first +
                       " has not come along for ten minutes: see what holds it, or shut it down; "
                       "then the same command goes on");
-    if (progress) {
+    if (progress)
       if (Result<void> told = progress(0); !told) return told;
-    }
     std::this_thread::sleep_for(milliseconds{50});
   }
 }

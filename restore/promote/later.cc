@@ -118,9 +118,8 @@ class LaterReader {
   Result<void> note(LaterCollection& collection, const std::string& key, Op op, std::uint64_t term,
                     Timestamp ts, How how) {
     LaterDocument& document = collection.documents[key];
-    if (document.writes == 0) {
+    if (document.writes == 0)
       if (Result<void> counted = count_documents(); !counted) return counted;
-    }
     ++document.writes;
     document.last = op;
     document.terms |= term;

@@ -85,9 +85,8 @@ Result<std::vector<std::string>> insert_all(Server& into, const std::string& cop
       continue;
     }
     const std::size_t size = document.bytes().size();
-    if (bytes + size > kBytesOfInsert) {
+    if (bytes + size > kBytesOfInsert)
       if (Result<void> sent = send(); !sent) return error_in(sent);
-    }
     list.push(*documents[i]);
     bytes += size;
     listed.push_back(i);

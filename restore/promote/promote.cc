@@ -169,9 +169,8 @@ class Promotion final : public RecordedRun {
   }
 
   Result<void> block() {
-    if (!has_blocked(state())) {
+    if (!has_blocked(state()))
       if (Result<void> tried = try_first(); !tried) return tried;
-    }
     has_begun_ = true;
     for (PromoteItem& item : state().items) {
       if (item.view) continue;
@@ -433,9 +432,8 @@ class Undo final : public RecordedRun {
 
   Result<void> open() {
     for (const PromoteItem& item : state().items) {
-      if (item.view && item.missing) {
+      if (item.view && item.missing)
         if (Result<void> dropped = drop_collection(production(), item.ns); !dropped) return dropped;
-      }
       if (item.old_uuid.empty() && !item.missing) continue;
       if (Result<void> told = about_to("open", item.ns); !told) return told;
       // Drops a collection that the block created, unless it has counters now.

@@ -353,9 +353,8 @@ class Seeding {
   Result<void> add(const SeedMember& member) {
     Result<DirectMember> first = DirectMember::connect(options_.members.front());
     if (!first) return error_in(first);
-    if (!is_member(*first, member)) {
+    if (!is_member(*first, member))
       if (Result<void> told = observer_.about_to(add_line(member)); !told) return told;
-    }
     Result<void> added = await("a set that takes " + address(member), [&] {
       if (is_member(*first, member)) return true;
       first->command(with_member(first->command(Bson("replSetGetConfig", 1)), member));

@@ -86,9 +86,8 @@ Json relaxed(Json json) {
       return number.is_number() ? number : json;  // "NaN" is not a number in JSON
     }
   }
-  if (json.is_structured()) {
+  if (json.is_structured())
     for (auto& inner : json) inner = relaxed(std::move(inner));
-  }
   return json;
 }
 

@@ -54,9 +54,8 @@ std::vector<const IndexCatalog::Indexes*> IndexCatalog::of(std::string_view ns) 
   const std::string plain(without_buckets(ns.substr(dot + 1)));
   std::vector<const Indexes*> found;
   const std::string buckets = database + "system.buckets." + plain;
-  for (const std::string& each : {database + plain, buckets}) {
+  for (const std::string& each : {database + plain, buckets})
     if (const auto at = indexes_.find(each); at != indexes_.end()) found.push_back(&at->second);
-  }
   return found;
 }
 
@@ -135,9 +134,8 @@ Result<void> IndexCatalog::apply(const Operation& command) {
             return unknown_change(ns, known, field);
           }
         }
-        for (const Field& old : Fields(spec.view())) {
+        for (const Field& old : Fields(spec.view()))
           if (std::ranges::find(set, old.key) == set.end()) append_field(changed.get(), old);
-        }
         changes = Fields(change);
         for (Field each; changes.next(each);) {
           const bool off = each.type == BSON_TYPE_BOOL && !each.truth();

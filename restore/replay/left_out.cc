@@ -91,9 +91,8 @@ void LeftOut::follow(const Operation& command, Timestamp at) {
     return;
   }
   for (const Document spec : built) there_.remove(ns, text_of(spec, "name"));
-  for (const RefusedIndex& each : all_) {
+  for (const RefusedIndex& each : all_)
     if (each.built == at && each.ns == ns) place(each);
-  }
 }
 
 Result<void> LeftOut::keep_end() {

@@ -297,9 +297,8 @@ class Writers {
 
 Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
   // A server whose last user was dropped has the empty collection.
-  if (again || is_users(facts.ns())) {
+  if (again || is_users(facts.ns()))
     if (Result<void> dropped = drop_collection(server, facts); !dropped) return dropped;
-  }
   return create_collection(server, facts);
 }
 

@@ -67,9 +67,8 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
     plan.checked_before = folder && folder->checked_base == plan.base_stamp;
   }
   const TakeProgress progress = observer.of_bytes(restore_step::kCheckBase, plan.base->size());
-  if (!plan.checked_before) {
+  if (!plan.checked_before)
     if (Result<void> checked = plan.base->check(progress); !checked) return checked;
-  }
   const std::optional<Timestamp>& base_at = plan.options.base_at;
   plan.sliced = plan.base->has_oplog();
   if (!plan.sliced) {
@@ -127,9 +126,8 @@ Result<void> open_base_of(RestorePlan& plan) {
                     "leave --users or --oplog out");
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
   // Collections that the base excludes are not restored from the oplog either.
-  if (const std::optional<Checksums>& sums = plan.base->checksums()) {
+  if (const std::optional<Checksums>& sums = plan.base->checksums())
     if (Result<void> added = plan.options.filter.exclude(sums->excluded); !added) return added;
-  }
   for (const CollectionFacts& each : plan.base->collections()) {
     const std::string ns = each.database + "." + each.name;
     collections.insert(ns);

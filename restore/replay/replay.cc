@@ -185,9 +185,8 @@ Result<void> Replay::Engine::find_collections() {
   const Result<std::vector<CollectionFacts>> all =
       list_namespaces(server_, options_.filter.users());
   if (!all) return error_in(all);
-  for (const CollectionFacts& each : *all) {
+  for (const CollectionFacts& each : *all)
     if (each.kind == CollectionKind::kCollection) lane(each.ns()).exists = true;
-  }
   return {};
 }
 
@@ -330,12 +329,10 @@ Result<void> Replay::Engine::write_alone(const Operation& operation, const Posit
 }
 
 Result<void> Replay::Engine::barrier() {
-  for (const std::unique_ptr<Worker>& worker : workers_) {
+  for (const std::unique_ptr<Worker>& worker : workers_)
     if (Result<void> sent = worker->send(); !sent) return sent;
-  }
-  for (const std::unique_ptr<Worker>& worker : workers_) {
+  for (const std::unique_ptr<Worker>& worker : workers_)
     if (Result<void> done = worker->wait(); !done) return done;
-  }
   return {};
 }
 
@@ -356,9 +353,8 @@ Result<void> Replay::Engine::mark(const Position& position, const Counts& counts
       apply_ops(server_, operations, {}, !doing.view().empty() || write != nullptr);
   if (answer.unavailable) return std::unexpected(lost(server_, answer));
   if (!answer.ok) {
-    for (const std::unique_ptr<Worker>& worker : workers_) {
+    for (const std::unique_ptr<Worker>& worker : workers_)
       if (Result<void> there = is_there(server_, worker->chain()); !there) return there;
-    }
     if (Result<void> there = is_there(server_, commands_); !there) return there;
     if (write != nullptr && answer.code == kUpdateOperationFailed && answer.results == 1) {
       Counts missed = counts;
@@ -502,22 +498,18 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
 Result<void> Replay::Engine::drop(const Operation& operation, const std::string& ns) {
   const Bson o = Bson("drop", collection_of(ns));
   const Answer answer = apply_command(server_, operation.database(), o);
-  if (answer.code != kNamespaceNotFound) {
+  if (answer.code != kNamespaceNotFound)
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
-  }
   lane(ns).exists = false;
   return {};
 }
 
 Result<void> Replay::Engine::drop_database(const Operation& operation, const std::string& ns) {
-  const Bson o = Bson("dropDatabase", 1);
-  const Answer answer = apply_command(server_, operation.database(), o);
-  if (answer.code != kNamespaceNotFound) {
+  const Answer answer = apply_command(server_, operation.database(), Bson("dropDatabase", 1));
+  if (answer.code != kNamespaceNotFound)
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
-  }
-  for (auto& [name, lane] : lanes_) {
+  for (auto& [name, lane] : lanes_)
     if (name.starts_with(ns)) lane.exists = false;
-  }
   return {};
 }
 

@@ -26,9 +26,8 @@ constexpr std::size_t kLongest = std::size_t{256} << 20;
 // Distinguishes this server's data from all others: mongod creates local.startup_log with a new
 // UUID when it first starts on a folder.
 Result<std::string> identity_of(Server& server) {
-  const Bson command =
-      Bson("listCollections", 1, "filter", Bson("name", "startup_log"), "cursor", Bson());
-  const Result<Bson> reply = server.command("local", command);
+  const Result<Bson> reply = server.command(
+      "local", Bson("listCollections", 1, "filter", Bson("name", "startup_log"), "cursor", Bson()));
   if (!reply) return error_in(reply);
   std::string text;
   reply->view().each_found([&](const Document& row) { text = facts_of("local", row).uuid; });
@@ -147,9 +146,8 @@ Result<void> write_report(Record& record, const Restored& restored, const std::s
   const Result<std::vector<CollectionFacts>> there =
       list_collections(record.server(), record.users());
   if (!there) return error_in(there);
-  for (const CollectionFacts& each : *there) {
+  for (const CollectionFacts& each : *there)
     if (!each.uuid.empty()) json["collections"][each.ns()] = each.uuid;
-  }
   for (const auto& [id, document] : *documents) {
     if (id.starts_with("owner:")) continue;
     const Result<std::string> text = write_extended_json(document.view());

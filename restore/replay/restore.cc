@@ -52,9 +52,8 @@ Result<void> count_after_slice(Server& server, Record& record, const RestorePlan
     if (!documents) return error_in(documents);
     if (Result<void> set = set_loaded(record, ns, *documents); !set) return set;
   }
-  for (const auto& [ns, documents] : gone) {
+  for (const auto& [ns, documents] : gone)
     if (Result<void> set = unset_loaded(record, ns); !set) return set;
-  }
   return {};
 }
 
@@ -62,18 +61,16 @@ void add_indexes_of_base(const RestorePlan& plan, IndexCatalog& catalog) {
   for (const CollectionFacts& each : plan.base->collections()) {
     const std::string ns = each.database + "." + each.name;
     if (!plan.options.filter.includes(ns)) continue;
-    for (const Bson& index : each.indexes) {
+    for (const Bson& index : each.indexes)
       if (!index.view().has("clustered")) catalog.add(ns, index.view());
-    }
   }
 }
 
 // Leaves out what was not built when the base was made. A unique one may even be impossible to
 // build; its build was aborted for that reason.
 void leave_out_unbuilt(const RestorePlan& plan, IndexCatalog& catalog) {
-  for (const auto& [ns, names] : plan.oplog.building) {
+  for (const auto& [ns, names] : plan.oplog.building)
     for (const std::string& name : names) catalog.remove(ns, name);
-  }
 }
 
 // The indexes that the base has after its slice. Empty for a data copy.
@@ -134,13 +131,11 @@ IndexCatalog take_later(const RestorePlan& plan, IndexCatalog& catalog) {
         each.name.starts_with("system.") || commanded.contains(ns) ||
         commanded.contains(each.database + "."))
       continue;
-    for (const auto& [name, spec] : indexes->second) {
+    for (const auto& [name, spec] : indexes->second)
       if (!spec.view().has("unique")) later.add(ns, spec.view());
-    }
   }
-  for (const auto& [ns, indexes] : later.all()) {
+  for (const auto& [ns, indexes] : later.all())
     for (const auto& [name, spec] : indexes) catalog.remove(ns, name);
-  }
   return later;
 }
 
@@ -244,18 +239,16 @@ Result<void> keep_ttl_off(const RestorePlan& plan, Server& server, Record& recor
 
 Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl_runs,
                      Observer& observer, RestoreReport& report) {
-  if (record.resumed()) {
+  if (record.resumed())
     if (Result<void> ended = end_leftovers(server); !ended) return ended;
-  }
   if (Result<void> off = keep_ttl_off(plan, server, record, ttl_runs, report); !off) return off;
   if (Result<void> kept = keep_tallies(record, plan.oplog); !kept) return kept;
   Transactions transactions;
 
   if (record.stage() == RunStage::kBase) {
     if (Result<void> good = check_apply_ops(record); !good) return good;
-    if (plan.base) {
+    if (plan.base)
       if (Result<void> done = load(plan, server, record, observer, report); !done) return done;
-    }
     if (Result<void> kept = keep_in_base(record); !kept) return kept;
     if (Result<void> reached = record.reach(RunStage::kSlice); !reached) return reached;
   }
@@ -375,9 +368,8 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   report.resumed = record->resumed();
   if (record->stage() == RunStage::kBase) {
     Result<void> checked = check_indexes(plan, *server);
-    if (!checked && !record->resumed()) {
+    if (!checked && !record->resumed())
       if (Result<void> forgotten = Record::forget(*server); !forgotten) return forgotten;
-    }
     if (!checked) return checked;
   }
   Result<void> done = restore(plan, *server, *record, facts->ttl_runs, observer, report);

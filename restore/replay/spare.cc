@@ -429,8 +429,7 @@ Result<std::string> find_mongod(const std::string& program) {
 }
 
 std::optional<std::string> data_folder(Server& server) {
-  const Bson command = Bson("getCmdLineOpts", 1);
-  const Result<Bson> options = server.command("admin", command);
+  const Result<Bson> options = server.command("admin", Bson("getCmdLineOpts", 1));
   if (!options) return std::nullopt;
   const Document storage = options->view().document("parsed").document("storage");
   if (!storage.has("dbPath")) return std::nullopt;
@@ -503,9 +502,8 @@ Result<Spare> start_spare(const std::string& folder, const Mongod& mongod,
     return fail(Code::kAlreadyExists,
                 shell_word(folder) + " is not empty: give --spare a folder that is not there yet");
   // A recovered copy of a member's data folder may belong to that member's user.
-  if (!state->recovered) {
+  if (!state->recovered)
     if (Result<void> made = make_own_folder(without_slashes(folder)); !made) return error_in(made);
-  }
   if (Result<void> taken = take_arguments(folder, mongod, *state); !taken) return error_in(taken);
   return start_on(folder, mongod.program, {}, *state, progress, limits);
 }
@@ -627,9 +625,8 @@ Result<RecoveredCopy> start_copy(const std::string& folder, const Mongod& mongod
       // A killed run may have left the recovering server.
       const Spare left{
           .folder = fs::canonical(folder, ignored), .program = mongod.program, .port = state->port};
-      if (is_running(left.folder, left.port)) {
+      if (is_running(left.folder, left.port))
         if (Result<void> ended = stop_spare(left, progress, limits); !ended) return error_in(ended);
-      }
     }
     const Result<Spare> recovering =
         start_on(folder, mongod.program,

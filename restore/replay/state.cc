@@ -34,9 +34,8 @@ Json numbers_alike(Json value) {
   }
   if (value.is_object() && value.size() == 1 && value.begin().key() == "$numberLong")
     return std::strtoll(value.begin()->get<std::string>().c_str(), nullptr, 10);
-  if (value.is_structured()) {
+  if (value.is_structured())
     for (auto& inner : value) inner = numbers_alike(std::move(inner));
-  }
   return value;
 }
 

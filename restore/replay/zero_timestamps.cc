@@ -19,9 +19,8 @@ bool is_zero(const Field& field) {
 }  // namespace
 
 bool has_zero_timestamp(Document document) {
-  for (const Field& field : Fields(document)) {
+  for (const Field& field : Fields(document))
     if (is_zero(field)) return true;
-  }
   return false;
 }
 
