@@ -12,10 +12,6 @@
 
 namespace idmint::restore {
 
-template <class T, auto& kDestroy>
-struct MongocDeleter {
-  void operator()(T* object) const { kDestroy(object); }
-};
 using Collection = std::unique_ptr<mongoc_collection_t,
                                    MongocDeleter<mongoc_collection_t, mongoc_collection_destroy>>;
 using Cursor =

@@ -11,11 +11,6 @@
 namespace idmint::restore {
 namespace {
 
-struct UriDeleter {
-  void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
-};
-using Uri = std::unique_ptr<mongoc_uri_t, UriDeleter>;
-
 constexpr std::chrono::milliseconds kSelection = std::chrono::seconds{10};
 constexpr std::chrono::milliseconds kQuestion = std::chrono::seconds{5};  // of the watch
 

@@ -18,10 +18,7 @@ namespace idmint::restore {
 // code_of_repeatable().
 [[nodiscard]] Error told(const std::string& tried, const bson_error_t& error);
 
-struct PreferenceDeleter {
-  void operator()(mongoc_read_prefs_t* preference) const { mongoc_read_prefs_destroy(preference); }
-};
-using Preference = std::unique_ptr<mongoc_read_prefs_t, PreferenceDeleter>;
+using Uri = std::unique_ptr<mongoc_uri_t, MongocDeleter<mongoc_uri_t, mongoc_uri_destroy>>;
 // The read preference of the client's URI; by default primaryPreferred.
 [[nodiscard]] Preference read_preference(const mongoc_client_t* client);
 

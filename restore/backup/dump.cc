@@ -167,8 +167,7 @@ Result<std::optional<Timestamp>> oldest_transaction(Member& member) {
 using TakeEntries = std::function<Result<void>(std::span<const Document>, std::span<const Entry>)>;
 Result<void> read_slice(Member& member, Timestamp start, Timestamp end, const TakeEntries& take) {
   const Bson find = Bson("find", "oplog.rs", "filter",
-                         Bson("ts", Bson("$gte", BsonTimestamp{start.seconds, start.ordinal},
-                                         "$lte", BsonTimestamp{end.seconds, end.ordinal})),
+                         Bson("ts", Bson("$gte", to_bson(start), "$lte", to_bson(end))),
                          "readConcern", Bson("level", "majority"));
   Timestamp first{};
   Timestamp last{};
@@ -240,10 +239,7 @@ Result<bool> renamed_between(Member& member, Timestamp start, Timestamp end) {
   const Bson there = Bson("$exists", true);
   const Bson find = Bson(
       "find", "oplog.rs", "filter",
-      Bson("ts",
-           Bson("$gt", BsonTimestamp{start.seconds, start.ordinal}, "$lte",
-                BsonTimestamp{end.seconds, end.ordinal}),
-           "op", "c", "$or",
+      Bson("ts", Bson("$gt", to_bson(start), "$lte", to_bson(end)), "op", "c", "$or",
            array(Bson("o.renameCollection", there), Bson("o.applyOps.o.renameCollection", there))),
       "limit", 1, "singleBatch", true, "readConcern", Bson("level", "local"));
   bool renamed = false;

@@ -197,7 +197,7 @@ Result<std::int64_t> missing_claims(Server& server, const std::string& ns,
 }
 
 Result<bool> has_oplog_entry(Server& server, OpTime at) {
-  const Bson filter = Bson("ts", BsonTimestamp{at.ts.seconds, at.ts.ordinal}, "t", at.term);
+  const Bson filter = Bson("ts", to_bson(at.ts), "t", at.term);
   bool there = false;
   const Result<void> read =
       each_found(server, "local.oplog.rs", filter, Bson("limit", std::int64_t{1}),

@@ -237,6 +237,8 @@ class Fields {
 // The timestamp in a field. nullopt: there is no such field, or it has another type.
 [[nodiscard]] std::optional<Timestamp> timestamp_in(Document document, const char* key);
 
+[[nodiscard]] inline BsonTimestamp to_bson(Timestamp at) { return {at.seconds, at.ordinal}; }
+
 // Appends the bytes of a field. Use these for data of users. bson_append_iter() sorts the flags of
 // a regular expression and drops unknown ones, cuts code at a NUL, and takes binary data of subtype
 // 2 without an inner length for damage.

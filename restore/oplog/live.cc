@@ -12,8 +12,7 @@ constexpr std::int32_t kSecond = 1000;  // milliseconds
 
 // Finds the entries of the span.
 Bson find_in_oplog(const OplogSpan& span) {
-  const Bson range = Bson("$gte", BsonTimestamp{span.from.seconds, span.from.ordinal}, "$lte",
-                          BsonTimestamp{span.to.seconds, span.to.ordinal});
+  const Bson range = Bson("$gte", to_bson(span.from), "$lte", to_bson(span.to));
   return Bson("find", "oplog.rs", "readConcern", Bson("level", "majority"), "filter",
               Bson("ts", range));
 }

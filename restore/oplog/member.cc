@@ -11,11 +11,9 @@
 namespace idmint::restore {
 namespace {
 
-struct DescriptionDeleter {
-  void operator()(mongoc_server_description_t* description) const {
-    mongoc_server_description_destroy(description);
-  }
-};
+using Description =
+    std::unique_ptr<mongoc_server_description_t,
+                    MongocDeleter<mongoc_server_description_t, mongoc_server_description_destroy>>;
 
 // The size of a batch in bytes. Larger ones cost both sides fresh memory each time.
 constexpr std::size_t kLargeBatch = std::size_t{4} << 20;
@@ -51,7 +49,7 @@ Result<Member> Member::choose(Server server) {
   Member member(std::move(server));
   mongoc_client_t* const client = member.server_.client();
   bson_error_t error{};
-  const std::unique_ptr<mongoc_server_description_t, DescriptionDeleter> chosen(
+  const Description chosen(
       mongoc_client_select_server(client, false, read_preference(client).get(), &error));
   if (!chosen) return std::unexpected(told("connecting to " + member.server_.shown_uri(), error));
   member.id_ = mongoc_server_description_id(chosen.get());
@@ -75,8 +73,7 @@ Result<Member> Member::another() const {
   // Any member will do: then the client knows all.
   const Preference any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
   bson_error_t error{};
-  const std::unique_ptr<mongoc_server_description_t, DescriptionDeleter> chosen(
-      mongoc_client_select_server(client, false, any.get(), &error));
+  const Description chosen(mongoc_client_select_server(client, false, any.get(), &error));
   if (!chosen) return std::unexpected(told("connecting to " + host_, error));
   std::size_t size = 0;
   mongoc_server_description_t** const all = mongoc_client_get_server_descriptions(client, &size);
@@ -191,10 +188,9 @@ Result<OpTime> Member::newest_of_majority() { return end_of_oplog(-1, "majority"
 
 Result<Bson> Member::entry_of_majority(Timestamp at) {
   const Bson find =
-      Bson("find", "oplog.rs", "filter", Bson("ts", BsonTimestamp{at.seconds, at.ordinal}), "limit",
-           1, "singleBatch", true, "readConcern",
-           Bson("level", "majority", "afterClusterTime", BsonTimestamp{at.seconds, at.ordinal}),
-           "maxTimeMS", 60'000);
+      Bson("find", "oplog.rs", "filter", Bson("ts", to_bson(at)), "limit", 1, "singleBatch", true,
+           "readConcern", Bson("level", "majority", "afterClusterTime", to_bson(at)), "maxTimeMS",
+           60'000);
   const Reply reply = run("local", find);
   if (!reply.ok && reply.error.code == kMaxTimeExpired)
     return fail(Code::kUnavailable, "a majority of the members does not have the entry " +

@@ -58,11 +58,9 @@ class Member {
   [[nodiscard]] Result<Bson> entry_of_majority(Timestamp at);
 
  private:
-  struct SessionDeleter {
-    void operator()(mongoc_client_session_t* session) const {
-      mongoc_client_session_destroy(session);
-    }
-  };
+  using Session =
+      std::unique_ptr<mongoc_client_session_t,
+                      MongocDeleter<mongoc_client_session_t, mongoc_client_session_destroy>>;
   struct Reply {
     Bson document = Bson::none();
     bool ok = false;
@@ -76,7 +74,7 @@ class Member {
   [[nodiscard]] Result<OpTime> end_of_oplog(int direction, const char* read_concern);
 
   Server server_;
-  std::unique_ptr<mongoc_client_session_t, SessionDeleter> session_;  // destroyed before its client
+  Session session_;  // destroyed before its client
   std::uint32_t id_ = 0;
   std::string host_;
 };

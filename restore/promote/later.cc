@@ -419,10 +419,6 @@ Result<void> read_before(const LaterSearch& search, LaterReader& reader,
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 Result<MistakeForm> form_of(const LaterSearch& search) {
   MistakeForm form;
   if (!search.mistake_to) return form;

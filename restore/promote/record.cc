@@ -58,13 +58,11 @@ Bson bson_of(const PromoteItem& item) {
 Bson bson_of(const PromoteState& state, const std::string& owner) {
   Bson document =
       Bson("_id", "promote", "owner", owner, "id", state.id, "fingerprint", state.fingerprint,
-           "from", state.from, "limit", BsonTimestamp{state.limit.seconds, state.limit.ordinal},
-           "noted", BsonTimestamp{state.noted.seconds, state.noted.ordinal}, "alike", state.alike,
-           "merge_later", state.merge_later, "leave_gap", state.leave_gap, "step",
-           kPromoteSteps.at(static_cast<std::size_t>(state.step)), "undoing", state.undoing,
+           "from", state.from, "limit", to_bson(state.limit), "noted", to_bson(state.noted),
+           "alike", state.alike, "merge_later", state.merge_later, "leave_gap", state.leave_gap,
+           "step", kPromoteSteps.at(static_cast<std::size_t>(state.step)), "undoing", state.undoing,
            "finishing", state.finishing, "was_opened", state.was_opened);
-  if (state.mistake_to)
-    document.add("mistake_to", BsonTimestamp{state.mistake_to->seconds, state.mistake_to->ordinal});
+  if (state.mistake_to) document.add("mistake_to", to_bson(*state.mistake_to));
   document.append("databases", array_of(state.databases), "put_back", array_of(state.put_back),
                   "counters", array_of(state.counters), "items",
                   array_of(state.items, [](const PromoteItem& item) { return bson_of(item); }));

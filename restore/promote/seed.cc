@@ -1,7 +1,6 @@
 #include "restore/promote/seed.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -161,18 +160,13 @@ Result<void> copy_folder(const std::string& from, const std::string& to, Observe
   return sync_path(seed_fs::absolute(to).parent_path().string());
 }
 
-struct SeedUriDeleter {
-  void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
-};
-
 // A connection to a member in any state. A member outside of a set answers no read, which
 // Server::connect() needs.
 class DirectMember {
  public:
   [[nodiscard]] static Result<DirectMember> connect(const SeedMember& member) {
     bson_error_t error{};
-    const std::unique_ptr<mongoc_uri_t, SeedUriDeleter> uri(
-        mongoc_uri_new_with_error(direct_uri(member).c_str(), &error));
+    const Uri uri(mongoc_uri_new_with_error(direct_uri(member).c_str(), &error));
     DirectMember direct;
     if (uri) direct.client_.reset(mongoc_client_new_from_uri_with_error(uri.get(), &error));
     if (!direct.client_) return std::unexpected(told("connecting to " + address(member), error));
@@ -196,7 +190,7 @@ class DirectMember {
   }
 
  private:
-  std::unique_ptr<mongoc_client_t, MongocClientDeleter> client_;
+  MongocClient client_;
 };
 
 // Whether it answers, and has its data in the folder.
@@ -207,15 +201,6 @@ bool answers(const SeedMember& member) {
   const Document storage = options.reply.view().document("parsed").document("storage");
   std::error_code ignored;
   return options.ok && seed_fs::equivalent(text_of(storage, "dbPath"), member.folder, ignored);
-}
-
-// Whether a mongod holds the folder. It may be an earlier run's and not answer yet.
-bool is_used(const std::string& folder) {
-  const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool used = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);
-  return used;
 }
 
 // Whether there is a complete copy. kAlreadyExists: the folder has other contents.
@@ -293,7 +278,8 @@ class Seeding {
   Result<void> start(const SeedMember& member) {
     SeedMember placed = member;
     placed.folder = absolute(member.folder);
-    if (is_used(placed.folder))
+    // It may be an earlier run's and not answer yet.
+    if (is_locked(placed.folder))
       return await("the mongod of " + shell_word(placed.folder) + ", which does not answer at " +
                        address(member),
                    [&] { return answers(placed); });

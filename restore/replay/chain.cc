@@ -1,6 +1,7 @@
 #include "restore/replay/chain.h"
 
 #include "base/errors.h"
+#include "restore/oplog/fields.h"
 #include "restore/replay/record.h"
 
 namespace idmint::restore {
@@ -31,8 +32,7 @@ void Chain::append_next(Operations& operations, const Position& to, const Counts
   const Bson last = Bson("_id", id());
   operations.append("d", kRecordNamespace, last.view(), {});
   const std::string id = prefix_ + std::to_string(number_ + 1);
-  Bson next = Bson("_id", id, "ts", BsonTimestamp{to.ts.seconds, to.ts.ordinal}, "index",
-                   std::int64_t{to.index});
+  Bson next = Bson("_id", id, "ts", to_bson(to.ts), "index", std::int64_t{to.index});
   for (const CountField& field : kCountFields) next.add(field.name, totals.*field.count);
   next.add_all(*more.get());
   operations.append("i", kRecordNamespace, next.view(), {});

@@ -18,8 +18,7 @@ constexpr const char* kRefusal = "idmint_refused";
 
 Bson reason_of(const RefusedIndex& refused) {
   Bson reason = Bson("why", refused.why);
-  if (refused.built != Timestamp{})
-    reason.append("built", mongo::BsonTimestamp{refused.built.seconds, refused.built.ordinal});
+  if (refused.built != Timestamp{}) reason.append("built", to_bson(refused.built));
   return reason;
 }
 

@@ -140,15 +140,6 @@ bool is_open(int port) {
   return open;
 }
 
-// Whether a mongod runs on the folder: it locks that file.
-bool is_locked(const std::string& folder) {
-  const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);
-  return locked;
-}
-
 std::unexpected<Error> in_use(const std::string& folder) {
   return fail(Code::kFailedPrecondition,
               "a mongod runs on " + shell_word(folder) +
@@ -370,6 +361,14 @@ Result<Timestamp> last_entry(const Spare& spare) {
 }
 
 }  // namespace
+
+bool is_locked(const std::string& folder) {
+  const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return locked;
+}
 
 Result<SpareFolder> look_at(const std::string& given) {
   const std::string folder = without_slashes(given);

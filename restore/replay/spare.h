@@ -68,6 +68,8 @@ struct Mongod {
 // The data folder of a server, on the server's host. nullopt: the server does not say.
 [[nodiscard]] std::optional<std::string> data_folder(Server& server);
 
+// Whether a mongod runs on the folder: it locks a file there.
+[[nodiscard]] bool is_locked(const std::string& folder);
 // Whether the server at this port of 127.0.0.1 has its data in the folder.
 [[nodiscard]] bool is_running(const std::string& folder, int port);
 
