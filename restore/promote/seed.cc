@@ -322,7 +322,7 @@ class Seeding {
       if (*copied) continue;
       // A folder is complete when its server was ended cleanly.
       const std::string folder = absolute(first.folder);
-      if (is_used(folder)) {
+      if (is_locked(folder)) {
         if (Result<void> told = observer_.about_to(shutdown_line(program_, folder)); !told)
           return told;
         const Spare running{.folder = folder, .program = program_, .port = first.port};

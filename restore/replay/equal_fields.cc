@@ -20,7 +20,8 @@ bool equal_values(const Field& a, const Field& b) {
 
 std::size_t field_count(Document document) {
   std::size_t count = 0;
-  for (const Field& field : Fields(document)) ++count;
+  Fields fields(document);
+  for (Field field; fields.next(field);) ++count;
   return count;
 }
 
