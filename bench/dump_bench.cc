@@ -49,7 +49,7 @@ void fill(Server& server, const Work& work, int collections) {
     for (const Bson& each : collection_of_bench(c, work.indexes).indexes)
       indexes.items.add(std::to_string(number++).c_str(), each);
     const Bson index = Bson("createIndexes", name_of(c), "indexes", indexes);
-    need(server.command("bench", index.get()));
+    need(server.command("bench", index));
     mongoc_collection_t* const collection =
         mongoc_client_get_collection(server.client(), "bench", name_of(c).c_str());
     for (std::int32_t id = 0; id < work.documents / collections;) {

@@ -141,7 +141,7 @@ void write_hot_oplog(const std::string& path) {
 void apply_each(const std::string& path, Server& server) {
   OplogReader oplog = need(OplogReader::open(path));
   const Bson create = Bson("create", "counters");
-  need(server.command("shop", create.get()));
+  need(server.command("shop", create));
   Operations operations;
   for (int i = 0; i < kPlainEntries; ++i) {
     const std::optional<Entry> entry = need(oplog.next());

@@ -284,7 +284,7 @@ class Restores {
   static std::int64_t greatest(Server& server, const char* database, const Bson& find,
                                const char* field) {
     std::int64_t value = -1;
-    const Result<Bson> found = server.command(database, find.get());
+    const Result<Bson> found = server.command(database, find);
     if (!found) return value;
     found->view().each_found([&](const Document& document) {
       bson_iter_t at;

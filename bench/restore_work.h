@@ -77,7 +77,7 @@ inline double our_cpu() {
 
 inline double cpu_of(Server& server) {
   const Bson ask = Bson("serverStatus", 1);
-  const Bson status = need(server.command("admin", ask.get()));
+  const Bson status = need(server.command("admin", ask));
   double all = 0;
   for (const char* const name : {"user_time_us", "system_time_us"}) {
     bson_iter_t at;

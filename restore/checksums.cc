@@ -4,10 +4,8 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/errors.h"
-#include "base/moment.h"
 #include "base/shell.h"
 #include "idmint/clock.h"
 #include "restore/input_file.h"
@@ -56,7 +54,7 @@ Result<std::optional<Checksums>> read_checksums(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
   const Result<std::string> text = read_text(path, kLongest);
-  if (!text) return std::unexpected(text.error());
+  if (!text) return error_in(text);
   const Json json = Json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains(kMark) || json[kMark] != 1 || !json.contains("files") ||
       !json["files"].is_object())
@@ -94,7 +92,7 @@ Result<void> check_sum(const std::string& path, const FileSum& is, const FileSum
 
 Result<std::optional<FileSum>> sum_of_oplog_dump(const std::string& path) {
   const Result<std::optional<Checksums>> read = read_checksums(checksums_beside(path));
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   const std::optional<Checksums>& sums = *read;
   if (!sums || sums->files.empty()) return std::nullopt;
   return sums->files.begin()->second;
@@ -102,11 +100,11 @@ Result<std::optional<FileSum>> sum_of_oplog_dump(const std::string& path) {
 
 Result<void> check_oplog_dump(const std::string& path) {
   const Result<std::optional<FileSum>> read = sum_of_oplog_dump(path);
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   const std::optional<FileSum>& should_be = *read;
   if (!should_be) return {};
   const Result<FileSum> is = sum_of_beginning(path, should_be->bytes);
-  return is ? check_sum(path, *is, *should_be) : std::unexpected(is.error());
+  return is ? check_sum(path, *is, *should_be) : error_in(is);
 }
 
 Result<FileSum> sum_of_file(const std::string& path) {
@@ -115,7 +113,7 @@ Result<FileSum> sum_of_file(const std::string& path) {
 
 Result<FileSum> sum_of_beginning(const std::string& path, std::uint64_t bytes) {
   const Result<std::unique_ptr<InputFile>> file = InputFile::open(path, InputFile::As::kStored);
-  if (!file) return std::unexpected(file.error());
+  if (!file) return error_in(file);
   (*file)->hash_first(bytes);
   std::vector<std::uint8_t> block(std::size_t{1} << 20);
   while ((*file)->consumed() < bytes) {

@@ -19,7 +19,7 @@ Result<std::vector<Bson>> rows_of(const Cursor& cursor, const std::string& doing
     rows.push_back(Bson::copy_of(row));
     return {};
   });
-  if (!listed) return std::unexpected(std::move(listed.error()));
+  if (!listed) return error_in(listed);
   return rows;
 }
 
@@ -60,14 +60,14 @@ CollectionFacts facts_of(const std::string& database, Document row) {
 }
 
 Result<std::vector<std::string>> list_databases(Server& server) {
-  const Result<Bson> reply = server.command("admin", listing_of_databases().get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = server.command("admin", listing_of_databases());
+  if (!reply) return error_in(reply);
   return databases_in(reply->view());
 }
 
 Result<std::vector<CollectionFacts>> list_namespaces(Server& server, bool users) {
   const Result<std::vector<std::string>> databases = list_databases(server);
-  if (!databases) return std::unexpected(databases.error());
+  if (!databases) return error_in(databases);
   std::vector<CollectionFacts> all;
   for (const std::string& database : *databases) {
     const bool own = is_own_database(database);
@@ -75,7 +75,7 @@ Result<std::vector<CollectionFacts>> list_namespaces(Server& server, bool users)
     const Database at(mongoc_client_get_database(server.client(), database.c_str()));
     const Cursor cursor(mongoc_database_find_collections_with_opts(at.get(), nullptr));
     const Result<std::vector<Bson>> rows = rows_of(cursor, "listCollections of " + database);
-    if (!rows) return std::unexpected(rows.error());
+    if (!rows) return error_in(rows);
     for (const Bson& row : *rows) {
       CollectionFacts facts = facts_of(database, row.view());
       if (!own || is_users(facts.ns())) all.push_back(std::move(facts));
@@ -99,7 +99,7 @@ Result<std::vector<CollectionFacts>> list_collections(Server& server, bool users
     const Bson options = Bson("includeBuildUUIDs", true);
     const Cursor cursor(mongoc_collection_find_indexes_with_opts(at.get(), options.get()));
     Result<std::vector<Bson>> indexes = rows_of(cursor, "listIndexes of " + each.ns());
-    if (!indexes) return std::unexpected(std::move(indexes.error()));
+    if (!indexes) return error_in(indexes);
     std::erase_if(*indexes, [](const Bson& index) { return index.view().has("buildUUID"); });
     each.indexes = *std::move(indexes);
   }

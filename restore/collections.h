@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/error_in.h"
 #include "restore/server.h"
 
 namespace idmint::restore {

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "base/errors.h"
+
 namespace idmint::restore {
 namespace {
 
@@ -33,9 +35,8 @@ constexpr std::array kKinds = {
 
 // Null: none of them.
 const char* kind_of(std::uint32_t begin) {
-  for (const Kind& each : kKinds) {
+  for (const Kind& each : kKinds)
     if ((begin & each.mask) == each.begin) return each.name;
-  }
   return nullptr;
 }
 
@@ -43,7 +44,7 @@ const char* kind_of(std::uint32_t begin) {
 
 Result<DocumentReader> DocumentReader::open(const std::string& path) {
   Result<std::unique_ptr<InputFile>> file = InputFile::open(path);
-  if (!file) return std::unexpected(std::move(file.error()));
+  if (!file) return error_in(file);
   return DocumentReader(path, *std::move(file));
 }
 
@@ -53,8 +54,8 @@ DocumentReader::DocumentReader(std::string path, std::unique_ptr<InputFile> file
       buffer_(std::clamp<std::size_t>(4 * file_->size(), kSmallest, kLargest)) {}
 
 std::unexpected<Error> DocumentReader::damaged(const std::string& what) const {
-  return std::unexpected(Error{
-      Code::kDataLoss, path_ + " is damaged at byte " + std::to_string(position_) + ": " + what});
+  return fail(Code::kDataLoss,
+              path_ + " is damaged at byte " + std::to_string(position_) + ": " + what);
 }
 
 Result<bool> DocumentReader::have(std::size_t size) {
@@ -78,7 +79,7 @@ Result<bool> DocumentReader::have(std::size_t size) {
 
 Result<std::optional<Document>> DocumentReader::next() {
   const Result<bool> begins = have(4);
-  if (!begins) return std::unexpected(begins.error());
+  if (!begins) return error_in(begins);
   if (!*begins) {
     if (end_ == begin_) return std::nullopt;
     is_cut_ = true;
@@ -88,11 +89,11 @@ Result<std::optional<Document>> DocumentReader::next() {
   std::memcpy(&length, buffer_.data() + begin_, sizeof length);
   length = BSON_UINT32_FROM_LE(length);
   if (const char* const kind = position_ == 0 ? kind_of(length) : nullptr; kind != nullptr)
-    return std::unexpected(Error{Code::kInvalidArgument, path_ + " is " + kind});
+    return fail(Code::kInvalidArgument, path_ + " is " + kind);
   if (length < 5 || length > kLargestDocument)
     return damaged("a document cannot be " + std::to_string(length) + " bytes long");
   const Result<bool> whole = have(length);
-  if (!whole) return std::unexpected(whole.error());
+  if (!whole) return error_in(whole);
   is_cut_ = !*whole;
   if (is_cut_)
     return damaged("the file ends after " + std::to_string(end_ - begin_) + " of the " +
@@ -112,7 +113,7 @@ Result<void> DocumentReader::pass_over(std::uint64_t bytes) {
   }
   while (position_ < bytes) {
     const Result<std::optional<Document>> passed = next();
-    if (!passed) return std::unexpected(passed.error());
+    if (!passed) return error_in(passed);
     if (!*passed) break;
   }
   if (position_ == bytes) return {};
@@ -121,7 +122,7 @@ Result<void> DocumentReader::pass_over(std::uint64_t bytes) {
 
 Result<bool> DocumentReader::passed_terminator() {
   const Result<bool> there = have(4);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   constexpr std::array<std::uint8_t, 4> terminator{0xff, 0xff, 0xff, 0xff};
   if (!*there || !std::equal(terminator.begin(), terminator.end(),
                              buffer_.begin() + static_cast<std::ptrdiff_t>(begin_)))
@@ -133,13 +134,13 @@ Result<bool> DocumentReader::passed_terminator() {
 
 Result<std::uint32_t> DocumentReader::next_number() {
   const Result<bool> there = have(4);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   if (!*there) return damaged("the file ends where a number is due");
   std::uint32_t number = 0;
   std::memcpy(&number, buffer_.data() + begin_, sizeof number);
   if (const char* const kind = position_ == 0 ? kind_of(BSON_UINT32_FROM_LE(number)) : nullptr;
       kind != nullptr && BSON_UINT32_FROM_LE(number) != kKinds.front().begin)
-    return std::unexpected(Error{Code::kInvalidArgument, path_ + " is " + kind});
+    return fail(Code::kInvalidArgument, path_ + " is " + kind);
   begin_ += 4;
   position_ += 4;
   return BSON_UINT32_FROM_LE(number);

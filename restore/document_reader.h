@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/input_file.h"
 
 namespace idmint::restore {

@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errors.h"
+
 namespace idmint::restore {
 namespace {
 
@@ -28,8 +30,7 @@ std::unexpected<Error> unreadable(const std::string& path, int error) {
   const Code code = error == ENOENT || error == ENOTDIR ? Code::kNotFound
                     : error == EACCES                   ? Code::kPermissionDenied
                                                         : Code::kUnavailable;
-  return std::unexpected(
-      Error{code, "cannot read " + path + ": " + std::generic_category().message(error)});
+  return fail(code, "cannot read " + path + ": " + std::generic_category().message(error));
 }
 
 Result<std::unique_ptr<InputFile>> InputFile::open(const std::string& path, As as) {
@@ -118,9 +119,9 @@ InputFile::Read InputFile::read_file(std::span<std::uint8_t> to) {
 
 Result<std::string> read_text(const std::string& path, std::size_t most) {
   const Result<std::unique_ptr<InputFile>> file = InputFile::open(path);
-  if (!file) return std::unexpected(file.error());
+  if (!file) return error_in(file);
   const auto damaged = [&](const std::string& what) {
-    return std::unexpected(Error{Code::kDataLoss, path + " is damaged: " + what});
+    return fail(Code::kDataLoss, path + " is damaged: " + what);
   };
   std::string text;
   std::vector<std::uint8_t> block(std::size_t{64} * 1024);

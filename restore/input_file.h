@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/digest.h"
-#include "idmint/result.h"
+#include "restore/error_in.h"
 
 namespace idmint::restore {
 

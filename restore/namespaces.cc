@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/shell.h"
 
 namespace idmint::restore {
@@ -21,10 +22,10 @@ std::string_view collection_part(std::string_view pattern) {
 Result<std::vector<std::string>> whole(std::vector<std::string> patterns) {
   for (std::string& pattern : patterns) {
     if (pattern.empty() || pattern.front() == '.' || pattern.back() == '.')
-      return std::unexpected(Error{Code::kInvalidArgument,
-                                   shell_word(pattern) +
-                                       " names no namespace: give DATABASE or DATABASE.COLLECTION, "
-                                       "with * for any text"});
+      return fail(Code::kInvalidArgument,
+                  shell_word(pattern) +
+                      " names no namespace: give DATABASE or DATABASE.COLLECTION, "
+                      "with * for any text");
     if (!pattern.contains('.')) pattern += ".*";
   }
   std::ranges::sort(patterns);
@@ -82,9 +83,9 @@ bool matches_glob(std::string_view pattern, std::string_view text) {
 Result<NamespaceFilter> NamespaceFilter::of(std::vector<std::string> include,
                                             std::vector<std::string> exclude) {
   Result<std::vector<std::string>> in = whole(std::move(include));
-  if (!in) return std::unexpected(std::move(in.error()));
+  if (!in) return error_in(in);
   Result<std::vector<std::string>> out = whole(std::move(exclude));
-  if (!out) return std::unexpected(std::move(out.error()));
+  if (!out) return error_in(out);
   NamespaceFilter filter;
   filter.include_ = *std::move(in);
   filter.exclude_ = *std::move(out);
@@ -93,7 +94,7 @@ Result<NamespaceFilter> NamespaceFilter::of(std::vector<std::string> include,
 
 Result<void> NamespaceFilter::exclude(const std::vector<std::string>& patterns) {
   Result<std::vector<std::string>> out = whole(patterns);
-  if (!out) return std::unexpected(std::move(out.error()));
+  if (!out) return error_in(out);
   for (std::string& pattern : *out) {
     if (std::ranges::find(exclude_, pattern) == exclude_.end())
       exclude_.push_back(std::move(pattern));

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 
 namespace idmint::restore {
 

@@ -43,7 +43,7 @@ Result<std::vector<std::uint8_t>> gzip_member(std::span<const std::uint8_t> byte
   z_stream stream{};
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kWindow + kAsGzip, kMemory,
                    Z_DEFAULT_STRATEGY) != Z_OK)
-    return std::unexpected(Error{Code::kResourceExhausted, "no memory to compress with"});
+    return fail(Code::kResourceExhausted, "no memory to compress with");
   std::vector<std::uint8_t> member(deflateBound(&stream, bytes.size()));
   stream.next_in = const_cast<Bytef*>(bytes.data());  // NOLINT: zlib only reads it
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -52,7 +52,7 @@ Result<std::vector<std::uint8_t>> gzip_member(std::span<const std::uint8_t> byte
   const bool whole = deflate(&stream, Z_FINISH) == Z_STREAM_END;
   member.resize(stream.total_out);
   deflateEnd(&stream);
-  if (!whole) return std::unexpected(Error{Code::kUnknown, "zlib compressed a block in part"});
+  if (!whole) return fail(Code::kUnknown, "zlib compressed a block in part");
   return member;
 }
 
@@ -134,7 +134,7 @@ Result<void> replace_file(const std::string& path, std::string_view text) {
   std::filesystem::remove(partial, ignored);  // left by a killed process
   {
     const Result<std::unique_ptr<OutputFile>> file = OutputFile::create(partial);
-    if (!file) return std::unexpected(file.error());
+    if (!file) return error_in(file);
     Result<void> done = (*file)->write(text);
     if (done) done = (*file)->finish();
     if (!done) {
@@ -157,7 +157,7 @@ Result<void> check_replaceable(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored)) return unwritable(path, EISDIR);
   std::filesystem::remove(partial, ignored);
   const Result<std::unique_ptr<OutputFile>> file = OutputFile::create(partial);
-  if (!file) return std::unexpected(file.error());
+  if (!file) return error_in(file);
   std::filesystem::remove(partial, ignored);
   return {};
 }

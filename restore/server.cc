@@ -11,11 +11,6 @@
 namespace idmint::restore {
 namespace {
 
-struct UriDeleter {
-  void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
-};
-using Uri = std::unique_ptr<mongoc_uri_t, UriDeleter>;
-
 constexpr std::chrono::milliseconds kSelection = std::chrono::seconds{10};
 constexpr std::chrono::milliseconds kQuestion = std::chrono::seconds{5};  // of the watch
 
@@ -30,11 +25,10 @@ std::vector<std::string> hosts_of(const std::string& text) {
 }
 
 std::unexpected<Error> sharded(const std::string& uri, const char* what) {
-  return std::unexpected(
-      Error{Code::kFailedPrecondition,
-            uri + " is " + what +
-                ": a sharded cluster is not restored by one oplog, as chunks move between its "
-                "shards; use a backup that covers the whole cluster"});
+  return fail(Code::kFailedPrecondition,
+              uri + " is " + what +
+                  ": a sharded cluster is not restored by one oplog, as chunks move between its "
+                  "shards; use a backup that covers the whole cluster");
 }
 
 }  // namespace
@@ -56,12 +50,11 @@ Result<MongocClient> Server::client_with(std::chrono::milliseconds answer,
   const Uri uri(mongoc_uri_new_with_error(uri_.c_str(), &error));
   if (!uri)
     // The driver's message may quote a secret.
-    return std::unexpected(
-        Error{Code::kInvalidArgument,
-              shown_ + ": not a connection string of MongoDB" +
-                  (shown_ == uri_ ? ": " + std::string(error.message)
-                                  : "; write what is not a letter or digit in the user and the "
-                                    "password with %, such as %40 for @")});
+    return fail(Code::kInvalidArgument,
+                shown_ + ": not a connection string of MongoDB" +
+                    (shown_ == uri_ ? ": " + std::string(error.message)
+                                    : "; write what is not a letter or digit in the user and the "
+                                      "password with %, such as %40 for @"));
   mongoc_uri_set_appname(uri.get(), "idmint-restore");
   const auto unless_given = [&](const char* option, std::chrono::milliseconds time) {
     if (mongoc_uri_get_option_as_int32(uri.get(), option, -1) < 0)
@@ -72,7 +65,7 @@ Result<MongocClient> Server::client_with(std::chrono::milliseconds answer,
   unless_given(MONGOC_URI_SOCKETTIMEOUTMS, answer);
   mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_SERVERSELECTIONTRYONCE, false);
   MongocClient client(mongoc_client_new_from_uri_with_error(uri.get(), &error));
-  if (!client) return std::unexpected(Error{Code::kInvalidArgument, shown_ + ": " + error.message});
+  if (!client) return fail(Code::kInvalidArgument, shown_ + ": " + error.message);
   mongoc_client_set_error_api(client.get(), MONGOC_ERROR_API_VERSION_2);
   return client;
 }
@@ -86,14 +79,13 @@ Result<Server> Server::another(std::chrono::milliseconds patience) const {
   server.patience_ = std::min(patience_, patience);
   server.watch_ = watch_;
   Result<MongocClient> client = client_with(server.patience_, kSelection);
-  if (!client) return std::unexpected(std::move(client.error()));
+  if (!client) return error_in(client);
   server.client_ = *std::move(client);
   return server;
 }
 
 Result<Server> Server::connect(const std::string& uri, const ConnectOptions& options) {
-  if (Result<void> clear = check_mongodb_url(uri); !clear)
-    return std::unexpected(std::move(clear.error()));
+  if (Result<void> clear = check_mongodb_url(uri); !clear) return error_in(clear);
   Server blank;
   blank.uri_ = uri;
   blank.shown_ = redacted(options.shown.empty() ? uri : options.shown);
@@ -101,15 +93,14 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
   const std::chrono::milliseconds question =
       std::min<std::chrono::milliseconds>(kQuestion, options.watch.silence / 2);
   Result<MongocClient> watching = blank.client_with(question, question);
-  if (!watching) return std::unexpected(std::move(watching.error()));
+  if (!watching) return error_in(watching);
   blank.watch_ =
       std::make_shared<const ServerWatch>(*std::move(watching), hosts_of(uri), options.watch);
   Result<Server> server = blank.another();
   if (!server) return server;
 
-  const Bson hello = Bson("hello", 1);
-  const Result<Bson> who = server->read("admin", hello.get());
-  if (!who) return std::unexpected(who.error());
+  const Result<Bson> who = server->read("admin", Bson("hello", 1));
+  if (!who) return error_in(who);
   const Document reply = Document::of(who->get());
   if (reply.text("msg") == "isdbgrid")
     return sharded(server->shown_, "the mongos of a sharded cluster");
@@ -117,15 +108,14 @@ Result<Server> Server::connect(const std::string& uri, const ConnectOptions& opt
     return sharded(server->shown_, "a config server of a sharded cluster");
   server->set_name_ = reply.text("setName");
 
-  const Bson build = Bson("buildInfo", 1);
-  const Result<Bson> facts = server->read("admin", build.get());
-  if (!facts) return std::unexpected(facts.error());
+  const Result<Bson> facts = server->read("admin", Bson("buildInfo", 1));
+  if (!facts) return error_in(facts);
   server->version_ = facts->view().text("version");
 
   if (options.not_sharded) return server;
   const Bson identity =
       Bson("find", "system.version", "filter", Bson("_id", "shardIdentity"), "limit", 1);
-  const Result<Bson> found = server->read("admin", identity.get());
+  const Result<Bson> found = server->read("admin", identity);
   if (!found) {
     Error refused = found.error();
     if (refused.code == Code::kPermissionDenied)
@@ -152,24 +142,24 @@ Error Server::explained(Error error) const {
   return error;
 }
 
-Result<Bson> Server::command(const char* database, const bson_t* command) {
+Result<Bson> Server::command(const std::string& database, const Bson& command) {
   return run(database, command, nullptr);
 }
 
-Result<Bson> Server::read(const char* database, const bson_t* command) {
+Result<Bson> Server::read(const std::string& database, const Bson& command) {
   return run(database, command, read_preference(client_.get()).get());
 }
 
-Result<Bson> Server::run(const char* database, const bson_t* command,
+Result<Bson> Server::run(const std::string& database, const Bson& command,
                          const mongoc_read_prefs_t* preference) {
   bson_t reply;
   bson_error_t error{};
-  const bool ok = mongoc_client_command_with_opts(client_.get(), database, command, preference,
-                                                  nullptr, &reply, &error);
+  const bool ok = mongoc_client_command_with_opts(client_.get(), database.c_str(), command.get(),
+                                                  preference, nullptr, &reply, &error);
   Bson answer = Bson::taken_from(&reply);
   if (ok) return answer;
   return std::unexpected(
-      explained(told(std::string(Document::of(command).first_key()) + " on " + shown_, error)));
+      explained(told(std::string(command.view().first_key()) + " on " + shown_, error)));
 }
 
 }  // namespace idmint::restore

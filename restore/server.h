@@ -2,16 +2,13 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
 #include "mongo/driver.h"
 #include "mongo/errors.h"
+#include "restore/error_in.h"
 #include "restore/timestamp.h"
 #include "restore/watch.h"
 
@@ -21,10 +18,7 @@ namespace idmint::restore {
 // code_of_repeatable().
 [[nodiscard]] Error told(const std::string& tried, const bson_error_t& error);
 
-struct PreferenceDeleter {
-  void operator()(mongoc_read_prefs_t* preference) const { mongoc_read_prefs_destroy(preference); }
-};
-using Preference = std::unique_ptr<mongoc_read_prefs_t, PreferenceDeleter>;
+using Uri = std::unique_ptr<mongoc_uri_t, MongocDeleter<mongoc_uri_t, mongoc_uri_destroy>>;
 // The read preference of the client's URI; by default primaryPreferred.
 [[nodiscard]] Preference read_preference(const mongoc_client_t* client);
 
@@ -58,9 +52,9 @@ class Server {
                                            24}) const;
 
   // Runs a command on the primary. Returns its reply, in which ok is 1.
-  [[nodiscard]] Result<Bson> command(const char* database, const bson_t* command);
+  [[nodiscard]] Result<Bson> command(const std::string& database, const Bson& command);
   // Runs a reading command, with read_preference().
-  [[nodiscard]] Result<Bson> read(const char* database, const bson_t* command);
+  [[nodiscard]] Result<Bson> read(const std::string& database, const Bson& command);
   [[nodiscard]] mongoc_client_t* client() { return client_.get(); }
   // Adds the reason to the error if the watch aborted the call.
   [[nodiscard]] Error explained(Error error) const;
@@ -76,7 +70,7 @@ class Server {
   // A client with this socket timeout and this server selection timeout.
   [[nodiscard]] Result<MongocClient> client_with(std::chrono::milliseconds answer,
                                                  std::chrono::milliseconds selection) const;
-  [[nodiscard]] Result<Bson> run(const char* database, const bson_t* command,
+  [[nodiscard]] Result<Bson> run(const std::string& database, const Bson& command,
                                  const mongoc_read_prefs_t* preference);
 
   std::string uri_;

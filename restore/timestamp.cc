@@ -6,6 +6,7 @@
 #include <ctime>
 #include <system_error>
 
+#include "base/errors.h"
 #include "base/shell.h"
 #include "idmint/clock.h"
 
@@ -24,10 +25,10 @@ Result<Timestamp> parse_timestamp(std::string_view text) {
   Timestamp parsed;
   if (colon == std::string_view::npos || !parse_whole(text.substr(0, colon), parsed.seconds) ||
       !parse_whole(text.substr(colon + 1), parsed.ordinal) || parsed == Timestamp{}) {
-    return std::unexpected(Error{Code::kInvalidArgument,
-                                 shell_word(text) +
-                                     " is no timestamp of an oplog: give SECONDS:ORDINAL, such as "
-                                     "1795230181:16, as find prints it"});
+    return fail(Code::kInvalidArgument,
+                shell_word(text) +
+                    " is no timestamp of an oplog: give SECONDS:ORDINAL, such as "
+                    "1795230181:16, as find prints it");
   }
   return parsed;
 }
@@ -38,10 +39,10 @@ Result<Timestamp> parse_moment(std::string_view text) {
   const std::int64_t seconds =
       time ? std::chrono::floor<std::chrono::seconds>(time->time_since_epoch()).count() : 0;
   if (seconds <= 0 || seconds > UINT32_MAX)
-    return std::unexpected(Error{Code::kInvalidArgument,
-                                 shell_word(text) +
-                                     " is no moment of an oplog: give SECONDS:ORDINAL, such as "
-                                     "1795230181:16, or a time, such as 2026-11-22T09:15:01Z"});
+    return fail(Code::kInvalidArgument,
+                shell_word(text) +
+                    " is no moment of an oplog: give SECONDS:ORDINAL, such as "
+                    "1795230181:16, or a time, such as 2026-11-22T09:15:01Z");
   return Timestamp{.seconds = static_cast<std::uint32_t>(seconds), .ordinal = 0};
 }
 

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -127,10 +126,7 @@ void ServerWatch::work() {
 }
 
 void ServerWatch::ask_all() {
-  const std::unique_ptr<mongoc_read_prefs_t, decltype([](mongoc_read_prefs_t* preference) {
-                          mongoc_read_prefs_destroy(preference);
-                        })>
-      any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
+  const Preference any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
   bson_error_t error{};
   // Selecting a server also looks for new members.
   if (mongoc_server_description_t* const some =

@@ -28,10 +28,15 @@ struct WatchOptions {
   std::function<bool()> stopped{};
 };
 
-struct MongocClientDeleter {
-  void operator()(mongoc_client_t* client) const { mongoc_client_destroy(client); }
+// Deletes an object of the driver by one of its functions.
+template <class T, auto& kDestroy>
+struct MongocDeleter {
+  void operator()(T* object) const { kDestroy(object); }
 };
-using MongocClient = std::unique_ptr<mongoc_client_t, MongocClientDeleter>;
+using MongocClient =
+    std::unique_ptr<mongoc_client_t, MongocDeleter<mongoc_client_t, mongoc_client_destroy>>;
+using Preference = std::unique_ptr<mongoc_read_prefs_t,
+                                   MongocDeleter<mongoc_read_prefs_t, mongoc_read_prefs_destroy>>;
 
 // Watches the members in a URI and those that they report. Connections through Unix sockets are not
 // shut down.

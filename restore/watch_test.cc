@@ -34,7 +34,7 @@ TEST_F(StandingStill, AServerIsGivenUpWhenItAnswersNothing) {
   ASSERT_TRUE(another) << another.error().message();
   mongod_.signal(SIGSTOP);
   const Bson command = Bson("listDatabases", 1);
-  const Result<Bson> reply = server.command("admin", command.get());
+  const Result<Bson> reply = server.command("admin", command);
   mongod_.signal(SIGCONT);
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, Code::kUnavailable) << reply.error().message();
@@ -45,9 +45,9 @@ TEST_F(StandingStill, AServerIsGivenUpWhenItAnswersNothing) {
 TEST_F(StandingStill, AServerThatIsBusyIsWaitedFor) {
   Server server = connect({.watch = {.silence = 400ms}});
   const Bson insert = Bson("insert", "c", "documents", array(Bson("_id", 1)));
-  ASSERT_TRUE(server.command("d", insert.get()));
+  ASSERT_TRUE(server.command("d", insert));
   const Bson slow = Bson("find", "c", "filter", Bson("$where", "sleep(2500); return true"));
-  const Result<Bson> reply = server.command("d", slow.get());
+  const Result<Bson> reply = server.command("d", slow);
   EXPECT_TRUE(reply) << reply.error().message();
 }
 
@@ -57,7 +57,7 @@ TEST_F(StandingStill, WhoWantsToEndDoesNotWaitForAnAnswer) {
   mongod_.signal(SIGSTOP);
   stopped = true;
   const Bson command = Bson("listDatabases", 1);
-  const Result<Bson> reply = server.command("admin", command.get());
+  const Result<Bson> reply = server.command("admin", command);
   mongod_.signal(SIGCONT);
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, Code::kUnavailable) << reply.error().message();

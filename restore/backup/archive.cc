@@ -3,12 +3,14 @@
 #include <map>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/backup/archive_format.h"
 #include "restore/backup/crc64.h"
 #include "restore/backup/metadata.h"
 #include "restore/backup/names.h"
 #include "restore/backup/parts.h"
 #include "restore/document_reader.h"
+#include "restore/error_in.h"
 #include "restore/oplog/fields.h"
 
 namespace idmint::restore {
@@ -103,39 +105,38 @@ Result<void> BaseArchive::pass_prelude(DocumentReader& reader,
                                        const std::function<Result<void>(Document)>& take) const {
   const Result<std::uint32_t> magic = reader.next_number();
   if (!magic || *magic != kArchiveMagic) {
-    if (!magic && magic.error().code != Code::kDataLoss) return std::unexpected(magic.error());
-    return std::unexpected(
-        Error{Code::kDataLoss, path_ + " is no archive of a backup: give an archive, or the "
-                                       "folder that has a folder for each database"});
+    if (!magic && magic.error().code != Code::kDataLoss) return error_in(magic);
+    return fail(Code::kDataLoss, path_ +
+                                     " is no archive of a backup: give an archive, or the "
+                                     "folder that has a folder for each database");
   }
   while (true) {
     const Result<bool> ended = reader.passed_terminator();
-    if (!ended) return std::unexpected(ended.error());
+    if (!ended) return error_in(ended);
     if (*ended) return {};
     const Result<std::optional<Document>> read = reader.next();
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
     const Document document = read->value_or(Document{});
     if (!document) return std::unexpected(damaged(reader, "the archive ends within its prelude"));
-    if (Result<void> taken = take(document); !taken) {
+    if (Result<void> taken = take(document); !taken)
       return std::unexpected(at_byte(path_, reader.offset(), std::move(taken.error())));
-    }
   }
 }
 
 Result<void> BaseArchive::open() {
   Result<DocumentReader> reader = DocumentReader::open(path_);
-  if (!reader) return std::unexpected(std::move(reader.error()));
+  if (!reader) return error_in(reader);
   size_ = reader->size();
   Result<std::optional<Checksums>> sums = read_checksums(checksums_beside(path_));
-  if (!sums) return std::unexpected(std::move(sums.error()));
+  if (!sums) return error_in(sums);
   checksums_ = *std::move(sums);
   bool has_header = false;
   Result<void> done = pass_prelude(*reader, [&](Document document) -> Result<void> {
     if (Result<void> valid = validate(document); !valid) return valid;
     if (std::exchange(has_header, true)) return add(document);
     if (document.text("version") != kArchiveVersion)
-      return std::unexpected(Error{Code::kUnimplemented, "an archive of another version than " +
-                                                             std::string(kArchiveVersion)});
+      return fail(Code::kUnimplemented,
+                  "an archive of another version than " + std::string(kArchiveVersion));
     server_version_ = document.text("server_version");
     tool_ = document.text("tool_version");
     return {};
@@ -159,16 +160,13 @@ Result<void> BaseArchive::open() {
     if (space.collection) space.collection = place[*space.collection];
   const auto same = std::ranges::adjacent_find(collections_, {}, &CollectionFacts::ns);
   if (same != collections_.end())
-    return std::unexpected(
-        Error{Code::kFailedPrecondition, path_ + " has " + same->ns() + " twice"});
+    return fail(Code::kFailedPrecondition, path_ + " has " + same->ns() + " twice");
   return {};
 }
 
 // Adds a namespace from the prelude: {db, collection, metadata, size, type}.
 Result<void> BaseArchive::add(Document document) {
-  const auto refuse = [](const std::string& why) {
-    return std::unexpected(Error{Code::kDataLoss, why});
-  };
+  const auto refuse = [](const std::string& why) { return fail(Code::kDataLoss, why); };
   for (const char* const key : {"db", "collection", "metadata"})
     if (document.type(key) != BSON_TYPE_UTF8) return refuse(std::string("it has no ") + key);
   const std::string database = text_of(document, "db");
@@ -206,12 +204,12 @@ Result<void> BaseArchive::walk(const Visitor& visitor) const {
   };
   std::map<Name, State> states;
   Result<DocumentReader> reader = DocumentReader::open(path_);
-  if (!reader) return std::unexpected(std::move(reader.error()));
+  if (!reader) return error_in(reader);
   if (Result<void> done = pass_prelude(*reader, [](Document) { return Result<void>{}; }); !done)
     return done;
   while (true) {
     const Result<std::optional<Document>> first = reader->next();
-    if (!first) return std::unexpected(first.error());
+    if (!first) return error_in(first);
     if (!first->has_value()) break;
     const std::optional<Header> header = parse_header(first->value_or(Document{}));
     if (!header) return std::unexpected(damaged(*reader, "a block has no header before it"));
@@ -225,10 +223,10 @@ Result<void> BaseArchive::walk(const Visitor& visitor) const {
           damaged(*reader, "a block of " + dotted(header->name) + " comes after its end"));
     while (true) {
       const Result<bool> ended = reader->passed_terminator();
-      if (!ended) return std::unexpected(ended.error());
+      if (!ended) return error_in(ended);
       if (*ended) break;
       const Result<std::optional<Document>> read = reader->next();
-      if (!read) return std::unexpected(read.error());
+      if (!read) return error_in(read);
       const Document document = read->value_or(Document{});
       if (!document)
         return std::unexpected(
@@ -259,7 +257,7 @@ Result<void> BaseArchive::walk(const Visitor& visitor) const {
 Result<void> BaseArchive::check(const TakeProgress& progress) const {
   if (checksums_ && !checksums_->files.empty()) {
     const Result<FileSum> is = sum_of_file(path_);
-    if (!is) return std::unexpected(is.error());
+    if (!is) return error_in(is);
     if (Result<void> same = check_sum(path_, *is, checksums_->files.begin()->second); !same)
       return same;
   }
@@ -270,8 +268,7 @@ Result<void> BaseArchive::check(const TakeProgress& progress) const {
         Result<void> done = validate(document);
         if (done && name == kOplog) {
           ++entries;
-          if (const Result<Entry> entry = parse_entry(document); !entry)
-            done = std::unexpected(entry.error());
+          if (const Result<Entry> entry = parse_entry(document); !entry) done = error_in(entry);
         }
         if (!done) return std::unexpected(at_byte(path_, reader.offset(), std::move(done.error())));
         if (!space.collection && !options_.not_sharded)
@@ -279,15 +276,13 @@ Result<void> BaseArchive::check(const TakeProgress& progress) const {
         return done ? progress(reader.consumed()) : done;
       }});
   if (good && has_oplog() && entries == 0)
-    return std::unexpected(Error{Code::kDataLoss, path_ + ": its oplog has no entry"});
+    return fail(Code::kDataLoss, path_ + ": its oplog has no entry");
   return good;
 }
 
 Result<void> BaseArchive::documents(std::optional<std::size_t> only, const TakeDocuments& take,
                                     std::uint64_t) const {
-  if (only)
-    return std::unexpected(
-        Error{Code::kUnimplemented, "an archive is read from begin to end: " + path_});
+  if (only) return fail(Code::kUnimplemented, "an archive is read from begin to end: " + path_);
   Batch batch;
   return walk({.document = [&](const Name& name, const Namespace& space, Document document,
                                const DocumentReader&) -> Result<void> {
@@ -308,7 +303,7 @@ Result<void> BaseArchive::documents(std::optional<std::size_t> only, const TakeD
 }
 
 Result<void> BaseArchive::oplog(const std::function<Result<void>(const Entry&)>& take) const {
-  if (!has_oplog()) return std::unexpected(Error{Code::kNotFound, path_ + " has no oplog"});
+  if (!has_oplog()) return fail(Code::kNotFound, path_ + " has no oplog");
   std::uint64_t entries = 0;
   Result<void> done =
       walk({.document = [&](const Name& name, const Namespace&, Document document,
@@ -316,14 +311,12 @@ Result<void> BaseArchive::oplog(const std::function<Result<void>(const Entry&)>&
               if (name != kOplog) return {};
               ++entries;
               const Result<Entry> entry = parse_entry(document);
-              Result<void> taken =
-                  entry ? take(*entry) : Result<void>(std::unexpected(entry.error()));
+              Result<void> taken = entry ? take(*entry) : Result<void>(error_in(entry));
               if (taken || taken.error().code != Code::kDataLoss) return taken;
               return std::unexpected(at_byte(path_, reader.offset(), std::move(taken.error())));
             },
             .last = kOplog});
-  if (done && entries == 0)
-    return std::unexpected(Error{Code::kDataLoss, path_ + ": its oplog has no entry"});
+  if (done && entries == 0) return fail(Code::kDataLoss, path_ + ": its oplog has no entry");
   return done;
 }
 
@@ -332,8 +325,7 @@ Result<void> BaseArchive::oplog(const std::function<Result<void>(const Entry&)>&
 Result<std::unique_ptr<BaseBackup>> open_archive(const std::string& path,
                                                  const BaseOptions& options) {
   auto archive = std::make_unique<BaseArchive>(path, options);
-  if (Result<void> opened = archive->open(); !opened)
-    return std::unexpected(std::move(opened.error()));
+  if (Result<void> opened = archive->open(); !opened) return error_in(opened);
   return archive;
 }
 

@@ -71,12 +71,12 @@ Result<void> refuse_sharded(std::string_view database, std::string_view collecti
     shows = "it has a shard identity";
   }
   if (shows.empty()) return {};
-  return std::unexpected(Error{
+  return fail(
       Code::kFailedPrecondition,
       path + " is of a sharded cluster, as " + shows +
           ": that is not restored by one oplog, as chunks move between its shards; use a "
           "backup that covers the whole cluster; where you know that it is of a plain replica "
-          "set, add --not-sharded"});
+          "set, add --not-sharded");
 }
 
 Error at_byte(const std::string& path, std::uint64_t offset, Error error) {

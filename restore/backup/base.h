@@ -46,7 +46,7 @@ class BaseBackup {
 
   // Sorted by database and name. Without is_left_out() of names.h; with is_users(), if asked for.
   [[nodiscard]] const std::vector<CollectionFacts>& collections() const { return collections_; }
-  // What the backup has and a restore leaves out, such as "admin.system.users".
+  // Collections of the backup that a restore leaves out, such as "admin.system.users".
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
   // The database whose users and roles alone are in collections(), as mongodump writes them with
   // --dumpDbUsersAndRoles. Empty: it has all, or none.

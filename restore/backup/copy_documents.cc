@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/text.h"
 #include "restore/backup/base.h"
 #include "restore/handover.h"
@@ -44,13 +45,13 @@ Result<bool> is_there_still(Member& member, const CollectionFacts& collection) {
   bool there = false;
   const Bson list = listing_of_collections();
   const Result<bool> listed =
-      member.documents(collection.database.c_str(), list.get(), [&](Document row) -> Result<void> {
+      member.documents(collection.database, list, [&](Document row) -> Result<void> {
         const CollectionFacts facts = facts_of(collection.database, row);
         there =
             there || (collection.uuid.empty() ? facts.name == name : facts.uuid == collection.uuid);
         return {};
       });
-  if (!listed) return std::unexpected(listed.error());
+  if (!listed) return error_in(listed);
   return there;
 }
 
@@ -82,30 +83,28 @@ Result<void> read_range(Member& member, const CollectionFacts& collection, const
   std::optional<Error> refused;  // by `take`
   for (int reading = 0; reading < kReadings; ++reading) {
     const Result<bool> read =
-        member.batches(collection.database.c_str(), find.get(), [&](Bson reply, Document batch) {
+        member.batches(collection.database, find, [&](Bson reply, Document batch) {
           Result<void> taken = take(std::move(reply), batch);
           if (!taken) refused = taken.error();
           return taken;
         });
     if (refused) return std::unexpected(*std::move(refused));
     if (!read && read.error().code == Code::kOutOfRange) continue;  // rolled over
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
     if (*read) return {};
     const Result<bool> there = is_there_still(member, collection);
-    if (!there) return std::unexpected(there.error());
+    if (!there) return error_in(there);
     if (!*there) return {};
   }
-  return std::unexpected(
-      Error{Code::kUnavailable, ns + " is renamed, or rolls over, faster than " + member.host() +
-                                    " reads it: make the backup again while less is written, or "
-                                    "leave it out with --exclude " +
-                                    ns});
+  return fail(Code::kUnavailable, ns + " is renamed, or rolls over, faster than " + member.host() +
+                                      " reads it: make the backup again while less is written, or "
+                                      "leave it out with --exclude " +
+                                      ns);
 }
 
 std::vector<Document> documents_in(Document batch) {
   std::vector<Document> documents;
-  Fields fields(batch);
-  for (Field field; fields.next(field);) documents.push_back(field.document());
+  for (const Field& field : Fields(batch)) documents.push_back(field.document());
   return documents;
 }
 
@@ -119,7 +118,7 @@ Result<Packed> pack(const BackupWriter& writer, std::size_t of, Document batch) 
   const std::vector<Document> documents = documents_in(batch);
   Packed packed = count(documents);
   Result<Block> block = writer.pack(of, documents);
-  if (!block) return std::unexpected(std::move(block.error()));
+  if (!block) return error_in(block);
   packed.block = *std::move(block);
   return packed;
 }
@@ -127,7 +126,7 @@ Result<Packed> pack(const BackupWriter& writer, std::size_t of, Document batch) 
 Result<void> write(BackupWriter& writer, Piece piece, const TakeCopied& take) {
   if (piece.packed.valid()) {
     const Result<Packed> packed = piece.packed.get();
-    if (!packed) return std::unexpected(packed.error());
+    if (!packed) return error_in(packed);
     Result<void> done = writer.add(piece.collection, packed->block);
     return done ? take(packed->documents, packed->bytes) : done;
   }
@@ -137,7 +136,7 @@ Result<void> write(BackupWriter& writer, Piece piece, const TakeCopied& take) {
   return done ? take(counted.documents, counted.bytes) : done;
 }
 
-// What the readers share.
+// The state that the readers share.
 class Reading {
  public:
   Reading(Timestamp start, std::span<const ToCopy> all, unsigned readers,
@@ -159,7 +158,7 @@ class Reading {
   void read(Member& member) { leave(read_parts(member)); }
   void read_as_another(const Member& member) {
     Result<Member> own = member.another();
-    leave(own ? read_parts(*own) : std::unexpected(std::move(own.error())));
+    leave(own ? read_parts(*own) : error_in(own));
   }
 
   // Once all readers have ended.
@@ -189,7 +188,7 @@ class Reading {
         if (!read) return read;
       }
       const Result<OpTime> end = member.newest();
-      if (!end) return std::unexpected(end.error());
+      if (!end) return error_in(end);
       if (Result<void> has = member.still_has(start_); !has) return has;
       {
         const std::lock_guard lock(mutex_);
@@ -214,8 +213,7 @@ class Reading {
       piece.reply = std::move(reply);
       piece.batch = batch;
     }
-    if (!handover_.give(std::move(piece)))
-      return std::unexpected(Error{Code::kUnavailable, "stopped"});
+    if (!handover_.give(std::move(piece))) return fail(Code::kUnavailable, "stopped");
     return batches % kLookAgainAfter == 0 ? member.still_has(start_) : Result<void>{};
   }
 
@@ -263,7 +261,7 @@ Result<std::vector<OpTime>> copy_documents(Member& member, Timestamp start,
   }
   reading.handover().close();
   threads.clear();
-  if (!done) return std::unexpected(std::move(done.error()));
+  if (!done) return error_in(done);
   return reading.ends();
 }
 

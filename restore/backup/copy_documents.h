@@ -1,15 +1,14 @@
 // Copies the documents of a member into a backup, while others write.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
-#include "idmint/result.h"
 #include "restore/backup/ranges.h"
 #include "restore/backup/writer.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/oplog/member.h"
 

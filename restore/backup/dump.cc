@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -12,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
+#include "base/errors.h"
 #include "restore/backup/copy_documents.h"
 #include "restore/backup/ranges.h"
 #include "restore/namespaces.h"
@@ -42,17 +41,17 @@ bool is_dumped(std::string_view database, std::string_view collection) {
 Result<void> add_indexes(Member& member, CollectionFacts& facts) {
   const Bson list = Bson("listIndexes", facts.name, "includeBuildUUIDs", true);
   const Result<bool> listed =
-      member.documents(facts.database.c_str(), list.get(), [&](Document index) -> Result<void> {
+      member.documents(facts.database, list, [&](Document index) -> Result<void> {
         if (!index.has("buildUUID")) facts.indexes.push_back(Bson::copy_of(index));
         return {};
       });
-  return listed ? Result<void>{} : std::unexpected(listed.error());
+  return listed ? Result<void>{} : error_in(listed);
 }
 
 // The databases to dump.
 Result<std::vector<std::string>> list_databases(Member& member) {
-  const Result<Bson> reply = member.command("admin", listing_of_databases().get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = member.command("admin", listing_of_databases());
+  if (!reply) return error_in(reply);
   std::vector<std::string> names = databases_in(reply->view());
   std::erase_if(names, [](const std::string& name) {
     return name == "local" || name == "config" || name.starts_with("__mdb_internal");
@@ -79,14 +78,13 @@ Result<std::vector<CollectionFacts>> list_database(Member& member, const std::st
     std::vector<CollectionFacts> all;
     std::set<std::string> names;
     const Bson list = listing_of_collections();
-    const Result<bool> listed =
-        member.documents(database.c_str(), list.get(), [&](Document row) -> Result<void> {
-          CollectionFacts facts = facts_of(database, row);
-          names.insert(facts.name);
-          if (is_dumped(database, facts.name)) all.push_back(std::move(facts));
-          return {};
-        });
-    if (!listed) return std::unexpected(listed.error());
+    const Result<bool> listed = member.documents(database, list, [&](Document row) -> Result<void> {
+      CollectionFacts facts = facts_of(database, row);
+      names.insert(facts.name);
+      if (is_dumped(database, facts.name)) all.push_back(std::move(facts));
+      return {};
+    });
+    if (!listed) return error_in(listed);
     const std::string half = half_of_series(names);
     if (!half.empty() && attempt == kListings) {
       std::string note = database;
@@ -108,7 +106,7 @@ Result<std::vector<CollectionFacts>> list_database(Member& member, const std::st
 Result<std::vector<CollectionFacts>> list_collections(Member& member, const NamespaceFilter& wanted,
                                                       std::vector<std::string>& notes) {
   const Result<std::vector<std::string>> databases = list_databases(member);
-  if (!databases) return std::unexpected(databases.error());
+  if (!databases) return error_in(databases);
   std::vector<CollectionFacts> all;
   for (const std::string& database : *databases) {
     if (!is_own_database(database) && !wanted.includes_database(database)) continue;
@@ -121,8 +119,7 @@ Result<std::vector<CollectionFacts>> list_collections(Member& member, const Name
   });
   for (CollectionFacts& each : all) {
     if (each.kind == CollectionKind::kView) continue;
-    if (Result<void> done = add_indexes(member, each); !done)
-      return std::unexpected(std::move(done.error()));
+    if (Result<void> done = add_indexes(member, each); !done) return error_in(done);
   }
   return all;
 }
@@ -138,13 +135,12 @@ Result<Extent> measure(Member& member, std::span<const CollectionFacts> collecti
   for (const CollectionFacts& each : collections) {
     ToCopy& to_copy = extent.all.emplace_back(ToCopy{.collection = &each});
     if (each.kind == CollectionKind::kView) continue;
-    const Bson count = Bson("count", data_name(each));
-    const Result<Bson> reply = member.command(each.database.c_str(), count.get());
-    if (!reply) return std::unexpected(reply.error());
+    const Result<Bson> reply = member.command(each.database, Bson("count", data_name(each)));
+    if (!reply) return error_in(reply);
     const std::int64_t documents = reply->view().number("n");
     extent.documents += documents;
     Result<std::vector<IdRange>> ranges = split(member, each, documents, range);
-    if (!ranges) return std::unexpected(std::move(ranges.error()));
+    if (!ranges) return error_in(ranges);
     to_copy.ranges = *std::move(ranges);
   }
   return extent;
@@ -156,12 +152,11 @@ Result<std::optional<Timestamp>> oldest_transaction(Member& member) {
                          Bson("state", Bson("$in", array("prepared", "inProgress"))), "sort",
                          Bson("startOpTime", 1), "limit", 1, "readConcern", Bson("level", "local"));
   std::optional<Timestamp> oldest;
-  const Result<bool> read =
-      member.documents("config", find.get(), [&](Document row) -> Result<void> {
-        if (const auto begin = timestamp_in(row.document("startOpTime"), "ts")) oldest = begin;
-        return {};
-      });
-  if (!read) return std::unexpected(read.error());
+  const Result<bool> read = member.documents("config", find, [&](Document row) -> Result<void> {
+    if (const auto begin = timestamp_in(row.document("startOpTime"), "ts")) oldest = begin;
+    return {};
+  });
+  if (!read) return error_in(read);
   return oldest;
 }
 
@@ -172,22 +167,20 @@ Result<std::optional<Timestamp>> oldest_transaction(Member& member) {
 using TakeEntries = std::function<Result<void>(std::span<const Document>, std::span<const Entry>)>;
 Result<void> read_slice(Member& member, Timestamp start, Timestamp end, const TakeEntries& take) {
   const Bson find = Bson("find", "oplog.rs", "filter",
-                         Bson("ts", Bson("$gte", BsonTimestamp{start.seconds, start.ordinal},
-                                         "$lte", BsonTimestamp{end.seconds, end.ordinal})),
+                         Bson("ts", Bson("$gte", to_bson(start), "$lte", to_bson(end))),
                          "readConcern", Bson("level", "majority"));
   Timestamp first{};
   Timestamp last{};
   std::vector<Document> documents;
   std::vector<Entry> entries;
   const Result<bool> read =
-      member.batches("local", find.get(), [&](const Bson&, Document batch) -> Result<void> {
+      member.batches("local", find, [&](const Bson&, Document batch) -> Result<void> {
         documents.clear();
         entries.clear();
-        Fields fields(batch);
-        for (Field field; fields.next(field);) {
+        for (const Field& field : Fields(batch)) {
           documents.push_back(field.document());
           Result<Entry> entry = parse_entry(documents.back());
-          if (!entry) return std::unexpected(std::move(entry.error()));
+          if (!entry) return error_in(entry);
           last = entry->at.ts;
           entries.push_back(*std::move(entry));
           if (std::exchange(first, first == Timestamp{} ? last : first) == Timestamp{} &&
@@ -197,12 +190,11 @@ Result<void> read_slice(Member& member, Timestamp start, Timestamp end, const Ta
         return take(documents, entries);
       });
   if (Result<void> has = member.still_has(start); !has) return has;
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   if (first != start || last != end)
-    return std::unexpected(
-        Error{Code::kUnavailable, "the oplog of " + member.host() + " ended with the entry " +
-                                      print_timestamp(last) + " and not with " +
-                                      print_timestamp(end) + ": make the backup again"});
+    return fail(Code::kUnavailable, "the oplog of " + member.host() + " ended with the entry " +
+                                        print_timestamp(last) + " and not with " +
+                                        print_timestamp(end) + ": make the backup again");
   return {};
 }
 
@@ -210,10 +202,10 @@ Result<void> read_slice(Member& member, Timestamp start, Timestamp end, const Ta
 Result<Timestamp> begin_of_transaction(Member& member, Timestamp at) {
   while (true) {
     const Result<Bson> document = member.entry_of_majority(at);
-    if (!document) return std::unexpected(document.error());
+    if (!document) return error_in(document);
     if (bson_empty(document->get())) return std::unexpected(rolled_over(at));
     const Result<Entry> entry = parse_entry(document->view());
-    if (!entry) return std::unexpected(entry.error());
+    if (!entry) return error_in(entry);
     const OpTime previous = entry->previous.value_or(OpTime{});
     if (previous.ts == Timestamp{}) return at;
     at = previous.ts;
@@ -230,7 +222,7 @@ Result<Timestamp> check_slice(Member& member, Timestamp start, Timestamp end, Ti
             if (Result<void> added = slice.add(each); !added) return added;
           return {};
         });
-    if (!good) return std::unexpected(std::move(good.error()));
+    if (!good) return error_in(good);
     Timestamp earliest = start;
     for (const Timestamp missing : slice.missing()) {
       const Result<Timestamp> begin = begin_of_transaction(member, missing);
@@ -247,18 +239,15 @@ Result<bool> renamed_between(Member& member, Timestamp start, Timestamp end) {
   const Bson there = Bson("$exists", true);
   const Bson find = Bson(
       "find", "oplog.rs", "filter",
-      Bson("ts",
-           Bson("$gt", BsonTimestamp{start.seconds, start.ordinal}, "$lte",
-                BsonTimestamp{end.seconds, end.ordinal}),
-           "op", "c", "$or",
+      Bson("ts", Bson("$gt", to_bson(start), "$lte", to_bson(end)), "op", "c", "$or",
            array(Bson("o.renameCollection", there), Bson("o.applyOps.o.renameCollection", there))),
       "limit", 1, "singleBatch", true, "readConcern", Bson("level", "local"));
   bool renamed = false;
-  const Result<bool> read = member.documents("local", find.get(), [&](Document) -> Result<void> {
+  const Result<bool> read = member.documents("local", find, [&](Document) -> Result<void> {
     renamed = true;
     return {};
   });
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   return renamed;
 }
 
@@ -273,28 +262,27 @@ struct Listing {
 Result<Listing> list_at_a_time(Member& member, const NamespaceFilter& wanted) {
   for (int attempt = 0;; ++attempt) {
     const Result<OpTime> newest = member.newest_of_majority();
-    if (!newest) return std::unexpected(newest.error());
+    if (!newest) return error_in(newest);
     // Asked after the newest entry, so that it sees a transaction that begins before and ends
     // later.
     const Result<std::optional<Timestamp>> open = oldest_transaction(member);
-    if (!open) return std::unexpected(open.error());
+    if (!open) return error_in(open);
     Listing listing{.start = std::min(newest->ts, open->value_or(newest->ts)), .listed = {}};
     Result<std::vector<CollectionFacts>> collections =
         list_collections(member, wanted, listing.notes);
-    if (!collections) return std::unexpected(std::move(collections.error()));
+    if (!collections) return error_in(collections);
     listing.collections = *std::move(collections);
     const Result<OpTime> after = member.newest();
-    if (!after) return std::unexpected(after.error());
+    if (!after) return error_in(after);
     listing.listed = after->ts;
     const Result<bool> renamed = renamed_between(member, listing.start, listing.listed);
-    if (!renamed) return std::unexpected(renamed.error());
+    if (!renamed) return error_in(renamed);
     if (!*renamed) return listing;
     if (attempt == kListings)
-      return std::unexpected(
-          Error{Code::kUnavailable,
-                "collections of " + member.host() +
-                    " are renamed, as $out does it, faster than they are listed: make the backup "
-                    "again at another time"});
+      return fail(Code::kUnavailable,
+                  "collections of " + member.host() +
+                      " are renamed, as $out does it, faster than they are listed: make the backup "
+                      "again at another time");
     ::poll(nullptr, 0, kRestOfDump);
   }
 }
@@ -303,13 +291,12 @@ Result<Listing> list_at_a_time(Member& member, const NamespaceFilter& wanted) {
 Result<void> require_majority(Member& member, const std::vector<OpTime>& ends) {
   for (const OpTime& end : ends) {
     const Result<Bson> document = member.entry_of_majority(end.ts);
-    if (!document) return std::unexpected(document.error());
+    if (!document) return error_in(document);
     const Result<Entry> entry = parse_entry(document->view());
     if (entry && entry->at == end) continue;
     if (Result<void> has = member.still_has(end.ts); !has) return has;
-    return std::unexpected(Error{
-        Code::kUnavailable,
-        "writes that the backup has were rolled back on " + member.host() + ": make it again"});
+    return fail(Code::kUnavailable, "writes that the backup has were rolled back on " +
+                                        member.host() + ": make it again");
   }
   return {};
 }
@@ -319,20 +306,20 @@ Result<void> require_majority(Member& member, const std::vector<OpTime>& ends) {
 Result<DumpFacts> dump(Server server, const BackupTarget& target, const TakeDumpProgress& progress,
                        const DumpPace& pace) {
   const Result<NamespaceFilter> wanted = NamespaceFilter::of({}, target.excluded);
-  if (!wanted) return std::unexpected(wanted.error());
+  if (!wanted) return error_in(wanted);
   Result<Member> member = Member::choose(std::move(server));
-  if (!member) return std::unexpected(std::move(member.error()));
+  if (!member) return error_in(member);
   const Result<Listing> listing = list_at_a_time(*member, *wanted);
-  if (!listing) return std::unexpected(listing.error());
+  if (!listing) return error_in(listing);
   const Timestamp start = listing->start;
   const std::vector<CollectionFacts>& collections = listing->collections;
   const Result<Extent> extent = measure(*member, collections, pace.range);
-  if (!extent) return std::unexpected(extent.error());
+  if (!extent) return error_in(extent);
   BackupTarget complete = target;
   complete.server_version = member->version();
   complete.at_once = pace.readers;
   Result<std::unique_ptr<BackupWriter>> writer = write_backup(complete, collections);
-  if (!writer) return std::unexpected(std::move(writer.error()));
+  if (!writer) return error_in(writer);
 
   DumpFacts facts;
   facts.member = member->host();
@@ -349,13 +336,12 @@ Result<DumpFacts> dump(Server server, const BackupTarget& target, const TakeDump
                        facts.bytes += bytes;
                        return progress(facts.documents, extent->documents);
                      });
-  if (!ends) return std::unexpected(ends.error());
+  if (!ends) return error_in(ends);
 
-  if (Result<void> good = require_majority(*member, *ends); !good)
-    return std::unexpected(std::move(good.error()));
+  if (Result<void> good = require_majority(*member, *ends); !good) return error_in(good);
   const Timestamp end = ends->empty() ? listing->listed : ends->back().ts;
   const Result<Timestamp> first = check_slice(*member, start, end, listing->listed);
-  if (!first) return std::unexpected(first.error());
+  if (!first) return error_in(first);
   facts.first = *first;
   facts.last = end;
   constexpr std::size_t oplog = BackupWriter::kOplog;
@@ -373,7 +359,7 @@ Result<DumpFacts> dump(Server server, const BackupTarget& target, const TakeDump
   if (done)
     done = (*writer)->finish(
         {.files = {}, .first = facts.first, .last = facts.last, .entries = facts.entries});
-  if (!done) return std::unexpected(std::move(done.error()));
+  if (!done) return error_in(done);
   return facts;
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
 #include "restore/backup/writer.h"
+#include "restore/error_in.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"
 

@@ -45,7 +45,7 @@ Bson command(Server& server, const char* database, const std::string& json) {
   const Result<Bson> parsed = read_extended_json(json);
   EXPECT_TRUE(parsed) << json.substr(0, 200) << ": " << parsed.error().message();
   if (!parsed) return Bson();
-  Result<Bson> reply = server.command(database, parsed->get());
+  Result<Bson> reply = server.command(database, *parsed);
   EXPECT_TRUE(reply) << json.substr(0, 200) << ": " << reply.error().message();
   if (!reply) return Bson();
   EXPECT_FALSE(reply->view().has("writeErrors")) << to_relaxed_json(reply->view());
@@ -66,7 +66,7 @@ Documents live(Server& server, const char* database, const std::string& name,
     find.append("readConcern", Bson("level", "snapshot", "atClusterTime",
                                     BsonTimestamp{at->seconds, at->ordinal}));
   }
-  const Result<Bson> reply = server.command(database, find.get());
+  const Result<Bson> reply = server.command(database, find);
   EXPECT_TRUE(reply) << reply.error().message();
   Documents all;
   if (reply) reply->view().each_found([&](const Document& row) { all.insert(text_of(row)); });
@@ -189,7 +189,7 @@ TEST_P(EachForm, HasWhatTheServerHas) {
     }
     std::vector<std::string> indexes;
     const Bson list = Bson("listIndexes", name);
-    const Result<Bson> reply = server.command("kinds", list.get());
+    const Result<Bson> reply = server.command("kinds", list);
     ASSERT_TRUE(reply);
     std::vector<std::string> listed_indexes;
     reply->view().each_found(
@@ -272,7 +272,7 @@ void insert_many(Server& server, const char* database, const char* name, int cou
     for (int n = 0; n < 10'000 && i < count; ++n, ++i)
       documents.items.append(std::to_string(n).c_str(), id(i).append("x", filling));
     const Bson insert = Bson("insert", name, "documents", documents);
-    ASSERT_TRUE(server.command(database, insert.get()));
+    ASSERT_TRUE(server.command(database, insert));
   }
 }
 Bson increasing(int i) { return Bson("_id", i); }
@@ -354,7 +354,7 @@ TEST(Dump, RangesAreOfOneMomentToo) {
       const Bson change =
           i % 2 == 0 ? Bson("delete", "c", "deletes", array(Bson("q", Bson("_id", id), "limit", 1)))
                      : Bson("insert", "c", "documents", array(Bson("_id", id, "new", i)));
-      EXPECT_TRUE(own.command("ranges", change.get()));
+      EXPECT_TRUE(own.command("ranges", change));
     }
   });
   const fakes::TempFolder folder;

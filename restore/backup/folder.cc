@@ -7,11 +7,13 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/shell.h"
 #include "restore/backup/metadata.h"
 #include "restore/backup/names.h"
 #include "restore/backup/parts.h"
 #include "restore/document_reader.h"
+#include "restore/error_in.h"
 #include "restore/input_file.h"
 #include "restore/oplog/fields.h"
 #include "restore/oplog/reader.h"
@@ -24,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLongestMetadata = std::size_t{64} << 20;
 
 std::unexpected<Error> damaged(const std::string& path, const std::string& what) {
-  return std::unexpected(Error{Code::kDataLoss, path + ": " + what});
+  return fail(Code::kDataLoss, path + ": " + what);
 }
 
 // The files of one collection; empty: no such file.
@@ -100,9 +102,9 @@ Result<void> check_depth(const std::string& path, const std::vector<fs::director
     names += (names.empty() ? "" : ", ") + entry.path().filename().string();
   }
   if (first.empty()) return {};
-  return std::unexpected(Error{
-      Code::kNotFound, path + " is no dump, but holds " + names + ": give --base " +
-                           shell_word(first) + (names.contains(", ") ? ", or another one" : "")});
+  return fail(Code::kNotFound, path + " is no dump, but holds " + names + ": give --base " +
+                                   shell_word(first) +
+                                   (names.contains(", ") ? ", or another one" : ""));
 }
 
 class BaseFolder final : public BaseBackup {
@@ -144,11 +146,11 @@ class BaseFolder final : public BaseBackup {
 
 Result<void> BaseFolder::open() {
   const Result<std::vector<fs::directory_entry>> entries = entries_of(path_);
-  if (!entries) return std::unexpected(entries.error());
+  if (!entries) return error_in(entries);
   if (Result<void> here = check_depth(path_, *entries); !here) return here;
   Result<std::optional<Checksums>> sums =
       read_checksums((fs::path(path_) / kChecksumsOfFolder).string());
-  if (!sums) return std::unexpected(std::move(sums.error()));
+  if (!sums) return error_in(sums);
   checksums_ = *std::move(sums);
   bool any = false;
   bool of_one_database = false;
@@ -163,9 +165,8 @@ Result<void> BaseFolder::open() {
       any = true;
     } else if (name == "oplog.bson" || name == "oplog.bson.gz") {
       if (!oplog_.empty())
-        return std::unexpected(
-            Error{Code::kFailedPrecondition,
-                  "two oplogs in " + path_ + ": " + oplog_ + " and " + file + "; remove one"});
+        return fail(Code::kFailedPrecondition,
+                    "two oplogs in " + path_ + ": " + oplog_ + " and " + file + "; remove one");
       oplog_ = file;
       any = true;
     } else if (name == "prelude.json" || name == "prelude.json.gz") {
@@ -176,16 +177,16 @@ Result<void> BaseFolder::open() {
     if (!done) return done;
   }
   if (any) return sort();
-  return std::unexpected(Error{
+  return fail(
       Code::kNotFound,
       "no backup in " + path_ +
           (of_one_database ? ": it is the folder of one database; give the folder that it is in"
-                           : ": it has no folder of a database")});
+                           : ": it has no folder of a database"));
 }
 
 Result<void> BaseFolder::read_prelude(const std::string& path) {
   const Result<std::string> text = read_text(path, kLongestMetadata);
-  if (!text) return std::unexpected(text.error());
+  if (!text) return error_in(text);
   const Result<Bson> prelude = read_extended_json(*text);
   if (!prelude) return damaged(path, prelude.error().message());
   server_version_ = prelude->view().text("ServerVersion");
@@ -196,7 +197,7 @@ Result<void> BaseFolder::read_prelude(const std::string& path) {
 Result<void> BaseFolder::open_database(const std::string& database) {
   const Result<std::vector<fs::directory_entry>> entries =
       entries_of((fs::path(path_) / database).string());
-  if (!entries) return std::unexpected(entries.error());
+  if (!entries) return error_in(entries);
   std::map<std::string, Files> files;
   for (const fs::directory_entry& entry : *entries) {
     const std::string name = entry.path().filename().string();
@@ -205,18 +206,15 @@ Result<void> BaseFolder::open_database(const std::string& database) {
     if (row == kExtensions.end()) continue;
     std::string& file = files[name.substr(0, name.size() - row->text.size())].*row->member;
     if (!file.empty())
-      return std::unexpected(
-          Error{Code::kFailedPrecondition, "two files for one collection: " + file + " and " +
-                                               entry.path().string() + "; remove one"});
+      return fail(Code::kFailedPrecondition, "two files for one collection: " + file + " and " +
+                                                 entry.path().string() + "; remove one");
     file = entry.path().string();
   }
   std::vector<std::string> stems;
-  for (const auto& [stem, each] : files) {
+  for (const auto& [stem, each] : files)
     if (!each.metadata.empty()) stems.push_back(stem);
-  }
-  for (const std::string& stem : stems) {
+  for (const std::string& stem : stems)
     if (Result<void> done = open_collection(database, stem, files); !done) return done;
-  }
   for (const auto& [stem, each] : files) {
     if (each.documents.empty()) continue;
     // Cut names are left out only as a part of a database that is left out.
@@ -254,9 +252,8 @@ Result<void> BaseFolder::sort() {
   std::vector<std::string> data;
   for (const std::size_t i : order) {
     if (!collections.empty() && collections.back().ns() == collections_[i].ns())
-      return std::unexpected(Error{
-          Code::kFailedPrecondition,
-          "two files for one collection: " + data.back() + " and " + data_[i] + "; remove one"});
+      return fail(Code::kFailedPrecondition, "two files for one collection: " + data.back() +
+                                                 " and " + data_[i] + "; remove one");
     collections.push_back(std::move(collections_[i]));
     data.push_back(std::move(data_[i]));
   }
@@ -269,7 +266,7 @@ Result<void> BaseFolder::open_collection(const std::string& database, const std:
                                          std::map<std::string, Files>& all) {
   const std::string path = all[stem].metadata;
   const Result<std::string> text = read_text(path, kLongestMetadata);
-  if (!text) return std::unexpected(text.error());
+  if (!text) return error_in(text);
   Result<CollectionFacts> facts = parse_metadata(*text);
   if (!facts) return damaged(path, facts.error().message());
   facts->database = database;
@@ -311,12 +308,11 @@ Result<void> BaseFolder::check_small_files() const {
     const std::string file = (fs::path(path_) / name).string();
     std::error_code error;
     if (!fs::exists(file, error))
-      return std::unexpected(Error{Code::kDataLoss, file + " is missing, by " +
-                                                        std::string(kChecksumsOfFolder) +
-                                                        ": take another copy of the dump"});
+      return fail(Code::kDataLoss, file + " is missing, by " + std::string(kChecksumsOfFolder) +
+                                       ": take another copy of the dump");
     if (file == oplog_ || std::ranges::find(data_, file) != data_.end()) continue;
     const Result<FileSum> is = sum_of_file(file);
-    if (!is) return std::unexpected(is.error());
+    if (!is) return error_in(is);
     if (Result<void> same = check_sum(file, *is, sum); !same) return same;
   }
   return {};
@@ -328,11 +324,11 @@ Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take,
   std::optional<FileSum> sum;
   if (hashed) {
     Result<std::optional<FileSum>> known = sum_of(file);
-    if (!known) return std::unexpected(std::move(known.error()));
+    if (!known) return error_in(known);
     sum = *std::move(known);
   }
   Result<DocumentReader> reader = DocumentReader::open(file);
-  if (!reader) return std::unexpected(std::move(reader.error()));
+  if (!reader) return error_in(reader);
   if (sum) reader->hash_first(reader->size());
   // An empty collection is an empty file, but its compressed form is not empty.
   if (reader->size() == 0 && file.ends_with(".gz"))
@@ -340,7 +336,7 @@ Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take,
   if (Result<void> passed_over = reader->pass_over(passed); !passed_over) return passed_over;
   while (true) {
     const Result<std::optional<Document>> read = reader->next();
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
     const Document document = read->value_or(Document{});
     if (!document && sum)
       return check_sum(file, {.bytes = reader->size(), .sha256 = reader->sha256()}, *sum);
@@ -403,15 +399,15 @@ Result<void> BaseFolder::documents(std::optional<std::size_t> only, const TakeDo
 }
 
 Result<void> BaseFolder::oplog(const std::function<Result<void>(const Entry&)>& take) const {
-  if (!has_oplog()) return std::unexpected(Error{Code::kNotFound, path_ + " has no oplog.bson"});
+  if (!has_oplog()) return fail(Code::kNotFound, path_ + " has no oplog.bson");
   const Result<std::optional<FileSum>> known = sum_of(oplog_);
-  if (!known) return std::unexpected(known.error());
+  if (!known) return error_in(known);
   const std::optional<FileSum>& sum = *known;
   Result<OplogReader> reader = OplogReader::open(oplog_, {.sum = sum});
-  if (!reader) return std::unexpected(std::move(reader.error()));
+  if (!reader) return error_in(reader);
   for (bool any = false;; any = true) {
     const Result<std::optional<Entry>> read = reader->next();
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
     const std::optional<Entry>& entry = *read;
     if (!entry && any && sum && reader->unchecked() != 0)
       return check_sum(oplog_, {.bytes = reader->size()}, *sum);
@@ -428,8 +424,7 @@ Result<void> BaseFolder::oplog(const std::function<Result<void>(const Entry&)>& 
 Result<std::unique_ptr<BaseBackup>> open_folder(const std::string& path,
                                                 const BaseOptions& options) {
   auto folder = std::make_unique<BaseFolder>(path, options);
-  if (Result<void> opened = folder->open(); !opened)
-    return std::unexpected(std::move(opened.error()));
+  if (Result<void> opened = folder->open(); !opened) return error_in(opened);
   return folder;
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/oplog/fields.h"
 
 namespace idmint::restore {
@@ -15,9 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::unexpected<Error> damaged(const std::string& why) {
-  return std::unexpected(Error{Code::kDataLoss, why});
-}
+std::unexpected<Error> damaged(const std::string& why) { return fail(Code::kDataLoss, why); }
 
 enum class Shape : std::uint8_t { kText, kNumber, kTrue, kObject };
 
@@ -173,8 +171,7 @@ Result<std::vector<Bson>> read_indexes(const Field& array) {
   if (array.type != BSON_TYPE_ARRAY) return damaged("its indexes are no array");
   std::vector<Bson> indexes;
   std::set<std::string, std::less<>> names;
-  Fields items(array.document());
-  for (Field item; items.next(item);) {
+  for (const Field& item : Fields(array.document())) {
     const Document index = item.document();
     if (index.document("key").first_key().empty()) return damaged("an index has no key");
     const std::string name = text_of(index, "name");
@@ -204,8 +201,7 @@ Result<Bson> read_extended_json(std::string_view json) {
   if (too_deep) return damaged("it is nested too deeply");
   if (!parsed.is_object()) return damaged("it is no JSON object");
   Bson document;
-  if (Result<void> done = append_all(document.get(), parsed); !done)
-    return std::unexpected(std::move(done.error()));
+  if (Result<void> done = append_all(document.get(), parsed); !done) return error_in(done);
   return document;
 }
 
@@ -213,25 +209,23 @@ Result<std::string> write_extended_json(Document document) {
   std::string json = without_blanks(to_canonical_json(document));
   const Result<Bson> again = read_extended_json(json);
   if (!again || !std::ranges::equal(again->view().bytes(), document.bytes()))
-    return std::unexpected(
-        Error{Code::kUnimplemented, "it has a value that JSON cannot tell from another: " + json});
+    return fail(Code::kUnimplemented, "it has a value that JSON cannot tell from another: " + json);
   return json;
 }
 
 Result<CollectionFacts> parse_metadata(std::string_view json) {
   const Result<Bson> document = read_extended_json(json);
-  if (!document) return std::unexpected(document.error());
+  if (!document) return error_in(document);
   CollectionFacts facts;
   std::string type;
   bool has_indexes = false;
-  Fields fields(document->view());
-  for (Field field; fields.next(field);) {
+  for (const Field& field : Fields(document->view())) {
     if (field.is("options")) {
       if (field.type != BSON_TYPE_DOCUMENT) return damaged("its options are no object");
       facts.options = Bson::copy_of(field.document());
     } else if (field.is("indexes")) {
       Result<std::vector<Bson>> indexes = read_indexes(field);
-      if (!indexes) return std::unexpected(std::move(indexes.error()));
+      if (!indexes) return error_in(indexes);
       facts.indexes = *std::move(indexes);
       has_indexes = true;
     } else if (field.is("uuid")) {
@@ -272,9 +266,8 @@ Result<std::string> print_metadata(const CollectionFacts& collection) {
   bson_append_utf8(to, "type", -1, kind.data(), static_cast<int>(kind.size()));
   Result<std::string> json = write_extended_json(document.view());
   if (!json)
-    return std::unexpected(Error{json.error().code, "the metadata of " + collection.database + "." +
-                                                        collection.name + ": " +
-                                                        json.error().message()});
+    return fail(json.error().code, "the metadata of " + collection.database + "." +
+                                       collection.name + ": " + json.error().message());
   return json;
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/result.h"
 #include "restore/backup/base.h"
+#include "restore/error_in.h"
 
 namespace idmint::restore {
 

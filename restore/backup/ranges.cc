@@ -38,13 +38,12 @@ struct Sample {
 Result<Sample> sample_of(Member& member, const CollectionFacts& collection) {
   Sample sample;
   const auto read = [&](const Bson& command, auto take) -> Result<void> {
-    const Result<bool> done =
-        member.documents(collection.database.c_str(), command.get(), [&](Document row) {
-          take(row);
-          return Result<void>{};
-        });
+    const Result<bool> done = member.documents(collection.database, command, [&](Document row) {
+      take(row);
+      return Result<void>{};
+    });
     if (done || done.error().code != Code::kUnavailable) return {};
-    return std::unexpected(done.error());
+    return error_in(done);
   };
   BsonArray ids;
   std::int64_t size = 0;
@@ -58,7 +57,7 @@ Result<Sample> sample_of(Member& member, const CollectionFacts& collection) {
                              ++size;
                              sample.bytes += row.number("bytes");
                            });
-  if (!done) return std::unexpected(std::move(done.error()));
+  if (!done) return error_in(done);
   if (size != 0) sample.bytes /= size;
   done = read(
       Bson("find", collection.name, "filter", Bson("_id", Bson("$in", ids)), "sort", Bson("_id", 1),
@@ -70,7 +69,7 @@ Result<Sample> sample_of(Member& member, const CollectionFacts& collection) {
         sample.ids.push_back(std::move(id));
         sample.at.push_back(*at);
       });
-  if (!done) return std::unexpected(std::move(done.error()));
+  if (!done) return error_in(done);
   return sample;
 }
 
@@ -88,7 +87,7 @@ Result<std::vector<IdRange>> split(Member& member, const CollectionFacts& collec
   std::vector<IdRange> ranges(1);
   if (documents < kFewestDocuments || !has_plain_ids(collection)) return ranges;
   Result<Sample> sample = sample_of(member, collection);
-  if (!sample) return std::unexpected(std::move(sample.error()));
+  if (!sample) return error_in(sample);
   const std::size_t size = sample->ids.size();
   if (size < 2 * kSampledInRange || !is_in_order(sample->at)) return ranges;
   const std::int64_t all = sample->bytes * documents;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "idmint/result.h"
 #include "restore/collections.h"
+#include "restore/error_in.h"
 #include "restore/oplog/member.h"
 
 namespace idmint::restore {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "restore/backup/archive_format.h"
 #include "restore/backup/crc64.h"
 #include "restore/backup/metadata.h"
@@ -45,11 +46,10 @@ class Slot {
     for (const std::string& path : {path_, partial_}) {
       std::error_code error;
       if (fs::symlink_status(path, error).type() == fs::file_type::not_found) continue;
-      return std::unexpected(
-          Error{Code::kAlreadyExists,
-                path + " is there already: " +
-                    (path == path_ ? "give another name"
-                                   : "it is of a backup that was not finished; remove it")});
+      return fail(Code::kAlreadyExists,
+                  path + " is there already: " +
+                      (path == path_ ? "give another name"
+                                     : "it is of a backup that was not finished; remove it"));
     }
     return {};
   }
@@ -73,7 +73,7 @@ Result<Block> block_of(std::vector<std::uint8_t> bytes, bool gzip) {
   Block block{.bytes = std::move(bytes)};
   if (!gzip) return block;
   Result<std::vector<std::uint8_t>> compressed = gzip_member(block.bytes);
-  if (!compressed) return std::unexpected(std::move(compressed.error()));
+  if (!compressed) return error_in(compressed);
   block.compressed = *std::move(compressed);
   return block;
 }
@@ -82,7 +82,7 @@ Result<void> write(OutputFile& file, const Block& block) {
 }
 Result<void> write(OutputFile& file, std::vector<std::uint8_t> bytes, bool gzip) {
   const Result<Block> block = block_of(std::move(bytes), gzip);
-  return block ? write(file, *block) : std::unexpected(block.error());
+  return block ? write(file, *block) : error_in(block);
 }
 
 void append(std::vector<std::uint8_t>& to, std::span<const std::uint8_t> bytes) {
@@ -123,7 +123,7 @@ class FolderWriter final : public BackupWriter {
       folders_.insert(folder);
     }
     const Result<std::string> json = print_metadata(collection);
-    if (!json) return std::unexpected(json.error());
+    if (!json) return error_in(json);
     Result<void> done =
         write_text(folder + "/" + file_stem(collection.name) + ".metadata.json", *json);
     if (!done || collection.kind == CollectionKind::kView) return done;
@@ -154,7 +154,7 @@ class FolderWriter final : public BackupWriter {
     BSON_APPEND_UTF8(prelude.get(), "ServerVersion", target_.server_version.c_str());
     BSON_APPEND_UTF8(prelude.get(), "ToolVersion", std::string(kTool).c_str());
     const Result<std::string> json = write_extended_json(prelude.view());
-    if (!json) return std::unexpected(json.error());
+    if (!json) return error_in(json);
     Result<void> done = write_text(place_.partial() + "/prelude.json", *json);
     sums_.first = slice.first;
     sums_.last = slice.last;
@@ -162,9 +162,8 @@ class FolderWriter final : public BackupWriter {
     sums_.excluded = target_.excluded;
     if (done)
       done = write_checksums(place_.partial() + "/" + std::string(kChecksumsOfFolder), sums_);
-    for (const std::string& folder : folders_) {
+    for (const std::string& folder : folders_)
       if (done) done = sync_folder(folder);
-    }
     if (done) done = sync_folder(place_.partial());
     return done ? place_.finish() : done;
   }
@@ -176,14 +175,14 @@ class FolderWriter final : public BackupWriter {
   }
   Result<void> open_file(std::size_t of, const std::string& path) {
     Result<std::unique_ptr<OutputFile>> file = OutputFile::create(path);
-    if (!file) return std::unexpected(std::move(file.error()));
+    if (!file) return error_in(file);
     files_[of] = *std::move(file);
     return {};
   }
   Result<void> write_text(const std::string& path, const std::string& text) {
     const Result<std::unique_ptr<OutputFile>> file =
         OutputFile::create(path + (target_.gzip ? ".gz" : ""));
-    if (!file) return std::unexpected(file.error());
+    if (!file) return error_in(file);
     Result<void> done = write(**file, {text.begin(), text.end()}, target_.gzip);
     return done ? close(**file) : done;
   }
@@ -211,7 +210,7 @@ std::array<std::uint8_t, 4> number_of_archive(std::uint32_t number) {
 }
 
 // Each block is the header of its collection, documents and a terminator. Blocks of several
-// collections may be mixed. Of each the last one has no documents, and their CRC.
+// collections may be mixed. The last block of each has no documents, and their CRC.
 class ArchiveWriter final : public BackupWriter {
  public:
   ArchiveWriter(const BackupTarget& target, std::span<const CollectionFacts> collections)
@@ -220,7 +219,7 @@ class ArchiveWriter final : public BackupWriter {
   Result<void> open() {
     if (Result<void> free = place_.is_free(); !free) return free;
     Result<std::unique_ptr<OutputFile>> file = OutputFile::create(place_.partial());
-    if (!file) return std::unexpected(std::move(file.error()));
+    if (!file) return error_in(file);
     file_ = *std::move(file);
     place_.made();
     std::vector<std::uint8_t> prelude;
@@ -231,7 +230,7 @@ class ArchiveWriter final : public BackupWriter {
     append(prelude, header.view().bytes());
     for (const CollectionFacts& each : collections_) {
       const Result<std::string> json = print_metadata(each);
-      if (!json) return std::unexpected(json.error());
+      if (!json) return error_in(json);
       describe(prelude, each.database, each.name, *json, name(each.kind));
     }
     describe(prelude, kArchivedOplog.first, kArchivedOplog.second, "", "");
@@ -310,7 +309,7 @@ template <class Writer>
 Result<std::unique_ptr<BackupWriter>> opened(const BackupTarget& target,
                                              std::span<const CollectionFacts> collections) {
   auto writer = std::make_unique<Writer>(target, collections);
-  if (Result<void> done = writer->open(); !done) return std::unexpected(std::move(done.error()));
+  if (Result<void> done = writer->open(); !done) return error_in(done);
   return writer;
 }
 
@@ -321,7 +320,7 @@ Result<std::unique_ptr<BackupWriter>> write_backup(const BackupTarget& target,
   for (const CollectionFacts& each : collections) {
     auto wrong = wrong_database_name(each.database);
     if (!wrong) wrong = wrong_collection_name(each.database, each.name);
-    if (wrong) return std::unexpected(Error{Code::kInvalidArgument, *std::move(wrong)});
+    if (wrong) return fail(Code::kInvalidArgument, *std::move(wrong));
   }
   return target.form == BackupForm::kFolder ? opened<FolderWriter>(target, collections)
                                             : opened<ArchiveWriter>(target, collections);

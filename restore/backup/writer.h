@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
 #include "restore/backup/base.h"
 #include "restore/checksums.h"
+#include "restore/error_in.h"
 
 namespace idmint::restore {
 
@@ -50,7 +50,7 @@ class BackupWriter {
   // pack() and add(), without a copy where the backup has the documents as they are.
   [[nodiscard]] virtual Result<void> put(std::size_t of, std::span<const Document> documents) {
     const Result<Block> block = pack(of, documents);
-    return block ? add(of, *block) : std::unexpected(block.error());
+    return block ? add(of, *block) : error_in(block);
   }
   // Adds the checksums. `slice` has the bounds of the oplog's slice.
   [[nodiscard]] virtual Result<void> finish(const Checksums& slice) = 0;

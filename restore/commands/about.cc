@@ -3,6 +3,7 @@
 #include <string>
 
 #include "restore/commands/commands.h"
+#include "restore/error_in.h"
 #include "terminal/completion_scripts.h"
 
 namespace idmint::restore {
@@ -16,7 +17,7 @@ void add_completion(CLI::App& command) {
 
 Result<void> run_completion(Context& context) {
   const Result<std::string_view> script = completion_for(shell, kCompletionScripts);
-  if (!script) return std::unexpected(script.error());
+  if (!script) return error_in(script);
   context.out.write(*script);
   return {};
 }

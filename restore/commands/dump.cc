@@ -31,21 +31,17 @@ struct DumpOptions {
 } dump_options;
 
 void add_dump(CLI::App& command) {
-  command.add_option("--uri", dump_options.uri, "The replica set, as mongodb:// or mongodb+srv://")
-      ->type_name("URI")
+  DumpOptions& given = dump_options;
+  add_value(command, "--uri", given.uri, "URI", "The replica set, as mongodb:// or mongodb+srv://")
       ->required();
-  command.add_option("--out", dump_options.out, "The folder to make, or with --archive the file")
-      ->type_name("PATH")
+  add_value(command, "--out", given.out, "PATH", "The folder to make, or with --archive the file")
       ->required();
-  command
-      .add_option(
-          "--exclude", dump_options.exclude,
-          "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text; may be repeated")
-      ->type_name("NS");
-  command.add_flag("--archive", dump_options.archive, "One file instead of a folder");
-  command.add_flag("--gzip", dump_options.gzip, "Compress it");
-  add_readers(command, dump_options.readers);
-  add_not_sharded(command, dump_options.not_sharded);
+  add_value(command, "--exclude", given.exclude, "NS",
+            "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text; may be repeated");
+  command.add_flag("--archive", given.archive, "One file instead of a folder");
+  command.add_flag("--gzip", given.gzip, "Compress it");
+  add_readers(command, given.readers);
+  add_not_sharded(command, given.not_sharded);
 }
 
 void print(Context& context, const DumpFacts& facts) {
@@ -66,8 +62,7 @@ void print(Context& context, const DumpFacts& facts) {
           {"entries", facts.entries}}},
         {"notes", facts.notes},
     };
-    context.out.write(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                      "\n");
+    write_json(context, json);
     return;
   }
   const auto count = [](std::int64_t number) { return print_count(static_cast<double>(number)); };
@@ -89,16 +84,15 @@ void print(Context& context, const DumpFacts& facts) {
 
 Result<void> run_dump(Context& context) {
   if (dump_options.out.find_first_not_of('/') == std::string::npos)
-    return std::unexpected(
-        Error{Code::kInvalidArgument,
-              shell_word(dump_options.out) + " cannot be --out: name a new folder"});
+    return fail(Code::kInvalidArgument,
+                shell_word(dump_options.out) + " cannot be --out: name a new folder");
   const auto with_role = [](Error error) {
     if (error.code == Code::kPermissionDenied && error.place.empty())  // not of a file
       add_outcome(error, "the user needs the role backup of the database admin");
     return std::unexpected(std::move(error));
   };
   Result<Server> server = Server::connect(dump_options.uri, to_read(dump_options.not_sharded));
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   std::optional<Progress> progress;
   const Result<DumpFacts> facts =
       dump(*std::move(server),
@@ -111,7 +105,7 @@ Result<void> run_dump(Context& context) {
              progress->show(done);
              context.stopped_by = stop_signal();
              if (context.stopped_by == 0) return {};
-             return std::unexpected(Error{Code::kUnavailable, "stopped"});
+             return fail(Code::kUnavailable, "stopped");
            },
            {.readers = dump_options.readers});
   progress.reset();

@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,52 +41,33 @@ struct GivenToFence {
 } fence_given;
 
 void add_fence(CLI::App& command) {
-  command.add_option("--target", fence_given.target, "The restored server")
-      ->type_name("URI")
-      ->required();
-  command
-      .add_option(
-          "--oplog", fence_given.oplog,
-          "A dump of production's oplog, from the limit to the end, or the folder that has it")
-      ->type_name("FILE");
-  command
-      .add_option(
-          "--live", fence_given.live,
-          "Production itself, instead of --oplog or besides: its oplog, its counters and the "
-          "collections with ids")
-      ->type_name("URI");
-  command
-      .add_option("--limit", fence_given.limit,
-                  "The limit of the restore, SECONDS:ORDINAL (that of its report)")
-      ->type_name("S:O");
-  command
-      .add_option("--restore-report", fence_given.restore_report,
-                  "The report of run (that beside the folder of the server's data)")
-      ->type_name("FILE");
-  command.add_flag("--leave-gap", fence_given.leave_gap,
+  GivenToFence& given = fence_given;
+  add_value(command, "--target", given.target, "URI", "The restored server")->required();
+  add_value(command, "--oplog", given.oplog, "FILE",
+            "A dump of production's oplog, from the limit to the end, or the folder that has it");
+  add_value(command, "--live", given.live, "URI",
+            "Production itself, instead of --oplog or besides: its oplog, its counters and the "
+            "collections with ids");
+  add_value(command, "--limit", given.limit, "S:O",
+            "The limit of the restore, SECONDS:ORDINAL (that of its report)");
+  add_value(command, "--restore-report", given.restore_report, "FILE",
+            "The report of run (that beside the folder of the server's data)");
+  command.add_flag("--leave-gap", given.leave_gap,
                    "Pass gapless numbers, too; lost ones are listed");
-  command.add_flag("--reopen", fence_given.reopen,
+  command.add_flag("--reopen", given.reopen,
                    "What production retired after the limit goes on here, and is not retired");
-  command
-      .add_option("--counter", fence_given.counters,
-                  "A field that is a counter, DATABASE.COLLECTION.FIELD; may be repeated")
-      ->type_name("F");
-  command
-      .add_option("--used-in", fence_given.used_in,
-                  "A field with ids of a source, SOURCE=DATABASE.COLLECTION:FIELD; may be repeated")
-      ->type_name("S=C:F");
-  command
-      .add_option("--exclude", fence_given.exclude,
-                  "Leave these alone: DATABASE/NAME, DATABASE.COLLECTION, with * for any text; may "
-                  "be repeated")
-      ->type_name("WHAT");
-  command.add_flag("--allow-production", fence_given.allow_production,
+  add_value(command, "--counter", given.counters, "F",
+            "A field that is a counter, DATABASE.COLLECTION.FIELD; may be repeated");
+  add_value(command, "--used-in", given.used_in, "S=C:F",
+            "A field with ids of a source, SOURCE=DATABASE.COLLECTION:FIELD; may be repeated");
+  add_value(command, "--exclude", given.exclude, "WHAT",
+            "Leave these alone: DATABASE/NAME, DATABASE.COLLECTION, with * for any text; may "
+            "be repeated");
+  command.add_flag("--allow-production", given.allow_production,
                    "The target may be production itself");
-  command
-      .add_option("--report", fence_given.report,
-                  "Where the report is kept, a line of JSON each time (fence-report.jsonl)")
-      ->type_name("FILE");
-  command.add_flag("--yes", fence_given.yes, "Do it; without this it is a dry run");
+  add_value(command, "--report", given.report, "FILE",
+            "Where the report is kept, a line of JSON each time (fence-report.jsonl)");
+  command.add_flag("--yes", given.yes, "Do it; without this it is a dry run");
 }
 
 Result<FenceOptions> fence_options() {
@@ -101,17 +81,17 @@ Result<FenceOptions> fence_options() {
                        .exclude = fence_given.exclude};
   if (!fence_given.limit.empty()) {
     const Result<Timestamp> limit = parse_timestamp(fence_given.limit);
-    if (!limit) return std::unexpected(limit.error());
+    if (!limit) return error_in(limit);
     options.limit = *limit;
   }
   for (const std::string& text : fence_given.counters) {
     Result<CounterField> counter = parse_counter_field(text);
-    if (!counter) return std::unexpected(std::move(counter.error()));
+    if (!counter) return error_in(counter);
     options.counters.push_back(std::move(*counter));
   }
   for (const std::string& text : fence_given.used_in) {
     Result<UsedIn> used = parse_used_in(text);
-    if (!used) return std::unexpected(std::move(used.error()));
+    if (!used) return error_in(used);
     options.used_in.push_back(std::move(*used));
   }
   return options;
@@ -147,7 +127,7 @@ Result<void> keep_report(const FenceReport& report, std::string_view state) {
 
 Result<void> run_fence(Context& context) {
   const Result<FenceOptions> options = fence_options();
-  if (!options) return std::unexpected(options.error());
+  if (!options) return error_in(options);
   FenceReport report;
   OnTerminal watch(context,
                    {.about_to = [&](std::string_view) { return keep_report(report, "planned"); }});
@@ -168,10 +148,7 @@ Result<void> run_fence(Context& context) {
   if (done || !refused.empty()) {
     if (context.json) {
       const std::string_view state = !carry_out ? "dry run" : done ? "fenced" : "failed";
-      context.out.write(
-          json_of(report, state)
-              .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-          "\n");
+      write_json(context, json_of(report, state));
     } else {
       print_fence(context.out, report);
     }

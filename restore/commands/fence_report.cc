@@ -1,6 +1,7 @@
 #include "restore/commands/fence_report.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,21 +19,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kAlikeShown = 5;  // documents shown per collection; more become one row
 
 std::string_view outcome_name(FenceOutcome outcome) {
-  switch (outcome) {
-    case FenceOutcome::kAsItWas:
-      return "as it was";
-    case FenceOutcome::kRaised:
-      return "raised";
-    case FenceOutcome::kMade:
-      return "made again";
-    case FenceOutcome::kRetired:
-      return "retired";
-    case FenceOutcome::kLeftOut:
-      return "LEFT OUT";
-    case FenceOutcome::kRefused:
-      return "NOT FENCED";
-  }
-  return "";
+  constexpr std::array<std::string_view, 6> names = {"as it was", "raised",   "made again",
+                                                     "retired",   "LEFT OUT", "NOT FENCED"};
+  return names.at(static_cast<std::size_t>(outcome));
 }
 
 std::string outcome_text(FenceOutcome outcome, bool carried_out) {

@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/shell.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/find_page.h"
 #include "restore/commands/find_report.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/find/analysis.h"
 #include "restore/oplog/read_ahead.h"
 #include "restore/oplog/source.h"
@@ -41,53 +43,35 @@ struct FindOptions {
 } find_options;
 
 void add_find(CLI::App& command) {
-  command
-      .add_option("--oplog,OPLOG", find_options.oplog,
-                  "A dump of the oplog, the folder that has it, or a URI")
-      ->type_name("OPLOG")
+  FindOptions& given = find_options;
+  add_value(command, "--oplog,OPLOG", given.oplog, "OPLOG",
+            "A dump of the oplog, the folder that has it, or a URI")
       ->required();
-  command.add_option("--since", find_options.since, "First entry, SECONDS:ORDINAL or a time")
-      ->type_name("WHEN");
-  command.add_option("--until", find_options.until, "Last entry, in the same form")
-      ->type_name("WHEN");
-  command
-      .add_option("--ns", find_options.namespaces,
-                  "Only DATABASE or DATABASE.COLLECTION; * is any text; may be repeated")
-      ->type_name("NS");
-  command
-      .add_option("--op", find_options.operations,
-                  "Only insert, update, delete, command, or a command such as drop; may be "
-                  "repeated")
-      ->type_name("OP");
-  command
-      .add_option(
-          "--id", find_options.id,
-          "The document of this _id, a text or extended JSON: its history, and what deleted or "
-          "overwrote it")
-      ->type_name("ID");
-  command
-      .add_option("--field", find_options.field,
-                  "Only operations that set this field (dotted), or one within it")
-      ->type_name("F");
-  command.add_option("--list", find_options.list, "Print this many operations, one a line")
-      ->type_name("N");
-  command.add_option("--top", find_options.top, "Print this many suspects (default: 5)")
-      ->type_name("N");
-  command
-      .add_option("--svg", find_options.svg,
-                  "Write the picture of operations over time to this file")
-      ->type_name("FILE");
-  command
-      .add_option("--html", find_options.html,
-                  "Write a page with the time line, the suspects and the commands for each")
-      ->type_name("FILE");
-  add_not_sharded(command, find_options.not_sharded);
+  add_value(command, "--since", given.since, "WHEN", "First entry, SECONDS:ORDINAL or a time");
+  add_value(command, "--until", given.until, "WHEN", "Last entry, in the same form");
+  add_value(command, "--ns", given.namespaces, "NS",
+            "Only DATABASE or DATABASE.COLLECTION; * is any text; may be repeated");
+  add_value(command, "--op", given.operations, "OP",
+            "Only insert, update, delete, command, or a command such as drop; may be "
+            "repeated");
+  add_value(command, "--id", given.id, "ID",
+            "The document of this _id, a text or extended JSON: its history, and what deleted or "
+            "overwrote it");
+  add_value(command, "--field", given.field, "F",
+            "Only operations that set this field (dotted), or one within it");
+  add_value(command, "--list", given.list, "N", "Print this many operations, one a line");
+  add_value(command, "--top", given.top, "N", "Print this many suspects (default: 5)");
+  add_value(command, "--svg", given.svg, "FILE",
+            "Write the picture of operations over time to this file");
+  add_value(command, "--html", given.html, "FILE",
+            "Write a page with the time line, the suspects and the commands for each");
+  add_not_sharded(command, given.not_sharded);
 }
 
 Result<FindFilter> filter_of() {
   FindFilter filter;
   const Result<OplogSpan> span = parse_span(find_options.since, find_options.until);
-  if (!span) return std::unexpected(span.error());
+  if (!span) return error_in(span);
   filter.span = *span;
   filter.namespaces = find_options.namespaces;
   filter.operations = find_options.operations;
@@ -97,7 +81,7 @@ Result<FindFilter> filter_of() {
                                                : kHistory;
   if (!find_options.id.empty()) {
     Result<IdFilter> id = IdFilter::of(find_options.id);
-    if (!id) return std::unexpected(std::move(id.error()));
+    if (!id) return error_in(id);
     filter.id = std::move(*id);
   }
   return filter;
@@ -110,7 +94,7 @@ Result<ReportFiles> report_file(const std::string& path) {
   ReportFiles files;
   if (path.empty()) return files;
   Result<ReportFile> file = ReportFile::open(path);
-  if (!file) return std::unexpected(std::move(file.error()));
+  if (!file) return error_in(file);
   files.push_back(*std::move(file));
   return files;
 }
@@ -123,17 +107,17 @@ bool has_two_processors() {
 
 Result<void> run_find(Context& context) {
   const Result<FindFilter> filter = filter_of();
-  if (!filter) return std::unexpected(filter.error());
+  if (!filter) return error_in(filter);
   Result<ReportFiles> picture = report_file(find_options.svg);
-  if (!picture) return std::unexpected(std::move(picture.error()));
+  if (!picture) return error_in(picture);
   Result<ReportFiles> page = report_file(find_options.html);
-  if (!page) return std::unexpected(std::move(page.error()));
+  if (!page) return error_in(page);
   // A dump is read completely, because values before the span and consequences after it belong to
-  // the answer. Of a live oplog only the part before the span is skipped.
+  // the answer. In a live oplog only the part before the span is skipped.
   Result<std::unique_ptr<OplogSource>> opened = open_oplog(
       find_options.oplog, {.from = is_uri(find_options.oplog) ? filter->span.from : Timestamp{}},
       to_read(find_options.not_sharded));
-  if (!opened) return std::unexpected(std::move(opened.error()));
+  if (!opened) return error_in(opened);
   const std::unique_ptr<OplogSource> oplog =
       has_two_processors() ? read_ahead(*std::move(opened)) : *std::move(opened);
   OplogAnalysis analysis(*filter);
@@ -150,32 +134,30 @@ Result<void> run_find(Context& context) {
         context.stopped_by = stop_signal();
         return {};
       }
-      if (!next) return std::unexpected(next.error());
+      if (!next) return error_in(next);
       const std::optional<Entry>& entry = *next;
       if (!entry) break;
       if (Result<void> added = analysis.add(*entry); !added) {
         const std::optional<std::uint64_t> offset = oplog->offset();
-        return std::unexpected(
-            Error{added.error().code,
-                  oplog->name() + (offset ? ", byte " + std::to_string(*offset) : "") + ", entry " +
-                      print_timestamp(entry->at.ts) + ": " + added.error().message()});
+        return fail(added.error().code, oplog->name() +
+                                            (offset ? ", byte " + std::to_string(*offset) : "") +
+                                            ", entry " + print_timestamp(entry->at.ts) + ": " +
+                                            added.error().message());
       }
     }
   }
   OplogAnswer answer = analysis.finish();
   // A running set was asked itself.
   if (answer.sharding.sharded() && !find_options.not_sharded && !is_uri(find_options.oplog))
-    return std::unexpected(
-        Error{Code::kFailedPrecondition, of_sharded_cluster(oplog->name(), answer.sharding)});
+    return fail(Code::kFailedPrecondition, of_sharded_cluster(oplog->name(), answer.sharding));
   if (std::string notice = oplog->notice(); !notice.empty())
     answer.notices.insert(answer.notices.begin(), std::move(notice));
-  if (answer.entries == 0)
-    return std::unexpected(Error{Code::kNotFound, oplog->name() + " has no entries"});
+  if (answer.entries == 0) return fail(Code::kNotFound, oplog->name() + " has no entries");
   if (answer.matched == 0)
-    return std::unexpected(Error{
-        Code::kNotFound, "no operation is as asked for: " + oplog->name() + " goes from " +
-                             print_timestamp(answer.first) + " to " + print_timestamp(answer.last) +
-                             ", with operations: " + std::to_string(answer.changes)});
+    return fail(Code::kNotFound, "no operation is as asked for: " + oplog->name() + " goes from " +
+                                     print_timestamp(answer.first) + " to " +
+                                     print_timestamp(answer.last) +
+                                     ", with operations: " + std::to_string(answer.changes));
   const bool live = is_uri(find_options.oplog);
   const FindReport report = {.answer = std::move(answer),
                              .name = oplog->name(),

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/quantity.h"
-#include "base/shell.h"
 
 namespace idmint::restore {
 namespace {
@@ -179,9 +177,8 @@ void print_suspect(Output& out, const FindReport& report, std::size_t place) {
 
 Json json_of(const KindCounts& counts) {
   Json json = Json::object();
-  for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
+  for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
     if (counts[kind] != 0) json[std::string(kKinds[kind])] = counts[kind];
-  }
   return json;
 }
 

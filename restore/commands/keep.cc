@@ -33,27 +33,18 @@ struct KeepArguments {
 
 void add_keep(CLI::App& command) {
   KeepArguments& given = keep_arguments;
-  command.add_option("--uri", given.uri, "The replica set, as mongodb:// or mongodb+srv://")
-      ->type_name("URI")
+  add_value(command, "--uri", given.uri, "URI", "The replica set, as mongodb:// or mongodb+srv://")
       ->required();
-  command.add_option("--to", given.to, "The folder to keep the backups in, made if it is missing")
-      ->type_name("DIR")
+  add_value(command, "--to", given.to, "DIR",
+            "The folder to keep the backups in, made if it is missing")
       ->required();
-  command.add_option("--every", given.every, "Make a base each time this has passed (24h)")
-      ->type_name("T");
-  command
-      .add_option("--keep", given.keep,
-                  "Every moment of this time can be restored; what is older goes (7d)")
-      ->type_name("T");
-  command
-      .add_option("--slice", given.slice,
-                  "Begin a slice of the oplog each time this has passed (10min)")
-      ->type_name("T");
-  command
-      .add_option(
-          "--exclude", given.exclude,
-          "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text; may be repeated")
-      ->type_name("NS");
+  add_value(command, "--every", given.every, "T", "Make a base each time this has passed (24h)");
+  add_value(command, "--keep", given.keep, "T",
+            "Every moment of this time can be restored; what is older goes (7d)");
+  add_value(command, "--slice", given.slice, "T",
+            "Begin a slice of the oplog each time this has passed (10min)");
+  add_value(command, "--exclude", given.exclude, "NS",
+            "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text; may be repeated");
   command.add_flag("--gzip", given.gzip, "Compress the bases");
   command.add_flag("--once", given.once, "Do what is due now, and end: for a timer");
   add_readers(command, given.readers);
@@ -63,7 +54,7 @@ void add_keep(CLI::App& command) {
 // A whole number of seconds.
 Result<std::chrono::seconds> seconds_in(const char* option, const std::string& text) {
   const Result<std::chrono::nanoseconds> parsed = parse_duration(text);
-  if (!parsed) return std::unexpected(parsed.error());
+  if (!parsed) return error_in(parsed);
   const auto seconds = std::chrono::floor<std::chrono::seconds>(*parsed);
   if (seconds >= std::chrono::seconds{1}) return seconds;
   return refuse(std::string(option) + " " + text + " is less than a second");
@@ -73,9 +64,7 @@ void print_notice(Context& context, std::string_view what) {
   const std::string now =
       format_exact_time(std::chrono::floor<std::chrono::seconds>(system_clock().now()));
   if (context.json) {
-    context.out.write(nlohmann::ordered_json({{"at", now}, {"told", what}})
-                          .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                      "\n");
+    write_json(context, {{"at", now}, {"told", what}});
   } else {
     context.out.write_line(now + "  " + std::string(what));
   }
@@ -85,11 +74,11 @@ void print_notice(Context& context, std::string_view what) {
 Result<void> run_keep(Context& context) {
   const KeepArguments& given = keep_arguments;
   const Result<std::chrono::seconds> every = seconds_in("--every", given.every);
-  if (!every) return std::unexpected(every.error());
+  if (!every) return error_in(every);
   const Result<std::chrono::seconds> keep = seconds_in("--keep", given.keep);
-  if (!keep) return std::unexpected(keep.error());
+  if (!keep) return error_in(keep);
   const Result<std::chrono::seconds> slice = seconds_in("--slice", given.slice);
-  if (!slice) return std::unexpected(slice.error());
+  if (!slice) return error_in(slice);
   OnTerminal watch(context,
                    {.notice = [&](std::string_view what) { print_notice(context, what); }});
   const Result<Kept> kept = keep_backups({.uri = given.uri,
@@ -105,7 +94,7 @@ Result<void> run_keep(Context& context) {
                                          watch);
   context.stopped_by = stop_signal();
   if (kept) print_notice(context, kept->in_words());
-  if (!kept && context.stopped_by == 0) return std::unexpected(kept.error());
+  if (!kept && context.stopped_by == 0) return error_in(kept);
   return {};
 }
 

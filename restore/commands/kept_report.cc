@@ -9,15 +9,11 @@
 namespace idmint::restore {
 namespace {
 
-std::uint64_t bytes_of_slices(const Kept& kept) {
+// The size of all bases, or of all slices.
+template <class Part>
+std::uint64_t bytes_of(const std::vector<Part>& parts) {
   std::uint64_t bytes = 0;
-  for (const KeptSlice& each : kept.slices) bytes += each.bytes;
-  return bytes;
-}
-
-std::uint64_t bytes_of_bases(const Kept& kept) {
-  std::uint64_t bytes = 0;
-  for (const KeptBase& each : kept.bases) bytes += each.bytes;
+  for (const Part& each : parts) bytes += each.bytes;
   return bytes;
 }
 
@@ -30,10 +26,10 @@ void print_kept(Output& out, const KeptReport& report) {
              print_count(kept.bases.size(), "base") +
                  (kept.bases.empty() ? std::string()
                                      : ", the newest of " + print_seconds(kept.bases.back().last)) +
-                 ", " + print_count(static_cast<double>(bytes_of_bases(kept))) + " bytes");
+                 ", " + print_count(static_cast<double>(bytes_of(kept.bases))) + " bytes");
   print_fact(out, "oplog",
              print_count(kept.slices.size(), "slice") + ", " +
-                 print_count(static_cast<double>(bytes_of_slices(kept))) + " bytes");
+                 print_count(static_cast<double>(bytes_of(kept.slices))) + " bytes");
   print_fact(out, "restorable", kept.in_words());
   for (const Hole& hole : kept.holes())
     print_fact(out, "missing",
@@ -50,7 +46,7 @@ nlohmann::ordered_json json_of(const KeptReport& report) {
   const Kept& kept = report.kept;
   Json json = {{"folder", kept.folder},        {"set", kept.set},
                {"ready", report.is_ready()},   {"bases", Json::array()},
-               {"slices", kept.slices.size()}, {"slice_bytes", bytes_of_slices(kept)},
+               {"slices", kept.slices.size()}, {"slice_bytes", bytes_of(kept.slices)},
                {"restorable", Json::array()},  {"missing", Json::array()}};
   for (const KeptBase& each : kept.bases)
     json["bases"].push_back(
@@ -82,9 +78,9 @@ std::string metrics_of(const KeptReport& report) {
   };
   add("ready", "1 if the newest entry can be restored.", report.is_ready() ? 1 : 0);
   add("bases", "Bases in the folder.", kept.bases.size());
-  add("base_bytes", "Bytes of all bases.", bytes_of_bases(kept));
+  add("base_bytes", "Bytes of all bases.", bytes_of(kept.bases));
   add("slices", "Slices of the oplog.", kept.slices.size());
-  add("slice_bytes", "Bytes of all slices.", bytes_of_slices(kept));
+  add("slice_bytes", "Bytes of all slices.", bytes_of(kept.slices));
   add("holes", "Places where entries are missing between two slices.", kept.holes().size());
   if (!kept.bases.empty())
     add("newest_base_timestamp_seconds", "The moment of the newest base.",

@@ -5,12 +5,10 @@
 #include <filesystem>
 #include <span>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/errors.h"
-#include "base/text.h"
 #include "base/url.h"
 #include "mongo/driver.h"
 #include "restore/commands/commands.h"

@@ -20,7 +20,7 @@ namespace idmint::restore {
 // notice unless it is empty.
 [[nodiscard]] Result<void> or_stopped(Result<void> done, Context& context, std::string_view notice);
 
-// What is shown where standard error is no terminal: nothing, or a line every 10 seconds.
+// The output if standard error is no terminal: nothing, or a line every 10 seconds.
 enum class WithoutTerminal : bool { kNothing, kLines };
 
 class OnTerminal final : public Observer {

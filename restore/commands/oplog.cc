@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/errors.h"
 #include "base/quantity.h"
@@ -15,6 +14,7 @@
 #include "restore/commands/commands.h"
 #include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/oplog/dump.h"
 #include "restore/oplog/entry.h"
 #include "restore/oplog/follow.h"
@@ -33,43 +33,38 @@ struct OplogOptions {
 } oplog_options;
 
 void add_oplog(CLI::App& command) {
-  command.add_option("--uri", oplog_options.uri, "Where the oplog is: any member of a replica set")
-      ->type_name("URI")
+  OplogOptions& given = oplog_options;
+  add_value(command, "--uri", given.uri, "URI", "Where the oplog is: any member of a replica set")
       ->required();
   CLI::Option* const since =
-      command
-          .add_option("--since", oplog_options.since,
-                      "First entry, SECONDS:ORDINAL or a time (default: the oldest)")
-          ->type_name("WHEN");
-  command
-      .add_option("--base", oplog_options.base,
-                  "Instead: from the first entry that this base backup has, as a restore from it "
-                  "needs")
-      ->type_name("BASE")
+      add_value(command, "--since", given.since, "WHEN",
+                "First entry, SECONDS:ORDINAL or a time (default: the oldest)");
+  add_value(command, "--base", given.base, "BASE",
+            "Instead: from the first entry that this base backup has, as a restore from it "
+            "needs")
       ->excludes(since);
-  command
-      .add_option("--out", oplog_options.out, "File to write, or to continue after its last entry")
-      ->type_name("FILE")
+  add_value(command, "--out", given.out, "FILE",
+            "File to write, or to continue after its last entry")
       ->required();
-  command.add_flag("--follow", oplog_options.follow, "Go on with later entries, until a signal");
-  add_not_sharded(command, oplog_options.not_sharded);
+  command.add_flag("--follow", given.follow, "Go on with later entries, until a signal");
+  add_not_sharded(command, given.not_sharded);
 }
 
 // nullopt: the oldest entry.
 Result<std::optional<OplogBegin>> begin_given() {
   if (!oplog_options.since.empty()) {
     const Result<Timestamp> parsed = parse_moment(oplog_options.since);
-    if (!parsed) return std::unexpected(parsed.error());
+    if (!parsed) return error_in(parsed);
     return OplogBegin{.at = *parsed};
   }
   if (oplog_options.base.empty()) return std::nullopt;
   const Result<std::unique_ptr<BaseBackup>> base =
       open_base(oplog_options.base, {.not_sharded = oplog_options.not_sharded});
-  if (!base) return std::unexpected(base.error());
+  if (!base) return error_in(base);
   if (!(*base)->has_oplog())
-    return std::unexpected(Error{
-        Code::kNotFound, oplog_options.base + " has no oplog.bson, which says where it begins: "
-                                              "give --since, or neither for all of the oplog"});
+    return fail(Code::kNotFound, oplog_options.base +
+                                     " has no oplog.bson, which says where it begins: "
+                                     "give --since, or neither for all of the oplog");
   std::optional<OplogBegin> first;
   const Result<void> read = (*base)->oplog([&](const Entry& entry) -> Result<void> {
     if (first) return {};
@@ -77,15 +72,15 @@ Result<std::optional<OplogBegin>> begin_given() {
     first = {.at = entry.at.ts, .entry = {bytes.begin(), bytes.end()}, .base = oplog_options.base};
     return {};
   });
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   return first;
 }
 
 Result<void> run_oplog(Context& context) {
   Result<std::optional<OplogBegin>> begin = begin_given();
-  if (!begin) return std::unexpected(std::move(begin.error()));
+  if (!begin) return error_in(begin);
   Result<OplogDump> dump = OplogDump::open(oplog_options.out);
-  if (!dump) return std::unexpected(std::move(dump.error()));
+  if (!dump) return error_in(dump);
   const std::int64_t before = dump->synced_entries();
   OnTerminal watch(context);
   Result<void> done = follow_oplog({.uri = oplog_options.uri,

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "restore/server.h"
 #include "terminal/command.h"
@@ -14,15 +15,28 @@ namespace idmint::restore {
 inline constexpr std::array kSpanRenamed = {Renamed{"--from", "--since"},
                                             Renamed{"--to", "--until"}};
 
+// An option with a value, which the help calls `type`.
+template <class Value>
+CLI::Option* add_value(CLI::App& command, const char* name, Value& into, const char* type,
+                       const char* help) {
+  return command.add_option(name, into, help)->type_name(type);
+}
+
 inline void add_not_sharded(CLI::App& command, bool& not_sharded) {
   command.add_flag("--not-sharded", not_sharded,
                    "The set is not a shard, though it looks like one: skip the check");
 }
 
 inline void add_readers(CLI::App& command, unsigned& readers) {
-  command.add_option("--readers", readers, "Connections that read documents at once, 1 to 64 (4)")
-      ->type_name("N")
+  add_value(command, "--readers", readers, "N",
+            "Connections that read documents at once, 1 to 64 (4)")
       ->check(CLI::Range(1, 64));
+}
+
+// Prints it as a line. Bytes that are not UTF-8 are replaced.
+inline void write_json(Context& context, const nlohmann::ordered_json& json) {
+  using Json = nlohmann::ordered_json;
+  context.out.write(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 // The first signal aborts a call that is not answered.

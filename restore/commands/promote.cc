@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "base/shell.h"
 #include "base/url.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/options.h"
 #include "terminal/exit_status.h"
 
 namespace idmint::restore {
@@ -48,33 +48,22 @@ struct PromoteArguments {
 
 void add_promote(CLI::App& command) {
   PromoteArguments& given = promote_arguments;
-  command.add_option("--from", given.from, "The restored server")->type_name("URI");
-  command.add_option("--to", given.to, "Production, a replica set")->type_name("URI")->required();
-  command
-      .add_option("--ns", given.include,
-                  "Set these alone back: DATABASE, DATABASE.COLLECTION, with * for any text; may "
-                  "be repeated")
-      ->type_name("NS");
-  command.add_option("--exclude", given.exclude, "Set all but these back; may be repeated")
-      ->type_name("NS");
-  command
-      .add_option("--limit", given.limit, "The limit of the restore (default: that of its report)")
-      ->type_name("S:O");
-  command
-      .add_option("--restore-report", given.restore_report,
-                  "The report of run (that beside the folder of the spare)")
-      ->type_name("FILE");
-  command
-      .add_option(
-          "--oplog", given.oplog,
-          "Oplog dump that begins at the limit, where production's oplog does not reach back "
-          "to that")
-      ->type_name("PATH");
+  add_value(command, "--from", given.from, "URI", "The restored server");
+  add_value(command, "--to", given.to, "URI", "Production, a replica set")->required();
+  add_value(command, "--ns", given.include, "NS",
+            "Set these alone back: DATABASE, DATABASE.COLLECTION, with * for any text; may "
+            "be repeated");
+  add_value(command, "--exclude", given.exclude, "NS", "Set all but these back; may be repeated");
+  add_value(command, "--limit", given.limit, "S:O",
+            "The limit of the restore (default: that of its report)");
+  add_value(command, "--restore-report", given.restore_report, "FILE",
+            "The report of run (that beside the folder of the spare)");
+  add_value(command, "--oplog", given.oplog, "PATH",
+            "Oplog dump that begins at the limit, where production's oplog does not reach back "
+            "to that");
   CLI::Option* const mistake_to =
-      command
-          .add_option("--mistake-to", given.mistake_to,
-                      "Last entry of the mistake, SECONDS:ORDINAL, as find prints it")
-          ->type_name("S:O");
+      add_value(command, "--mistake-to", given.mistake_to, "S:O",
+                "Last entry of the mistake, SECONDS:ORDINAL, as find prints it");
   command
       .add_flag("--merge-later", given.merge_later,
                 "Keep later writes to documents that the mistake did not touch")
@@ -84,10 +73,8 @@ void add_promote(CLI::App& command) {
                 "Of the entries up to --mistake-to, only those that change the same fields as the "
                 "first or the last one are of the mistake")
       ->needs(mistake_to);
-  command
-      .add_option("--counter", given.counters,
-                  "A field that programs count in, DATABASE.COLLECTION.FIELD; may be repeated")
-      ->type_name("FIELD");
+  add_value(command, "--counter", given.counters, "FIELD",
+            "A field that programs count in, DATABASE.COLLECTION.FIELD; may be repeated");
   command.add_flag("--leave-gap", given.leave_gap,
                    "Gapless sequences may lack the numbers of lost documents");
   CLI::Option* const undo =
@@ -111,15 +98,15 @@ Result<PromoteOptions> promote_options() {
                                      std::pair(&given.mistake_to, &options.mistake_to)}) {
     if (text->empty()) continue;
     const Result<Timestamp> parsed = parse_timestamp(*text);
-    if (!parsed) return std::unexpected(parsed.error());
+    if (!parsed) return error_in(parsed);
     *moment = *parsed;
   }
   Result<NamespaceFilter> filter = NamespaceFilter::of(given.include, given.exclude);
-  if (!filter) return std::unexpected(std::move(filter.error()));
+  if (!filter) return error_in(filter);
   options.filter = *std::move(filter);
   for (const std::string& text : given.counters) {
     Result<CounterField> counter = parse_counter_field(text);
-    if (!counter) return std::unexpected(std::move(counter.error()));
+    if (!counter) return error_in(counter);
     options.counters.push_back(*std::move(counter));
   }
   return options;
@@ -128,16 +115,10 @@ Result<PromoteOptions> promote_options() {
 // ---- output
 
 std::string_view op_text(Op op) {
-  switch (op) {
-    case Op::kInsert:
-      return "insert";
-    case Op::kUpdate:
-      return "update";
-    case Op::kDelete:
-      return "delete";
-    default:
-      return "write";
-  }
+  return op == Op::kInsert   ? "insert"
+         : op == Op::kUpdate ? "update"
+         : op == Op::kDelete ? "delete"
+                             : "write";
 }
 
 std::string id_text(const std::string& element) {
@@ -326,7 +307,7 @@ Json json_of(const PromoteReport& report) {
   return json;
 }
 
-// What became of each sequence, pool and counter document.
+// Prints the outcome for each sequence, pool and counter document.
 void print_fence_facts(Output& out, const PromoteReport& report) {
   if (!report.fence) return;
   for (const FencedSource& each : report.fence->sources) {
@@ -475,7 +456,7 @@ Result<void> go_back(Context& context, const PromoteOptions& options, OnTerminal
   const Result<PromoteReport> report =
       undo ? undo_promotion(options, watch) : finish_promotion(options, watch);
   watch.end();
-  if (!report) return std::unexpected(report.error());
+  if (!report) return error_in(report);
   print_end(context, *report,
             undo ? "Undone: the old collections are in their places, and writers are let in."
             : report->kept.empty()
@@ -486,12 +467,12 @@ Result<void> go_back(Context& context, const PromoteOptions& options, OnTerminal
 
 Result<void> promote_all(Context& context, OnTerminal& watch) {
   Result<PromoteOptions> options = promote_options();
-  if (!options) return std::unexpected(std::move(options.error()));
+  if (!options) return error_in(options);
   if (promote_arguments.undo || promote_arguments.finish) return go_back(context, *options, watch);
   if (options->from.empty()) return refuse("give --from URI, the restored server");
   Result<PromotePlan> plan = plan_promotion(*std::move(options), watch.of("entries of the oplog"));
   watch.end();
-  if (!plan) return std::unexpected(std::move(plan.error()));
+  if (!plan) return error_in(plan);
   if (!context.json) print_promote_plan(context.out, *plan);
   if (promote_arguments.dry_run) {
     if (context.json) context.out.write(json_of(*plan).dump() + "\n");
@@ -507,7 +488,7 @@ Result<void> promote_all(Context& context, OnTerminal& watch) {
   context.out.flush();
   const Result<PromoteReport> report = promote(*plan, watch);
   watch.end();
-  if (!report) return std::unexpected(report.error());
+  if (!report) return error_in(report);
   if (context.json) {
     Json json = json_of(*plan);
     json["report"] = json_of(*report);

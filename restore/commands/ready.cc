@@ -17,6 +17,7 @@
 #include "restore/commands/commands.h"
 #include "restore/commands/kept_report.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/keep/kept.h"
 #include "restore/oplog/live.h"
 #include "restore/oplog/room.h"
@@ -36,33 +37,24 @@ struct ReadyOptions {
 } ready_options;
 
 void add_ready(CLI::App& command) {
-  command.add_option("--uri", ready_options.uri, "The replica set that the base is of")
-      ->type_name("URI");
-  CLI::Option* const from =
-      command.add_option("--from", ready_options.from, "A folder of keep")->type_name("DIR");
-  command
-      .add_option("--behind", ready_options.behind,
-                  "With --from: fail also if its newest entry is older than this (5min)")
-      ->type_name("T")
+  ReadyOptions& given = ready_options;
+  add_value(command, "--uri", given.uri, "URI", "The replica set that the base is of");
+  CLI::Option* const from = add_value(command, "--from", given.from, "DIR", "A folder of keep");
+  add_value(command, "--behind", given.behind, "T",
+            "With --from: fail also if its newest entry is older than this (5min)")
       ->needs(from);
   command
-      .add_flag("--prometheus", ready_options.prometheus,
+      .add_flag("--prometheus", given.prometheus,
                 "With --from: print metrics, as Prometheus reads them")
       ->needs(from);
-  command
-      .add_option("--base", ready_options.base,
-                  "Instead: a base backup, a folder or an archive, with its slice of the oplog")
-      ->type_name("BASE")
+  add_value(command, "--base", given.base, "BASE",
+            "Instead: a base backup, a folder or an archive, with its slice of the oplog")
       ->excludes(from);
-  command
-      .add_option("--base-at", ready_options.base_at,
-                  "For a base without oplog.bson: when it was made, SECONDS:ORDINAL")
-      ->type_name("S:O");
-  command
-      .add_option("--warn-below", ready_options.warn_below,
-                  "Fail also if less time than this is left, such as 12h")
-      ->type_name("T");
-  add_not_sharded(command, ready_options.not_sharded);
+  add_value(command, "--base-at", given.base_at, "S:O",
+            "For a base without oplog.bson: when it was made, SECONDS:ORDINAL");
+  add_value(command, "--warn-below", given.warn_below, "T",
+            "Fail also if less time than this is left, such as 12h");
+  add_not_sharded(command, given.not_sharded);
 }
 
 struct BaseEnd {
@@ -74,65 +66,63 @@ Result<BaseEnd> base_end() {
   BaseEnd end;
   const Result<std::unique_ptr<BaseBackup>> base =
       open_base(ready_options.base, {.not_sharded = ready_options.not_sharded});
-  if (!base) return std::unexpected(base.error());
+  if (!base) return error_in(base);
   if (!ready_options.base_at.empty()) {
     if ((*base)->has_oplog())
-      return std::unexpected(
-          Error{Code::kInvalidArgument,
-                ready_options.base +
-                    " has an oplog.bson, which tells when it was made: leave out --base-at"});
+      return fail(Code::kInvalidArgument,
+                  ready_options.base +
+                      " has an oplog.bson, which tells when it was made: leave out --base-at");
     const Result<Timestamp> parsed = parse_timestamp(ready_options.base_at);
-    if (!parsed) return std::unexpected(parsed.error());
+    if (!parsed) return error_in(parsed);
     end.at = *parsed;
     return end;
   }
   if (!(*base)->has_oplog())
-    return std::unexpected(Error{
-        Code::kNotFound, ready_options.base + " has no oplog.bson: make the base with `dump`, or "
-                                              "give --base-at if nothing was written meanwhile"});
+    return fail(Code::kNotFound, ready_options.base +
+                                     " has no oplog.bson: make the base with `dump`, or "
+                                     "give --base-at if nothing was written meanwhile");
   const Result<void> read = (*base)->oplog([&](const Entry& entry) -> Result<void> {
     end.at = entry.at.ts;
     const std::span<const std::uint8_t> bytes = entry.document.bytes();
     end.entry.assign(bytes.begin(), bytes.end());
     return {};
   });
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   return end;
 }
 
 // Checks that the oplog has the last entry of the base.
 Result<void> reaches_back(Member& member, const OplogWindow& window, const BaseEnd& base) {
   if (base.at < window.first)
-    return std::unexpected(Error{
-        Code::kOutOfRange,
-        "the oplog of " + member.host() + " begins at " + print_timestamp(window.first) + " (" +
-            print_seconds(window.first) + "), after this base (" + print_timestamp(base.at) +
-            "): it cannot be restored to a later moment but with a dump of the oplog; make "
-            "a new base now"});
+    return fail(Code::kOutOfRange,
+                "the oplog of " + member.host() + " begins at " + print_timestamp(window.first) +
+                    " (" + print_seconds(window.first) + "), after this base (" +
+                    print_timestamp(base.at) +
+                    "): it cannot be restored to a later moment but with a dump of the oplog; make "
+                    "a new base now");
   const Result<Bson> found = oplog_entry_from(member, base.at);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   const Result<Entry> entry = found->get() != nullptr ? parse_entry(found->view()) : Entry{};
-  if (!entry) return std::unexpected(entry.error());
+  if (!entry) return error_in(entry);
   if (entry->at.ts != base.at)
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "the oplog of " + member.host() + " has no entry " +
-                                     print_timestamp(base.at) +
-                                     ", with which this base ends: it is of another replica set, "
-                                     "or this member is behind"});
+    return fail(Code::kFailedPrecondition,
+                "the oplog of " + member.host() + " has no entry " + print_timestamp(base.at) +
+                    ", with which this base ends: it is of another replica set, "
+                    "or this member is behind");
   if (!base.entry.empty() && !std::ranges::equal(found->view().bytes(), base.entry))
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "entry " + print_timestamp(base.at) + " of " + member.host() +
-                                     " is another than that of this base: it "
-                                     "is of another replica set"});
+    return fail(Code::kFailedPrecondition, "entry " + print_timestamp(base.at) + " of " +
+                                               member.host() +
+                                               " is another than that of this base: it "
+                                               "is of another replica set");
   return {};
 }
 
-// Of a folder of keep.
+// ready --from, a folder of keep.
 Result<void> run_ready_kept(Context& context, double warn_below) {
   const Result<std::chrono::nanoseconds> behind = parse_duration(ready_options.behind);
-  if (!behind) return std::unexpected(behind.error());
+  if (!behind) return error_in(behind);
   Result<Kept> kept = read_kept(ready_options.from);
-  if (!kept) return std::unexpected(std::move(kept.error()));
+  if (!kept) return error_in(kept);
   KeptReport report{.kept = *std::move(kept)};
   const std::vector<KeptSlice>& slices = report.kept.slices;
   const Timestamp newest = slices.empty() ? Timestamp{} : slices.back().last;
@@ -142,9 +132,9 @@ Result<void> run_ready_kept(Context& context, double warn_below) {
   std::optional<Error> rolled_over;
   if (!ready_options.uri.empty()) {
     Result<Member> member = connect_to_oplog(ready_options.uri, to_read(ready_options.not_sharded));
-    if (!member) return std::unexpected(std::move(member.error()));
+    if (!member) return error_in(member);
     const Result<OplogWindow> window = oplog_window(*member);
-    if (!window) return std::unexpected(window.error());
+    if (!window) return error_in(window);
     if (newest < window->first) {
       rolled_over =
           Error{Code::kOutOfRange,
@@ -153,16 +143,14 @@ Result<void> run_ready_kept(Context& context, double warn_below) {
                     ": keep makes a new base as soon as it runs"};
     } else {
       const Result<OplogRoom> room = oplog_room(*member, *window);
-      if (!room) return std::unexpected(room.error());
+      if (!room) return error_in(room);
       report.left = seconds_left(*room, *window, newest);
     }
   }
   if (ready_options.prometheus) {
     context.out.write(metrics_of(report));
   } else if (context.json) {
-    context.out.write(
-        json_of(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-        "\n");
+    write_json(context, json_of(report));
   } else {
     print_kept(context.out, report);
   }
@@ -187,24 +175,24 @@ Result<void> run_ready(Context& context) {
   double warn_below = 0;  // seconds
   if (!ready_options.warn_below.empty()) {
     const Result<std::chrono::nanoseconds> parsed = parse_duration(ready_options.warn_below);
-    if (!parsed) return std::unexpected(parsed.error());
+    if (!parsed) return error_in(parsed);
     warn_below = std::chrono::duration<double>(*parsed).count();
   }
   if (!ready_options.from.empty()) return run_ready_kept(context, warn_below);
   if (ready_options.uri.empty() || ready_options.base.empty())
     return refuse("give --from DIR, a folder of keep, or --uri URI and --base BASE");
   const Result<BaseEnd> base = base_end();
-  if (!base) return std::unexpected(base.error());
+  if (!base) return error_in(base);
   Result<Member> member = connect_to_oplog(ready_options.uri, to_read(ready_options.not_sharded));
-  if (!member) return std::unexpected(std::move(member.error()));
+  if (!member) return error_in(member);
   const Result<OplogWindow> window = oplog_window(*member);
-  if (!window) return std::unexpected(window.error());
+  if (!window) return error_in(window);
   const Result<void> reaches = reaches_back(*member, *window, *base);
   std::optional<OplogRoom> room;
   double left = 0;
   if (reaches) {
     Result<OplogRoom> asked = oplog_room(*member, *window);
-    if (!asked) return std::unexpected(std::move(asked.error()));
+    if (!asked) return error_in(asked);
     room = *asked;
     left = seconds_left(*room, *window, base->at);
   }
@@ -234,11 +222,11 @@ Result<void> run_ready(Context& context) {
   }
   if (!reaches) return reaches;
   if (left < warn_below)
-    return std::unexpected(Error{
+    return fail(
         Code::kResourceExhausted,
         "in " + print_duration(left) +
             " the oplog will have rolled over the end of this base: make a new base, dump the "
-            "oplog with `oplog --follow`, or make the oplog larger"});
+            "oplog with `oplog --follow`, or make the oplog larger");
   return {};
 }
 

@@ -1,11 +1,9 @@
 // run: restores a base backup and the oplog up to the limit to a spare server.
 #include <CLI/CLI.hpp>
-#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "restore/commands/minted_report.h"
 #include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/keep/kept.h"
 #include "restore/replay/restore.h"
 #include "terminal/confirm.h"
@@ -58,105 +57,73 @@ struct RunOptions {
 } run_options;
 
 void add_run(CLI::App& command) {
-  CLI::Option* const from =
-      command.add_option("--from", run_options.from, "A folder of keep, which has bases and oplog")
-          ->type_name("DIR");
-  CLI::Option* const base =
-      command
-          .add_option("--base", run_options.base, "Instead: a base backup, a folder or an archive")
-          ->type_name("BASE")
-          ->excludes(from);
+  RunOptions& given = run_options;
+  CLI::Option* const from = add_value(command, "--from", given.from, "DIR",
+                                      "A folder of keep, which has bases and oplog");
+  CLI::Option* const base = add_value(command, "--base", given.base, "BASE",
+                                      "Instead: a base backup, a folder or an archive")
+                                ->excludes(from);
   CLI::Option* const copy =
-      command
-          .add_option("--data-copy", run_options.data_copy,
-                      "Instead: a copy of a member's data folder, which becomes the spare")
-          ->type_name("DIR");
+      add_value(command, "--data-copy", given.data_copy, "DIR",
+                "Instead: a copy of a member's data folder, which becomes the spare");
   base->excludes(copy);
   copy->excludes(from);
-  command
-      .add_option("--oplog", run_options.oplog,
-                  "A dump of the oplog, or the folder that has it; without it, the base alone")
-      ->type_name("OPLOG")
+  add_value(command, "--oplog", given.oplog, "OPLOG",
+            "A dump of the oplog, or the folder that has it; without it, the base alone")
       ->excludes(from);
   CLI::Option* const limit =
-      command
-          .add_option("--limit", run_options.limit,
-                      "First entry that is not applied, SECONDS:ORDINAL, as find prints it")
-          ->type_name("S:O");
-  CLI::Option* const before =
-      command
-          .add_option("--before", run_options.before, "Instead: what was written before this time")
-          ->type_name("TIME")
-          ->excludes(limit);
-  command
-      .add_option("--at", run_options.at,
-                  "The same with --from; a time without a zone is UTC: '2026-11-23 02:15'")
-      ->type_name("TIME")
+      add_value(command, "--limit", given.limit, "S:O",
+                "First entry that is not applied, SECONDS:ORDINAL, as find prints it");
+  CLI::Option* const before = add_value(command, "--before", given.before, "TIME",
+                                        "Instead: what was written before this time")
+                                  ->excludes(limit);
+  add_value(command, "--at", given.at, "TIME",
+            "The same with --from; a time without a zone is UTC: '2026-11-23 02:15'")
       ->needs(from)
       ->excludes(limit)
       ->excludes(before);
-  command.add_flag("--all", run_options.all, "Instead: all of the oplog");
+  command.add_flag("--all", given.all, "Instead: all of the oplog");
   CLI::Option* const target =
-      command.add_option("--target", run_options.target, "Empty server to restore to")
-          ->type_name("URI");
-  command.add_option("--spare", run_options.spare, "Instead: start a mongod on this new folder")
-      ->type_name("DIR")
+      add_value(command, "--target", given.target, "URI", "Empty server to restore to");
+  add_value(command, "--spare", given.spare, "DIR", "Instead: start a mongod on this new folder")
       ->excludes(target)
       ->excludes(copy);
   copy->excludes(target);
-  command
-      .add_option("--mongod", run_options.mongod, "The mongod to start (default: that on the PATH)")
-      ->type_name("PATH")
+  add_value(command, "--mongod", given.mongod, "PATH",
+            "The mongod to start (default: that on the PATH)")
       ->excludes(target);
-  command
-      .add_option("--mongod-argument", run_options.mongod_arguments,
-                  "A further argument of the mongod, such as --mongod-argument=--directoryperdb; "
-                  "may be repeated")
-      ->type_name("WORD")
+  add_value(command, "--mongod-argument", given.mongod_arguments, "WORD",
+            "A further argument of the mongod, such as --mongod-argument=--directoryperdb; "
+            "may be repeated")
       ->excludes(target);
-  command
-      .add_option(
-          "--base-at", run_options.base_at,
-          "For a base without oplog.bson: the last entry of the oplog before it, SECONDS:ORDINAL")
-      ->type_name("S:O")
+  add_value(command, "--base-at", given.base_at, "S:O",
+            "For a base without oplog.bson: the last entry of the oplog before it, SECONDS:ORDINAL")
       ->needs(base);
-  command
-      .add_option("--include", run_options.include,
-                  "Restore these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
-                  "repeated")
-      ->type_name("NS");
-  command.add_option("--exclude", run_options.exclude, "Restore all but these; may be repeated")
-      ->type_name("NS");
-  command.add_flag("--users", run_options.users,
+  add_value(command, "--include", given.include, "NS",
+            "Restore these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
+            "repeated");
+  add_value(command, "--exclude", given.exclude, "NS", "Restore all but these; may be repeated");
+  command.add_flag("--users", given.users,
                    "Restore users and roles, too, whatever --include names");
-  command
-      .add_option("--skip", run_options.skip,
-                  "Leave this entry out, SECONDS:ORDINAL; may be repeated")
-      ->type_name("S:O");
-  command.add_flag("--force-skip", run_options.force_skip,
+  add_value(command, "--skip", given.skip, "S:O",
+            "Leave this entry out, SECONDS:ORDINAL; may be repeated");
+  command.add_flag("--force-skip", given.force_skip,
                    "Leave that entry out even if later entries build on it");
-  command
-      .add_option("--writers", run_options.writers, "Connections that write at once, 1 to 64 (4)")
-      ->type_name("N")
+  add_value(command, "--writers", given.writers, "N", "Connections that write at once, 1 to 64 (4)")
       ->check(CLI::Range(1, 64).description(""));
-  command
-      .add_option("--index-errors", run_options.index_errors,
-                  "Indexes that the server refuses: fail, before the load, or report, and leave "
-                  "them out (fail)")
-      ->type_name("HOW")
+  add_value(command, "--index-errors", given.index_errors, "HOW",
+            "Indexes that the server refuses: fail, before the load, or report, and leave "
+            "them out (fail)")
       ->check(CLI::IsMember({"fail", "report"}).description(""));
-  command.add_flag("--allow-replica-set", run_options.allow_replica_set,
+  command.add_flag("--allow-replica-set", given.allow_replica_set,
                    "The target may be a member of a replica set");
-  add_not_sharded(command, run_options.not_sharded);
-  command.add_flag("--stop", run_options.stop_spare,
+  add_not_sharded(command, given.not_sharded);
+  command.add_flag("--stop", given.stop_spare,
                    "Shut the spare down afterwards; its folder is then complete");
-  command
-      .add_option("--report", run_options.report,
-                  "The report for verify, fence and promote (see below)")
-      ->type_name("FILE");
-  command.add_flag("--dry-run", run_options.dry_run,
-                   "Check everything, and say what would be done");
-  command.add_flag("--yes", run_options.yes, "Do not ask");
+  add_value(command, "--report", given.report, "FILE",
+            "The report for verify, fence and promote (see below)");
+  command.add_flag("--dry-run", given.dry_run, "Check everything, and say what would be done");
+  command.add_flag("--yes", given.yes, "Do not ask");
 }
 
 // nullopt: no limit.
@@ -180,7 +147,7 @@ Result<std::optional<Timestamp>> limit_given() {
   Result<Instant> time = parse_time(before);
   if (const Result<Instant> utc = parse_time(before + "Z"); !time && !run_options.at.empty() && utc)
     time = *utc;
-  if (!time) return std::unexpected(time.error());
+  if (!time) return error_in(time);
   const auto since = time->time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
   if (seconds != since || seconds.count() <= 0 || seconds.count() > UINT32_MAX)
@@ -206,9 +173,8 @@ std::string last_applied(const RestorePlan& plan) {
 void print_plan(Output& out, const RestorePlan& plan) {
   if (plan.base) {
     std::uint64_t collections = 0;
-    for (const CollectionFacts& each : plan.base->collections()) {
+    for (const CollectionFacts& each : plan.base->collections())
       if (plan.options.filter.includes(each.database + "." + each.name)) ++collections;
-    }
     print_fact(out, "base",
                plan.options.base + ": " + print_count(collections, "collection") + ", " +
                    std::to_string(plan.base->size() >> 20) + " MB, MongoDB " +
@@ -341,21 +307,21 @@ Result<RestoreOptions> options_given() {
                          .report = given.report,
                          .writers = given.writers};
   const Result<std::optional<Timestamp>> limit = limit_given();
-  if (!limit) return std::unexpected(limit.error());
+  if (!limit) return error_in(limit);
   options.limit = *limit;
   options.report_index_errors = given.index_errors == "report";
   for (const std::string& text : given.skip) {
     const Result<Timestamp> skip = parse_timestamp(text);
-    if (!skip) return std::unexpected(skip.error());
+    if (!skip) return error_in(skip);
     options.skip.insert(*skip);
   }
   if (!given.base_at.empty()) {
     const Result<Timestamp> at = parse_timestamp(given.base_at);
-    if (!at) return std::unexpected(at.error());
+    if (!at) return error_in(at);
     options.base_at = *at;
   }
   Result<NamespaceFilter> filter = NamespaceFilter::of(given.include, given.exclude);
-  if (!filter) return std::unexpected(std::move(filter.error()));
+  if (!filter) return error_in(filter);
   options.filter = std::move(*filter);
   if (given.users) options.filter.include_users();
   return options;
@@ -370,7 +336,7 @@ struct ChosenKept {
 Result<ChosenKept> choose_kept(RestoreOptions& options) {
   const std::string& folder = run_options.from;
   const Result<Kept> kept = read_kept(folder);
-  if (!kept) return std::unexpected(kept.error());
+  if (!kept) return error_in(kept);
   const std::optional<Reach> reach =
       options.limit ? kept->reach_to(*options.limit) : kept->reach_to_end();
   if (!reach)
@@ -385,12 +351,12 @@ Result<ChosenKept> choose_kept(RestoreOptions& options) {
   Result<FileLock> lock = options.limit ? hold_base(base) : lock_to_keep(folder);
   if (!lock && !options.limit && lock.error().code == Code::kFailedPrecondition)
     add_outcome(lock.error(), "or give --at TIME, as the oplog grows");
-  if (!lock) return std::unexpected(std::move(lock.error()));
+  if (!lock) return error_in(lock);
   return ChosenKept{.lock = *std::move(lock),
                     .before = reach->base == 0 ? std::string() : kept->bases[reach->base - 1].path};
 }
 
-// What helps where this base does not do: it is damaged, or an earlier run had begun with the one
+// Adds what helps if this base does not do: it is damaged, or an earlier run had begun with the one
 // before it.
 Error with_other_base(Error error, const std::string& before) {
   if (!before.empty() && (error.code == Code::kDataLoss || error.subject == kAnotherRestore))
@@ -401,12 +367,12 @@ Error with_other_base(Error error, const std::string& before) {
 
 Result<void> run_all(Context& context) {
   Result<RestoreOptions> options = options_given();
-  if (!options) return std::unexpected(std::move(options.error()));
+  if (!options) return error_in(options);
   std::string before;
   std::optional<FileLock> lock;
   if (!run_options.from.empty()) {
     Result<ChosenKept> chosen = choose_kept(*options);
-    if (!chosen) return std::unexpected(std::move(chosen.error()));
+    if (!chosen) return error_in(chosen);
     lock.emplace(std::move(chosen->lock));
     before = std::move(chosen->before);
   }
@@ -424,7 +390,7 @@ Result<void> run_all(Context& context) {
   if (run_options.dry_run) {
     const Result<std::vector<RefusedIndex>> refused = try_indexes(*plan, watch);
     watch.end();
-    if (!refused) return std::unexpected(refused.error());
+    if (!refused) return error_in(refused);
     if (!refused->empty() && !plan->options.report_index_errors)
       return std::unexpected(refusal_of(*refused, plan->program));
     if (context.json) {
@@ -456,7 +422,7 @@ Result<void> run_all(Context& context) {
     Result<MintedReport> found =
         find_minted(server, plan->options.filter, plan->options.oplog,
                     plan->after.value_or(Timestamp{}), plan->options.limit.value_or(kNoLimit));
-    if (!found) return std::unexpected(std::move(found.error()));
+    if (!found) return error_in(found);
     minted = *std::move(found);
     return {};
   });

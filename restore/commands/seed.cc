@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/errors.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/on_terminal.h"
+#include "restore/commands/options.h"
 #include "terminal/confirm.h"
 
 namespace idmint::restore {
@@ -27,23 +27,16 @@ struct SeedArguments {
 
 void add_seed(CLI::App& command) {
   SeedArguments& given = seed_arguments;
-  command.add_option("--spare", given.spare, "The folder of the restored server")
-      ->type_name("DIR")
+  add_value(command, "--spare", given.spare, "DIR", "The folder of the restored server")
       ->required();
-  command.add_option("--set", given.set, "The name of the new replica set")
-      ->type_name("NAME")
+  add_value(command, "--set", given.set, "NAME", "The name of the new replica set")->required();
+  add_value(command, "--member", given.members, "M",
+            "HOST:PORT=DIR, a new folder here; or HOST:PORT of another host; may be repeated")
       ->required();
-  command
-      .add_option("--member", given.members,
-                  "HOST:PORT=DIR, a new folder here; or HOST:PORT of another host; may be repeated")
-      ->type_name("M")
-      ->required();
-  command.add_option("--mongod", given.mongod, "The mongod to start (default: that on the PATH)")
-      ->type_name("PATH");
-  command
-      .add_option("--argument", given.arguments,
-                  "A further argument of each mongod, such as --argument=--auth; may be repeated")
-      ->type_name("ARG");
+  add_value(command, "--mongod", given.mongod, "PATH",
+            "The mongod to start (default: that on the PATH)");
+  add_value(command, "--argument", given.arguments, "ARG",
+            "A further argument of each mongod, such as --argument=--auth; may be repeated");
   command.add_flag("--dry-run", given.dry_run, "Print the steps, and do nothing");
   command.add_flag("--yes", given.yes, "Do not ask");
 }
@@ -66,11 +59,11 @@ Result<void> run_seed(Context& context) {
                       .arguments = seed_arguments.arguments};
   for (const std::string& text : seed_arguments.members) {
     Result<SeedMember> member = parse_member(text);
-    if (!member) return std::unexpected(std::move(member.error()));
+    if (!member) return error_in(member);
     options.members.push_back(*std::move(member));
   }
   const Result<std::vector<std::string>> steps = seed_steps(options);
-  if (!steps) return std::unexpected(steps.error());
+  if (!steps) return error_in(steps);
   if (seed_arguments.dry_run) {
     for (const std::string& step : *steps) print_step(context, "to_do", "", step);
     return {};

@@ -1,17 +1,17 @@
 // show: entries of an oplog as extended JSON.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/base64.h"
+#include "base/errors.h"
 #include "base/text.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/oplog/fields.h"
 #include "restore/oplog/source.h"
 #include "restore/server.h"
@@ -53,9 +53,7 @@ std::string_view old_binary_data(std::string_view bytes) {
 // the document that extended JSON has for it.
 // NOLINTNEXTLINE(misc-no-recursion): it is valid, which is to be no deeper than servers allow
 void append_escaped(bson_t* to, Document from) {
-  Fields fields(from);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(from)) {
     const std::string key = as_utf8(field.key);
     const int size = static_cast<int>(key.size());
     const auto append = [&](const Bson& value) {
@@ -109,36 +107,32 @@ void append_escaped(bson_t* to, Document from) {
 
 // kDataLoss: the document is damaged, or not expressible in JSON, such as code that is not UTF-8.
 Result<std::string> to_json(Document document) {
-  if (Result<void> valid = validate(document); !valid)
-    return std::unexpected(std::move(valid.error()));
+  if (Result<void> valid = validate(document); !valid) return error_in(valid);
   std::string json = to_relaxed_json(document);
   if (!json.empty()) return json;
   const Bson copy;
   append_escaped(copy.get(), document);
   json = to_relaxed_json(copy.view());
-  if (json.empty()) return std::unexpected(Error{Code::kDataLoss, "it has what JSON cannot show"});
+  if (json.empty()) return fail(Code::kDataLoss, "it has what JSON cannot show");
   return json;
 }
 
 void add_show(CLI::App& command) {
-  command
-      .add_option("--oplog", show_options.oplog,
-                  "A dump of the oplog, the folder that has it, or a URI")
-      ->type_name("OPLOG")
+  ShowOptions& given = show_options;
+  add_value(command, "--oplog", given.oplog, "OPLOG",
+            "A dump of the oplog, the folder that has it, or a URI")
       ->required();
-  command.add_option("--since", show_options.since, "First entry, SECONDS:ORDINAL or a time")
-      ->type_name("WHEN");
-  command.add_option("--until", show_options.until, "Last entry, in the same form")
-      ->type_name("WHEN");
-  add_not_sharded(command, show_options.not_sharded);
+  add_value(command, "--since", given.since, "WHEN", "First entry, SECONDS:ORDINAL or a time");
+  add_value(command, "--until", given.until, "WHEN", "Last entry, in the same form");
+  add_not_sharded(command, given.not_sharded);
 }
 
 Result<void> run_show(Context& context) {
   const Result<OplogSpan> span = parse_span(show_options.since, show_options.until);
-  if (!span) return std::unexpected(span.error());
+  if (!span) return error_in(span);
   const Result<std::unique_ptr<OplogSource>> oplog =
       open_oplog(show_options.oplog, *span, to_read(show_options.not_sharded));
-  if (!oplog) return std::unexpected(oplog.error());
+  if (!oplog) return error_in(oplog);
   if (const std::string notice = (*oplog)->notice(); !notice.empty())
     report_notice(notice, context.json);
   Progress progress((*oplog)->unit(), (*oplog)->total());
@@ -155,7 +149,7 @@ Result<void> run_show(Context& context) {
       break;
     }
     if (!next) {
-      if (!(*oplog)->goes_on()) return std::unexpected(next.error());
+      if (!(*oplog)->goes_on()) return error_in(next);
       leave_out(next.error().message());
       continue;
     }
@@ -174,9 +168,8 @@ Result<void> run_show(Context& context) {
   }
   if (left_out != 0) context.status = exit_status(Code::kDataLoss);
   if (shown == 0 && left_out == 0 && context.stopped_by == 0)
-    return std::unexpected(Error{Code::kNotFound, "no entry in that span: the oplog in " +
-                                                      (*oplog)->name() +
-                                                      " has none between --since and --until"});
+    return fail(Code::kNotFound, "no entry in that span: the oplog in " + (*oplog)->name() +
+                                     " has none between --since and --until");
   return {};
 }
 

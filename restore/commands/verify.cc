@@ -22,6 +22,7 @@
 #include "restore/commands/minted_report.h"
 #include "restore/commands/on_terminal.h"
 #include "restore/commands/options.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/replay/expectation.h"
 #include "restore/replay/first_differences.h"
@@ -60,52 +61,35 @@ struct VerifyOptions {
 } verify_options;
 
 void add_verify(CLI::App& command) {
+  VerifyOptions& given = verify_options;
   CLI::Option* const target =
-      command.add_option("--target", verify_options.target, "The restored server")
-          ->type_name("URI");
-  command
-      .add_option("--spare", verify_options.spare,
-                  "Instead: the folder of the spare, or of a data copy")
-      ->type_name("DIR")
+      add_value(command, "--target", given.target, "URI", "The restored server");
+  add_value(command, "--spare", given.spare, "DIR",
+            "Instead: the folder of the spare, or of a data copy")
       ->excludes(target);
-  command
-      .add_option("--mongod", verify_options.mongod,
-                  "The mongod to start if the spare does not run")
-      ->type_name("PATH")
+  add_value(command, "--mongod", given.mongod, "PATH",
+            "The mongod to start if the spare does not run")
       ->excludes(target);
   CLI::Option* const against =
-      command.add_option("--against", verify_options.against, "Compare with what this server has")
-          ->type_name("URI");
-  command
-      .add_option("--expected", verify_options.expected,
-                  "Compare with this file, written by --save")
-      ->type_name("FILE")
+      add_value(command, "--against", given.against, "URI", "Compare with what this server has");
+  add_value(command, "--expected", given.expected, "FILE",
+            "Compare with this file, written by --save")
       ->excludes(against);
-  add_not_sharded(command, verify_options.not_sharded);
-  command
-      .add_option("--include", verify_options.include,
-                  "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
-                  "repeated")
-      ->type_name("NS");
-  command.add_option("--exclude", verify_options.exclude, "Compare all but these; may be repeated")
-      ->type_name("NS");
-  command.add_option("--html", verify_options.html, "Write the report as a page, too")
-      ->type_name("FILE");
-  command.add_option("--save", verify_options.save, "Write what the server has, for --expected")
-      ->type_name("FILE");
+  add_not_sharded(command, given.not_sharded);
+  add_value(command, "--include", given.include, "NS",
+            "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text; may be "
+            "repeated");
+  add_value(command, "--exclude", given.exclude, "NS", "Compare all but these; may be repeated");
+  add_value(command, "--html", given.html, "FILE", "Write the report as a page, too");
+  add_value(command, "--save", given.save, "FILE", "Write what the server has, for --expected");
   CLI::Option* const oplog =
-      command
-          .add_option("--oplog", verify_options.oplog,
-                      "Read how far production came, and print the commands that pass it")
-          ->type_name("OPLOG");
-  command.add_option("--raise", verify_options.raise, "Write these commands as a shell script")
-      ->type_name("FILE")
+      add_value(command, "--oplog", given.oplog, "OPLOG",
+                "Read how far production came, and print the commands that pass it");
+  add_value(command, "--raise", given.raise, "FILE", "Write these commands as a shell script")
       ->needs(oplog);
-  command
-      .add_option("--restore-report", verify_options.restore_report,
-                  "The report of run (that beside the folder of the server's data)")
-      ->type_name("FILE");
-  command.add_flag("--forget", verify_options.forget,
+  add_value(command, "--restore-report", given.restore_report, "FILE",
+            "The report of run (that beside the folder of the server's data)");
+  command.add_flag("--forget", given.forget,
                    "If nothing differs, delete the report of run and an old record on the server");
 }
 
@@ -153,7 +137,7 @@ State narrowed(State state, const NamespaceFilter& filter) {
 Result<Report> compare(Server& server, NamespaceFilter& filter) {
   Report report{.server = server.shown_uri()};
   Result<std::optional<FoundRecord>> read = find_record(server, verify_options.restore_report);
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   std::optional<Record> record;
   if (std::optional<FoundRecord>& found = *read) {
     record = std::move(found->record);
@@ -167,15 +151,15 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
                                      "--expected FILE to compare it with");
   if (record) {
     Result<std::map<std::string, Expected>> counts = expected_documents(*record);
-    if (!counts) return std::unexpected(std::move(counts.error()));
+    if (!counts) return error_in(counts);
     report.counts = std::move(*counts);
     const Result<std::uint64_t> missed = missed_updates(*record);
-    if (!missed) return std::unexpected(missed.error());
+    if (!missed) return error_in(missed);
     if (*missed != 0)
       report.differences.push_back(
           {"the oplog", "updates that found no document", std::to_string(*missed), "0"});
     Result<std::vector<std::string>> left_out = left_out_in_words(*record);
-    if (!left_out) return std::unexpected(std::move(left_out.error()));
+    if (!left_out) return error_in(left_out);
     report.left_out = std::move(*left_out);
     if (record->users() && verify_options.include.empty()) filter.include_users();
     std::erase_if(report.counts, [&](const auto& each) { return !filter.includes(each.first); });
@@ -191,7 +175,7 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
   const bool hashes = !verify_options.against.empty() || !verify_options.expected.empty() ||
                       !verify_options.save.empty();
   Result<State> is = state_of(server, filter, hashes);
-  if (!is) return std::unexpected(std::move(is.error()));
+  if (!is) return error_in(is);
   report.is = std::move(*is);
   for (const auto& [ns, each] : report.is) report.documents += each.count.value_or(0);
 
@@ -214,14 +198,14 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
   std::optional<Server> against;
   if (!verify_options.expected.empty()) {
     Result<State> read = read_state_file(verify_options.expected);
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     should = narrowed(std::move(*read), filter);
   } else {
     Result<Server> other =
         Server::connect(verify_options.against, watched(verify_options.not_sharded));
-    if (!other) return std::unexpected(std::move(other.error()));
+    if (!other) return error_in(other);
     Result<State> read = state_of(*other, filter, true);
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     should = std::move(*read);
     against = *std::move(other);
     report.other = against->shown_uri();
@@ -237,7 +221,7 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
     report.differences.push_back(std::move(difference));
     if (!of_documents || !against) continue;
     Result<std::vector<Difference>> first = first_differences(server, *against, ns, kMostDocuments);
-    if (!first) return std::unexpected(std::move(first.error()));
+    if (!first) return error_in(first);
     report.documents_first[ns] = *std::move(first);
   }
   return report;
@@ -374,9 +358,8 @@ Json json_of(const Report& report) {
   json["differences"] = Json::array();
   for (const Difference& each : report.differences) json["differences"].push_back(json_of(each));
   json["first_documents"] = Json::array();
-  for (const auto& [ns, documents] : report.documents_first) {
+  for (const auto& [ns, documents] : report.documents_first)
     for (const Difference& each : documents) json["first_documents"].push_back(json_of(each));
-  }
   json["raise"] = restore::json_of(report.minted);
   return json;
 }
@@ -455,26 +438,26 @@ std::string html_of(const Report& report, Instant written) {
 
 Result<void> write_file(const std::string& path, const std::string& text) {
   Result<ReportFile> file = ReportFile::open(path);
-  if (!file) return std::unexpected(std::move(file.error()));
+  if (!file) return error_in(file);
   return file->finish(text);
 }
 
 Result<void> verify(Server& server, Context& context) {
   Result<NamespaceFilter> filter =
       NamespaceFilter::of(verify_options.include, verify_options.exclude);
-  if (!filter) return std::unexpected(std::move(filter.error()));
+  if (!filter) return error_in(filter);
   Result<Report> report = compare(server, *filter);
-  if (!report) return std::unexpected(std::move(report.error()));
+  if (!report) return error_in(report);
   Timestamp limit{};
   if (report->limit == "none") {
     limit = kNoLimit;
   } else if (!report->limit.empty()) {
     const Result<Timestamp> recorded = parse_timestamp(report->limit);
-    if (!recorded) return std::unexpected(recorded.error());
+    if (!recorded) return error_in(recorded);
     limit = *recorded;
   }
   Result<MintedReport> minted = find_minted(server, *filter, verify_options.oplog, {}, limit);
-  if (!minted) return std::unexpected(std::move(minted.error()));
+  if (!minted) return error_in(minted);
   report->minted = std::move(*minted);
   if (!verify_options.raise.empty()) {
     if (Result<void> written = write_file(verify_options.raise, raise_script(report->minted));
@@ -514,7 +497,7 @@ Result<void> run_verify(Context& context) {
   std::optional<Spare> started;
   if (uri.empty()) {
     const Result<SpareFolder> folder = look_at(verify_options.spare);
-    if (!folder) return std::unexpected(folder.error());
+    if (!folder) return error_in(folder);
     if (!folder->ours)
       return fail(Code::kNotFound, shell_word(verify_options.spare) +
                                        " is no folder that idmint-restore run has made");
@@ -522,17 +505,16 @@ Result<void> run_verify(Context& context) {
       uri = Spare{.folder = verify_options.spare, .program = {}, .port = folder->port}.uri();
     } else {
       const Result<std::string> program = find_mongod(verify_options.mongod);
-      if (!program) return std::unexpected(program.error());
+      if (!program) return error_in(program);
       Result<Spare> spare = start_spare(verify_options.spare, {*program},
                                         [](std::uint64_t) { return unless_stopped(); });
-      if (!spare) return std::unexpected(std::move(spare.error()));
+      if (!spare) return error_in(spare);
       uri = spare->uri();
       started = std::move(*spare);
     }
   }
   Result<Server> server = Server::connect(uri, watched());
-  Result<void> done =
-      server ? verify(*server, context) : Result<void>(std::unexpected(std::move(server.error())));
+  Result<void> done = server ? verify(*server, context) : Result<void>(error_in(server));
   if (started) {
     Result<void> ended = stop_spare(*started, [](std::uint64_t) { return unless_stopped(); });
     if (done) done = std::move(ended);

@@ -1,9 +1,7 @@
 #include "restore/fence/documents.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -18,11 +16,6 @@ namespace {
 
 constexpr int kRounds = 100;  // another program made progress in each of them
 
-void add_to(std::string& note, std::string_view more) {
-  if (!note.empty()) note += "; ";
-  note += more;
-}
-
 // Updates one document.
 Result<std::int64_t> update_one(Server& server, const std::string& ns, const Bson& query,
                                 const Bson& change, bool upsert) {
@@ -31,9 +24,9 @@ Result<std::int64_t> update_one(Server& server, const std::string& ns, const Bso
   // A promotion has put a validator there that stops all others.
   Bson command =
       Bson("update", collection_of(ns), "updates", array(update), "bypassDocumentValidation", true);
-  append_concern(command.get(), server, true);
-  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply =
+      server.command(database_of(ns), with_concern(std::move(command), server));
+  if (!reply) return error_in(reply);
   std::string wrong;
   reply->view().each("writeErrors",
                      [&](const Document& error) { wrong = text_of(error, "errmsg"); });
@@ -57,7 +50,7 @@ Result<void> raise_field(Server& server, const CountedField& field, std::int64_t
   for (int round = 0; round < kRounds; ++round) {
     const Result<std::map<std::string, Bson>> found =
         find_documents(server, field.ns, std::span(&field.id, 1));
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     if (found->empty()) return fail(Code::kNotFound, place + ": the document is gone");
     const Document document = found->begin()->second.view();
     const Field now = field_of(document, field.field);
@@ -68,7 +61,7 @@ Result<void> raise_field(Server& server, const CountedField& field, std::int64_t
     if (number && number->value >= to) return {};
     const std::uint8_t type = number ? number->type : std::uint8_t{BSON_TYPE_INT64};
     const Result<Bson> set = field_with(field.field, type, to);
-    if (!set) return std::unexpected(set.error());
+    if (!set) return error_in(set);
     // The query has the value that was read, because another program may have raised it since.
     Bson query;
     if (!query.add_from(id, "_id")) return fail(Code::kInternal, place + ": no _id");
@@ -76,7 +69,7 @@ Result<void> raise_field(Server& server, const CountedField& field, std::int64_t
       query.add(field.field.c_str(), Bson("$exists", false));
     const Result<std::int64_t> changed =
         update_one(server, field.ns, query, Bson("$set", *set), false);
-    if (!changed) return std::unexpected(changed.error());
+    if (!changed) return error_in(changed);
     if (*changed == 1) return {};
   }
   return fail(Code::kUnavailable, place + " is changed by another program all the time: stop it");
@@ -146,9 +139,7 @@ Result<std::vector<CountedField>> DocumentFence::candidates() {
           each_document(*live_, ns, kMost, [&](Document document) -> Result<void> {
             Bson id;
             if (!id.add_from(document, "_id")) return {};
-            Fields each(document);
-            Field field;
-            while (each.next(field)) {
+            for (const Field& field : Fields(document)) {
               const bool wanted =
                   (fields != named.end() && fields->second.contains(std::string(field.key))) ||
                   !classic_recipe(collection, document, field.key).empty();
@@ -156,7 +147,7 @@ Result<std::vector<CountedField>> DocumentFence::candidates() {
             }
             return {};
           });
-      if (!read) return std::unexpected(read.error());
+      if (!read) return error_in(read);
     }
   }
   std::erase_if(all, [&](const CountedField& field) { return is_adopted(field); });
@@ -167,7 +158,7 @@ Result<std::vector<FencedDocument>> DocumentFence::plan() {
   planned_.clear();
   notes_.clear();
   const Result<std::vector<CountedField>> fields = candidates();
-  if (!fields) return std::unexpected(fields.error());
+  if (!fields) return error_in(fields);
   for (auto at = fields->begin(); at != fields->end();) {
     // All documents with this field of this collection.
     const auto end = std::find_if(at, fields->end(), [&](const CountedField& each) {
@@ -176,10 +167,10 @@ Result<std::vector<FencedDocument>> DocumentFence::plan() {
     std::vector<std::string> ids;
     for (auto each = at; each != end; ++each) ids.push_back(each->id);
     Result<std::map<std::string, Bson>> target = find_documents(target_, at->ns, ids);
-    if (!target) return std::unexpected(std::move(target.error()));
+    if (!target) return error_in(target);
     Result<std::map<std::string, Bson>> live = std::map<std::string, Bson>();
     if (live_ != nullptr) live = find_documents(*live_, at->ns, ids);
-    if (!live) return std::unexpected(std::move(live.error()));
+    if (!live) return error_in(live);
     const auto document_in = [](const std::map<std::string, Bson>& from, const std::string& id) {
       const auto found = from.find(id);
       return found == from.end() ? Document() : found->second.view();
@@ -197,8 +188,7 @@ Result<std::vector<FencedDocument>> DocumentFence::plan() {
     auto facts = known.begin();
     for (; at != end; ++at, ++facts) {
       facts->siblings = siblings;
-      if (Result<void> done = plan_field(*at, *facts); !done)
-        return std::unexpected(std::move(done.error()));
+      if (Result<void> done = plan_field(*at, *facts); !done) return error_in(done);
     }
   }
   std::vector<FencedDocument> rows;
@@ -242,30 +232,27 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
   const bool excluded = std::ranges::any_of(options_.exclude, [&](const std::string& pattern) {
     return matches_glob(pattern, field.ns) || matches_glob(pattern, label);
   });
-  if (excluded) {
-    row.outcome = FenceOutcome::kLeftOut;
-    row.why = "left out: what was handed out can come again";
+  const auto add = [&](FenceOutcome outcome, std::string why) -> Result<void> {
+    row.outcome = outcome;
+    row.why = std::move(why);
     planned_.push_back(std::move(planned));
     return {};
-  }
-  if (odd_there) {
-    row.outcome = FenceOutcome::kRefused;
-    row.why = field.field + " is " + std::string(type_text(restored.type)) +
-              " on the target, and came to " + std::to_string(row.to) +
-              " in production: make it a number, or --exclude " + field.ns;
-    planned_.push_back(std::move(planned));
-    return {};
-  }
-  if (!named && history != nullptr && history->falls != 0) {
-    row.outcome = FenceOutcome::kRefused;
-    row.why = "it looks like a counter, and fell " + std::to_string(history->falls) +
-              (history->falls == 1 ? " time" : " times") +
-              "; if it is one that a mistake set back, give --limit S:O, the limit of the restore, "
-              "or --counter " +
-              field.ns + "." + field.field + "; else --exclude " + field.ns;
-    planned_.push_back(std::move(planned));
-    return {};
-  }
+  };
+  const auto refuse_it = [&](std::string why) {
+    return add(FenceOutcome::kRefused, std::move(why));
+  };
+  if (excluded) return add(FenceOutcome::kLeftOut, "left out: what was handed out can come again");
+  if (odd_there)
+    return refuse_it(field.field + " is " + std::string(type_text(restored.type)) +
+                     " on the target, and came to " + std::to_string(row.to) +
+                     " in production: make it a number, or --exclude " + field.ns);
+  if (!named && history != nullptr && history->falls != 0)
+    return refuse_it(
+        "it looks like a counter, and fell " + std::to_string(history->falls) +
+        (history->falls == 1 ? " time" : " times") +
+        "; if it is one that a mistake set back, give --limit S:O, the limit of the restore, "
+        "or --counter " +
+        field.ns + "." + field.field + "; else --exclude " + field.ns);
   // The target has the value as of the limit.
   const bool rose = row.rises != 0 || (from && row.to > from->value);
   const bool was_made = !known.target && document;
@@ -278,37 +265,28 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
     return {};
   }
   if (history != nullptr && !history->odd.empty())
-    add_to(row.note, "it was " + history->odd + " at a time, which is passed over");
+    add_clause(row.note, "it was " + history->odd + " at a time, which is passed over");
   if (history != nullptr && history->late_falls != 0)
-    add_to(row.note,
-           "it fell from the limit on, as by the mistake: what it had come to before counts");
+    add_clause(row.note,
+               "it fell from the limit on, as by the mistake: what it had come to before counts");
   if (Result<void> looked = look_into_collections(field, planned); !looked) return looked;
   if (known.target && from && row.to <= from->value) {
     row.to = from->value;
-    planned_.push_back(std::move(planned));
-    return {};
+    return add(FenceOutcome::kAsItWas, "");
   }
   if (!known.target) {
-    if (!document) {
-      row.outcome = FenceOutcome::kRefused;
-      row.why = "it is not on the target, and how it looked is not known: insert it there with " +
-                field.field + ": " + std::to_string(row.to) + " or above, or --exclude " + field.ns;
-      planned_.push_back(std::move(planned));
-      return {};
-    }
+    if (!document)
+      return refuse_it(
+          "it is not on the target, and how it looked is not known: insert it there with " +
+          field.field + ": " + std::to_string(row.to) + " or above, or --exclude " + field.ns);
     planned.make = document.raw();
   }
   const Field shape = field_of(known.target ? known.target : document, field.field);
   const std::uint8_t type = shape.type == 0 ? std::uint8_t{BSON_TYPE_INT64} : shape.type;
-  if (const Result<Bson> possible = field_with(field.field, type, row.to); !possible) {
-    row.outcome = FenceOutcome::kRefused;
-    row.why = possible.error().message() + ", or --exclude " + field.ns;
-  } else {
-    row.outcome = planned.make.empty() ? FenceOutcome::kRaised : FenceOutcome::kMade;
-    if (row.to == INT64_MAX) add_to(row.note, "no larger value is possible");
-  }
-  planned_.push_back(std::move(planned));
-  return {};
+  if (const Result<Bson> possible = field_with(field.field, type, row.to); !possible)
+    return refuse_it(possible.error().message() + ", or --exclude " + field.ns);
+  if (row.to == INT64_MAX) add_clause(row.note, "no larger value is possible");
+  return add(planned.make.empty() ? FenceOutcome::kRaised : FenceOutcome::kMade, "");
 }
 
 // Ids in use. The field may hold the last value or the next one, so it is raised past the largest
@@ -321,16 +299,16 @@ Result<void> DocumentFence::look_into_collections(const CountedField& field, Pla
       if (uri.empty()) continue;
       const auto values = ExistingValues::open(uri, used.collection, used.field, {});
       if (!values && values.error().code == Code::kNotFound) continue;
-      if (!values) return std::unexpected(values.error());
+      if (!values) return error_in(values);
       const auto largest = (*values)->largest(0, kLargestValue);
-      if (!largest) return std::unexpected(largest.error());
+      if (!largest) return error_in(largest);
       const std::optional<std::int64_t> found = *largest;
       if (!found || *found < row.to) continue;
       row.to = *found + 1;
-      add_to(row.note, field.field + " may hold the last value or the next one: past " +
-                           std::to_string(*found) + ", the largest in " + used.collection + ":" +
-                           used.field + ", " + std::to_string(row.to) +
-                           " is the smallest that is safe for both");
+      add_clause(row.note, field.field + " may hold the last value or the next one: past " +
+                               std::to_string(*found) + ", the largest in " + used.collection +
+                               ":" + used.field + ", " + std::to_string(row.to) +
+                               " is the smallest that is safe for both");
     }
   }
   return {};
@@ -347,15 +325,14 @@ Result<void> DocumentFence::carry_out(std::size_t position, FencedDocument& row)
     const Field shape = field_of(document, planned.field.field);
     const Result<Bson> value = field_with(
         planned.field.field, shape.type == 0 ? std::uint8_t{BSON_TYPE_INT64} : shape.type, row.to);
-    if (!value) return std::unexpected(value.error());
+    if (!value) return error_in(value);
     Bson fields;
-    Fields all(document);
-    for (Field field; all.next(field);)
+    for (const Field& field : Fields(document))
       if (!field.is("_id") && field.key != planned.field.field) append_field(fields.get(), field);
     fields.add_all(*value->get());
     const Result<std::int64_t> made =
         update_one(target_, planned.field.ns, query, Bson("$setOnInsert", fields), true);
-    if (!made) return std::unexpected(made.error());
+    if (!made) return error_in(made);
   }
   return raise_field(target_, planned.field, row.to);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "idmint/mongodb.h"
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/fence/handed_out.h"
 #include "restore/fence/report.h"
 #include "restore/fence/server_state.h"

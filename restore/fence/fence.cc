@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <span>
 #include <utility>
 
@@ -56,7 +55,7 @@ Result<HandedOut> read_once(const std::string& where, WatchedFields& watched,
   OplogSpan span;
   if (limit && is_uri(where)) span.from = *limit;
   const Result<std::unique_ptr<OplogSource>> oplog = open_oplog(where, span);
-  if (!oplog) return std::unexpected(oplog.error());
+  if (!oplog) return error_in(oplog);
   OplogSource& source = **oplog;
   observer.begin(std::string(source.unit()) + " read", static_cast<std::uint64_t>(source.total()));
   HandedOutReader reader(watched, limit);
@@ -77,7 +76,7 @@ Result<HandedOut> read_once(const std::string& where, WatchedFields& watched,
       return fail(taken.error().code, source.name() + ": " + taken.error().message());
     if (entries % kEntriesBetweenLooks == 0)
       if (Result<void> going = observer.advance(static_cast<std::uint64_t>(source.done())); !going)
-        return std::unexpected(std::move(going.error()));
+        return error_in(going);
   }
   again = !reader.missed().empty();
   for (const auto& [ns, fields] : reader.missed()) watched[ns].insert(fields.begin(), fields.end());
@@ -132,7 +131,7 @@ Result<void> check_not_production(Server& server, const Evidence& evidence) {
   // A standalone has no oplog of its own and is not production.
   if (server.set_name().empty() || evidence.oplog.entries == 0) return {};
   const Result<bool> has = has_oplog_entry(server, evidence.oplog.last);
-  if (!has) return std::unexpected(has.error());
+  if (!has) return error_in(has);
   if (*has)
     return refuse_it("its oplog has the entry " + print_timestamp(evidence.oplog.last.ts) +
                      ", with which this one ends");
@@ -201,14 +200,14 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
                     Observer& observer, FenceReport& report, Evidence& evidence) {
   observer.begin("servers read", live ? 2 : 1);
   Result<ServerState> state = read_server_state(target);
-  if (!state) return std::unexpected(std::move(state.error()));
+  if (!state) return error_in(state);
   evidence.target = std::move(*state);
   if (Result<void> writable = check_writable(target, evidence.target); !writable) return writable;
   if (Result<void> going = observer.advance(1); !going) return going;
   // Read before the oplog, which then has whatever is dropped in between.
   if (live) {
     state = read_server_state(*live);
-    if (!state) return std::unexpected(std::move(state.error()));
+    if (!state) return error_in(state);
     evidence.live = std::move(*state);
     if (!evidence.live->writable)
       report.notes.push_back(report.live +
@@ -217,14 +216,14 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
   const WatchedFields watched = watched_fields(options, evidence);
   if (!options.oplog.empty()) {
     const Result<std::vector<std::string>> files = find_oplog_files(options.oplog);
-    if (!files) return std::unexpected(files.error());
+    if (!files) return error_in(files);
     for (const std::string& file : *files)
       if (Result<void> whole = check_oplog_dump(file); !whole) return whole;
   }
   for (const std::string& where : {options.live, options.oplog}) {
     if (where.empty()) continue;
     Result<HandedOut> found = read_handed_out(where, watched, report.limit, observer);
-    if (!found) return std::unexpected(std::move(found.error()));
+    if (!found) return error_in(found);
     if (evidence.oplog.entries == 0) {
       evidence.oplog = std::move(*found);
       continue;
@@ -310,17 +309,17 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, Observer& observ
   if (is_uri(options.oplog))
     return refuse("--oplog is a file or the folder it is in: name a server with --live");
   Result<Server> target = Server::connect(options.target);
-  if (!target) return std::unexpected(std::move(target.error()));
+  if (!target) return error_in(target);
   std::optional<Server> live;
   if (!options.live.empty()) {
     Result<Server> connected = Server::connect(options.live);
-    if (!connected) return std::unexpected(std::move(connected.error()));
+    if (!connected) return error_in(connected);
     live.emplace(std::move(*connected));
   }
   report.limit = options.limit;
   if (!report.limit) {
     const Result<std::optional<FoundRecord>> record = find_record(*target, options.restore_report);
-    if (!record) return std::unexpected(record.error());
+    if (!record) return error_in(record);
     if (const std::optional<FoundRecord>& found = *record) report.limit = limit_in(found->record);
   }
 
@@ -345,7 +344,7 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, Observer& observ
                       *target, live ? &*live : nullptr, evidence.target.stores,
                       evidence.handed_out);
   Result<std::vector<FencedSource>> source_rows = sources.plan();
-  if (!source_rows) return std::unexpected(std::move(source_rows.error()));
+  if (!source_rows) return error_in(source_rows);
   report.sources = std::move(*source_rows);
   DocumentFence documents({.target_uri = options.target,
                            .live_uri = options.live,
@@ -355,7 +354,7 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, Observer& observ
                           *target, evidence.target, live ? &*live : nullptr,
                           evidence.live ? &*evidence.live : nullptr, evidence.oplog);
   Result<std::vector<FencedDocument>> document_rows = documents.plan();
-  if (!document_rows) return std::unexpected(std::move(document_rows.error()));
+  if (!document_rows) return error_in(document_rows);
   report.documents = std::move(*document_rows);
   report.notes.insert(report.notes.end(), documents.notes().begin(), documents.notes().end());
   report.left_alone = evidence.oplog.rising;

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/fence/report.h"
 #include "restore/fence/shapes.h"
 #include "restore/fence/sources.h"

@@ -39,9 +39,7 @@ std::string id_text(const Operation& operation) {
 template <class Take>
 void for_each_value(const Operation& operation, std::string& path, const Take& take) {
   if (operation.op == Op::kInsert) {
-    Fields fields(operation.o);
-    Field field;
-    while (fields.next(field)) take(field.key, field);
+    for (const Field& field : Fields(operation.o)) take(field.key, field);
     return;
   }
   for_each_change(operation.o, path, [&](std::string_view at, Change change, const Field& value) {
@@ -238,9 +236,7 @@ void HandedOutReader::take_fields(const Operation& operation) {
   std::string path;
   const bool insert = operation.op == Op::kInsert;
   if (insert) {
-    Fields fields(operation.o);
-    Field field;
-    while (fields.next(field)) {
+    for (const Field& field : Fields(operation.o)) {
       if (!may_count(operation.ns, field.key)) continue;
       const bool shaped = is_watched(operation.ns, field.key) ||
                           !classic_recipe(operation.collection(), operation.o, field.key).empty();

@@ -1,5 +1,5 @@
-// What a production set handed out, according to an oplog: how far each idmint counter, each pool
-// and each counter document has come.
+// The ids that a production set handed out, according to an oplog: the progress of each idmint
+// counter, each pool and each counter document.
 //
 // An oplog has the resulting values of fields, not the increments. All entries count, including
 // those before the limit of a restore and those of transactions that did not commit: a gap does no
@@ -75,6 +75,12 @@ struct HandedOutStore {
 };
 
 using HandedOutStores = std::map<std::string, HandedOutStore, std::less<>>;  // by database
+// Null: there is no store in this database.
+[[nodiscard]] inline const HandedOutStore* find_store(const HandedOutStores& stores,
+                                                      std::string_view database) {
+  const auto at = stores.find(database);
+  return at == stores.end() ? nullptr : &at->second;
+}
 
 // Whether idmint itself may have changed one into the other: a raised end, a tombstone.
 [[nodiscard]] bool is_same_source(const Definition& one, const Definition& other);
@@ -133,10 +139,10 @@ using WatchedFields = std::map<std::string, std::set<std::string, std::less<>>, 
 // Adds the fields of adopted counters to `watched`.
 void watch_adopted(const HandedOutStores& stores, WatchedFields& watched);
 
-// What a reader takes.
+// The entries that a reader takes.
 enum class HandedOutScope : std::uint8_t {
   kAll,
-  // Stores of idmint and watched fields only, and of claims those from the limit on. Fast: it skips
+  // Only stores of idmint, with the claims from the limit on, and watched fields. Fast: it skips
   // any other operation.
   kStores,
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <utility>
 #include <variant>
@@ -54,18 +53,17 @@ Result<HandedOut> read_dump(const std::string& path, Timestamp after, Timestamp 
                             const HandedOutStores& restored) {
   Result<OplogReader> oplog =
       OplogReader::open(path, {.span = {.from = after}, .over_holes = true});
-  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  if (!oplog) return error_in(oplog);
   WatchedFields watched;
   watch_adopted(restored, watched);
   HandedOutReader reader(std::move(watched), limit, HandedOutReader::kMostDocuments,
                          HandedOutScope::kStores);
   for (;;) {
     const Result<std::optional<Entry>> read = oplog->next();
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
     const std::optional<Entry>& entry = *read;
     if (!entry) break;
-    if (Result<void> taken = reader.add(*entry); !taken)
-      return std::unexpected(std::move(taken.error()));
+    if (Result<void> taken = reader.add(*entry); !taken) return error_in(taken);
   }
   HandedOut found = reader.finish();
   take_adopted(found, restored, found.stores);
@@ -232,12 +230,12 @@ std::string with_database(std::string_view uri, std::string_view database) {
 Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
                                  const std::string& oplog, Timestamp after, Timestamp limit) {
   const Result<std::vector<std::string>> databases = list_databases(server);
-  if (!databases) return std::unexpected(databases.error());
+  if (!databases) return error_in(databases);
   HandedOutStores restored;
   for (const std::string& database : *databases) {
     if (!filter.includes_database(database)) continue;
     Result<HandedOutStore> store = read_store(server, database);
-    if (!store) return std::unexpected(std::move(store.error()));
+    if (!store) return error_in(store);
     if (!store->definitions.empty() || !store->unreadable.empty())
       restored.emplace(database, *std::move(store));
   }
@@ -246,7 +244,7 @@ Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
   HandedOutStores reached;
   if (!oplog.empty()) {
     Result<HandedOut> found = read_dump(oplog, after, limit, restored);
-    if (!found) return std::unexpected(std::move(found.error()));
+    if (!found) return error_in(found);
     report.until = found->last.ts;
     reached = std::move(found->stores);
   }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"
@@ -32,7 +32,7 @@ struct MintedReport {
 inline constexpr Timestamp kNoLimit{.seconds = UINT32_MAX, .ordinal = UINT32_MAX};
 
 // `oplog` tells what was handed out: a file, or its folder. Empty: there is none, and no source has
-// a command. Of slices, those before `after` are not read. Claims count from `limit` on.
+// a command. Skips the slices before `after`. Claims count from `limit` on.
 [[nodiscard]] Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
                                                const std::string& oplog, Timestamp after,
                                                Timestamp limit);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/errors.h"
 #include "base/text.h"
 #include "engines/mongodb/names.h"
 #include "restore/collections.h"
@@ -14,15 +13,11 @@
 namespace idmint::restore {
 namespace {
 
-// Finds documents by a filter, with further options of find.
+// As find_each(), with read_preference().
 Result<void> each_found(Server& server, const std::string& ns, const Bson& filter,
                         const Bson& options, const std::function<Result<void>(Document)>& take) {
-  const Collection handle(mongoc_client_get_collection(server.client(), database_of(ns).c_str(),
-                                                       collection_of(ns).c_str()));
-  const Preference preference = read_preference(server.client());
-  const Cursor cursor(mongoc_collection_find_with_opts(handle.get(), filter.get(), options.get(),
-                                                       preference.get()));
-  return each(cursor, "reading " + ns + " of " + server.shown_uri(), take);
+  return find_each(server, ns, filter, options, take, "reading " + ns + " of " + server.shown_uri(),
+                   read_preference(server.client()).get());
 }
 
 Result<void> read_definitions_of(Server& server, const std::string& database,
@@ -64,7 +59,7 @@ Result<void> read_adopted_values(Server& server, const std::string& database,
     std::string ns = database;
     ns.append(".").append(collection);
     const Result<std::map<std::string, Bson>> found = find_documents(server, ns, ids);
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     for (const auto& [id, place] : places) {
       const auto document = found->find(id);
       if (document == found->end()) continue;
@@ -94,29 +89,20 @@ Result<void> read_bounds_of(Server& server, const std::string& database, HandedO
   return {};
 }
 
-Bson array_of(std::span<const std::int64_t> numbers) {
-  Bson items;
-  std::size_t index = 0;
-  for (const std::int64_t number : numbers) items.add(std::to_string(index++).c_str(), number);
-  return items;
-}
-
 }  // namespace
 
 Result<HandedOutStore> read_store(Server& server, const std::string& database) {
   HandedOutStore store;
   for (const auto& read :
        {read_definitions_of, read_records_of, read_adopted_values, read_bounds_of})
-    if (Result<void> done = read(server, database, store); !done)
-      return std::unexpected(std::move(done.error()));
+    if (Result<void> done = read(server, database, store); !done) return error_in(done);
   return store;
 }
 
 Result<ServerState> read_server_state(Server& server) {
   ServerState state;
-  const Bson hello = Bson("hello", 1);
-  const Result<Bson> who = server.read("admin", hello.get());
-  if (!who) return std::unexpected(who.error());
+  const Result<Bson> who = server.read("admin", Bson("hello", 1));
+  if (!who) return error_in(who);
   const Document reply = who->view();
   state.writable = reply.boolean("isWritablePrimary").value_or(false) &&
                    !reply.boolean("readOnly").value_or(false);
@@ -127,7 +113,7 @@ Result<ServerState> read_server_state(Server& server) {
   reply.each_text("hosts", [&](std::string_view host) { state.hosts.emplace_back(host); });
 
   const Result<std::vector<CollectionFacts>> there = list_namespaces(server);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   for (const CollectionFacts& each : *there) {
     if (is_own_database(each.database)) continue;
     state.collections.emplace(each.ns(), each.uuid);
@@ -135,10 +121,18 @@ Result<ServerState> read_server_state(Server& server) {
   }
   for (auto& [database, store] : state.stores) {
     Result<HandedOutStore> read = read_store(server, database);
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     store = *std::move(read);
   }
   return state;
+}
+
+Result<BothStores> read_both_stores(Server& spare, Server& production) {
+  Result<ServerState> restored = read_server_state(spare);
+  if (!restored) return error_in(restored);
+  Result<ServerState> now = read_server_state(production);
+  if (!now) return error_in(now);
+  return BothStores{.restored = std::move(restored->stores), .now = std::move(now->stores)};
 }
 
 Result<std::map<std::string, Bson>> find_documents(Server& server, const std::string& ns,
@@ -148,21 +142,18 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
   while (!ids.empty()) {
     const auto some = ids.first(std::min(kAtOnce, ids.size()));
     ids = ids.subspan(some.size());
-    Bson all;
-    std::size_t index = 0;
-    for (const std::string& bytes : some) {
-      if (all.add_from(Document::of(bytes), "_id", std::to_string(index).c_str())) ++index;
-    }
-    Bson in;
-    in.add_array("$in", all);
-    const Result<void> read =
-        each_found(server, ns, Bson("_id", in), Bson(), [&](Document document) -> Result<void> {
+    BsonArray all;
+    for (const std::string& bytes : some)
+      if (all.items.add_from(Document::of(bytes), "_id", std::to_string(all.size).c_str()))
+        ++all.size;
+    const Result<void> read = each_found(
+        server, ns, Bson("_id", Bson("$in", all)), Bson(), [&](Document document) -> Result<void> {
           Bson id;
           if (!id.add_from(document, "_id")) return {};
           found.insert_or_assign(std::string(id.view().raw()), Bson::copy_of(document));
           return {};
         });
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
   }
   return found;
 }
@@ -170,8 +161,7 @@ Result<std::map<std::string, Bson>> find_documents(Server& server, const std::st
 Bson floors_of(Document adopted) {
   Bson floors;
   const std::string name = stores::mongodb::kFloors;
-  Fields fields(adopted.document(name.c_str()));
-  for (Field field; fields.next(field);)
+  for (const Field& field : Fields(adopted.document(name.c_str())))
     if (field.integer()) append_field_as(floors.get(), name + "." + std::string(field.key), field);
   return floors;
 }
@@ -199,16 +189,15 @@ Result<void> each_claims(Server& server, const std::string& ns,
 
 Result<std::int64_t> missing_claims(Server& server, const std::string& ns,
                                     std::span<const std::int64_t> claims) {
-  Bson in;
-  in.add_array("$in", array_of(claims));
-  const Bson command = Bson("count", collection_of(ns), "query", Bson("_id", in));
-  const Result<Bson> reply = server.read(database_of(ns).c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = server.read(
+      database_of(ns),
+      Bson("count", collection_of(ns), "query", Bson("_id", Bson("$in", array_of(claims)))));
+  if (!reply) return error_in(reply);
   return std::ssize(claims) - reply->view().number("n");
 }
 
 Result<bool> has_oplog_entry(Server& server, OpTime at) {
-  const Bson filter = Bson("ts", BsonTimestamp{at.ts.seconds, at.ts.ordinal}, "t", at.term);
+  const Bson filter = Bson("ts", to_bson(at.ts), "t", at.term);
   bool there = false;
   const Result<void> read =
       each_found(server, "local.oplog.rs", filter, Bson("limit", std::int64_t{1}),
@@ -216,7 +205,7 @@ Result<bool> has_oplog_entry(Server& server, OpTime at) {
                    there = true;
                    return {};
                  });
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   return there;
 }
 

@@ -4,14 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/error_in.h"
 #include "restore/fence/handed_out.h"
 #include "restore/server.h"
 
@@ -33,6 +31,13 @@ struct ServerState {
 
 // Reads with read_preference(). kPermissionDenied: the user may not see all.
 [[nodiscard]] Result<ServerState> read_server_state(Server& server);
+
+// The stores on the spare and on production.
+struct BothStores {
+  HandedOutStores restored{};
+  HandedOutStores now{};
+};
+[[nodiscard]] Result<BothStores> read_both_stores(Server& spare, Server& production);
 
 // Finds documents of a collection by {_id: ID} (CountedField::id), and returns them by these bytes.
 // Missing ones are omitted.

@@ -68,9 +68,7 @@ std::optional<CountedNumber> counted_number(const Field& field) {
 }
 
 Field field_of(Document document, std::string_view name) {
-  Fields fields(document);
-  Field field;
-  while (fields.next(field))
+  for (const Field& field : Fields(document))
     if (field.key == name) return field;
   return {};
 }

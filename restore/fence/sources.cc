@@ -1,7 +1,6 @@
 #include "restore/fence/sources.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <span>
@@ -31,8 +30,8 @@ constexpr std::size_t kMostPresent = 10'000;
 
 const HandedOutStore& store_in(const HandedOutStores& stores, const std::string& database) {
   static const HandedOutStore kNone;
-  const auto at = stores.find(database);
-  return at == stores.end() ? kNone : at->second;
+  const HandedOutStore* const found = find_store(stores, database);
+  return found == nullptr ? kNone : *found;
 }
 
 template <class Value>
@@ -41,14 +40,11 @@ const Value* value_at(const std::map<std::string, Value>& values, const std::str
   return at == values.end() ? nullptr : &at->second;
 }
 
-void refuse_row(FencedSource& row, std::string why) {
+// The plan of the row is complete: it is refused.
+Result<void> refuse_row(FencedSource& row, std::string why) {
   row.outcome = FenceOutcome::kRefused;
   row.why = std::move(why);
-}
-
-void add_note(std::string& note, std::string_view more) {
-  if (!note.empty()) note += "; ";
-  note += more;
+  return {};
 }
 
 // The parts of `span` that `values` does not have.
@@ -57,7 +53,7 @@ Result<std::vector<NumberSpan>> absent(ExistingValues& values, NumberSpan span) 
   std::int64_t to = span.last;
   for (std::size_t i = 0; i < kMostPresent && to >= span.first; ++i) {
     const auto largest = values.largest(span.first, to);
-    if (!largest) return std::unexpected(largest.error());
+    if (!largest) return error_in(largest);
     const std::optional<std::int64_t> present = *largest;
     if (!present) break;
     if (*present < to) spans.push_back({*present + 1, to});
@@ -175,7 +171,7 @@ Result<Store*> SourceFence::store_of(const std::string& database, bool create) {
     Result<std::unique_ptr<Store>> opened =
         Store::open(with_database(options_.target, database),
                     {.deadline = options_.deadline, .create = create});
-    if (!opened) return std::unexpected(std::move(opened.error()));
+    if (!opened) return error_in(opened);
     store = *std::move(opened);
   }
   return store.get();
@@ -198,8 +194,7 @@ Result<std::vector<FencedSource>> SourceFence::plan() {
       const Definition* const restored = value_at(here.definitions, name);
       if (restored != nullptr && is_retired(*restored)) continue;  // it hands out nothing
       Planned planned{.database = database, .row = {.database = database, .name = name}};
-      if (Result<void> done = plan_source(database, name, planned); !done)
-        return std::unexpected(std::move(done.error()));
+      if (Result<void> done = plan_source(database, name, planned); !done) return error_in(done);
       planned_.push_back(std::move(planned));
     }
   }
@@ -226,30 +221,24 @@ Result<void> SourceFence::plan_source(const std::string& database, const std::st
     return {};
   }
   const auto unread = here.unreadable.find(name);
-  if (unread != here.unreadable.end() || (restored == nullptr && later == nullptr)) {
-    refuse_row(row,
-               "its definition cannot be read (" +
-                   (unread != here.unreadable.end() ? unread->second : theirs.unreadable.at(name)) +
-                   "): raise it with the idmint that made it");
-    return {};
-  }
+  if (unread != here.unreadable.end() || (restored == nullptr && later == nullptr))
+    return refuse_row(
+        row, "its definition cannot be read (" +
+                 (unread != here.unreadable.end() ? unread->second : theirs.unreadable.at(name)) +
+                 "): raise it with the idmint that made it");
   if (theirs.redefined.contains(name) ||
-      (restored != nullptr && later != nullptr && !is_same_source(*restored, *later))) {
-    refuse_row(row,
-               "production defined it otherwise meanwhile, so its values are not those of the "
-               "target: retire it on both, and go on with another name");
-    return {};
-  }
-  if (options_.must_be_seen && later == nullptr) {
-    refuse_row(row,
-               "neither the oplog nor the live server has it, and the oplog begins after the "
-               "limit: find an oplog that reaches back to the limit");
-    return {};
-  }
-  if (std::string why = of_a_move(restored, later); !why.empty()) {
-    refuse_row(row, std::move(why));
-    return {};
-  }
+      (restored != nullptr && later != nullptr && !is_same_source(*restored, *later)))
+    return refuse_row(
+        row,
+        "production defined it otherwise meanwhile, so its values are not those of the "
+        "target: retire it on both, and go on with another name");
+  if (options_.must_be_seen && later == nullptr)
+    return refuse_row(
+        row,
+        "neither the oplog nor the live server has it, and the oplog begins after the "
+        "limit: find an oplog that reaches back to the limit");
+  if (std::string why = of_a_move(restored, later); !why.empty())
+    return refuse_row(row, std::move(why));
   planned.wanted = later != nullptr ? *later : *restored;
   planned.make = restored == nullptr;
   const Move* const moved = move_in(later);
@@ -298,10 +287,7 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
       // Programs that do not check the end leave the field beyond it.
       possible = std::min(reached->next, bounds.last + 1);
     }
-    if (!possible) {
-      refuse_row(row, not_written_by_idmint(*reached, counter.name, row));
-      return {};
-    }
+    if (!possible) return refuse_row(row, not_written_by_idmint(*reached, counter.name, row));
     const std::int64_t next = *possible;
     const HandedOutCounter* const restored = value_at(here.counters, counter.name);
     std::optional<std::int64_t> from;
@@ -312,29 +298,26 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
     planned.past.push_back(wanted.strategy == Strategy::kPermuted ? next : next - bounds.stride);
   }
   if (ignored != 0)
-    add_note(row.note, std::to_string(ignored) + (ignored == 1 ? " value" : " values") +
-                           " that the oplog or the live server has for it cannot be idmint's, and "
-                           "nothing was handed out from there");
+    add_clause(row.note,
+               std::to_string(ignored) + (ignored == 1 ? " value" : " values") +
+                   " that the oplog or the live server has for it cannot be idmint's, and "
+                   "nothing was handed out from there");
   if (!planned.past.empty() && !planned.make) row.outcome = FenceOutcome::kRaised;
   if (planned.extend) {
     row.outcome = FenceOutcome::kRaised;
-    add_note(row.note, "its end is moved up to " + std::to_string(wanted.last));
+    add_clause(row.note, "its end is moved up to " + std::to_string(wanted.last));
   }
   // A preview cannot raise past an end that is still to be moved.
   if (!planned.past.empty() && !planned.make && !planned.extend) {
     const Result<Store*> store = store_of(planned.database, false);
-    if (!store) return std::unexpected(store.error());
+    if (!store) return error_in(store);
     const bool each =
         wanted.strategy == Strategy::kStriped || wanted.strategy == Strategy::kInterleaved;
     const Result<Raised> preview =
         each ? raise_sequence(**store, wanted.name, planned.past, RaiseMode::kPreview)
              : raise_sequence(**store, wanted.name, planned.past.front(), RaiseMode::kPreview);
-    if (!preview && preview.error().code == Code::kUnavailable)
-      return std::unexpected(preview.error());
-    if (!preview) {
-      refuse_row(row, preview.error().message());
-      return {};
-    }
+    if (!preview && preview.error().code == Code::kUnavailable) return error_in(preview);
+    if (!preview) return refuse_row(row, preview.error().message());
     row.skipped = preview->skipped;
   }
   return plan_used_in(wanted, planned);
@@ -350,24 +333,18 @@ Result<void> SourceFence::plan_used_in(const SequenceDefinition& wanted, Planned
                                                options_.deadline);
       // The mistake may have removed the collection.
       if (!values && values.error().code == Code::kNotFound) continue;
-      if (!values) {
-        refuse_row(row, values.error().message());
-        return {};
-      }
+      if (!values) return refuse_row(row, values.error().message());
       planned.used.emplace_back(uri, used);
       if (planned.make || planned.extend) continue;
       const Result<Store*> store = store_of(planned.database, false);
-      if (!store) return std::unexpected(store.error());
+      if (!store) return error_in(store);
       const Result<Raised> preview =
           raise_sequence(**store, wanted.name, **values, RaiseMode::kPreview);
-      if (!preview) {
-        refuse_row(row, preview.error().message());
-        return {};
-      }
+      if (!preview) return refuse_row(row, preview.error().message());
       row.skipped = std::max(row.skipped, preview->skipped);
       if (preview->skipped == 0) continue;
       row.outcome = FenceOutcome::kRaised;
-      add_note(row.note, "past the ids in " + used.collection + ":" + used.field);
+      add_clause(row.note, "past the ids in " + used.collection + ":" + used.field);
     }
   }
   return {};
@@ -386,10 +363,7 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
     std::size_t ignored = 0;
     const std::optional<std::int64_t> possible =
         largest_possible(*theirs, {wanted.first, wanted.last, 1}, ignored);
-    if (!possible) {
-      refuse_row(row, not_written_by_idmint(*theirs, wanted.name, row));
-      return {};
-    }
+    if (!possible) return refuse_row(row, not_written_by_idmint(*theirs, wanted.name, row));
     next = std::max(from, *possible);
   }
 
@@ -402,13 +376,9 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
     auto values =
         ExistingValues::open(uri, place->first, place->second, form_of(wanted), options_.deadline);
     if (!values && values.error().code == Code::kNotFound) continue;
-    const auto largest = values
-                             ? (*values)->largest(wanted.first, wanted.last)
-                             : Result<std::optional<std::int64_t>>(std::unexpected(values.error()));
-    if (!largest) {
-      refuse_row(row, largest.error().message());
-      return {};
-    }
+    const auto largest = values ? (*values)->largest(wanted.first, wanted.last)
+                                : Result<std::optional<std::int64_t>>(error_in(values));
+    if (!largest) return refuse_row(row, largest.error().message());
     next = std::max(next, largest->value_or(wanted.first - 1) + 1);
     if (uri == options_.target) on_target = *std::move(values);
   }
@@ -416,17 +386,16 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
   row.lost = {{from, next - 1}};
   if (on_target) {
     Result<std::vector<NumberSpan>> lost = absent(*on_target, row.lost.front());
-    if (!lost) return std::unexpected(std::move(lost.error()));
+    if (!lost) return error_in(lost);
     row.lost = *std::move(lost);
   }
-  if (!row.lost.empty() && !options_.leave_gap) {
-    refuse_row(row, "it is gapless, and its numbers " + std::to_string(from) + " to " +
-                        std::to_string(next - 1) +
-                        " were given to documents that are not on the target: with --leave-gap "
-                        "they are lost and listed; with --exclude " +
-                        row.label() + " they come again");
-    return {};
-  }
+  if (!row.lost.empty() && !options_.leave_gap)
+    return refuse_row(row,
+                      "it is gapless, and its numbers " + std::to_string(from) + " to " +
+                          std::to_string(next - 1) +
+                          " were given to documents that are not on the target: with --leave-gap "
+                          "they are lost and listed; with --exclude " +
+                          row.label() + " they come again");
   row.counters.push_back(
       {.name = wanted.name, .from = planned.make ? std::nullopt : std::optional(from), .to = next});
   row.skipped = next - from;
@@ -446,7 +415,7 @@ Result<void> SourceFence::plan_claims(const SequenceDefinition& wanted, Planned&
       const auto some = rest.first(std::min(kClaimsAtOnce, rest.size()));
       rest = rest.subspan(some.size());
       const Result<std::int64_t> missing = missing_claims(target_, ns, some);
-      if (!missing) return std::unexpected(missing.error());
+      if (!missing) return error_in(missing);
       row.claims += *missing;
     }
   }
@@ -459,7 +428,7 @@ Result<void> SourceFence::plan_claims(const SequenceDefinition& wanted, Planned&
               others.push_back(claim);
           if (others.empty()) return {};
           const Result<std::int64_t> missing = missing_claims(target_, ns, others);
-          if (!missing) return std::unexpected(missing.error());
+          if (!missing) return error_in(missing);
           row.claims += *missing;
           return {};
         });
@@ -484,11 +453,9 @@ Result<void> SourceFence::plan_pool(const PoolDefinition& wanted, Planned& plann
   }
   // The last unit for ids is the one before the bound.
   const std::optional<Instant> past = time_of(wanted.layout, bound - 1);
-  if (!past || !wanted.layout.bounds(*past)) {
-    refuse_row(row, "a bound of it is " + std::to_string(bound) +
-                        ", which is no time of its layout: go on with another pool");
-    return {};
-  }
+  if (!past || !wanted.layout.bounds(*past))
+    return refuse_row(row, "a bound of it is " + std::to_string(bound) +
+                               ", which is no time of its layout: go on with another pool");
   planned.bound = past;
   row.past = format_exact_time(*past);
   if (!planned.make) row.outcome = FenceOutcome::kRaised;
@@ -500,7 +467,7 @@ Result<void> SourceFence::unite_claims(Store& store, const std::string& name, Fe
   row.claims = 0;
   const auto insert = [&](std::span<const std::int64_t> some) -> Result<void> {
     const Result<std::vector<bool>> ours = store.unique_index()->insert(name, some);
-    if (!ours) return std::unexpected(ours.error());
+    if (!ours) return error_in(ours);
     row.claims += std::ranges::count(*ours, true);
     return {};
   };
@@ -528,7 +495,7 @@ Result<void> SourceFence::settle(std::span<const FencedSource> rows) {
     if (!done) continue;
     const Result<Store*> store = store_of(database, false);
     if (!store && store.error().code == Code::kNotFound) continue;  // nothing was to be made in it
-    if (!store) return std::unexpected(store.error());
+    if (!store) return error_in(store);
     if (Result<void> settled = (*store)->settle(); !settled) return settled;
   }
   return {};
@@ -538,7 +505,7 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
   const Planned& planned = planned_[position];
   if (row.outcome == FenceOutcome::kAsItWas || row.outcome == FenceOutcome::kLeftOut) return {};
   const Result<Store*> opened = store_of(planned.database, planned.make);
-  if (!opened) return std::unexpected(opened.error());
+  if (!opened) return error_in(opened);
   Store& store = **opened;
   if (const auto* const pool = std::get_if<PoolDefinition>(&planned.wanted)) {
     if (planned.make)
@@ -546,7 +513,7 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
     if (planned.retire) return retire_sequence(store, pool->name);
     if (!planned.bound) return {};
     const Result<std::int64_t> raised = raise_pool(store, pool->name, *planned.bound);
-    if (!raised) return std::unexpected(raised.error());
+    if (!raised) return error_in(raised);
     return {};
   }
   const auto& sequence = std::get<SequenceDefinition>(planned.wanted);
@@ -557,7 +524,7 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
     const NewCounter counter = counter_of(sequence, 0);
     if (Result<void> made = store.counters()->create(std::span(&counter, 1)); !made) return made;
     if (const Result<Definition> defined = store.catalog()->define(sequence); !defined)
-      return std::unexpected(defined.error());
+      return error_in(defined);
   } else if (planned.make) {
     SequenceDefinition missing = sequence;
     missing.make_adopted = !sequence.adopted.empty();
@@ -565,18 +532,18 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
   }
   if (planned.went) {
     const Result<Definition> now = store.catalog()->find(name);
-    if (!now) return std::unexpected(now.error());
+    if (!now) return error_in(now);
     return send_away(store, std::get<SequenceDefinition>(*now), *planned.went);
   }
   if (planned.retire) return retire_sequence(store, name);
   if (planned.extend) {
     const Result<SequenceDefinition> extended = alter_sequence(store, name, sequence.last);
-    if (!extended) return std::unexpected(extended.error());
+    if (!extended) return error_in(extended);
   }
   if (sequence.strategy == Strategy::kRandom) return unite_claims(store, name, row);
   if (planned.floor) {
     const Result<std::int64_t> next = store.counters()->raise(name, *planned.floor);
-    if (!next) return std::unexpected(next.error());
+    if (!next) return error_in(next);
     return {};
   }
   if (!planned.past.empty()) {
@@ -584,15 +551,15 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
         sequence.strategy == Strategy::kStriped || sequence.strategy == Strategy::kInterleaved;
     const Result<Raised> raised = each ? raise_sequence(store, name, planned.past)
                                        : raise_sequence(store, name, planned.past.front());
-    if (!raised) return std::unexpected(raised.error());
+    if (!raised) return error_in(raised);
     row.skipped = raised->skipped;
   }
   for (const auto& [uri, used] : planned.used) {
     const auto values = ExistingValues::open(uri, used.collection, used.field, form_of(sequence),
                                              options_.deadline);
-    if (!values) return std::unexpected(values.error());
+    if (!values) return error_in(values);
     const Result<Raised> raised = raise_sequence(store, name, **values);
-    if (!raised) return std::unexpected(raised.error());
+    if (!raised) return error_in(raised);
     row.skipped += raised->skipped;
   }
   return {};

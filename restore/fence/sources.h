@@ -3,19 +3,16 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "idmint/definition.h"
 #include "idmint/mongodb.h"
-#include "idmint/result.h"
 #include "idmint/store.h"
+#include "restore/error_in.h"
 #include "restore/fence/handed_out.h"
 #include "restore/fence/report.h"
 #include "restore/server.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <span>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/figures.h"
 #include "base/text.h"
 #include "restore/find/document_history.h"
@@ -20,7 +20,6 @@
 #include "restore/find/suspects.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/changes.h"
-#include "restore/oplog/command.h"
 #include "restore/oplog/operation_text.h"
 #include "restore/oplog/sharding.h"
 #include "restore/server.h"
@@ -165,21 +164,19 @@ Result<void> OplogAnalysis::State::changes_of(const Operation& operation, int de
   }
   const Document list = operation.o.array("applyOps");
   if (depth == kDeepestApplyOps || !list)
-    return std::unexpected(Error{Code::kDataLoss, "its applyOps has no operations"});
+    return fail(Code::kDataLoss, "its applyOps has no operations");
   Fields inner(list);
   Field each;
   while (inner.next(each)) {
     const Result<Operation> parsed = parse_operation(each.document());
     if (!parsed)
-      return std::unexpected(Error{Code::kDataLoss, "operation " + std::string(each.key) +
-                                                        " of its applyOps is " +
-                                                        parsed.error().message()});
+      return fail(Code::kDataLoss, "operation " + std::string(each.key) + " of its applyOps is " +
+                                       parsed.error().message());
     if (parsed->op == Op::kUnknown) ++unknown_;
     if (parsed->op == Op::kUnknown || parsed->op == Op::kNoop) continue;
     if (Result<void> done = changes_of(*parsed, depth + 1); !done) return done;
   }
-  if (inner.damaged())
-    return std::unexpected(Error{Code::kDataLoss, "its applyOps is damaged BSON"});
+  if (inner.damaged()) return fail(Code::kDataLoss, "its applyOps is damaged BSON");
   return {};
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "restore/find/hash.h"
 #include "restore/find/runs.h"
 #include "restore/oplog/changes.h"
 #include "restore/oplog/operation_text.h"
@@ -11,7 +10,7 @@
 namespace idmint::restore {
 namespace {
 
-// What an update removes: "replaced as a whole", or the removed fields. Empty: nothing.
+// The fields that an update removes: "replaced as a whole", or the removed fields. Empty: nothing.
 std::string taken_away(const Operation& update) {
   std::string fields;
   std::string path;

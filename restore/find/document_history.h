@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <string_view>
 
 #include "restore/find/suspects.h"
 #include "restore/oplog/entry.h"

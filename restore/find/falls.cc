@@ -21,9 +21,7 @@ std::uint64_t Falls::document_hash(const Operation& operation, const Field& id) 
 
 void Falls::inserted(const Operation& insert, const Place& place) {
   const std::uint64_t document = document_hash(insert, document_id(insert));
-  Fields fields(insert.o);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(insert.o)) {
     if (field.type == BSON_TYPE_INT32 || field.type == BSON_TYPE_INT64 ||
         field.type == BSON_TYPE_DOUBLE)
       compare(insert, document, field.key, field, true, place);
@@ -38,9 +36,7 @@ void Falls::compare_within(const Operation& update, std::uint64_t document, std:
     return;
   }
   if (depth == kDeepestNumber) return;
-  Fields inner(field.document());
-  Field each;
-  while (inner.next(each)) {
+  for (const Field& each : Fields(field.document())) {
     const internal::PathStep step(path, each.key);
     compare_within(update, document, path, each, depth + 1, place);
   }

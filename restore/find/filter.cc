@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/find/answer.h"
 #include "restore/find/number.h"
 #include "restore/namespaces.h"
@@ -65,9 +66,7 @@ bool matches_field(const std::string& wanted, const Operation& operation, std::s
 }  // namespace
 
 Result<IdFilter> IdFilter::of(std::string_view text) {
-  if (text.empty())
-    return std::unexpected(
-        Error{Code::kInvalidArgument, "an _id is no empty text: give its value"});
+  if (text.empty()) return fail(Code::kInvalidArgument, "an _id is no empty text: give its value");
   IdFilter filter;
   const auto add = [&](const std::string& json) {
     const Result<Bson> parsed = from_json("{\"v\":" + json + "}");

@@ -142,9 +142,8 @@ void fold_routines(Suspects& suspects, Timestamp oplog_first, Timestamp oplog_la
 // Joins consecutive drops: of a database's collections, or of a collection's indexes.
 void link_series(std::vector<Suspect>& all, Reason reason, std::uint32_t pause) {
   std::vector<Suspect*> found;
-  for (Suspect& each : all) {
+  for (Suspect& each : all)
     if (each.reason == reason) found.push_back(&each);
-  }
   std::ranges::sort(found, {}, [](const Suspect* each) { return each->limit; });
   const auto whole = [&](const Suspect& each) {
     return reason == Reason::kDropIndex ? std::string_view(each.ns)

@@ -1,7 +1,6 @@
 #include "restore/find/runs.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/figures.h"
 #include "base/text.h"
@@ -130,9 +129,8 @@ void Runs::became_mass(Run& run) {
 }
 
 void Runs::next_entry(Timestamp at) {
-  for (const auto& [run, changes_before] : begun_) {
+  for (const auto& [run, changes_before] : begun_)
     if (run->count != 0 && run->begun.changes_before_entry == changes_before) run->after = at;
-  }
   begun_.clear();
 }
 
@@ -206,9 +204,8 @@ void Runs::end(Run& run) {
 }
 
 void Runs::end() {
-  for (auto& slot : runs_.slots()) {
+  for (auto& slot : runs_.slots())
     if (slot.key != 0 && slot.value.count != 0) end(slot.value);
-  }
   surges_.end();
 }
 

@@ -1,7 +1,6 @@
 // Many operations at once: runs of deletes or of similar updates, as one command causes them.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <string_view>
 
 #include "restore/find/bounded_table.h"
 #include "restore/find/suspects.h"

@@ -103,7 +103,7 @@ Result<void> unless(const std::atomic<bool>& stop) {
 Result<std::string> make_base(const KeepOptions& options, const std::string& path,
                               const std::atomic<bool>& stop) {
   Result<Server> server = Server::connect(options.uri, options.connect);
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   const Result<DumpFacts> made =
       dump(*std::move(server),
            {.path = path,
@@ -111,7 +111,7 @@ Result<std::string> make_base(const KeepOptions& options, const std::string& pat
             .gzip = options.gzip,
             .excluded = options.excluded},
            [&](std::int64_t, std::int64_t) { return unless(stop); }, {.readers = options.readers});
-  if (!made) return std::unexpected(made.error());
+  if (!made) return error_in(made);
   std::string told = "made a base of " + print_seconds(made->last) + ", with " +
                      print_count(static_cast<std::uint64_t>(made->documents), "document");
   for (const std::string& note : made->notes) told += "; " + note;
@@ -142,23 +142,19 @@ Result<std::string> replace_base(const KeptBase& old, const KeptBase& next,
                                  const std::atomic<bool>& stop) {
   const Result<FileLock> lock = lock_to_remove(old);
   if (!lock && lock.error().code == Code::kFailedPrecondition) return std::string();
-  if (!lock) return std::unexpected(lock.error());
+  if (!lock) return error_in(lock);
   const Result<std::unique_ptr<BaseBackup>> base = open_base(next.path);
-  Result<void> whole = base ? (*base)->check([&](std::uint64_t) { return unless(stop); })
-                            : std::unexpected(base.error());
-  if (!whole && whole.error().code == Code::kUnavailable)
-    return std::unexpected(std::move(whole.error()));
+  Result<void> whole =
+      base ? (*base)->check([&](std::uint64_t) { return unless(stop); }) : error_in(base);
+  if (!whole && whole.error().code == Code::kUnavailable) return error_in(whole);
   if (!whole) {
-    if (Result<void> aside = set_aside(next.path); !aside)
-      return std::unexpected(std::move(aside.error()));
+    if (Result<void> aside = set_aside(next.path); !aside) return error_in(aside);
     return fail(Code::kDataLoss,
                 "the base of " + print_seconds(next.last) +
                     " is damaged, and those before it stay: " + whole.error().message());
   }
-  if (Result<void> removed = remove_all(old.path); !removed)
-    return std::unexpected(std::move(removed.error()));
-  if (Result<void> removed = remove_all(lock_of_base(old.path)); !removed)
-    return std::unexpected(std::move(removed.error()));
+  if (Result<void> removed = remove_all(old.path); !removed) return error_in(removed);
+  if (Result<void> removed = remove_all(lock_of_base(old.path)); !removed) return error_in(removed);
   return "removed the base of " + print_seconds(old.last);
 }
 
@@ -166,9 +162,9 @@ Result<std::string> replace_base(const KeptBase& old, const KeptBase& next,
 // user may not see it, or it is not there yet.
 Result<std::string> id_of_set(Server& server) {
   const Bson list = Bson("listCollections", 1, "filter", Bson("name", "transactions"));
-  const Result<Bson> reply = server.read("config", list.get());
+  const Result<Bson> reply = server.read("config", list);
   if (!reply && reply.error().code == Code::kPermissionDenied) return std::string();
-  if (!reply) return std::unexpected(reply.error());
+  if (!reply) return error_in(reply);
   std::string id;
   reply->view().each_found([&](const Document& row) { id = facts_of("config", row).uuid; });
   return id;
@@ -187,7 +183,7 @@ class Keeping final : public Observer {
     if (Result<void> read = refresh(); !read && done) done = std::move(read);
     if (done) return std::move(kept_);
     add_outcome(done.error(), kept_.in_words());
-    return std::unexpected(std::move(done.error()));
+    return error_in(done);
   }
 
   bool stopped() const override { return observer_.stopped(); }
@@ -202,9 +198,9 @@ class Keeping final : public Observer {
     newest_ = dump.synced().value_or(newest_);
     told_.clear();
     if (is_full(dump))
-      if (Result<void> rotated = rotate(); !rotated) return std::unexpected(rotated.error());
+      if (Result<void> rotated = rotate(); !rotated) return error_in(rotated);
     if (!options_.once)
-      if (Result<void> tended = tend(); !tended) return std::unexpected(tended.error());
+      if (Result<void> tended = tend(); !tended) return error_in(tended);
     return dump_.get();
   }
 
@@ -238,21 +234,21 @@ class Keeping final : public Observer {
     begin_.reset();
     if (path.empty() || is_broken_) {
       Result<Member> member = connect_to_oplog(options_.uri, options_.connect);
-      if (!member) return std::unexpected(std::move(member.error()));
+      if (!member) return error_in(member);
       const Result<OplogWindow> window = oplog_window(*member);
-      if (!window) return std::unexpected(window.error());
+      if (!window) return error_in(window);
       begin_ = OplogBegin{.at = window->last};
       path = kept_.oplog_folder() + "/" + slice_name(window->last);
       is_broken_ = false;
     }
     Result<OplogDump> opened = OplogDump::open(path);
     if (!opened && opened.error().code == Code::kDataLoss) {
-      // What it had is read again after the slice before it, if the oplog has it yet.
+      // Its entries are read again after the slice before it, if the oplog has them yet.
       if (Result<void> aside = set_aside_slice(path, opened.error().message()); !aside)
         return aside;
       return open_slice();
     }
-    if (!opened) return std::unexpected(std::move(opened.error()));
+    if (!opened) return error_in(opened);
     dump_ = std::make_unique<OplogDump>(*std::move(opened));
     return {};
   }
@@ -279,7 +275,7 @@ class Keeping final : public Observer {
     const std::vector<std::uint8_t> entry = dump_->last_entry();
     if (Result<void> sealed = dump_->seal(); !sealed) return sealed;
     Result<OplogDump> next = OplogDump::open(kept_.oplog_folder() + "/" + slice_name(last));
-    if (!next) return std::unexpected(std::move(next.error()));
+    if (!next) return error_in(next);
     if (Result<void> added = next->append(last, Document::of(entry)); !added) return added;
     if (Result<void> synced = next->sync(); !synced) return synced;
     dump_ = std::make_unique<OplogDump>(*std::move(next));
@@ -333,7 +329,7 @@ class Keeping final : public Observer {
     return true;
   }
 
-  // Tells the result of the work. What failed is tried again after a rest.
+  // Tells the result of the work. A failed one is tried again after a rest.
   Result<void> end_work(const Result<std::string>& done) {
     if (done && !done->empty()) observer_.notice(*done);
     if (!done && !stopped()) {
@@ -350,9 +346,8 @@ class Keeping final : public Observer {
 
   // While it follows.
   Result<void> tend() {
-    if (const std::optional<Result<std::string>> done = work_.take()) {
+    if (const std::optional<Result<std::string>> done = work_.take())
       if (Result<void> ended = end_work(*done); !ended) return ended;
-    }
     if (!work_.is_busy()) static_cast<void>(start_what_is_due());
     return {};
   }
@@ -375,7 +370,7 @@ class Keeping final : public Observer {
 
   Result<void> refresh() {
     Result<Kept> now = read_kept(options_.folder);
-    if (!now) return std::unexpected(std::move(now.error()));
+    if (!now) return error_in(now);
     kept_ = *std::move(now);
     return {};
   }
@@ -435,18 +430,17 @@ class Keeping final : public Observer {
 
 Result<Kept> keep_backups(const KeepOptions& options, Observer& observer) {
   Result<Server> server = Server::connect(options.uri, options.connect);
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   if (server->set_name().empty())
     return fail(Code::kFailedPrecondition,
                 server->shown_uri() + " is no replica set, and has no oplog to keep");
   const Result<std::string> id = id_of_set(*server);
-  if (!id) return std::unexpected(id.error());
-  if (Result<void> made = make_kept_folder(options.folder); !made)
-    return std::unexpected(std::move(made.error()));
+  if (!id) return error_in(id);
+  if (Result<void> made = make_kept_folder(options.folder); !made) return error_in(made);
   const Result<FileLock> lock = lock_to_keep(options.folder);
-  if (!lock) return std::unexpected(lock.error());
+  if (!lock) return error_in(lock);
   Result<Kept> kept = make_kept(options.folder, server->set_name(), *id);
-  if (!kept) return std::unexpected(std::move(kept.error()));
+  if (!kept) return error_in(kept);
   return Keeping(options, *std::move(kept), observer).run();
 }
 

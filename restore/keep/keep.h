@@ -5,11 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/keep/kept.h"
 #include "restore/observer.h"
 #include "restore/server.h"
@@ -33,7 +32,7 @@ struct KeepOptions {
 
 // Goes on with a folder where an earlier run was stopped or killed; the folder is locked meanwhile.
 // The observer gets notices: a base was made or removed, entries are missing, a connection is made
-// again. Where the oplog has rolled over what the folder needs next, makes a base at once.
+// again. If the oplog has rolled over what the folder needs next, makes a base at once.
 // A base or a removal that fails is told, and tried again a minute later by the clock of the set.
 // Damaged slices and bases get names under which nothing is used. Returns what the folder has at
 // the end. Errors, whose messages say what can be restored:

@@ -71,11 +71,11 @@ void add_base(Kept& kept, const std::string& name) {
 // within the first. `whole`: nothing follows it.
 Result<Timestamp> last_of(const std::string& path, bool& whole) {
   Result<OplogReader> oplog = OplogReader::open(path);
-  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  if (!oplog) return error_in(oplog);
   Timestamp last{};
   for (;;) {
     const Result<std::optional<Entry>> next = oplog->next();
-    if (!next && !oplog->is_cut() && last == Timestamp{}) return std::unexpected(next.error());
+    if (!next && !oplog->is_cut() && last == Timestamp{}) return error_in(next);
     whole = next.has_value();
     if (!next) return last;
     const std::optional<Entry>& entry = *next;
@@ -87,10 +87,10 @@ Result<Timestamp> last_of(const std::string& path, bool& whole) {
 // Whether the slice begins with the entry that its name says, or within that.
 Result<bool> begins_with(const std::string& path, Timestamp first) {
   Result<OplogReader> oplog = OplogReader::open(path);
-  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  if (!oplog) return error_in(oplog);
   const Result<std::optional<Entry>> next = oplog->next();
   if (!next && oplog->is_cut()) return true;
-  if (!next) return std::unexpected(next.error());
+  if (!next) return error_in(next);
   const std::optional<Entry>& entry = *next;
   return !entry || entry->at.ts == first;
 }
@@ -297,7 +297,7 @@ Result<void> make_kept_folder(const std::string& folder) {
 
 Result<Kept> make_kept(const std::string& folder, const std::string& set, const std::string& id) {
   if (!is_kept(folder)) {
-    // What an earlier run may have left, and what each new volume has.
+    // A lock that an earlier run may have left, and the folder that each new volume has.
     constexpr std::array<std::string_view, 2> ours = {kLockName, "lost+found"};
     for (const std::string& name : names_in(folder))
       if (std::ranges::find(ours, name) == ours.end() && !name.contains(".partial"))
@@ -306,11 +306,10 @@ Result<Kept> make_kept(const std::string& folder, const std::string& set, const 
     const std::string mark =
         to_relaxed_json(Bson("made_by", kMadeByKeep, "set", set, "id", id).view()) + "\n";
     if (Result<void> written = replace_file(folder + "/" + kKeepMark, mark); !written)
-      return std::unexpected(std::move(written.error()));
+      return error_in(written);
   }
   for (const char* const each : {"/bases", "/oplog"})
-    if (Result<void> made = make_folder(folder + each); !made)
-      return std::unexpected(std::move(made.error()));
+    if (Result<void> made = make_folder(folder + each); !made) return error_in(made);
   Result<Kept> kept = read_kept(folder);
   if (!kept) return kept;
   if (kept->set != set)

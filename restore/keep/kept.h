@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
@@ -52,7 +52,7 @@ struct Span {
   Timestamp to{};
 };
 
-// What a folder has. Unreadable parts are left out, and told in notes.
+// The contents of a folder. Unreadable parts are left out, and told in notes.
 struct Kept {
   std::string folder{};
   std::string set{};                   // the name of the replica set
@@ -97,7 +97,7 @@ class FileLock {
 
 // One process at a time keeps the folder.
 [[nodiscard]] Result<FileLock> lock_to_keep(const std::string& folder);
-// While this is held, the base and what follows it are not removed. Where nothing can be written,
+// While this is held, the base and what follows it are not removed. If nothing can be written,
 // nothing can be removed either, and nothing is held. kNotFound: it has been removed.
 [[nodiscard]] Result<FileLock> hold_base(const KeptBase& base);
 // kFailedPrecondition: somebody holds it.

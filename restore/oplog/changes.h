@@ -39,9 +39,7 @@ class PathStep {
 
 template <class Take>
 void walk_named(Document named, Change change, std::string& path, const Take& take) {
-  Fields fields(named);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(named)) {
     const PathStep step(path, field.key);
     take(std::string_view(path), change, field);
   }
@@ -50,10 +48,8 @@ void walk_named(Document named, Change change, std::string& path, const Take& ta
 // NOLINTNEXTLINE(misc-no-recursion): as deep as documents are
 template <class Take>
 void walk_diff(Document diff, int depth, std::string& path, const Take& take) {
-  Fields fields(diff);
-  Field field;
   bool array = false;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(diff)) {
     if (field.key.empty()) continue;
     const char section = field.key[0];
     const std::string_view name = field.key.substr(1);
@@ -80,10 +76,8 @@ void walk_diff(Document diff, int depth, std::string& path, const Take& take) {
 template <class Take>
 void for_each_change(Document o, std::string& path, const Take& take) {
   path.clear();
-  Fields fields(o);
-  Field field;
   bool modifiers = false;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(o)) {
     if (field.key.empty() || field.key[0] != '$') {
       if (modifiers && field.key == "diff") internal::walk_diff(field.document(), 0, path, take);
       if (!modifiers) break;

@@ -7,7 +7,6 @@
 #include "base/errors.h"
 #include "base/shell.h"
 #include "base/text.h"
-#include "restore/checksums.h"
 #include "restore/collections.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
@@ -28,7 +27,7 @@ namespace {
 // The most documents of skipped operations that are tracked; beyond, all later writes are refused.
 constexpr std::size_t kMostSkipped = 1'000'000;
 
-// What to add where a collection is included and the one that it was before is not.
+// The advice if a collection is included, and the one from which it was renamed is not.
 std::string to_include(const std::string& ns) {
   constexpr std::string_view written = ".tmp.agg_out.";
   const std::size_t at = ns.find(written);
@@ -180,9 +179,8 @@ void OplogCheck::follow_builds_before(const Operation& operation) {
   } else if (command == "renameCollection") {
     const std::string to = new_namespace_of(operation);
     std::erase_if(builds_before_, [&](const Build& each) { return each.ns == to; });
-    for (Build& each : builds_before_) {
+    for (Build& each : builds_before_)
       if (each.ns == namespace_of(operation)) each.ns = to;
-    }
   }
 }
 
@@ -321,11 +319,8 @@ void OplogCheck::follow_indexes(const Operation& operation, const std::string& n
   const std::string name = collection_of(ns);
   for (const Document each : specs_of_build(operation)) {
     Bson spec;
-    Fields fields(each);
-    Field field;
-    while (fields.next(field)) {
+    for (const Field& field : Fields(each))
       if (field.key != "createIndexes" && field.key != "ns") append_field(spec.get(), field);
-    }
     std::string text = is_temporary_name(name) ? std::string() : ns;
     if (options) text += options->view().raw();
     text += spec.view().raw();
@@ -377,9 +372,8 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
     for (const auto& [name, tally] : facts_.tallies) all.insert(name);
     if (facts_.collections) all.insert(facts_.collections->begin(), facts_.collections->end());
     for (const auto& [name, where] : missing_) all.insert(name);
-    for (const std::string& name : all) {
+    for (const std::string& name : all)
       if (name.starts_with(ns)) drop(name);
-    }
   } else {
     if (!options_.filter.includes(ns)) return {};
     if (command == "create") {
@@ -458,13 +452,13 @@ Result<void> OplogCheck::look_for_skipped(const Entry& entry, const Operation& o
 
 Result<OplogFacts> OplogCheck::finish() {
   const auto outside = [this](const std::string& why) {
-    return std::unexpected(Error{Code::kOutOfRange, path_ + ": " + why});
+    return fail(Code::kOutOfRange, path_ + ": " + why);
   };
   if (facts_.entries == 0)
-    return std::unexpected(Error{
-        Code::kDataLoss, path_ + " has no entry, and an oplog always has one: dump it again"});
+    return fail(Code::kDataLoss,
+                path_ + " has no entry, and an oplog always has one: dump it again");
   if (sharding_.sharded() && !options_.not_sharded)
-    return std::unexpected(Error{Code::kFailedPrecondition, of_sharded_cluster(path_, sharding_)});
+    return fail(Code::kFailedPrecondition, of_sharded_cluster(path_, sharding_));
   facts_.migrated = sharding_.migrated();
   const std::string first = print_timestamp(facts_.first);
   const std::string last = print_timestamp(facts_.last);
@@ -500,8 +494,7 @@ Result<OplogFacts> OplogCheck::finish() {
                      " to skip among those to replay; of a transaction, name the entry that "
                      "commits it");
   }
-  if (!missing_.empty())
-    return std::unexpected(Error{Code::kFailedPrecondition, missing_.begin()->second});
+  if (!missing_.empty()) return fail(Code::kFailedPrecondition, missing_.begin()->second);
   for (Build& each : builds_before_) facts_.building[each.ns].insert(std::move(each.name));
   if (!limit_reached_) facts_.open = transactions_.open();
   for (const std::string& ns : temporary_) facts_.temporary.push_back(ns);
@@ -513,11 +506,11 @@ Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions&
   OplogSpan span{.from = options.after.value_or(Timestamp{})};
   if (options.limit) span.to = *options.limit;
   Result<OplogReader> oplog = OplogReader::open(path, {.span = span, .compare = true});
-  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  if (!oplog) return error_in(oplog);
   OplogCheck check(oplog->path(), options, transactions);
   for (std::uint32_t count = 0;; ++count) {
     const Result<std::optional<Entry>> read = oplog->next();
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
     const std::optional<Entry>& entry = *read;
     if (!entry) {
       Result<OplogFacts> facts = check.finish();
@@ -528,11 +521,9 @@ Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions&
       }
       return facts;
     }
-    if (Result<void> good = check.add(*entry, oplog->offset()); !good)
-      return std::unexpected(std::move(good.error()));
+    if (Result<void> good = check.add(*entry, oplog->offset()); !good) return error_in(good);
     if (!progress || count % 1024 != 0) continue;
-    if (Result<void> told = progress(oplog->consumed()); !told)
-      return std::unexpected(std::move(told.error()));
+    if (Result<void> told = progress(oplog->consumed()); !told) return error_in(told);
   }
 }
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/observer.h"
 #include "restore/oplog/entry.h"
@@ -52,7 +52,7 @@ struct OplogCheckOptions {
   // Their known UUIDs, 16 bytes each. Writes to a collection with one of these names and another
   // UUID are refused, except in a slice, which may begin before its base was listed.
   std::map<std::string, std::string, std::less<>> uuids{};
-  // Those that are temporary ($out and others).
+  // The temporary ones among them ($out and others).
   std::vector<std::string> temporary{};
   OptionsByName collection_options{};
 };
@@ -125,7 +125,7 @@ struct OplogFacts {
   std::map<std::string, std::uint64_t, std::less<>> left_out;
   // The skipped entries, in words.
   std::vector<std::string> skipped;
-  // Those at the end; nullopt: the initial ones are unknown.
+  // The collections at the end; nullopt: the initial ones are unknown.
   std::optional<std::set<std::string, std::less<>>> collections;
   std::map<std::string, std::string, std::less<>> uuids;  // theirs, if known
   OptionsByName collection_options;

@@ -46,9 +46,7 @@ Bson options_of_create(const Operation& create) {
   constexpr std::array<std::string_view, 5> not_options = {"create", "idIndex", "temp",
                                                            "recordIdsReplicated", "uuid"};
   Bson options;
-  Fields fields(create.o);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(create.o)) {
     if (std::ranges::find(not_options, field.key) == not_options.end())
       append_field(options.get(), field);
   }

@@ -47,9 +47,8 @@ inline constexpr std::array kOplogCommands = {
 
 // Null: no such command.
 [[nodiscard]] constexpr const OplogCommand* find_oplog_command(std::string_view name) {
-  for (const OplogCommand& row : kOplogCommands) {
+  for (const OplogCommand& row : kOplogCommands)
     if (row.name == name) return &row;
-  }
   return nullptr;
 }
 

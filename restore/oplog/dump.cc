@@ -62,14 +62,13 @@ Result<OplogDump> OplogDump::open(const std::string& path) {
     ::unlink(checksums_beside(path).c_str());  // left by an earlier dump
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     Result<void> named = sync_folder(folder.empty() ? "." : folder.string());
-    if (!named) return std::unexpected(std::move(named.error()));
+    if (!named) return error_in(named);
   }
   if (::flock(dump.fd_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return unwritable(path, errno);
-    return std::unexpected(
-        Error{Code::kFailedPrecondition, "another process writes to " + path + ": end it first"});
+    return fail(Code::kFailedPrecondition, "another process writes to " + path + ": end it first");
   }
-  if (Result<void> read = dump.read(); !read) return std::unexpected(std::move(read.error()));
+  if (Result<void> read = dump.read(); !read) return error_in(read);
   dump.synced_ = dump.last_;
   dump.synced_entries_ = dump.entries_;
   return dump;
@@ -80,7 +79,7 @@ Result<void> OplogDump::read() {
   if (::fstat(fd_, &facts) != 0) return unreadable(path_, errno);
   const auto size = static_cast<std::uint64_t>(facts.st_size);
   const Result<std::optional<FileSum>> known = sum_of_oplog_dump(path_);
-  if (!known) return std::unexpected(known.error());
+  if (!known) return error_in(known);
   const std::optional<FileSum>& sum = *known;
   FileSum is{.bytes = sum ? std::min(size, sum->bytes) : 0, .sha256 = {}};
   // Checked first: otherwise new checksums would certify a changed dump.
@@ -88,19 +87,19 @@ Result<void> OplogDump::read() {
   if (size == 0) return check();
   std::array<std::uint8_t, kGzipHeader> header{};
   if (::pread(fd_, header.data(), header.size(), 0) == std::ssize(header) && is_gzip(header))
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 path_ +
-                                     " is compressed, and cannot be gone on with: name another "
-                                     "file, with --since " +
-                                     "the last entry of this one"});
+    return fail(Code::kFailedPrecondition,
+                path_ +
+                    " is compressed, and cannot be gone on with: name another "
+                    "file, with --since " +
+                    "the last entry of this one");
   Result<DocumentReader> reader = DocumentReader::open(path_);
-  if (!reader) return std::unexpected(std::move(reader.error()));
+  if (!reader) return error_in(reader);
   for (;;) {
     const Result<std::optional<Document>> next = reader->next();
-    if (!next && next.error().code != Code::kDataLoss) return std::unexpected(next.error());
+    if (!next && next.error().code != Code::kDataLoss) return error_in(next);
     const std::optional<Document> document = next ? *next : std::nullopt;
     if (next && !document) return check();
-    const Result<Entry> entry = document ? parse_entry(*document) : std::unexpected(next.error());
+    const Result<Entry> entry = document ? parse_entry(*document) : error_in(next);
     if (entry && (!last_ || *last_ < entry->at.ts)) {
       if (!first_) first_ = entry->at.ts;
       last_ = entry->at.ts;
@@ -114,9 +113,8 @@ Result<void> OplogDump::read() {
     }
     if (Result<void> same = check(); !same) return same;
     if (!last_)
-      return std::unexpected(
-          Error{Code::kAlreadyExists,
-                path_ + " is there, and does not begin as an oplog does: name another file"});
+      return fail(Code::kAlreadyExists,
+                  path_ + " is there, and does not begin as an oplog does: name another file");
     // A partly written entry is written again.
     const std::uint64_t begin = document ? reader->offset() : reader->position();
     std::uint32_t length = 0;
@@ -131,20 +129,20 @@ Result<void> OplogDump::read() {
       if (::ftruncate(fd_, static_cast<off_t>(begin)) != 0) return unwritable(path_, errno);
       return {};
     }
-    return std::unexpected(Error{
-        Code::kDataLoss, path_ + " is damaged at byte " + std::to_string(begin) + ", after " +
-                             print_timestamp(*last_) + ": " +
-                             (entry ? "entry " + print_timestamp(entry->at.ts) + " is out of order"
-                                    : entry.error().message()) +
-                             "; name another file"});
+    return fail(Code::kDataLoss,
+                path_ + " is damaged at byte " + std::to_string(begin) + ", after " +
+                    print_timestamp(*last_) + ": " +
+                    (entry ? "entry " + print_timestamp(entry->at.ts) + " is out of order"
+                           : entry.error().message()) +
+                    "; name another file");
   }
 }
 
 Result<void> OplogDump::append(Timestamp at, Document entry) {
   if (last_ && at <= *last_)
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "entry " + print_timestamp(at) + " came after " +
-                                     print_timestamp(*last_) + ": the oplog is out of order"});
+    return fail(Code::kFailedPrecondition, "entry " + print_timestamp(at) + " came after " +
+                                               print_timestamp(*last_) +
+                                               ": the oplog is out of order");
   if (!first_) first_ = at;
   last_ = at;
   const std::span<const std::uint8_t> bytes = entry.bytes();

@@ -1,15 +1,14 @@
 // A growing dump of an oplog: `oplog` writes it, and continues it when started again.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/digest.h"
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {

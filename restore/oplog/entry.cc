@@ -4,8 +4,8 @@
 #include <array>
 #include <span>
 #include <string>
-#include <utility>
 
+#include "base/errors.h"
 #include "restore/oplog/fields.h"
 
 namespace idmint::restore {
@@ -27,14 +27,13 @@ Op op_of(std::string_view name) {
     const bool known = std::ranges::find(kLongNoops, name) != kLongNoops.end();
     return known ? Op::kNoop : Op::kUnknown;
   }
-  for (const Named& row : kOps) {
+  for (const Named& row : kOps)
     if (row.name == name[0]) return row.op;
-  }
   return Op::kUnknown;
 }
 
 std::unexpected<Error> no_entry(const std::string& why) {
-  return std::unexpected(Error{Code::kDataLoss, "no entry of an oplog: " + why});
+  return fail(Code::kDataLoss, "no entry of an oplog: " + why);
 }
 
 // REQUIRES: it is one.
@@ -47,9 +46,7 @@ Timestamp as_timestamp(const Field& field) {
 std::optional<OpTime> as_op_time(Document document) {
   OpTime time;
   bool found = false;
-  Fields fields(document);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(document)) {
     if (field.is("ts") && field.type == BSON_TYPE_TIMESTAMP) {
       time.ts = as_timestamp(field);
       found = true;
@@ -133,8 +130,7 @@ Result<Operation> parse_operation(Document document) {
   Field field;
   while (fields.next(field)) read_operation_field(field, operation);
   if (fields.damaged()) return no_entry("damaged BSON");
-  if (Result<void> good = complete(operation); !good)
-    return std::unexpected(std::move(good.error()));
+  if (Result<void> good = complete(operation); !good) return error_in(good);
   return operation;
 }
 
@@ -168,8 +164,7 @@ Result<Entry> parse_entry(Document document) {
   }
   if (fields.damaged()) return no_entry("damaged BSON");
   if (!has_ts || entry.at.ts == Timestamp{}) return no_entry("it has no ts");
-  if (Result<void> good = complete(entry.operation); !good)
-    return std::unexpected(std::move(good.error()));
+  if (Result<void> good = complete(entry.operation); !good) return error_in(good);
   return result;
 }
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
@@ -33,8 +33,8 @@ struct Operation {
   bool from_migrate = false;
   // Whether an update inserts the document if it is missing.
   bool upsert = false;
-  // Of an applyOps that somebody has run, outside a transaction. An insert may replace a document,
-  // an update may insert one, and a delete may find none.
+  // Somebody has run the applyOps that it is in, outside a transaction. An insert may replace a
+  // document, an update may insert one, and a delete may find none.
   bool by_hand = false;
 
   // The name of a command: "create", "applyOps". Empty: it has none.

@@ -3,6 +3,8 @@
 #include <array>
 #include <vector>
 
+#include "base/errors.h"
+
 namespace idmint::restore {
 namespace {
 
@@ -87,7 +89,7 @@ void append_field_as(bson_t* to, std::string_view key, const Field& field) {
 
 Result<void> validate(Document document) {
   if (well_formed(document, 0)) return {};
-  return std::unexpected(Error{Code::kDataLoss, "damaged BSON"});
+  return fail(Code::kDataLoss, "damaged BSON");
 }
 
 }  // namespace idmint::restore

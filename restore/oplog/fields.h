@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -83,9 +84,22 @@ struct Field {
   }
 };
 
-// The fields of a document in order. Does not descend into them.
+// The fields of a document in order: `for (const Field& field : Fields(document))`. Does not
+// descend into them.
 class Fields {
  public:
+  class Iterator {
+   public:
+    explicit Iterator(Fields& fields) : fields_(fields), there_(fields.next(field_)) {}
+    [[nodiscard]] const Field& operator*() const { return field_; }
+    void operator++() { there_ = fields_.next(field_); }
+    [[nodiscard]] bool operator==(std::default_sentinel_t) const { return !there_; }
+
+   private:
+    Fields& fields_;
+    Field field_{};
+    bool there_;
+  };
   explicit Fields(Document document)
       : at_(document.bytes().data()), end_(at_ + document.bytes().size()) {
     if (document) {
@@ -93,6 +107,10 @@ class Fields {
       --end_;
     }
   }
+
+  // The loop ends at the end, or where it is damaged().
+  [[nodiscard]] Iterator begin() { return Iterator(*this); }
+  [[nodiscard]] static std::default_sentinel_t end() { return {}; }
 
   // False: the end was reached, or damaged().
   [[nodiscard]] bool next(Field& field) {
@@ -208,11 +226,8 @@ class Fields {
 
 // The first field with this key. nullopt: none, or the bytes before it are damaged.
 [[nodiscard]] inline std::optional<Field> find_field(Document document, std::string_view key) {
-  Fields fields(document);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(document))
     if (field.key == key) return field;
-  }
   return std::nullopt;
 }
 
@@ -221,6 +236,8 @@ class Fields {
 
 // The timestamp in a field. nullopt: there is no such field, or it has another type.
 [[nodiscard]] std::optional<Timestamp> timestamp_in(Document document, const char* key);
+
+[[nodiscard]] inline BsonTimestamp to_bson(Timestamp at) { return {at.seconds, at.ordinal}; }
 
 // Appends the bytes of a field. Use these for data of users. bson_append_iter() sorts the flags of
 // a regular expression and drops unknown ones, cuts code at a NUL, and takes binary data of subtype

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/oplog/entry.h"
 
 namespace idmint::restore {
@@ -20,11 +21,10 @@ constexpr int kRestBetween = 500;   // milliseconds before the next attempt
 constexpr auto kBetweenSyncs = 1s;
 
 std::unexpected<Error> rolled_over(const Member& member, Timestamp wanted, Timestamp oldest) {
-  return std::unexpected(Error{Code::kOutOfRange, "the oplog of " + member.host() + " begins at " +
-                                                      print_timestamp(oldest) + " (" +
-                                                      print_seconds(oldest) +
-                                                      ") and has rolled over what came from " +
-                                                      print_timestamp(wanted) + " on"});
+  return fail(Code::kOutOfRange, "the oplog of " + member.host() + " begins at " +
+                                     print_timestamp(oldest) + " (" + print_seconds(oldest) +
+                                     ") and has rolled over what came from " +
+                                     print_timestamp(wanted) + " on");
 }
 
 // Checks with the first entry read that no entry before it is missing.
@@ -34,10 +34,10 @@ Result<void> overlaps(Member& member, const OplogDump& dump, const OplogBegin& w
   if (dump.last()) {
     if (std::ranges::equal(bytes, dump.last_entry())) return {};
     if (entry.at.ts == begin)
-      return std::unexpected(Error{Code::kFailedPrecondition,
-                                   "entry " + print_timestamp(begin) + " of " + member.host() +
-                                       " is another than that of " + dump.path() +
-                                       ": it is of another replica set; name another one"});
+      return fail(Code::kFailedPrecondition,
+                  "entry " + print_timestamp(begin) + " of " + member.host() +
+                      " is another than that of " + dump.path() +
+                      ": it is of another replica set; name another one");
     return rolled_over(member, begin, entry.at.ts);
   }
   const std::unexpected<Error> foreign(
@@ -49,7 +49,7 @@ Result<void> overlaps(Member& member, const OplogDump& dump, const OplogBegin& w
   if (wanted.at == Timestamp{} || entry.at.ts == begin) return {};
   // Asked after the read, so it shows whether entries from `begin` on were overwritten meanwhile.
   const Result<OplogWindow> window = oplog_window(member);
-  if (!window) return std::unexpected(window.error());
+  if (!window) return error_in(window);
   if (window->first > begin) return rolled_over(member, begin, window->first);
   return wanted.entry.empty() ? Result<void>{} : foreign;
 }
@@ -64,9 +64,8 @@ class Following {
       Result<void> done = go_on();
       if (Result<void> synced = sync(); !synced) return synced;
       if (observer_.stopped()) return dump_->seal();
-      if (done) {
+      if (done)
         if (Result<void> sealed = dump_->seal(); !sealed) return sealed;
-      }
       if (done || !options_.follow || done.error().code != Code::kUnavailable ||
           Ticks::now() - alive_ > kReconnects)
         return done;
@@ -80,30 +79,28 @@ class Following {
   // Reads over one connection until the end, a stop or a failure.
   Result<void> go_on() {
     Result<Member> member = connect_to_oplog(options_.uri, options_.connect);
-    if (!member) return std::unexpected(std::move(member.error()));
+    if (!member) return error_in(member);
     const Result<OplogWindow> window = oplog_window(*member);
-    if (!window) return std::unexpected(window.error());
+    if (!window) return error_in(window);
     const bool goes_on = dump_->last().has_value();
     const Timestamp begin =
         dump_->last().value_or(options_.begin ? options_.begin->at : window->first);
     if (begin < window->first) return rolled_over(*member, begin, window->first);
     if (begin > window->last)
-      return std::unexpected(Error{goes_on ? Code::kUnavailable : Code::kFailedPrecondition,
-                                   "the oplog of " + member->host() + " ends at " +
-                                       print_timestamp(window->last) + ", before " +
-                                       print_timestamp(begin) +
-                                       (goes_on ? ": this member is behind; ask another, or later"
-                                                : ": nothing was written from then on")});
-    if (!std::exchange(knows_begin_, true)) {
+      return fail(goes_on ? Code::kUnavailable : Code::kFailedPrecondition,
+                  "the oplog of " + member->host() + " ends at " + print_timestamp(window->last) +
+                      ", before " + print_timestamp(begin) +
+                      (goes_on ? ": this member is behind; ask another, or later"
+                               : ": nothing was written from then on"));
+    if (!std::exchange(knows_begin_, true))
       if (Result<void> has = has_all_since(*member); !has) return has;
-    }
     OplogSpan span{.from = begin};
     if (!options_.follow) span.to = window->last;
     LiveOplog oplog(*member, span, options_.follow);
     bool proven = false;
     while (!observer_.stopped()) {
       const Result<std::optional<Document>> next = oplog.next();
-      if (!next) return std::unexpected(next.error());
+      if (!next) return error_in(next);
       const std::optional<Document>& document = *next;
       const auto now = Ticks::now();
       alive_ = now;
@@ -116,7 +113,7 @@ class Following {
         break;
       }
       const Result<Entry> entry = parse_entry(*document);
-      if (!entry) return std::unexpected(entry.error());
+      if (!entry) return error_in(entry);
       if (!proven) {
         Result<void> good =
             overlaps(*member, *dump_, options_.begin.value_or(OplogBegin{}), begin, *entry);
@@ -128,10 +125,9 @@ class Following {
       if (Result<void> going = show(entry->at.ts, begin, span.to); !going) return going;
     }
     if (!observer_.stopped() && (!proven || dump_->last() < span.to))
-      return std::unexpected(
-          Error{Code::kUnavailable, "the oplog of " + member->host() + " ended before " +
-                                        print_timestamp(span.to) +
-                                        ", which it had before: this member is behind; try again"});
+      return fail(Code::kUnavailable,
+                  "the oplog of " + member->host() + " ended before " + print_timestamp(span.to) +
+                      ", which it had before: this member is behind; try again");
     return {};
   }
 
@@ -139,7 +135,7 @@ class Following {
     if (Result<void> synced = dump_->sync(); !synced) return synced;
     if (!options_.synced) return {};
     const Result<OplogDump*> next = options_.synced(*dump_);
-    if (!next) return std::unexpected(next.error());
+    if (!next) return error_in(next);
     dump_ = *next;
     return {};
   }
@@ -161,15 +157,15 @@ class Following {
     const Timestamp since = options_.begin ? options_.begin->at : first;
     if (first <= since) return {};
     const Result<Bson> found = oplog_entry_from(member, since);
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     if (found->get() == nullptr) return {};
     const Result<Entry> entry = parse_entry(found->view());
-    if (!entry) return std::unexpected(entry.error());
+    if (!entry) return error_in(entry);
     if (entry->at.ts >= first) return {};
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 dump_->path() + " begins at " + print_timestamp(first) +
-                                     ", and the oplog has entries from " + print_timestamp(since) +
-                                     " up to that, which are asked for: name another file"});
+    return fail(Code::kFailedPrecondition,
+                dump_->path() + " begins at " + print_timestamp(first) +
+                    ", and the oplog has entries from " + print_timestamp(since) +
+                    " up to that, which are asked for: name another file");
   }
 
   const FollowOptions& options_;

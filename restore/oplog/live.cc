@@ -12,43 +12,35 @@ constexpr std::int32_t kSecond = 1000;  // milliseconds
 
 // Finds the entries of the span.
 Bson find_in_oplog(const OplogSpan& span) {
-  Bson find = Bson("find", "oplog.rs", "readConcern", Bson("level", "majority"));
-  bson_t filter;
-  bson_t range;
-  BSON_APPEND_DOCUMENT_BEGIN(find.get(), "filter", &filter);
-  BSON_APPEND_DOCUMENT_BEGIN(&filter, "ts", &range);
-  BSON_APPEND_TIMESTAMP(&range, "$gte", span.from.seconds, span.from.ordinal);
-  BSON_APPEND_TIMESTAMP(&range, "$lte", span.to.seconds, span.to.ordinal);
-  bson_append_document_end(&filter, &range);
-  bson_append_document_end(find.get(), &filter);
-  return find;
+  const Bson range = Bson("$gte", to_bson(span.from), "$lte", to_bson(span.to));
+  return Bson("find", "oplog.rs", "readConcern", Bson("level", "majority"), "filter",
+              Bson("ts", range));
 }
 
 }  // namespace
 
 Result<Member> connect_to_oplog(const std::string& uri, const ConnectOptions& options) {
   Result<Server> server = Server::connect(uri, options);
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   if (server->set_name().empty())
-    return std::unexpected(
-        Error{Code::kNotFound,
-              server->shown_uri() + " has no oplog: only the members of a replica set have one"});
+    return fail(Code::kNotFound,
+                server->shown_uri() + " has no oplog: only the members of a replica set have one");
   return Member::choose(*std::move(server));
 }
 
 Result<OplogWindow> oplog_window(Member& member) {
   const Result<OpTime> first = member.oldest();
-  if (!first) return std::unexpected(first.error());
+  if (!first) return error_in(first);
   const Result<OpTime> last = member.newest_of_majority();
-  if (!last) return std::unexpected(last.error());
+  if (!last) return error_in(last);
   return OplogWindow{.first = first->ts, .last = last->ts};
 }
 
 Result<Bson> oplog_entry_from(Member& member, Timestamp at) {
   Bson find = find_in_oplog({.from = at});
   find.append("limit", 1, "singleBatch", true, "maxTimeMS", 60 * kSecond);
-  const Result<Member::Batch> found = member.batch("local", find.get());
-  if (!found) return std::unexpected(found.error());
+  const Result<Member::Batch> found = member.batch("local", find);
+  if (!found) return error_in(found);
   const Document first = found->documents.document("0");
   return first ? Bson::copy_of(first) : Bson::none();
 }
@@ -63,19 +55,19 @@ Result<std::optional<Document>> LiveOplog::next() {
     if (Field entry; rest_.next(entry)) return entry.document();
     if (!command_) {
       if (!follow_) return std::nullopt;
-      return std::unexpected(Error{Code::kUnavailable, "reading the oplog of " + member_->host() +
-                                                           ": the cursor was closed"});
+      return fail(Code::kUnavailable,
+                  "reading the oplog of " + member_->host() + ": the cursor was closed");
     }
-    Result<Member::Batch> batch = member_->batch("local", command_.get());
+    Result<Member::Batch> batch = member_->batch("local", command_);
     if (!batch && batch.error().code == Code::kOutOfRange)
       add_outcome(
           batch.error(),
           "the oplog rolled over entries before they were read; it is too small for the writes "
           "of this set");
-    if (!batch) return std::unexpected(std::move(batch.error()));
+    if (!batch) return error_in(batch);
     batch_ = *std::move(batch);
     command_ = std::move(batch_.next);
-    if (follow_ && command_) BSON_APPEND_INT32(command_.get(), "maxTimeMS", kSecond);
+    if (follow_ && command_) command_.add("maxTimeMS", kSecond);
     rest_ = Fields(batch_.documents);
     if (follow_ && command_ && batch_.documents.empty()) return std::nullopt;
   }

@@ -7,8 +7,8 @@
 
 #include <optional>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/oplog/fields.h"
 #include "restore/oplog/member.h"
 #include "restore/timestamp.h"

@@ -4,17 +4,16 @@
 #include <array>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
 
 namespace idmint::restore {
 namespace {
 
-struct DescriptionDeleter {
-  void operator()(mongoc_server_description_t* description) const {
-    mongoc_server_description_destroy(description);
-  }
-};
+using Description =
+    std::unique_ptr<mongoc_server_description_t,
+                    MongocDeleter<mongoc_server_description_t, mongoc_server_description_destroy>>;
 
 // The size of a batch in bytes. Larger ones cost both sides fresh memory each time.
 constexpr std::size_t kLargeBatch = std::size_t{4} << 20;
@@ -43,20 +42,19 @@ Error rolled_over(Timestamp at) {
 
 Result<Member> Member::choose(Server server) {
   if (server.set_name().empty())
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 server.shown_uri() +
-                                     " is no member of a replica set: it has no oplog, without "
-                                     "which a backup of a running server is of no one moment"});
+    return fail(Code::kFailedPrecondition,
+                server.shown_uri() +
+                    " is no member of a replica set: it has no oplog, without "
+                    "which a backup of a running server is of no one moment");
   Member member(std::move(server));
   mongoc_client_t* const client = member.server_.client();
   bson_error_t error{};
-  const std::unique_ptr<mongoc_server_description_t, DescriptionDeleter> chosen(
+  const Description chosen(
       mongoc_client_select_server(client, false, read_preference(client).get(), &error));
   if (!chosen) return std::unexpected(told("connecting to " + member.server_.shown_uri(), error));
   member.id_ = mongoc_server_description_id(chosen.get());
   member.host_ = host_of(chosen.get());
-  if (Result<void> begun = member.begin_session(); !begun)
-    return std::unexpected(std::move(begun.error()));
+  if (Result<void> begun = member.begin_session(); !begun) return error_in(begun);
   return member;
 }
 
@@ -69,14 +67,13 @@ Result<void> Member::begin_session() {
 
 Result<Member> Member::another() const {
   Result<Server> server = server_.another();
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   Member member(*std::move(server));
   mongoc_client_t* const client = member.server_.client();
   // Any member will do: then the client knows all.
   const Preference any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
   bson_error_t error{};
-  const std::unique_ptr<mongoc_server_description_t, DescriptionDeleter> chosen(
-      mongoc_client_select_server(client, false, any.get(), &error));
+  const Description chosen(mongoc_client_select_server(client, false, any.get(), &error));
   if (!chosen) return std::unexpected(told("connecting to " + host_, error));
   std::size_t size = 0;
   mongoc_server_description_t** const all = mongoc_client_get_server_descriptions(client, &size);
@@ -85,47 +82,43 @@ Result<Member> Member::another() const {
     return host_of(each) == host_;
   });
   if (same == all + size)
-    return std::unexpected(
-        Error{Code::kUnavailable, host_ + " is no longer a member of the replica set"});
+    return fail(Code::kUnavailable, host_ + " is no longer a member of the replica set");
   member.id_ = mongoc_server_description_id(*same);
   member.host_ = host_;
-  if (Result<void> begun = member.begin_session(); !begun)
-    return std::unexpected(std::move(begun.error()));
+  if (Result<void> begun = member.begin_session(); !begun) return error_in(begun);
   return member;
 }
 
-Error Member::told_of(const bson_t* command, const bson_error_t& error) const {
-  return server_.explained(
-      told(std::string(Document::of(command).first_key()) + " on " + host_, error));
+Error Member::told_of(const Bson& command, const bson_error_t& error) const {
+  return server_.explained(told(std::string(command.view().first_key()) + " on " + host_, error));
 }
 
-Member::Reply Member::run(const char* database, const bson_t* command) {
+Member::Reply Member::run(const std::string& database, const Bson& command) {
   // The member was chosen: accept it in any state.
   const Preference any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
   Reply reply;
   const Bson options = Bson("serverId", static_cast<std::int32_t>(id_));
   if (!mongoc_client_session_append(session_.get(), options.get(), &reply.error)) return reply;
   bson_t answer;
-  reply.ok = mongoc_client_command_with_opts(server_.client(), database, command, any.get(),
-                                             options.get(), &answer, &reply.error);
+  reply.ok = mongoc_client_command_with_opts(server_.client(), database.c_str(), command.get(),
+                                             any.get(), options.get(), &answer, &reply.error);
   reply.document = Bson::taken_from(&answer);
   return reply;
 }
 
-Result<Bson> Member::command(const char* database, const bson_t* command) {
+Result<Bson> Member::command(const std::string& database, const Bson& command) {
   Reply reply = run(database, command);
   if (!reply.ok) return std::unexpected(told_of(command, reply.error));
   return std::move(reply.document);
 }
 
-Result<Member::Batch> Member::batch_of(Reply reply, const bson_t* command) const {
+Result<Member::Batch> Member::batch_of(Reply reply, const Bson& command) const {
   if (!reply.ok) return std::unexpected(told_of(command, reply.error));
   Batch batch{.reply = std::move(reply.document)};
   const Document cursor = batch.reply.view().document("cursor");
   batch.documents = cursor.array(cursor.has("firstBatch") ? "firstBatch" : "nextBatch");
   if (!batch.documents)
-    return std::unexpected(
-        Error{Code::kUnavailable, host_ + " answered without a batch of documents"});
+    return fail(Code::kUnavailable, host_ + " answered without a batch of documents");
   const std::int64_t id = cursor.number("id");
   if (id == 0) return batch;
   const std::string ns = text_of(cursor, "ns");
@@ -133,36 +126,36 @@ Result<Member::Batch> Member::batch_of(Reply reply, const bson_t* command) const
   return batch;
 }
 
-Result<Member::Batch> Member::batch(const char* database, const bson_t* command) {
+Result<Member::Batch> Member::batch(const std::string& database, const Bson& command) {
   return batch_of(run(database, command), command);
 }
 
-Result<bool> Member::batches(const char* database, const bson_t* command, const TakeBatch& take) {
+Result<bool> Member::batches(const std::string& database, const Bson& command,
+                             const TakeBatch& take) {
   Bson next = Bson::none();
   std::int32_t size = 1000;  // documents in the next batch
-  for (const bson_t* now = command; now != nullptr; now = next.get()) {
-    Reply reply = run(database, now);
+  for (const Bson* now = &command; *now; now = &next) {
+    Reply reply = run(database, *now);
     if (!reply.ok && std::ranges::find(kGone, std::int64_t{reply.error.code}) != kGone.end() &&
         (reply.error.domain == MONGOC_ERROR_SERVER || reply.error.domain == MONGOC_ERROR_QUERY))
       return false;
-    Result<Batch> batch = batch_of(std::move(reply), now);
-    if (!batch) return std::unexpected(std::move(batch.error()));
+    Result<Batch> batch = batch_of(std::move(reply), *now);
+    if (!batch) return error_in(batch);
     const std::size_t bytes = batch->documents.bytes().size();
     if (bytes > kLargeBatch) size = std::max(1, size / 2);
     if (bytes < kLargeBatch / 2) size = std::min(100'000, size * 2);
     if (Result<void> taken = take(std::move(batch->reply), batch->documents); !taken)
-      return std::unexpected(std::move(taken.error()));
+      return error_in(taken);
     next = std::move(batch->next);
-    if (next) BSON_APPEND_INT32(next.get(), "batchSize", size);
+    if (next) next.add("batchSize", size);
   }
   return true;
 }
 
-Result<bool> Member::documents(const char* database, const bson_t* command,
+Result<bool> Member::documents(const std::string& database, const Bson& command,
                                const std::function<Result<void>(Document)>& take) {
   return batches(database, command, [&](const Bson&, Document batch) -> Result<void> {
-    Fields fields(batch);
-    for (Field field; fields.next(field);)
+    for (const Field& field : Fields(batch))
       if (Result<void> taken = take(field.document()); !taken) return taken;
     return {};
   });
@@ -172,15 +165,14 @@ Result<OpTime> Member::end_of_oplog(int direction, const char* read_concern) {
   const Bson find = Bson("find", "oplog.rs", "sort", Bson("$natural", direction), "limit", 1,
                          "singleBatch", true, "readConcern", Bson("level", read_concern));
   std::optional<OpTime> found;
-  const Result<bool> read = documents("local", find.get(), [&](Document document) -> Result<void> {
+  const Result<bool> read = documents("local", find, [&](Document document) -> Result<void> {
     const Result<Entry> entry = parse_entry(document);
-    if (!entry) return std::unexpected(entry.error());
+    if (!entry) return error_in(entry);
     found = entry->at;
     return {};
   });
-  if (!read) return std::unexpected(read.error());
-  if (!found)
-    return std::unexpected(Error{Code::kFailedPrecondition, host_ + " has an empty oplog"});
+  if (!read) return error_in(read);
+  if (!found) return fail(Code::kFailedPrecondition, host_ + " has an empty oplog");
   return *found;
 }
 
@@ -188,7 +180,7 @@ Result<OpTime> Member::newest() { return end_of_oplog(-1, "local"); }
 Result<OpTime> Member::oldest() { return end_of_oplog(1, "local"); }
 Result<void> Member::still_has(Timestamp at) {
   const Result<OpTime> first = oldest();
-  if (!first) return std::unexpected(first.error());
+  if (!first) return error_in(first);
   if (first->ts > at) return std::unexpected(rolled_over(at));
   return {};
 }
@@ -196,16 +188,15 @@ Result<OpTime> Member::newest_of_majority() { return end_of_oplog(-1, "majority"
 
 Result<Bson> Member::entry_of_majority(Timestamp at) {
   const Bson find =
-      Bson("find", "oplog.rs", "filter", Bson("ts", BsonTimestamp{at.seconds, at.ordinal}), "limit",
-           1, "singleBatch", true, "readConcern",
-           Bson("level", "majority", "afterClusterTime", BsonTimestamp{at.seconds, at.ordinal}),
-           "maxTimeMS", 60'000);
-  const Reply reply = run("local", find.get());
+      Bson("find", "oplog.rs", "filter", Bson("ts", to_bson(at)), "limit", 1, "singleBatch", true,
+           "readConcern", Bson("level", "majority", "afterClusterTime", to_bson(at)), "maxTimeMS",
+           60'000);
+  const Reply reply = run("local", find);
   if (!reply.ok && reply.error.code == kMaxTimeExpired)
-    return std::unexpected(
-        Error{Code::kUnavailable, "a majority of the members does not have the entry " +
-                                      print_timestamp(at) + " after a minute: look at the others"});
-  if (!reply.ok) return std::unexpected(told_of(find.get(), reply.error));
+    return fail(Code::kUnavailable, "a majority of the members does not have the entry " +
+                                        print_timestamp(at) +
+                                        " after a minute: look at the others");
+  if (!reply.ok) return std::unexpected(told_of(find, reply.error));
   Bson found;
   reply.document.view().each_found([&](const Document& entry) { found = Bson::copy_of(entry); });
   return found;

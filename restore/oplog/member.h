@@ -3,11 +3,10 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/server.h"
 
@@ -28,7 +27,7 @@ class Member {
   [[nodiscard]] const std::string& host() const { return host_; }
   [[nodiscard]] const std::string& version() const { return server_.version(); }
 
-  [[nodiscard]] Result<Bson> command(const char* database, const bson_t* command);
+  [[nodiscard]] Result<Bson> command(const std::string& database, const Bson& command);
 
   // The reply to getMore or to a command that opens a cursor. `documents` is an array in the reply.
   struct Batch {
@@ -36,15 +35,15 @@ class Member {
     Document documents{};
     Bson next = Bson::none();  // the getMore for the next batch; none: this was the last
   };
-  [[nodiscard]] Result<Batch> batch(const char* database, const bson_t* command);
+  [[nodiscard]] Result<Batch> batch(const std::string& database, const Bson& command);
   // Calls `take` with each batch as it arrives: the reply, and the array in it. False: the
   // collection does not exist, or the server closed its cursor, as a drop does; earlier batches may
   // have been taken. An error of `take` ends it.
   using TakeBatch = std::function<Result<void>(Bson reply, Document batch)>;
-  [[nodiscard]] Result<bool> batches(const char* database, const bson_t* command,
+  [[nodiscard]] Result<bool> batches(const std::string& database, const Bson& command,
                                      const TakeBatch& take);
   // The same for each document; it is valid during the call.
-  [[nodiscard]] Result<bool> documents(const char* database, const bson_t* command,
+  [[nodiscard]] Result<bool> documents(const std::string& database, const Bson& command,
                                        const std::function<Result<void>(Document)>& take);
 
   // The newest entry, which a majority may not have yet; and the oldest.
@@ -59,11 +58,9 @@ class Member {
   [[nodiscard]] Result<Bson> entry_of_majority(Timestamp at);
 
  private:
-  struct SessionDeleter {
-    void operator()(mongoc_client_session_t* session) const {
-      mongoc_client_session_destroy(session);
-    }
-  };
+  using Session =
+      std::unique_ptr<mongoc_client_session_t,
+                      MongocDeleter<mongoc_client_session_t, mongoc_client_session_destroy>>;
   struct Reply {
     Bson document = Bson::none();
     bool ok = false;
@@ -71,13 +68,13 @@ class Member {
   };
   explicit Member(Server server) : server_(std::move(server)) {}
   [[nodiscard]] Result<void> begin_session();
-  [[nodiscard]] Reply run(const char* database, const bson_t* command);
-  [[nodiscard]] Result<Batch> batch_of(Reply reply, const bson_t* command) const;
-  [[nodiscard]] Error told_of(const bson_t* command, const bson_error_t& error) const;
+  [[nodiscard]] Reply run(const std::string& database, const Bson& command);
+  [[nodiscard]] Result<Batch> batch_of(Reply reply, const Bson& command) const;
+  [[nodiscard]] Error told_of(const Bson& command, const bson_error_t& error) const;
   [[nodiscard]] Result<OpTime> end_of_oplog(int direction, const char* read_concern);
 
   Server server_;
-  std::unique_ptr<mongoc_client_session_t, SessionDeleter> session_;  // destroyed before its client
+  Session session_;  // destroyed before its client
   std::uint32_t id_ = 0;
   std::string host_;
 };

@@ -57,11 +57,8 @@ bool is_temporary_name(std::string_view collection) {
 Field document_id(const Operation& operation) {
   if (operation.op != Op::kInsert && operation.op != Op::kUpdate && operation.op != Op::kDelete)
     return {};
-  Fields fields(operation.op == Op::kUpdate ? operation.o2 : operation.o);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(operation.op == Op::kUpdate ? operation.o2 : operation.o))
     if (field.is("_id")) return field;
-  }
   return {};
 }
 

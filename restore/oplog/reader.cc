@@ -69,37 +69,35 @@ Result<std::vector<std::string>> find_oplog_files(const std::string& path) {
     if (fs::exists(file, error)) found.push_back(file.string());
   }
   if (found.empty())
-    return std::unexpected(
-        Error{Code::kNotFound,
-              "no oplog in " + path + ": neither oplog.bson nor local/oplog.rs.bson is there"});
+    return fail(Code::kNotFound,
+                "no oplog in " + path + ": neither oplog.bson nor local/oplog.rs.bson is there");
   if (found.size() > 1)
-    return std::unexpected(Error{Code::kFailedPrecondition, "two oplogs in " + path + ": name " +
-                                                                found[0] + " or " + found[1]});
+    return fail(Code::kFailedPrecondition,
+                "two oplogs in " + path + ": name " + found[0] + " or " + found[1]);
   return found;
 }
 
 Result<OplogReader> OplogReader::open(const std::string& path, const OplogReadOptions& options) {
   Result<std::vector<std::string>> files = find_oplog_files(path);
-  if (!files) return std::unexpected(std::move(files.error()));
+  if (!files) return error_in(files);
   const bool is_sliced =
       *files != std::vector{path} && first_of_slice(fs::path(files->front()).filename().string());
   if (is_sliced) narrow(*files, options.span);
   if (files->empty())
-    return std::unexpected(Error{Code::kOutOfRange, "no slice in " + path + " begins before " +
-                                                        print_timestamp(options.span.to)});
+    return fail(Code::kOutOfRange,
+                "no slice in " + path + " begins before " + print_timestamp(options.span.to));
   std::uint64_t size = 0;
   std::error_code failed;
   for (const std::string& each : *files)
     if (const std::uintmax_t bytes = fs::file_size(each, failed); !failed) size += bytes;
   std::ranges::reverse(*files);
   Result<DocumentReader> reader = DocumentReader::open(files->back());
-  if (!reader) return std::unexpected(std::move(reader.error()));
+  if (!reader) return error_in(reader);
   files->pop_back();
   OplogReader oplog(std::move(*reader), *std::move(files), options);
   oplog.size_ = size;
   oplog.is_sliced_ = is_sliced;
-  if (Result<void> begun = oplog.begin_file(); !begun)
-    return std::unexpected(std::move(begun.error()));
+  if (Result<void> begun = oplog.begin_file(); !begun) return error_in(begun);
   return oplog;
 }
 
@@ -107,7 +105,7 @@ Result<void> OplogReader::begin_file() {
   sum_ = options_.sum;
   if (options_.compare) {
     Result<std::optional<FileSum>> known = sum_of_oplog_dump(reader_.path());
-    if (!known) return std::unexpected(std::move(known.error()));
+    if (!known) return error_in(known);
     sum_ = *std::move(known);
   }
   // A copy may have newer checksums than the slice that it was made of.
@@ -129,16 +127,16 @@ Result<void> OplogReader::end_file() {
 }
 
 Result<bool> OplogReader::next_file() {
-  if (Result<void> ended = end_file(); !ended) return std::unexpected(std::move(ended.error()));
+  if (Result<void> ended = end_file(); !ended) return error_in(ended);
   sum_.reset();
   if (rest_.empty()) return false;
   before_ += reader_.size();
   Result<DocumentReader> next = DocumentReader::open(rest_.back());
-  if (!next) return std::unexpected(std::move(next.error()));
+  if (!next) return error_in(next);
   rest_.pop_back();
   reader_ = std::move(*next);
   overlaps_ = true;
-  if (Result<void> begun = begin_file(); !begun) return std::unexpected(std::move(begun.error()));
+  if (Result<void> begun = begin_file(); !begun) return error_in(begun);
   return true;
 }
 
@@ -157,7 +155,7 @@ Result<std::optional<Entry>> OplogReader::next() {
   if (!read) {
     Error error = read.error();
     if (error.code == Code::kDataLoss && may_end_here()) {
-      if (Result<void> ended = end_file(); !ended) return std::unexpected(std::move(ended.error()));
+      if (Result<void> ended = end_file(); !ended) return error_in(ended);
       return std::nullopt;
     }
     if (error.code == Code::kDataLoss) error = with_last(std::move(error));
@@ -166,7 +164,7 @@ Result<std::optional<Entry>> OplogReader::next() {
   const std::optional<Document>& document = *read;
   if (!document) {
     const Result<bool> more = next_file();
-    if (!more) return std::unexpected(more.error());
+    if (!more) return error_in(more);
     return *more ? next() : std::optional<Entry>();
   }
   Result<Entry> entry = parse_entry(*document);
@@ -176,10 +174,10 @@ Result<std::optional<Entry>> OplogReader::next() {
   if (std::exchange(overlaps_, false) && last_ != Timestamp{}) {
     if (entry->at.ts == last_) return next();
     if (!options_.over_holes)
-      return std::unexpected(Error{
-          Code::kOutOfRange, "entries are missing between " + print_timestamp(last_) + " and " +
-                                 print_timestamp(entry->at.ts) + ", where " + reader_.path() +
-                                 " begins: only what is before, or after, can be restored"});
+      return fail(Code::kOutOfRange, "entries are missing between " + print_timestamp(last_) +
+                                         " and " + print_timestamp(entry->at.ts) + ", where " +
+                                         reader_.path() +
+                                         " begins: only what is before, or after, can be restored");
   }
   last_ = entry->at.ts;
   return *std::move(entry);

@@ -8,17 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/result.h"
 #include "restore/checksums.h"
 #include "restore/document_reader.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
 
 // The oplog at `path`: the file itself, or a folder with oplog.bson or oplog.rs.bson, directly or
-// in its subfolder local/, also as .gz. Of a folder of kept backups, or its subfolder oplog/: the
-// slices, in order. kNotFound: there is none. kFailedPrecondition: there are several oplogs.
+// in its subfolder local/, also as .gz. For a folder of kept backups, or its subfolder oplog/,
+// the slices in order. kNotFound: there is none. kFailedPrecondition: there are several oplogs.
 [[nodiscard]] Result<std::vector<std::string>> find_oplog_files(const std::string& path);
 
 // A slice of an oplog is named by its first entry, which is the last one of the slice before it:
@@ -57,7 +57,7 @@ class OplogReader {
   // After an error of next(): whether only this document is no entry, and next() goes on behind it.
   [[nodiscard]] bool goes_on() const { return goes_on_; }
 
-  // Of the last entry from next(): its file, and where it begins there.
+  // The file of the last entry from next(), and its offset there.
   [[nodiscard]] const std::string& path() const { return reader_.path(); }
   [[nodiscard]] std::uint64_t offset() const { return reader_.offset(); }
   // Bytes of all files, for progress.
@@ -68,7 +68,7 @@ class OplogReader {
   [[nodiscard]] bool has_checksums() const { return has_checksums_; }
   [[nodiscard]] std::uint64_t unchecked() const { return unchecked_; }
   // The bytes that the newest slice lacks of those that its checksums cover, as a copy of a slice
-  // that grows may. What it has is not compared.
+  // that grows may. The others are not compared.
   [[nodiscard]] std::uint64_t lacking() const { return lacking_; }
 
  private:

@@ -10,17 +10,16 @@ namespace idmint::restore {
 
 Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window) {
   OplogRoom room;
-  const Bson stats = Bson("collStats", "oplog.rs");
-  const Result<Bson> told = member.command("local", stats.get());
-  if (!told) return std::unexpected(told.error());
+  const Result<Bson> told = member.command("local", Bson("collStats", "oplog.rs"));
+  if (!told) return error_in(told);
   room.bytes = static_cast<double>(told->view().number("size"));
   room.most_bytes = static_cast<double>(told->view().number("maxSize"));
 
   constexpr std::int32_t sample = 5000;
   const Bson newest = Bson("find", "oplog.rs", "sort", Bson("$natural", -1), "limit", sample,
                            "batchSize", sample, "singleBatch", true);
-  const Result<Bson> found = member.command("local", newest.get());
-  if (!found) return std::unexpected(found.error());
+  const Result<Bson> found = member.command("local", newest);
+  if (!found) return error_in(found);
   double bytes = 0;
   Timestamp oldest = window.last;
   found->view().each_found([&](const Document& document) {

@@ -1,7 +1,7 @@
 // How long an oplog keeps its entries.
 #pragma once
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/live.h"
 #include "restore/timestamp.h"
 

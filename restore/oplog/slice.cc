@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "restore/oplog/command.h"
+#include "base/errors.h"
 #include "restore/oplog/transactions.h"
 
 namespace idmint::restore {
@@ -22,20 +22,19 @@ constexpr std::array kHazards = {
 // An operation of the entry `at`. `listed`: as SliceCheck has it.
 Result<void> check(const Operation& operation, Timestamp at, Timestamp listed) {
   const auto again = [&](const std::string& what) {
-    return std::unexpected(
-        Error{Code::kUnavailable, what + " while the backup was made (" +
-                                      std::string(operation.ns) + ", entry " + print_timestamp(at) +
-                                      "), which no replay sets right: make the backup again, at a "
-                                      "time when that does not happen"});
+    return fail(Code::kUnavailable,
+                what + " while the backup was made (" + std::string(operation.ns) + ", entry " +
+                    print_timestamp(at) +
+                    "), which no replay sets right: make the backup again, at a "
+                    "time when that does not happen");
   };
   if (operation.ns == "admin.system.version")
     return again("the feature compatibility version was changed, or the set was made a shard,");
   if (operation.op != Op::kCommand) return {};
   if (operation.command() == "renameCollection" && at <= listed)
     return again("a collection was renamed, by a command, $out, mapReduce or convertToCapped");
-  for (const Hazard& row : kHazards) {
+  for (const Hazard& row : kHazards)
     if (operation.command() == row.command) return again(row.what);
-  }
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/url.h"
 #include "restore/oplog/reader.h"
 #include "restore/server.h"
@@ -49,13 +50,13 @@ class Live final : public OplogSource {
   Result<std::optional<Entry>> next() override {
     const Result<std::optional<Document>> next = oplog_.next();
     goes_on_ = next.has_value();
-    if (!next) return std::unexpected(next.error());
+    if (!next) return error_in(next);
     const std::optional<Document>& document = *next;
     if (!document) return std::nullopt;
     Result<Entry> entry = parse_entry(*document);
     if (!entry)
-      return std::unexpected(Error{entry.error().code, name() + ", after " + print_timestamp(at_) +
-                                                           ": " + entry.error().message()});
+      return fail(entry.error().code,
+                  name() + ", after " + print_timestamp(at_) + ": " + entry.error().message());
     at_ = entry->at.ts;
     return *std::move(entry);
   }
@@ -92,13 +93,12 @@ Result<OplogSpan> parse_span(std::string_view since, std::string_view until) {
   for (const auto& [text, moment] : {std::pair{since, &span.from}, std::pair{until, &span.to}}) {
     if (text.empty()) continue;
     const Result<Timestamp> parsed = parse_moment(text);
-    if (!parsed) return std::unexpected(parsed.error());
+    if (!parsed) return error_in(parsed);
     *moment = *parsed;
   }
   if (span.to < span.from)
-    return std::unexpected(
-        Error{Code::kInvalidArgument,
-              "--until " + std::string(until) + " is before --since " + std::string(since)});
+    return fail(Code::kInvalidArgument,
+                "--until " + std::string(until) + " is before --since " + std::string(since));
   return span;
 }
 
@@ -106,13 +106,13 @@ Result<std::unique_ptr<OplogSource>> open_oplog(const std::string& where, OplogS
                                                 const ConnectOptions& options) {
   if (!is_uri(where)) {
     Result<OplogReader> reader = OplogReader::open(where, {.span = span});
-    if (!reader) return std::unexpected(std::move(reader.error()));
+    if (!reader) return error_in(reader);
     return std::make_unique<Dump>(std::move(*reader), span);
   }
   Result<Member> member = connect_to_oplog(where, options);
-  if (!member) return std::unexpected(std::move(member.error()));
+  if (!member) return error_in(member);
   const Result<OplogWindow> window = oplog_window(*member);
-  if (!window) return std::unexpected(window.error());
+  if (!window) return error_in(window);
   std::string notice;
   if (span.from != Timestamp{} && span.from < window->first)
     notice = "the oplog of " + member->host() + " begins at " + print_timestamp(window->first) +

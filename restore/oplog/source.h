@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/oplog/live.h"
 
@@ -36,7 +36,7 @@ class OplogSource {
   [[nodiscard]] virtual std::string_view unit() const = 0;
   [[nodiscard]] virtual std::int64_t done() const = 0;
   [[nodiscard]] virtual std::int64_t total() const = 0;
-  // What limits the result, a sentence; empty: nothing.
+  // The limits of the result, a sentence; empty: none.
   [[nodiscard]] virtual std::string notice() const { return {}; }
 
  protected:

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/oplog/fields.h"
 
 namespace idmint::restore {
@@ -29,20 +30,15 @@ Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth,
   if (operation.op != Op::kCommand || operation.command() != "applyOps")
     return take(operation, index++);
   if (depth == kDeepestTransaction)
-    return std::unexpected(
-        Error{Code::kDataLoss, "no entry of an oplog: its applyOps are nested too deep"});
+    return fail(Code::kDataLoss, "no entry of an oplog: its applyOps are nested too deep");
   const Document list = operation.o.array("applyOps");
-  if (!list)
-    return std::unexpected(
-        Error{Code::kDataLoss, "no entry of an oplog: its applyOps is no array"});
-  Fields fields(list);
-  for (Field field; fields.next(field);) {
+  if (!list) return fail(Code::kDataLoss, "no entry of an oplog: its applyOps is no array");
+  for (const Field& field : Fields(list)) {
     const Document inner = field.document();
     if (field.type != BSON_TYPE_DOCUMENT || !inner)
-      return std::unexpected(
-          Error{Code::kDataLoss, "no entry of an oplog: what its applyOps has is no document"});
+      return fail(Code::kDataLoss, "no entry of an oplog: what its applyOps has is no document");
     Result<Operation> parsed = parse_operation(inner);
-    if (!parsed) return std::unexpected(std::move(parsed.error()));
+    if (!parsed) return error_in(parsed);
     parsed->by_hand = by_hand;
     parsed->upsert =
         parsed->upsert || (by_hand && parsed->op == Op::kUpdate && upserts(operation.o));
@@ -54,10 +50,10 @@ Result<void> unwrap(const Operation& operation, std::uint32_t& index, int depth,
 bool says(Document document, const char* field) { return document.boolean(field).value_or(false); }
 
 std::unexpected<Error> no_room(const char* what) {
-  return std::unexpected(Error{
-      Code::kResourceExhausted,
-      std::string("cannot ") + what + " a file for a large transaction in $TMPDIR: " +
-          std::generic_category().message(errno) + "; set TMPDIR to a folder with more room"});
+  return fail(Code::kResourceExhausted, std::string("cannot ") + what +
+                                            " a file for a large transaction in $TMPDIR: " +
+                                            std::generic_category().message(errno) +
+                                            "; set TMPDIR to a folder with more room");
 }
 
 }  // namespace
@@ -168,7 +164,7 @@ Result<void> Transactions::keep(Pending& pending, const Entry& entry) {
       });
   if (!counted) return counted;
   Result<Store::Piece> piece = store_->put(entry.document);
-  if (!piece) return std::unexpected(std::move(piece.error()));
+  if (!piece) return error_in(piece);
   pending.pieces.push_back(*std::move(piece));
   return {};
 }
@@ -177,9 +173,9 @@ Result<void> Transactions::give(const Pending& pending, const TakeOperation& tak
   std::uint32_t index = 0;
   for (const Store::Piece& piece : pending.pieces) {
     const Result<Document> document = store_->get(piece);
-    if (!document) return std::unexpected(document.error());
+    if (!document) return error_in(document);
     const Result<Entry> entry = parse_entry(*document);
-    if (!entry) return std::unexpected(entry.error());
+    if (!entry) return error_in(entry);
     if (Result<void> taken = unwrap(entry->operation, index, 0, false, take); !taken) return taken;
   }
   return {};
@@ -230,11 +226,10 @@ Result<void> Transactions::add(const Entry& entry, const TakeOperation& take) {
   Result<void> result{};
   if (take) {
     result = pending.incomplete
-                 ? std::unexpected(Error{
-                       Code::kOutOfRange,
-                       "a transaction commits of which the entry " + print_timestamp(before.ts) +
-                           " or one before is missing: the oplog begins within it; take one that "
-                           "reaches further back"})
+                 ? fail(Code::kOutOfRange,
+                        "a transaction commits of which the entry " + print_timestamp(before.ts) +
+                            " or one before is missing: the oplog begins within it; take one that "
+                            "reaches further back")
                  : give(pending, take);
   }
   forget(at);

@@ -10,11 +10,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/timestamp.h"
 

@@ -1,6 +1,5 @@
 #include "restore/promote/collection_at.h"
 
-#include <array>
 #include <utility>
 
 #include "base/errors.h"
@@ -24,25 +23,30 @@ Bson refusing(const std::string& command, const std::string& collection, const s
 // Creates the empty collection in place of one that production lacks. False: another program has
 // created it meanwhile.
 Result<bool> make_placeholder(Server& production, const PromoteItem& item, const std::string& id) {
-  Bson command = refusing("create", item.collection(), id);
-  append_concern(command.get(), production, true);
-  const Answer answer = ask(production, item.database(), command.get());
+  const Answer answer = ask(production, item.database(),
+                            with_concern(refusing("create", item.collection(), id), production));
   if (answer.ok) return true;
-  if (answer.unavailable) return std::unexpected(lost(production, answer));
-  if (answer.code != kNamespaceExists)
-    return fail(answer.why, "create of " + item.ns + ": " + answer.message);
+  if (answer.code != kNamespaceExists) return failed(production, answer, "create of " + item.ns);
   const Result<std::optional<CollectionFacts>> there = find_collection(production, item.ns);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   const std::optional<CollectionFacts>& found = *there;
   return found && refuses_writers(found->options.view(), id);
+}
+
+// A missing collection is no error.
+Result<void> change_if_there(Server& production, const std::string& ns, Bson command,
+                             const std::string& doing) {
+  const Answer answer =
+      ask(production, database_of(ns), with_concern(std::move(command), production));
+  if (answer.ok || answer.code == kNamespaceNotFound) return {};
+  return failed(production, answer, doing);
 }
 
 }  // namespace
 
 Result<Bson> change(Server& production, const std::string& database, Bson command) {
-  append_concern(command.get(), production, true);
   const std::string doing(command.view().first_key());
-  Result<Bson> reply = production.command(database.c_str(), command.get());
+  Result<Bson> reply = production.command(database, with_concern(std::move(command), production));
   if (!reply) return reply;
   const Document answer = reply->view();
   const bool refused = answer.has("writeErrors");
@@ -65,11 +69,18 @@ Result<std::optional<CollectionFacts>> find_collection(Server& server, const std
   const std::string database = database_of(ns);
   const Bson command = Bson("listCollections", 1, "filter", Bson("name", collection_of(ns)),
                             "maxTimeMS", kCommandLimit);
-  const Result<Bson> reply = server.command(database.c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = server.command(database, command);
+  if (!reply) return error_in(reply);
   std::optional<CollectionFacts> found;
   reply->view().each_found([&](const Document& row) { found = facts_of(database, row); });
   return found;
+}
+
+Result<std::string> uuid_of(Server& server, const std::string& ns) {
+  const Result<std::optional<CollectionFacts>> there = find_collection(server, ns);
+  if (!there) return error_in(there);
+  const std::optional<CollectionFacts>& found = *there;
+  return found ? found->uuid : std::string();
 }
 
 std::string id_key(const Field& id) {
@@ -93,23 +104,17 @@ std::string id_key(Document document) {
 Result<std::map<std::string, Bson>> documents_of(Server& server, const std::string& ns,
                                                  std::span<const Bson> ids) {
   BsonArray list;
-  std::size_t index = 0;
   for (const Bson& each : ids)
     if (const std::optional<Field> id = find_field(each.view(), "_id"))
-      append_field_as(list.items.get(), std::to_string(index++), *id);
-  const std::string database = database_of(ns);
-  const Bson filter = Bson("_id", Bson("$in", list));
-  const Bson options = Bson("maxTimeMS", kCommandLimit);
-  const Collection collection(
-      mongoc_client_get_collection(server.client(), database.c_str(), collection_of(ns).c_str()));
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));
+      append_field_as(list.items.get(), std::to_string(list.size++), *id);
   std::map<std::string, Bson> found;
-  Result<void> read = each(cursor, "find in " + ns, [&](Document document) -> Result<void> {
-    found.insert_or_assign(id_key(document), Bson::copy_of(document));
-    return {};
-  });
-  if (!read) return std::unexpected(std::move(read.error()));
+  Result<void> read =
+      find_each(server, ns, Bson("_id", Bson("$in", list)), Bson("maxTimeMS", kCommandLimit),
+                [&](Document document) -> Result<void> {
+                  found.insert_or_assign(id_key(document), Bson::copy_of(document));
+                  return {};
+                });
+  if (!read) return error_in(read);
   return found;
 }
 
@@ -117,7 +122,7 @@ Result<std::string> insert_as_it_is(Server& server, const std::string& ns, const
   Operations operations;
   operations.append("i", ns, document.view(), {});
   const Answer answer = apply_one_by_one(server, operations);
-  if (answer.unavailable) return std::unexpected(lost(server, answer));
+  if (answer.unavailable) return failed(server, answer, "");
   return answer.ok ? std::string() : answer.message;
 }
 
@@ -141,16 +146,16 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
   Server& production = record.production();
   const std::string& id = record.state().id;
   Result<std::optional<CollectionFacts>> there = find_collection(production, item.ns);
-  if (!there) return std::unexpected(std::move(there.error()));
+  if (!there) return error_in(there);
   if (!*there && item.old_uuid.empty()) {
     if (!item.missing) {
       item.missing = true;
       if (Result<void> written = record.write(); !written) return written;
     }
     const Result<bool> made = make_placeholder(production, item, id);
-    if (!made) return std::unexpected(made.error());
+    if (!made) return error_in(made);
     there = find_collection(production, item.ns);
-    if (!there) return std::unexpected(std::move(there.error()));
+    if (!there) return error_in(there);
   }
   const std::optional<CollectionFacts>& found = *there;
   if (!found)
@@ -173,72 +178,60 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
   if (blocked) return {};
   Bson command = refusing("collMod", item.collection(), id);
   command.add("maxTimeMS", kCommandLimit);
-  append_concern(command.get(), production, true);
-  const Answer answer = ask(production, item.database(), command.get());
+  const Answer answer =
+      ask(production, item.database(), with_concern(std::move(command), production));
   if (answer.ok) return {};
-  if (answer.unavailable) return std::unexpected(lost(production, answer));
-  const std::string doing = "blocking the writers of " + item.ns + ": " + answer.message;
-  if (answer.code == kMaxTimeExpired)
+  const std::string doing = "blocking the writers of " + item.ns;
+  if (!answer.unavailable && answer.code == kMaxTimeExpired)
     return fail(Code::kUnavailable,
-                doing +
+                doing + ": " + answer.message +
                     "; a transaction that is open there keeps its lock, a minute at most: the "
                     "same command goes on");
-  return fail(answer.why, doing);
+  return failed(production, answer, doing);
 }
 
 Result<void> let_writers_in(Server& production, const std::string& ns, Document validation) {
-  Bson command = Bson("collMod", collection_of(ns));
   const Document validator = validation.document("validator");
   const std::string level = text_of(validation, "validationLevel");
   const std::string action = text_of(validation, "validationAction");
-  command.add("validator", validator ? Bson::copy_of(validator) : Bson());
-  command.add("validationLevel", level.empty() ? "strict" : level.c_str());
-  command.add("validationAction", action.empty() ? "error" : action.c_str());
-  command.add("maxTimeMS", kCommandLimit);
-  append_concern(command.get(), production, true);
-  const Answer answer = ask(production, database_of(ns), command.get());
-  if (answer.ok || answer.code == kNamespaceNotFound) return {};
-  if (answer.unavailable) return std::unexpected(lost(production, answer));
-  return fail(answer.why, "letting writers into " + ns + ": " + answer.message);
+  return change_if_there(
+      production, ns,
+      Bson("collMod", collection_of(ns), "validator", validator ? Bson::copy_of(validator) : Bson(),
+           "validationLevel", level.empty() ? "strict" : level.c_str(), "validationAction",
+           action.empty() ? "error" : action.c_str(), "maxTimeMS", kCommandLimit),
+      "letting writers into " + ns);
 }
 
 Result<void> make_view(PromoteRecord& record, PromoteItem& item) {
   const Result<std::optional<CollectionFacts>> there =
       find_collection(record.production(), item.ns);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   if (*there) return {};
   item.missing = true;
   if (Result<void> written = record.write(); !written) return written;
   Bson command = Bson("create", item.collection());
-  const bson_t options = item.final_options.view().view();
-  command.add_all(options);
-  const Result<Bson> made = change(record.production(), item.database(), std::move(command));
-  if (!made) return std::unexpected(made.error());
-  return {};
+  command.add_all(*item.final_options.get());
+  return only_error(change(record.production(), item.database(), std::move(command)));
 }
 
 Result<void> rename_at_once(Server& production, std::span<const Rename> renames) {
+  if (renames.empty()) return {};
   BsonArray operations;
-  std::size_t index = 0;
   for (const Rename& each : renames) {
     Bson operation = Bson("op", "c", "ns", database_of(each.from) + ".$cmd");
     operation.add_binary("ui", BSON_SUBTYPE_UUID, unhex(each.uuid));
     operation.add("o", Bson("renameCollection", each.from, "to", each.to));
-    operations.items.add(std::to_string(index++).c_str(), operation);
+    operations.push(operation);
   }
-  if (index == 0) return {};
-  const Bson command = Bson("applyOps", operations, "maxTimeMS", kCommandLimit);
-  append_concern(command.get(), production, true);
-  const std::string& first = renames.front().from;
-  const Answer answer = ask(production, "admin", command.get());
-  if (answer.unavailable) return std::unexpected(lost(production, answer));
-  if (!answer.ok) return fail(answer.why, "renaming " + first + ": " + answer.message);
+  const Answer answer =
+      ask(production, "admin",
+          with_concern(Bson("applyOps", operations, "maxTimeMS", kCommandLimit), production));
+  if (!answer.ok) return failed(production, answer, "renaming " + renames.front().from);
   // The server says ok even if it did nothing.
   for (const Rename& each : renames) {
-    const Result<std::optional<CollectionFacts>> there = find_collection(production, each.to);
-    if (!there) return std::unexpected(there.error());
-    const std::optional<CollectionFacts>& found = *there;
-    if (!found || found->uuid != each.uuid)
+    const Result<std::string> uuid = uuid_of(production, each.to);
+    if (!uuid) return error_in(uuid);
+    if (*uuid != each.uuid)
       return fail(Code::kUnknown, each.from + " was not renamed to " + each.to +
                                       ": somebody drops or renames collections there");
   }
@@ -246,12 +239,8 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
 }
 
 Result<void> drop_collection(Server& production, const std::string& ns) {
-  Bson command = Bson("drop", collection_of(ns), "maxTimeMS", kCommandLimit);
-  append_concern(command.get(), production, true);
-  const Answer answer = ask(production, database_of(ns), command.get());
-  if (answer.ok || answer.code == kNamespaceNotFound) return {};
-  if (answer.unavailable) return std::unexpected(lost(production, answer));
-  return fail(answer.why, "drop of " + ns + ": " + answer.message);
+  return change_if_there(
+      production, ns, Bson("drop", collection_of(ns), "maxTimeMS", kCommandLimit), "drop of " + ns);
 }
 
 }  // namespace idmint::restore

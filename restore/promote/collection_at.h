@@ -5,11 +5,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
 #include "restore/collections.h"
+#include "restore/error_in.h"
 #include "restore/oplog/fields.h"
 #include "restore/promote/record.h"
 #include "restore/server.h"
@@ -31,6 +30,9 @@ inline constexpr int kCommandLimit = 60'000;
 // Without its indexes. nullopt: no collection has this name.
 [[nodiscard]] Result<std::optional<CollectionFacts>> find_collection(Server& server,
                                                                      const std::string& ns);
+
+// The UUID of the collection with this name; empty: none has it.
+[[nodiscard]] Result<std::string> uuid_of(Server& server, const std::string& ns);
 
 // The bytes of an element _id. A whole number of any type but decimal is one of 64 bits, as servers
 // take 5 and 5.0 for one _id.

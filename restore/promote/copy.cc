@@ -53,7 +53,7 @@ class SpareAsBase final : public BaseBackup {
   Result<void> documents(std::optional<std::size_t> only, const TakeDocuments& take,
                          std::uint64_t) const override {
     Result<Server> server = spare_->another();
-    if (!server) return std::unexpected(std::move(server.error()));
+    if (!server) return error_in(server);
     for (std::size_t i = 0; i < collections_.size(); ++i) {
       if (only && *only != i) continue;
       if (Result<void> read = read_one(*server, i, take); !read) return read;
@@ -75,19 +75,15 @@ class SpareAsBase final : public BaseBackup {
       bytes = 0;
       return taken;
     };
-    const Collection source(
-        mongoc_client_get_collection(server.client(), facts.database.c_str(), sources_[i].c_str()));
-    const Bson all;
-    const Bson order = Bson("sort", Bson("$natural", 1));
-    const Cursor cursor(
-        mongoc_collection_find_with_opts(source.get(), all.get(), order.get(), nullptr));
-    Result<void> read = each(
-        cursor, "find in " + facts.database + "." + sources_[i] + " of " + server.shown_uri(),
+    const std::string ns = facts.database + "." + sources_[i];
+    Result<void> read = find_each(
+        server, ns, {}, Bson("sort", Bson("$natural", 1)),
         [&](Document document) -> Result<void> {
           held.push_back(Bson::copy_of(document));
           bytes += document.bytes().size();
           return held.size() < kDocumentsAtOnce && bytes < kBytesAtOnce ? Result<void>{} : give();
-        });
+        },
+        "find in " + ns + " of " + server.shown_uri());
     if (!read || held.empty()) return read;
     return give();
   }
@@ -98,7 +94,7 @@ class SpareAsBase final : public BaseBackup {
 
 std::uint64_t size_of(Server& server, const CollectionFacts& facts) {
   const Bson command = Bson("collStats", facts.name, "maxTimeMS", kCommandLimit);
-  const Result<Bson> reply = server.command(facts.database.c_str(), command.get());
+  const Result<Bson> reply = server.command(facts.database, command);
   return reply ? static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("size"), 0))
                : 0;
 }
@@ -106,9 +102,7 @@ std::uint64_t size_of(Server& server, const CollectionFacts& facts) {
 // The spare's options with a validator that blocks writers.
 Bson options_of_copy(Document options, const std::string& id) {
   Bson changed;
-  Fields fields(options);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(options)) {
     if (field.key != "validator" && field.key != "validationLevel" &&
         field.key != "validationAction")
       append_field(changed.get(), field);
@@ -140,15 +134,14 @@ Result<void> index_one(Server& production, const std::string& database,
                        const std::string& collection, const CollectionFacts& facts,
                        WhichIndexes which, std::uint64_t documents) {
   BsonArray specs;
-  std::size_t index = 0;
   for (const Bson& each : facts.indexes) {
     const Document view = each.view();
     if (text_of(view, "name") == "_id_" || view.has("clustered") ||
         expires(view) != (which == WhichIndexes::kTtl))
       continue;
-    specs.items.add(std::to_string(index++).c_str(), index_spec(view));
+    specs.push(index_spec(view));
   }
-  if (index == 0) return {};
+  if (specs.size == 0) return {};
   // Ten minutes, and a millisecond for each document.
   const auto limit = static_cast<std::int64_t>(
       std::min<std::uint64_t>(600'000 + documents, std::uint64_t{24} * 3'600'000));
@@ -157,8 +150,8 @@ Result<void> index_one(Server& production, const std::string& database,
   if (!production.set_name().empty()) command.add("commitQuorum", "majority");
   const Result<Bson> built = change(production, database, std::move(command));
   if (built) return {};
-  return std::unexpected(Error{built.error().code, "indexes of " + database + "." + collection +
-                                                       ": " + built.error().message()});
+  return fail(built.error().code,
+              "indexes of " + database + "." + collection + ": " + built.error().message());
 }
 
 struct MemberTimes {
@@ -168,8 +161,8 @@ struct MemberTimes {
 
 Result<MemberTimes> member_times(Server& production) {
   const Bson command = Bson("replSetGetStatus", 1, "maxTimeMS", kCommandLimit);
-  const Result<Bson> reply = production.command("admin", command.get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = production.command("admin", command);
+  if (!reply) return error_in(reply);
   MemberTimes times;
   constexpr std::int64_t primary = 1;
   constexpr std::int64_t secondary = 2;
@@ -188,13 +181,13 @@ Result<MemberTimes> member_times(Server& production) {
 Result<void> await_members(Server& production, const TakeProgress& progress) {
   if (production.set_name().empty()) return {};
   const Result<MemberTimes> begin = member_times(production);
-  if (!begin) return std::unexpected(begin.error());
+  if (!begin) return error_in(begin);
   const milliseconds goal = begin->primary - kLagAllowed;
   std::map<std::string, milliseconds> seen;
   steady_clock::time_point moved = steady_clock::now();
   for (;;) {
     const Result<MemberTimes> now = member_times(production);
-    if (!now) return std::unexpected(now.error());
+    if (!now) return error_in(now);
     const auto slowest =
         std::ranges::min_element(now->behind, {}, [](const auto& member) { return member.second; });
     if (slowest == now->behind.end() || slowest->second >= goal) return {};
@@ -207,9 +200,8 @@ Result<void> await_members(Server& production, const TakeProgress& progress) {
                   "the member " + slowest->first +
                       " has not come along for ten minutes: see what holds it, or shut it down; "
                       "then the same command goes on");
-    if (progress) {
+    if (progress)
       if (Result<void> told = progress(0); !told) return told;
-    }
     std::this_thread::sleep_for(milliseconds{50});
   }
 }
@@ -226,7 +218,7 @@ Result<void> try_views(Server& production, const PromoteState& state,
     const Result<Bson> made = change(production, item.database(), std::move(command));
     if (Result<void> dropped = drop_collection(production, trial); !dropped) return dropped;
     if (made) continue;
-    if (made.error().code == Code::kUnavailable) return std::unexpected(made.error());
+    if (made.error().code == Code::kUnavailable) return error_in(made);
     refused.push_back({item.ns, "production refuses the view: " + made.error().message()});
   }
   return {};
@@ -236,9 +228,9 @@ Result<void> try_views(Server& production, const PromoteState& state,
 Result<void> try_indexes_in_place(Server& spare, Server& production, const PromoteState& state,
                                   std::vector<PlannedRefusal>& refused) {
   const Result<std::vector<CollectionFacts>> restored = list_collections(spare);
-  if (!restored) return std::unexpected(restored.error());
+  if (!restored) return error_in(restored);
   const Result<std::vector<CollectionFacts>> there = list_collections(production);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   for (const PromoteItem& item : state.items) {
     if (!item.in_place) continue;
     const auto source = std::ranges::find(*restored, item.ns, &CollectionFacts::ns);
@@ -264,33 +256,33 @@ Result<void> try_indexes_in_place(Server& spare, Server& production, const Promo
 Result<std::vector<PlannedRefusal>> try_copies(Server& spare, Server& production,
                                                const PromoteState& state) {
   Result<std::vector<CollectionFacts>> facts = restored_facts(spare, state);
-  if (!facts) return std::unexpected(std::move(facts.error()));
+  if (!facts) return error_in(facts);
   std::vector<PlannedRefusal> refused;
   for (CollectionFacts& each : *facts) {
     const std::string ns = each.ns();
     each.options = options_of_copy(each.options.view(), state.id);
     each.name += std::string(kCopySuffix) + state.id;
     if (Result<void> dropped = drop_collection(production, each.ns()); !dropped)
-      return std::unexpected(std::move(dropped.error()));
+      return error_in(dropped);
     Result<void> tried = create_collection(production, each);
     for (const WhichIndexes which : {WhichIndexes::kAllButTtl, WhichIndexes::kTtl})
       if (tried) tried = index_one(production, each.database, each.name, each, which, 0);
     if (Result<void> dropped = drop_collection(production, each.ns()); !dropped)
-      return std::unexpected(std::move(dropped.error()));
+      return error_in(dropped);
     if (tried) continue;
-    if (tried.error().code == Code::kUnavailable) return std::unexpected(std::move(tried.error()));
+    if (tried.error().code == Code::kUnavailable) return error_in(tried);
     refused.push_back({ns, "production refuses what the spare has: " + tried.error().message()});
   }
   Result<void> rest = try_views(production, state, refused);
   if (rest) rest = try_indexes_in_place(spare, production, state, refused);
-  if (!rest) return std::unexpected(std::move(rest.error()));
+  if (!rest) return error_in(rest);
   return refused;
 }
 
 Result<CopyCounts> copy_collections(Server& spare, Server& production, const PromoteState& state,
                                     const TakeProgress& progress) {
   Result<std::vector<CollectionFacts>> facts = restored_facts(spare, state);
-  if (!facts) return std::unexpected(std::move(facts.error()));
+  if (!facts) return error_in(facts);
   if (facts->empty()) return CopyCounts{};
   std::vector<std::string> sources;
   for (CollectionFacts& each : *facts) {
@@ -303,7 +295,7 @@ Result<CopyCounts> copy_collections(Server& spare, Server& production, const Pro
   const SpareAsBase base(spare, *std::move(facts), std::move(sources));
   const Bson fingerprint = Bson("promote", state.id);
   Result<Record> record = Record::begin(production, fingerprint.view());
-  if (!record) return std::unexpected(std::move(record.error()));
+  if (!record) return error_in(record);
   std::uint64_t waited_at = 0;
   const TakeProgress watched = [&](std::uint64_t bytes) -> Result<void> {
     if (bytes - waited_at >= kBytesBetweenWaits) {
@@ -316,18 +308,18 @@ Result<CopyCounts> copy_collections(Server& spare, Server& production, const Pro
     return progress ? progress(bytes) : Result<void>{};
   };
   const Result<LoadCounts> loaded = load_base(base, production, *record, {}, watched);
-  if (!loaded) return std::unexpected(loaded.error());
+  if (!loaded) return error_in(loaded);
   return CopyCounts{.collections = loaded->collections, .documents = loaded->documents};
 }
 
 Result<void> index_copies(Server& spare, Server& production, const PromoteState& state,
                           WhichIndexes which, const TakeProgress& progress) {
   const Result<std::vector<CollectionFacts>> facts = restored_facts(spare, state);
-  if (!facts) return std::unexpected(facts.error());
+  if (!facts) return error_in(facts);
   std::uint64_t done = 0;
   for (const CollectionFacts& each : *facts) {
     const Result<std::uint64_t> documents = count_documents(spare, each.ns());
-    if (!documents) return std::unexpected(documents.error());
+    if (!documents) return error_in(documents);
     const std::string copy = each.name + std::string(kCopySuffix) + state.id;
     Result<void> built = index_one(production, each.database, copy, each, which, *documents);
     if (!built) return built;
@@ -350,11 +342,11 @@ Result<std::vector<Difference>> compare_copies(Server& spare, Server& production
   Result<State> should = read_state(
       spare,
       {.wanted = [&](std::string_view ns) { return wanted.contains(ns); }, .progress = progress});
-  if (!should) return std::unexpected(std::move(should.error()));
+  if (!should) return error_in(should);
   Result<State> copies = read_state(
       production,
       {.wanted = [&](std::string_view ns) { return by_copy.contains(ns); }, .progress = progress});
-  if (!copies) return std::unexpected(std::move(copies.error()));
+  if (!copies) return error_in(copies);
   State is;
   for (auto& [ns, each] : *copies) is[by_copy.find(ns)->second] = std::move(each);
   for (State* const both : {&is, &*should}) {

@@ -1,10 +1,8 @@
 #include "restore/promote/counters.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
-#include <memory>
 #include <set>
 #include <span>
 #include <utility>
@@ -40,19 +38,15 @@ class Updates {
         collection_(std::move(collection)) {}
 
   Result<void> add(const Bson& query, const Bson& update) {
-    statements_.items.add(std::to_string(count_++).c_str(), Bson("q", query, "u", update));
-    return count_ < kInsertsAtOnce ? Result<void>{} : send();
+    statements_.push(Bson("q", query, "u", update));
+    return statements_.size < kInsertsAtOnce ? Result<void>{} : send();
   }
   Result<void> send() {
-    if (count_ == 0) return {};
-    const Result<Bson> reply =
-        change(*production_, database_,
-               Bson("update", collection_, "updates", statements_, "ordered", false,
-                    "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit));
-    statements_ = {};
-    count_ = 0;
-    if (!reply) return std::unexpected(reply.error());
-    return {};
+    if (statements_.size == 0) return {};
+    const BsonArray statements = std::exchange(statements_, {});
+    return only_error(change(*production_, database_,
+                             Bson("update", collection_, "updates", statements, "ordered", false,
+                                  "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit)));
   }
 
  private:
@@ -60,16 +54,15 @@ class Updates {
   std::string database_;
   std::string collection_;
   BsonArray statements_;
-  std::size_t count_ = 0;
 };
 
 Result<void> insert_one_missing(Server& production, const std::string& ns, const Bson& document) {
   const Bson id = only_id_of(id_key(document.view()));
   const Result<std::map<std::string, Bson>> there = documents_of(production, ns, std::span(&id, 1));
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   if (!there->empty()) return {};
   const Result<std::string> why = insert_as_it_is(production, ns, document);
-  if (!why) return std::unexpected(why.error());
+  if (!why) return error_in(why);
   return why->empty() ? Result<void>{}
                       : fail(Code::kFailedPrecondition, "insert into " + ns + ": " + *why);
 }
@@ -79,7 +72,6 @@ Result<void> insert_missing(Server& production, const std::string& database,
                             const std::string& collection, const std::vector<Bson>& documents) {
   if (documents.empty()) return {};
   BsonArray list;
-  std::size_t index = 0;
   const std::string ns = std::string(database).append(".").append(collection);
   for (const Bson& each : documents) {
     if (has_zero_timestamp(each.view())) {
@@ -87,15 +79,15 @@ Result<void> insert_missing(Server& production, const std::string& database,
       if (!put) return put;
       continue;
     }
-    list.items.add(std::to_string(index++).c_str(), each);
+    list.push(each);
   }
-  if (index == 0) return {};
+  if (list.size == 0) return {};
   const Bson command =
       Bson("insert", collection, "documents", list, "ordered", false, "bypassDocumentValidation",
            true, "maxTimeMS", kCommandLimit, "writeConcern",
            Bson("w", production.set_name().empty() ? "1" : "majority", "wtimeout", kCommandLimit));
-  const Result<Bson> reply = production.command(database.c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = production.command(database, command);
+  if (!reply) return error_in(reply);
   std::string why;
   reply->view().each("writeErrors", [&](const Document& error) {
     if (error.number("code") != kDuplicateKey) why = text_of(error, "errmsg");
@@ -134,8 +126,7 @@ Result<void> bring_missing(Server& spare, Server& production, const CollectionFa
 Bson closed_counter(Document record, const std::string& mark) {
   if (record.boolean("closed") != false) return Bson::copy_of(record);
   Bson closed;
-  Fields fields(record);
-  for (Field field; fields.next(field);) {
+  for (const Field& field : Fields(record)) {
     if (field.is("closed")) {
       closed.add("closed", true);
     } else {
@@ -179,7 +170,7 @@ Result<void> raise_to_spare(Server& spare, Server& production, const std::string
 // that its counters exist.
 Result<void> bring_stores(Server& spare, Server& production, const PromoteState& state) {
   Result<std::vector<CollectionFacts>> all = list_collections(spare);
-  if (!all) return std::unexpected(std::move(all.error()));
+  if (!all) return error_in(all);
   std::ranges::sort(*all, {}, [](const CollectionFacts& each) {
     return std::pair(each.name == "idmint.definitions", each.ns());
   });
@@ -205,11 +196,11 @@ Result<WatchedFields> fields_in_place(Server& server, const PromoteState& state,
   for (const PromoteItem& item : state.items) {
     if (!item.in_place) continue;
     const Result<std::vector<std::string>> found = counter_fields(server, item.ns, counters);
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     fields[item.ns].insert(found->begin(), found->end());
   }
   const Result<ServerState> stores = read_server_state(server);
-  if (!stores) return std::unexpected(stores.error());
+  if (!stores) return error_in(stores);
   for (const auto& [database, store] : stores->stores) {
     for (const auto& [counter, place] : store.adopted) {
       const auto there = fields.find(database + "." + place.collection);
@@ -227,7 +218,7 @@ void unite_fields(WatchedFields& into, const WatchedFields& other) {
 Result<void> bring_documents(Server& spare, Server& production, const PromoteState& state,
                              const WatchedFields& fields) {
   Result<std::vector<CollectionFacts>> all = list_collections(spare);
-  if (!all) return std::unexpected(std::move(all.error()));
+  if (!all) return error_in(all);
   for (const CollectionFacts& facts : *all) {
     const auto counted = fields.find(facts.ns());
     const auto item = std::ranges::find(state.items, facts.ns(), &PromoteItem::ns);
@@ -271,7 +262,7 @@ Result<std::vector<CounterField>> counters_of(const PromoteState& state) {
   std::vector<CounterField> counters;
   for (const std::string& text : state.counters) {
     Result<CounterField> counter = parse_counter_field(text);
-    if (!counter) return std::unexpected(std::move(counter.error()));
+    if (!counter) return error_in(counter);
     counters.push_back(*std::move(counter));
   }
   return counters;
@@ -290,7 +281,7 @@ Result<FenceReport> draw(const PromoteOptions& options, const PromoteState& stat
                               .allow_production = true,
                               .counters = counters},
                              mode, watch, report);
-  if (!drawn) return std::unexpected(std::move(drawn.error()));
+  if (!drawn) return error_in(drawn);
   return report;
 }
 
@@ -313,26 +304,24 @@ Result<void> close_counters(Server& production, const PromoteState& state) {
         production, database,
         Bson("update", kIdmintCounters, "updates", array(statement), "maxTimeMS", kCommandLimit));
     if (!closed)
-      return std::unexpected(Error{closed.error().code, "closing the counters of " + database +
-                                                            ": " + closed.error().message()});
+      return fail(closed.error().code,
+                  "closing the counters of " + database + ": " + closed.error().message());
   }
   return {};
 }
 
 Result<void> open_counters(Server& production, const PromoteState& state) {
   const Result<ServerState> stores = read_server_state(production);
-  if (!stores) return std::unexpected(stores.error());
+  if (!stores) return error_in(stores);
   for (const std::string& database : state.databases) {
     BsonArray names;
-    std::size_t index = 0;
     const auto store = stores->stores.find(database);
     if (store != stores->stores.end()) {
       const std::set<std::string> retired = retired_in(store->second);
       for (const auto& [counter, record] : store->second.counters) {
         // "orders", or "orders/17" for a sequence with many counters
         const std::string sequence = counter.substr(0, counter.rfind('/'));
-        if (retired.contains(counter) || retired.contains(sequence))
-          names.items.add(std::to_string(index++).c_str(), std::string_view(counter));
+        if (retired.contains(counter) || retired.contains(sequence)) names.push(counter);
       }
     }
     const Bson query = Bson("closed_by", mark_of(state), "_id", Bson("$nin", names));
@@ -342,8 +331,8 @@ Result<void> open_counters(Server& production, const PromoteState& state) {
         Bson("update", kIdmintCounters, "updates",
              array(Bson("q", query, "u", update, "multi", true)), "maxTimeMS", kCommandLimit));
     if (!opened)
-      return std::unexpected(Error{opened.error().code, "opening the counters of " + database +
-                                                            ": " + opened.error().message()});
+      return fail(opened.error().code,
+                  "opening the counters of " + database + ": " + opened.error().message());
   }
   return {};
 }
@@ -362,7 +351,7 @@ std::string key_of(const std::string& ns, std::string_view id, const std::string
 
 Result<Values> values_now(Server& production, const WatchedFields& fields) {
   Result<ServerState> state = read_server_state(production);
-  if (!state) return std::unexpected(std::move(state.error()));
+  if (!state) return error_in(state);
   Values values{.stores = std::move(state->stores)};
   for (const auto& [ns, names] : fields) {
     Result<void> read = for_each_document(
@@ -374,7 +363,7 @@ Result<Values> values_now(Server& production, const WatchedFields& fields) {
               values.documents[key_of(ns, text, field)] = number->value;
           return {};
         });
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
   }
   return values;
 }
@@ -424,23 +413,23 @@ void tell_what_was_brought(const Values& before, const Values& after, FenceRepor
 Result<FenceReport> raise_counters(Server* spare, Server& production, const PromoteState& state,
                                    const PromoteOptions& options, const TakeProgress& progress) {
   const Result<std::vector<CounterField>> counters = counters_of(state);
-  if (!counters) return std::unexpected(counters.error());
+  if (!counters) return error_in(counters);
   Result<WatchedFields> fields = fields_in_place(production, state, *counters);
-  if (!fields) return std::unexpected(std::move(fields.error()));
+  if (!fields) return error_in(fields);
   if (spare != nullptr) {
     const Result<WatchedFields> restored = fields_in_place(*spare, state, *counters);
-    if (!restored) return std::unexpected(restored.error());
+    if (!restored) return error_in(restored);
     unite_fields(*fields, *restored);
   }
   const Result<Values> before = values_now(production, *fields);
-  if (!before) return std::unexpected(before.error());
+  if (!before) return error_in(before);
   if (spare != nullptr) {
     Result<void> brought = bring_stores(*spare, production, state);
     if (brought) brought = bring_documents(*spare, production, state, *fields);
-    if (!brought) return std::unexpected(std::move(brought.error()));
+    if (!brought) return error_in(brought);
   }
   const Result<Values> after = values_now(production, *fields);
-  if (!after) return std::unexpected(after.error());
+  if (!after) return error_in(after);
   Result<FenceReport> drawn = draw(options, state, *counters, FenceMode::kCarryOut, progress);
   if (drawn) tell_what_was_brought(*before, *after, *drawn);
   return drawn;
@@ -449,7 +438,7 @@ Result<FenceReport> raise_counters(Server* spare, Server& production, const Prom
 Result<FenceReport> preview_fence(const PromoteOptions& options, const PromoteState& state,
                                   const TakeProgress& progress) {
   const Result<std::vector<CounterField>> counters = counters_of(state);
-  if (!counters) return std::unexpected(counters.error());
+  if (!counters) return error_in(counters);
   return draw(options, state, *counters, FenceMode::kPreview, progress);
 }
 
@@ -483,14 +472,11 @@ bool has_lower(const HandedOutStore& now, const HandedOutStore& restored) {
 }  // namespace
 
 Result<std::set<std::string>> stores_set_back(Server& spare, Server& production) {
-  const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return std::unexpected(restored.error());
-  const Result<ServerState> now = read_server_state(production);
-  if (!now) return std::unexpected(now.error());
+  const Result<BothStores> stores = read_both_stores(spare, production);
+  if (!stores) return error_in(stores);
   std::set<std::string> found;
-  for (const auto& [database, store] : restored->stores) {
-    const auto there = now->stores.find(database);
-    const HandedOutStore* const its = there == now->stores.end() ? nullptr : &there->second;
+  for (const auto& [database, store] : stores->restored) {
+    const HandedOutStore* const its = find_store(stores->now, database);
     if (!lacking(store, its).empty() || (its != nullptr && has_lower(*its, store)))
       found.insert(database);
   }
@@ -499,17 +485,13 @@ Result<std::set<std::string>> stores_set_back(Server& spare, Server& production)
 
 Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
                                               const PromoteState& state) {
-  const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return std::unexpected(restored.error());
-  const Result<ServerState> now = read_server_state(production);
-  if (!now) return std::unexpected(now.error());
+  const Result<BothStores> stores = read_both_stores(spare, production);
+  if (!stores) return error_in(stores);
   std::set<std::string> found;
   for (const std::string& database : state.databases) {
-    const auto before = restored->stores.find(database);
-    if (before == restored->stores.end()) continue;
-    const auto there = now->stores.find(database);
-    for (const std::string& name :
-         lacking(before->second, there == now->stores.end() ? nullptr : &there->second))
+    const HandedOutStore* const before = find_store(stores->restored, database);
+    if (before == nullptr) continue;
+    for (const std::string& name : lacking(*before, find_store(stores->now, database)))
       found.insert(std::string(database).append("/").append(name));
   }
   return found;
@@ -517,20 +499,18 @@ Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
 
 Result<std::vector<std::string>> lost_numbers(Server& spare, Server& production,
                                               const PromoteState& state) {
-  const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return std::unexpected(restored.error());
-  const Result<ServerState> now = read_server_state(production);
-  if (!now) return std::unexpected(now.error());
+  const Result<BothStores> stores = read_both_stores(spare, production);
+  if (!stores) return error_in(stores);
   std::vector<std::string> lost;
-  for (const auto& [database, store] : now->stores) {
-    const auto other = restored->stores.find(database);
-    if (other == restored->stores.end()) continue;
+  for (const auto& [database, store] : stores->now) {
+    const HandedOutStore* const other = find_store(stores->restored, database);
+    if (other == nullptr) continue;
     for (const auto& [name, counter] : store.counters) {
       const std::string ns = counter.numbers.substr(0, counter.numbers.rfind(':'));
       const auto item = std::ranges::find(state.items, ns, &PromoteItem::ns);
-      const auto before = other->second.counters.find(name);
+      const auto before = other->counters.find(name);
       if (ns.empty() || item == state.items.end() || !item->is_replaced() ||
-          before == other->second.counters.end() || before->second.next >= counter.next)
+          before == other->counters.end() || before->second.next >= counter.next)
         continue;
       std::string row = database;
       row.append("/").append(name).append(": its numbers ");

@@ -1,11 +1,11 @@
 #include "restore/promote/later.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <set>
-#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -61,7 +61,7 @@ class LaterReader {
         });
   }
 
-  // Of an entry before the limit: a document that is written later, too, has bit 0.
+  // Takes an entry before the limit: sets bit 0 of documents that are written later, too.
   Result<void> take_before(const Entry& entry) {
     return for_each_operation(entry, [&](const Operation& write, std::uint32_t) -> Result<void> {
       const auto collection = found_.collections.find(write.ns);
@@ -77,7 +77,7 @@ class LaterReader {
   void begin_straddling() { straddling_ = true; }
 
   [[nodiscard]] LaterWrites& found() { return found_; }
-  // What `made` must have and has not.
+  // The rows that `made` lacks.
   [[nodiscard]] const std::map<std::string, std::string>& missed() const { return missed_; }
 
  private:
@@ -103,7 +103,7 @@ class LaterReader {
     LaterCollection& collection = at(write.ns);
     if (!collection.at_limit) collection.at_limit = uuid;
     const Result<std::uint64_t> term = term_of(collection, uuid, ts);
-    if (!term) return std::unexpected(term.error());
+    if (!term) return error_in(term);
     return note(collection, key_of(write), write.op, *term, ts, how);
   }
 
@@ -118,9 +118,8 @@ class LaterReader {
   Result<void> note(LaterCollection& collection, const std::string& key, Op op, std::uint64_t term,
                     Timestamp ts, How how) {
     LaterDocument& document = collection.documents[key];
-    if (document.writes == 0) {
+    if (document.writes == 0)
       if (Result<void> counted = count_documents(); !counted) return counted;
-    }
     ++document.writes;
     document.last = op;
     document.terms |= term;
@@ -232,7 +231,7 @@ class LaterReader {
       return {};
     }
     const Result<std::uint64_t> term = term_of(collection, uuid, ts);
-    if (!term) return std::unexpected(term.error());
+    if (!term) return error_in(term);
     for (const Early& each : early_[uuid]) {
       Result<void> noted = note(collection, each.key, each.op, *term, each.ts, each.how);
       if (!noted) return noted;
@@ -274,11 +273,11 @@ using TakeEntry = std::function<Result<void>(const Entry&)>;
 Result<void> read_entries(const std::string& where, OplogSpan span, const TakeProgress& progress,
                           const TakeEntry& take) {
   Result<std::unique_ptr<OplogSource>> opened = open_oplog(where, span);
-  if (!opened) return std::unexpected(std::move(opened.error()));
+  if (!opened) return error_in(opened);
   OplogSource& oplog = **opened;
   for (std::uint64_t entries = 1;; ++entries) {
     const Result<std::optional<Entry>> next = oplog.next();
-    if (!next) return std::unexpected(next.error());
+    if (!next) return error_in(next);
     const std::optional<Entry>& entry = *next;
     if (!entry) return {};
     if (Result<void> taken = take(*entry); !taken) return taken;
@@ -290,11 +289,11 @@ Result<void> read_entries(const std::string& where, OplogSpan span, const TakePr
 // Waits until a majority has all that the primary has now. Returns its newest entry.
 Result<Timestamp> await_majority(const std::string& production) {
   Result<Member> primary = connect_to_oplog(production);
-  if (!primary) return std::unexpected(std::move(primary.error()));
+  if (!primary) return error_in(primary);
   const Result<OpTime> newest = primary->newest();
-  if (!newest) return std::unexpected(newest.error());
+  if (!newest) return error_in(newest);
   const Result<Bson> entry = primary->entry_of_majority(newest->ts);
-  if (!entry) return std::unexpected(entry.error());
+  if (!entry) return error_in(entry);
   return newest->ts;
 }
 
@@ -313,7 +312,7 @@ Result<void> read_to_end(const LaterSearch& search, Timestamp from, const TakePr
     if (last != Timestamp{}) from = last;
   }
   const Result<Timestamp> newest = await_majority(production);
-  if (!newest) return std::unexpected(newest.error());
+  if (!newest) return error_in(newest);
   const Timestamp of_file = last;
   bool is_joined = of_file == Timestamp{};
   Result<void> read =
@@ -343,23 +342,14 @@ Result<void> read_span(const LaterSearch& search, OplogSpan span, const TakeProg
 }  // namespace
 
 std::string_view in_words(Loss loss) {
-  switch (loss) {
-    case Loss::kNone:
-      return "merged";
-    case Loss::kNotMerged:
-      return "not merged";
-    case Loss::kMistake:
-      return "in the mistake";
-    case Loss::kRestored:
-      return "the restored collection has this _id";
-    case Loss::kOlder:
-      return "a version in another collection is later";
-    case Loss::kGone:
-      return "its collection is dropped";
-    case Loss::kRefused:
-      return "the restored collection refuses it";
-  }
-  return {};
+  constexpr std::array<std::string_view, 7> words = {"merged",
+                                                     "not merged",
+                                                     "in the mistake",
+                                                     "the restored collection has this _id",
+                                                     "a version in another collection is later",
+                                                     "its collection is dropped",
+                                                     "the restored collection refuses it"};
+  return words.at(static_cast<std::size_t>(loss));
 }
 
 std::uint64_t LaterCollection::lost() const {
@@ -429,10 +419,6 @@ Result<void> read_before(const LaterSearch& search, LaterReader& reader,
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 Result<MistakeForm> form_of(const LaterSearch& search) {
   MistakeForm form;
   if (!search.mistake_to) return form;
@@ -447,7 +433,7 @@ Result<MistakeForm> form_of(const LaterSearch& search) {
                                       return {};
                                     });
         });
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     if (!changes && search.alike)
       return fail(Code::kInvalidArgument,
                   "the entry " + print_timestamp(end) +
@@ -463,7 +449,7 @@ Result<std::optional<LaterWrites>> read_later(const LaterSearch& search,
                                               std::map<std::string, std::string>& made,
                                               const TakeProgress& progress) {
   const Result<MistakeForm> form = form_of(search);
-  if (!form) return std::unexpected(form.error());
+  if (!form) return error_in(form);
   LaterReader reader(search, *form, made);
   std::set<std::string, std::less<>> straddling;
   Timestamp earliest = search.limit;
@@ -480,7 +466,7 @@ Result<std::optional<LaterWrites>> read_later(const LaterSearch& search,
         }
         return reader.take(entry);
       });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   if (first == Timestamp{}) return std::unexpected(lacks_limit(search, first));
   if (!reader.missed().empty()) {
     made.insert(reader.missed().begin(), reader.missed().end());
@@ -488,7 +474,7 @@ Result<std::optional<LaterWrites>> read_later(const LaterSearch& search,
   }
   if (!straddling.empty()) read = read_straddling(search, earliest, straddling, reader, progress);
   if (read) read = read_before(search, reader, progress);
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   reader.found().mistake = form->in_words();
   return std::optional(std::move(reader.found()));
 }
@@ -499,7 +485,7 @@ Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& pr
   std::map<std::string, std::string> made;
   for (;;) {
     Result<std::optional<LaterWrites>> found = read_later(search, made, progress);
-    if (!found) return std::unexpected(std::move(found.error()));
+    if (!found) return error_in(found);
     if (std::optional<LaterWrites>& later = *found) return *std::move(later);
   }
 }

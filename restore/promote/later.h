@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/error_in.h"
 #include "restore/observer.h"
 #include "restore/oplog/entry.h"
 #include "restore/promote/record.h"

@@ -26,18 +26,17 @@ constexpr std::size_t kIdsAtOnce = 500;
 constexpr std::size_t kBytesOfInsert = std::size_t{8} << 20;
 constexpr std::size_t kMostUnmerged = 1000;  // that a record lists
 
+Result<void> put_note(Server& production, const char* collection, const Bson& id,
+                      const Bson& note) {
+  const Bson update = Bson("q", id, "u", note, "upsert", true);
+  return only_error(
+      change(production, kRecordDatabase, Bson("update", collection, "updates", array(update))));
+}
+
 Result<void> put_batch(Server& production, std::size_t number, const MergeBatch& batch) {
-  BsonArray ids;
-  std::size_t index = 0;
-  for (const Bson& each : batch.ids) ids.items.add(std::to_string(index++).c_str(), each);
-  Bson command = Bson("update", kLaterCollection, "updates",
-                      array(Bson("q", Bson("_id", static_cast<std::int64_t>(number)), "u",
-                                 Bson("ns", batch.ns, "from", batch.from, "uuid", batch.uuid,
-                                      "gone", batch.gone, "ids", ids),
-                                 "upsert", true)));
-  const Result<Bson> put = change(production, kRecordDatabase, std::move(command));
-  if (!put) return std::unexpected(put.error());
-  return {};
+  return put_note(production, kLaterCollection, Bson("_id", static_cast<std::int64_t>(number)),
+                  Bson("ns", batch.ns, "from", batch.from, "uuid", batch.uuid, "gone", batch.gone,
+                       "ids", array_of(batch.ids)));
 }
 
 MergeBatch batch_in(Document document) {
@@ -52,22 +51,19 @@ MergeBatch batch_in(Document document) {
 // Inserts in batches. Returns for each document an empty text, or why it is refused.
 Result<std::vector<std::string>> insert_all(Server& into, const std::string& copy,
                                             const std::vector<const Bson*>& documents) {
-  const std::string database = database_of(copy);
   std::vector<std::string> whys(documents.size());
   BsonArray list;
   std::size_t bytes = 0;
   std::vector<std::size_t> listed;
   const auto send = [&]() -> Result<void> {
     if (listed.empty()) return {};
-    Bson command = Bson("insert", collection_of(copy), "documents", list, "ordered", false,
-                        "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit);
-    append_concern(command.get(), into, true);
-    const Result<Bson> reply = into.command(database.c_str(), command.get());
-    if (!reply) return std::unexpected(reply.error());
-    if (reply->view().has("writeConcernError"))
-      return fail(Code::kUnavailable,
-                  "insert into " + copy + ": " + to_relaxed_json(reply->view()));
-    if (failed_in_passing(reply->view()))
+    const Result<Bson> reply = into.command(
+        database_of(copy),
+        with_concern(Bson("insert", collection_of(copy), "documents", list, "ordered", false,
+                          "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit),
+                     into));
+    if (!reply) return error_in(reply);
+    if (reply->view().has("writeConcernError") || failed_in_passing(reply->view()))
       return fail(Code::kUnavailable,
                   "insert into " + copy + ": " + to_relaxed_json(reply->view()));
     reply->view().each("writeErrors", [&](const Document& error) {
@@ -82,47 +78,44 @@ Result<std::vector<std::string>> insert_all(Server& into, const std::string& cop
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const Document document = documents[i]->view();
     if (has_zero_timestamp(document)) {
-      if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
+      if (Result<void> sent = send(); !sent) return error_in(sent);
       Result<std::string> why = insert_as_it_is(into, copy, *documents[i]);
-      if (!why) return std::unexpected(std::move(why.error()));
+      if (!why) return error_in(why);
       whys[i] = *std::move(why);
       continue;
     }
     const std::size_t size = document.bytes().size();
-    if (bytes + size > kBytesOfInsert) {
-      if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
-    }
-    list.items.add(std::to_string(listed.size()).c_str(), *documents[i]);
+    if (bytes + size > kBytesOfInsert)
+      if (Result<void> sent = send(); !sent) return error_in(sent);
+    list.push(*documents[i]);
     bytes += size;
     listed.push_back(i);
   }
-  if (Result<void> sent = send(); !sent) return std::unexpected(std::move(sent.error()));
+  if (Result<void> sent = send(); !sent) return error_in(sent);
   return whys;
 }
 
 // Returns how many there were.
 Result<std::uint64_t> delete_all(Server& into, const std::string& copy,
                                  const std::vector<Bson>& ids) {
-  const std::string database = database_of(copy);
   std::uint64_t count = 0;
   for (std::size_t begin = 0; begin < ids.size(); begin += kIdsAtOnce) {
     BsonArray statements;
     for (std::size_t i = begin; i < std::min(begin + kIdsAtOnce, ids.size()); ++i)
-      statements.items.add(std::to_string(i - begin).c_str(), Bson("q", ids[i], "limit", 1));
+      statements.push(Bson("q", ids[i], "limit", 1));
     const Result<Bson> reply = change(
-        into, database,
+        into, database_of(copy),
         Bson("delete", collection_of(copy), "deletes", statements, "maxTimeMS", kCommandLimit));
-    if (!reply) return std::unexpected(reply.error());
+    if (!reply) return error_in(reply);
     count += static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("n"), 0));
   }
   return count;
 }
 
 Result<void> check_from(Server& production, const MergeBatch& batch) {
-  const Result<std::optional<CollectionFacts>> there = find_collection(production, batch.from);
-  if (!there) return std::unexpected(there.error());
-  const std::optional<CollectionFacts>& found = *there;
-  if (found && found->uuid == batch.uuid) return {};
+  const Result<std::string> uuid = uuid_of(production, batch.from);
+  if (!uuid) return error_in(uuid);
+  if (*uuid == batch.uuid) return {};
   return must_be_undone(Code::kFailedPrecondition,
                         batch.from + ", which has later writes, was dropped or renamed on " +
                             production.shown_uri() + " meanwhile");
@@ -131,12 +124,8 @@ Result<void> check_from(Server& production, const MergeBatch& batch) {
 // Reads the notes, in order.
 Result<void> each_note(Server& production, const char* collection, const Bson& filter,
                        const std::function<Result<void>(Document)>& take) {
-  const Collection notes(
-      mongoc_client_get_collection(production.client(), kRecordDatabase, collection));
-  const Bson order = Bson("sort", Bson("_id", 1));
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(notes.get(), filter.get(), order.get(), nullptr));
-  return each(cursor, std::string("find in ") + kRecordDatabase + "." + collection, take);
+  return find_each(production, std::string(kRecordDatabase) + "." + collection, filter,
+                   Bson("sort", Bson("_id", 1)), take);
 }
 Result<void> each_batch(Server& production, const std::function<Result<void>(MergeBatch)>& take) {
   return each_note(production, kLaterCollection, {},
@@ -153,7 +142,7 @@ Result<void> put_back(Server& into, const std::string& copy, Server& spare,
     for (const MergeRefusal& each : some) ids.push_back(each.id.copy());
     const Result<std::map<std::string, Bson>> restored =
         documents_of(spare, batches.front().ns, ids);
-    if (!restored) return std::unexpected(restored.error());
+    if (!restored) return error_in(restored);
     std::vector<const Bson*> documents;
     std::vector<MergeRefusal*> of;
     for (MergeRefusal& each : some) {
@@ -163,7 +152,7 @@ Result<void> put_back(Server& into, const std::string& copy, Server& spare,
       of.push_back(&each);
     }
     const Result<std::vector<std::string>> whys = insert_all(into, copy, documents);
-    if (!whys) return std::unexpected(whys.error());
+    if (!whys) return error_in(whys);
     for (std::size_t i = 0; i < whys->size(); ++i)
       if (!(*whys)[i].empty()) of[i]->why += "; and the restored document: " + (*whys)[i];
   }
@@ -201,15 +190,14 @@ Result<Merged> merge_into(Server& into, const std::string& copy,
   std::uint64_t done = 0;
   for (const MergeBatch& batch : batches) {
     if (batch.from.empty()) continue;
-    if (Result<void> good = check_from(production, batch); !good)
-      return std::unexpected(std::move(good.error()));
+    if (Result<void> good = check_from(production, batch); !good) return error_in(good);
     const Result<std::uint64_t> deleted = delete_all(into, copy, batch.ids);
-    if (!deleted) return std::unexpected(deleted.error());
+    if (!deleted) return error_in(deleted);
   }
   for (const MergeBatch& batch : batches) {
     if (batch.from.empty()) continue;
     const Result<std::map<std::string, Bson>> now = documents_of(production, batch.from, batch.ids);
-    if (!now) return std::unexpected(now.error());
+    if (!now) return error_in(now);
     std::vector<const Bson*> documents;
     std::vector<const Bson*> ids;
     for (const Bson& id : batch.ids) {
@@ -223,7 +211,7 @@ Result<Merged> merge_into(Server& into, const std::string& copy,
       ids.push_back(&id);
     }
     Result<std::vector<std::string>> whys = insert_all(into, copy, documents);
-    if (!whys) return std::unexpected(std::move(whys.error()));
+    if (!whys) return error_in(whys);
     for (std::size_t i = 0; i < whys->size(); ++i) {
       if ((*whys)[i].empty()) {
         ++merged.documents;
@@ -233,26 +221,20 @@ Result<Merged> merge_into(Server& into, const std::string& copy,
     }
     done += batch.ids.size();
     if (Result<void> told = progress ? progress(done) : Result<void>{}; !told)
-      return std::unexpected(std::move(told.error()));
+      return error_in(told);
   }
   if (Result<void> back = put_back(into, copy, spare, batches, merged.refused); !back)
-    return std::unexpected(std::move(back.error()));
+    return error_in(back);
   return merged;
 }
 
 Result<void> note_planned(Server& production, const std::string& id, const LaterWrites& later) {
   std::int64_t number = 0;
   const auto put = [&](const std::string& ns, Loss loss, const std::vector<Bson>& ids) {
-    BsonArray list;
-    std::size_t index = 0;
-    for (const Bson& each : ids) list.items.add(std::to_string(index++).c_str(), each);
-    const Bson note = Bson("_id", Bson("promotion", id, "number", number++), "ns", ns, "why",
-                           in_words(loss), "ids", list);
-    const Result<Bson> done = change(production, kRecordDatabase,
-                                     Bson("update", kPlannedCollection, "updates",
-                                          array(Bson("q", Bson("_id", note.view().document("_id")),
-                                                     "u", note, "upsert", true))));
-    return done ? Result<void>{} : std::unexpected(done.error());
+    const Bson key = Bson("_id", Bson("promotion", id, "number", number++));
+    Bson note = key.copy();
+    note.append("ns", ns, "why", in_words(loss), "ids", array_of(ids));
+    return put_note(production, kPlannedCollection, key, note);
   };
   for (const auto& [ns, collection] : later.collections) {
     std::map<Loss, std::vector<Bson>> open;
@@ -282,7 +264,7 @@ Result<PlannedLosses> planned_losses(Server& production, const std::string& id) 
                                   });
                                   return {};
                                 });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   return losses;
 }
 
@@ -306,7 +288,7 @@ Result<std::uint64_t> merge_later(Server& spare, Server& production, PromoteStat
     batches[batch.ns].push_back(std::move(batch));
     return {};
   });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   std::uint64_t documents = 0;
   ListRoom room;
   for (PromoteItem& item : state.items) {
@@ -314,7 +296,7 @@ Result<std::uint64_t> merge_later(Server& spare, Server& production, PromoteStat
     if (found == batches.end()) continue;
     const Result<Merged> merged =
         merge_into(production, state.copy_name(item), found->second, spare, production, progress);
-    if (!merged) return std::unexpected(merged.error());
+    if (!merged) return error_in(merged);
     documents += merged->documents;
     item.unmerged.clear();
     item.unmerged_count = merged->refused.size();
@@ -341,7 +323,7 @@ Result<MergedDeletes> merge_deletes(Server& production, PromoteState& state,
         if (item != state.items.end() && item->is_replaced()) deleted[item->ns].emplace(id);
         return {};
       });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   MergedDeletes counts;
   read = each_batch(production, [&](const MergeBatch& batch) -> Result<void> {
     const auto of = deleted.find(batch.ns);
@@ -354,14 +336,14 @@ Result<MergedDeletes> merge_deletes(Server& production, PromoteState& state,
     }
     return {};
   });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   for (PromoteItem& item : state.items)
     item.lists_undeleted = item.undeleted.size() < kMostUnmerged;
   for (const auto& [ns, keys] : deleted) {
     std::vector<Bson> ids;
     for (const std::string& key : keys) ids.push_back(only_id_of(key));
     const Result<std::uint64_t> done = delete_all(production, ns, ids);
-    if (!done) return std::unexpected(done.error());
+    if (!done) return error_in(done);
     counts.done += *done;
   }
   return counts;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/observer.h"
 #include "restore/promote/later.h"
 #include "restore/promote/record.h"
@@ -38,8 +38,8 @@ struct Merged {
 };
 
 // Puts the versions that the batches name into the collection `copy` of `into`, in the place of its
-// own documents, which are deleted first: two versions may have exchanged a unique value. Where one
-// is refused, the spare's document is put back. A repeated call gives the same result. `progress`
+// own documents, which are deleted first: two versions may have exchanged a unique value. If one is
+// refused, the spare's document is put back. A repeated call gives the same result. `progress`
 // gets documents. kFailedPrecondition: a collection that has such a version was dropped meanwhile.
 [[nodiscard]] Result<Merged> merge_into(Server& into, const std::string& copy,
                                         const std::vector<MergeBatch>& batches, Server& spare,

@@ -1,4 +1,4 @@
-// Which entries of the time of a mistake are its own, as programs write at the same time.
+// Tells the entries of a mistake from those that programs write at the same time.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace idmint::restore {
 
-// What the first and the last entry of a mistake did: a write is like them if it inserts into or
+// The form of the first and the last entry of a mistake. A write is like them if it inserts into or
 // deletes from the same collection, or updates one of the same fields there. For one thread.
 class MistakeForm {
  public:

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "base/errors.h"
@@ -40,7 +39,7 @@ using Facts = std::map<std::string, CollectionFacts, std::less<>>;
 
 Result<Facts> facts_by_name(Server& server) {
   Result<std::vector<CollectionFacts>> all = list_namespaces(server);
-  if (!all) return std::unexpected(std::move(all.error()));
+  if (!all) return error_in(all);
   Facts facts;
   for (CollectionFacts& each : *all) {
     const std::string ns = each.ns();
@@ -71,7 +70,7 @@ Result<BesideCounters> beside_counters(Server& server, const std::string& ns,
                                           beside.documents[id_key(document)] = document.raw();
                                           return {};
                                         });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   return beside;
 }
 
@@ -79,9 +78,9 @@ Result<BesideCounters> beside_counters(Server& server, const std::string& ns,
 Result<std::string> why_not_in_place(Server& spare, Server& production, const std::string& ns,
                                      const std::vector<std::string>& fields) {
   const Result<BesideCounters> one = beside_counters(spare, ns, fields);
-  if (!one) return std::unexpected(one.error());
+  if (!one) return error_in(one);
   const Result<BesideCounters> other = beside_counters(production, ns, fields);
-  if (!other) return std::unexpected(other.error());
+  if (!other) return error_in(other);
   if (!one->too_many && !other->too_many && one->documents == other->documents)
     return std::string();
   return "it has counters among other documents, which differ from the spare's: a rename would set "
@@ -95,23 +94,22 @@ Result<std::map<std::string, std::string>> without_numbers(Server& server, const
       server, database_of(ns), collection_of(ns), [&](Document document) -> Result<void> {
         if (documents.size() > kMostInPlace) return {};
         Bson rest;
-        Fields fields(document);
-        for (Field field; fields.next(field);)
+        for (const Field& field : Fields(document))
           if (!field.is("_id") && !field.integer() && field.type != BSON_TYPE_DOUBLE &&
               field.type != BSON_TYPE_DECIMAL128)
             append_field(rest.get(), field);
         documents[id_key(document)] = rest.view().raw();
         return {};
       });
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   return documents;
 }
 
 Result<bool> differs_beside_numbers(Server& spare, Server& production, const std::string& ns) {
   const Result<std::map<std::string, std::string>> restored = without_numbers(spare, ns);
-  if (!restored) return std::unexpected(restored.error());
+  if (!restored) return error_in(restored);
   const Result<std::map<std::string, std::string>> now = without_numbers(production, ns);
-  if (!now) return std::unexpected(now.error());
+  if (!now) return error_in(now);
   return std::ranges::any_of(*restored, [&](const auto& each) {
     const auto its = now->find(each.first);
     return its != now->end() && its->second != each.second;
@@ -129,7 +127,7 @@ Result<std::set<std::string>> adopted_collections(Server& server, const Facts& f
           if (!collection.empty()) found.insert(each.database + "." + collection);
           return {};
         });
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
   }
   return found;
 }
@@ -137,7 +135,7 @@ Result<std::set<std::string>> adopted_collections(Server& server, const Facts& f
 // The limit of the restore that made the spare. nullopt: its report was not found.
 Result<std::optional<Timestamp>> limit_of(Server& spare, const std::string& report) {
   const Result<std::optional<FoundRecord>> record = find_record(spare, report);
-  if (!record) return std::unexpected(record.error());
+  if (!record) return error_in(record);
   const std::optional<FoundRecord>& found = *record;
   if (!found) return std::optional<Timestamp>();
   const Document fingerprint = found->record.fingerprint();
@@ -153,15 +151,15 @@ class Planner {
 
   Result<void> plan(const TakeProgress& progress) {
     Result<Facts> spare = facts_by_name(spare_);
-    if (!spare) return std::unexpected(std::move(spare.error()));
+    if (!spare) return error_in(spare);
     restored_ = *std::move(spare);
     Result<Facts> production = facts_by_name(production_);
-    if (!production) return std::unexpected(std::move(production.error()));
+    if (!production) return error_in(production);
     there_ = *std::move(production);
     for (const auto& [server, facts] :
          {std::pair(&spare_, &restored_), std::pair(&production_, &there_)}) {
       Result<std::set<std::string>> adopted = adopted_collections(*server, *facts);
-      if (!adopted) return std::unexpected(std::move(adopted.error()));
+      if (!adopted) return error_in(adopted);
       adopted_.merge(*adopted);
     }
     for (const CounterField& each : plan_.options.counters)
@@ -197,7 +195,7 @@ class Planner {
         .alike = plan_.options.alike,
         .wanted = [this](std::string_view ns) { return is_wanted(ns) && !is_idmint_own(ns); }};
     Result<LaterWrites> later = find_later(search, progress);
-    if (!later) return std::unexpected(std::move(later.error()));
+    if (!later) return error_in(later);
     plan_.later = *std::move(later);
     if (const std::optional<Timestamp>& to = plan_.options.mistake_to; to && *to > plan_.later.last)
       return refuse("--mistake-to " + print_timestamp(*to) + " is after the newest entry " +
@@ -263,17 +261,17 @@ class Planner {
     PlannedItem planned{.item = {.ns = ns}};
     planned.item.final_options = validation_in(facts.options.view());
     Result<std::vector<std::string>> fields = counter_fields(spare_, ns, plan_.options.counters);
-    if (!fields) return std::unexpected(std::move(fields.error()));
+    if (!fields) return error_in(fields);
     if (is_there) {
       const Result<std::vector<std::string>> more =
           counter_fields(production_, ns, plan_.options.counters);
-      if (!more) return std::unexpected(more.error());
+      if (!more) return error_in(more);
       fields->insert(fields->end(), more->begin(), more->end());
     }
     planned.item.in_place = !fields->empty() || adopted_.contains(ns);
     if (planned.item.in_place && !adopted_.contains(ns)) {
       const Result<std::string> why = why_not_in_place(spare_, production_, ns, *fields);
-      if (!why) return std::unexpected(why.error());
+      if (!why) return error_in(why);
       if (!why->empty()) {
         refuse_it(ns, *why);
         return {};
@@ -281,7 +279,7 @@ class Planner {
     }
     if (planned.item.in_place && is_there) {
       const Result<bool> differs = differs_beside_numbers(spare_, production_, ns);
-      if (!differs) return std::unexpected(differs.error());
+      if (!differs) return error_in(differs);
       if (*differs)
         plan_.notes.push_back(ns +
                               ": documents of it differ from the spare's in more than numbers, "
@@ -293,16 +291,16 @@ class Planner {
       return {};
     }
     const Result<std::uint64_t> documents = count_documents(spare_, ns);
-    if (!documents) return std::unexpected(documents.error());
+    if (!documents) return error_in(documents);
     planned.documents = *documents;
     if (is_there) {
       const Result<std::uint64_t> now = count_documents(production_, ns);
-      if (!now) return std::unexpected(now.error());
+      if (!now) return error_in(now);
       planned.now = *now;
     }
     const Bson stats = Bson("collStats", facts.name, "maxTimeMS", kCommandLimit);
-    const Result<Bson> reply = spare_.command(facts.database.c_str(), stats.get());
-    if (!reply) return std::unexpected(reply.error());
+    const Result<Bson> reply = spare_.command(facts.database, stats);
+    if (!reply) return error_in(reply);
     planned.bytes =
         static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("size"), 0));
     if (!planned.item.in_place) bytes_ += planned.bytes;
@@ -323,7 +321,7 @@ class Planner {
       if (has_store(there_, each.item.database()) || has_store(restored_, each.item.database()))
         databases.insert(each.item.database());
     const Result<std::set<std::string>> back = stores_set_back(spare_, production_);
-    if (!back) return std::unexpected(back.error());
+    if (!back) return error_in(back);
     std::set<std::string> set_back = *back;
     for (const auto& [ns, facts] : restored_)
       if (is_idmint_own(ns) && !there_.contains(ns)) set_back.insert(facts.database);
@@ -373,8 +371,8 @@ class Planner {
   // The old collections are kept beside the new ones.
   Result<void> check_room() {
     const Bson command = Bson("dbStats", 1, "maxTimeMS", kCommandLimit);
-    const Result<Bson> reply = production_.command("admin", command.get());
-    if (!reply) return std::unexpected(reply.error());
+    const Result<Bson> reply = production_.command("admin", command);
+    if (!reply) return error_in(reply);
     const std::int64_t room =
         reply->view().number("fsTotalSize") - reply->view().number("fsUsedSize");
     if (room <= 0 || bytes_ <= static_cast<std::uint64_t>(room)) return {};
@@ -396,18 +394,15 @@ class Planner {
 
 // A sequence that was dropped and made anew in another way gives what the former one has given.
 Result<void> refuse_other_definitions(PromotePlan& plan, Server& spare, Server& production) {
-  const Result<ServerState> restored = read_server_state(spare);
-  if (!restored) return std::unexpected(restored.error());
-  const Result<ServerState> now = read_server_state(production);
-  if (!now) return std::unexpected(now.error());
+  const Result<BothStores> stores = read_both_stores(spare, production);
+  if (!stores) return error_in(stores);
   for (const std::string& database : plan.state.databases) {
-    const auto before = restored->stores.find(database);
-    const auto there = now->stores.find(database);
-    if (before == restored->stores.end() || there == now->stores.end()) continue;
-    for (const auto& [name, definition] : before->second.definitions) {
-      const auto its = there->second.definitions.find(name);
-      if (its == there->second.definitions.end() || is_same_source(definition, its->second))
-        continue;
+    const HandedOutStore* const before = find_store(stores->restored, database);
+    const HandedOutStore* const there = find_store(stores->now, database);
+    if (before == nullptr || there == nullptr) continue;
+    for (const auto& [name, definition] : before->definitions) {
+      const auto its = there->definitions.find(name);
+      if (its == there->definitions.end() || is_same_source(definition, its->second)) continue;
       plan.refused.push_back(
           {std::string(database).append("/").append(name),
            "production defines it otherwise than the spare, as where it was dropped and made anew: "
@@ -423,7 +418,7 @@ Result<void> refuse_other_definitions(PromotePlan& plan, Server& spare, Server& 
 Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& production,
                               const TakeProgress& progress) {
   Result<std::vector<std::string>> lost = lost_numbers(spare, production, plan.state);
-  if (!lost) return std::unexpected(std::move(lost.error()));
+  if (!lost) return error_in(lost);
   for (const std::string& each : *lost) {
     if (plan.options.leave_gap) {
       plan.notes.push_back(each + ", and no document has them afterwards");
@@ -436,9 +431,9 @@ Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& producti
   Result<void> alike = refuse_other_definitions(plan, spare, production);
   if (!alike) return alike;
   Result<FenceReport> preview = preview_fence(plan.options, plan.state, progress);
-  if (!preview) return std::unexpected(std::move(preview.error()));
+  if (!preview) return error_in(preview);
   const Result<std::set<std::string>> made = sources_to_make(spare, production, plan.state);
-  if (!made) return std::unexpected(made.error());
+  if (!made) return error_in(made);
   plan.state.put_back.assign(made->begin(), made->end());
   for (const FencedSource& each : preview->sources) {
     if (made->contains(each.label())) continue;  // created before the fence
@@ -520,18 +515,14 @@ Result<std::vector<std::string>> counter_fields(Server& server, const std::strin
       R"({"$or":[{"COUNT":{"$type":"number"}},{"seq":{"$type":"number"}},)"
       R"({"index":{"$type":"number"}},{"uniqueIdentifierCounter":{"$type":"number"}}],)"
       R"("$expr":{"$lte":[{"$size":{"$objectToArray":"$$ROOT"}},6]}})");
-  const std::string name = collection_of(ns);
-  const Collection collection(
-      mongoc_client_get_collection(server.client(), database_of(ns).c_str(), name.c_str()));
-  const Bson options = Bson("maxTimeMS", kScanLimit);
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));
-  Result<void> read = each(cursor, "find in " + ns, [&](Document document) -> Result<void> {
-    for (const char* const field : fields)
-      if (!classic_recipe(name, document, field).empty()) found.insert(field);
-    return {};
-  });
-  if (!read) return std::unexpected(std::move(read.error()));
+  Result<void> read = find_each(server, ns, filter, Bson("maxTimeMS", kScanLimit),
+                                [&](Document document) -> Result<void> {
+                                  for (const char* const field : fields)
+                                    if (!classic_recipe(collection_of(ns), document, field).empty())
+                                      found.insert(field);
+                                  return {};
+                                });
+  if (!read) return error_in(read);
   return std::vector<std::string>(found.begin(), found.end());
 }
 
@@ -541,20 +532,18 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
         "--merge-later needs --mistake-to, the last entry of the mistake: find prints it "
         "behind \"to\"");
   Result<Server> spare = connect_for_promotion(options.from);
-  if (!spare) return std::unexpected(std::move(spare.error()));
+  if (!spare) return error_in(spare);
   Result<Server> production = connect_for_promotion(options.to);
-  if (!production) return std::unexpected(std::move(production.error()));
-  if (Result<void> good = check_servers(*spare, *production); !good)
-    return std::unexpected(std::move(good.error()));
-  if (Result<void> may = check_rights(*production); !may)
-    return std::unexpected(std::move(may.error()));
+  if (!production) return error_in(production);
+  if (Result<void> good = check_servers(*spare, *production); !good) return error_in(good);
+  if (Result<void> may = check_rights(*production); !may) return error_in(may);
   PromotePlan plan{.options = std::move(options)};
   std::optional<Timestamp> limit = plan.options.limit;
   const Result<std::optional<Timestamp>> recorded = limit_of(*spare, plan.options.restore_report);
-  if (!limit && !recorded) return std::unexpected(recorded.error());
+  if (!limit && !recorded) return error_in(recorded);
   const std::optional<Timestamp> restored = recorded.value_or(std::nullopt);
   if (!limit) limit = restored;
-  // What was written between the two would be neither restored nor merged nor named.
+  // Writes between the two would be neither restored nor merged nor named.
   if (limit && restored && *restored != *limit)
     return fail(Code::kFailedPrecondition,
                 "--limit is " + print_timestamp(*limit) + ", and " + spare->shown_uri() +
@@ -568,7 +557,7 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
                   " is before the limit " + print_timestamp(*limit));
   const std::string fingerprint = fingerprint_of(plan.options, *limit);
   Result<std::optional<PromoteState>> under_way = PromoteRecord::look(*production);
-  if (!under_way) return std::unexpected(std::move(under_way.error()));
+  if (!under_way) return error_in(under_way);
   if (std::optional<PromoteState>& found = *under_way) {
     plan.resumed = true;
     plan.state = std::move(*found);
@@ -590,10 +579,9 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
   for (const CounterField& each : plan.options.counters)
     plan.state.counters.push_back(each.ns + "." + each.field);
   Planner planner(plan, *spare, *production);
-  if (Result<void> planned = planner.plan(progress); !planned)
-    return std::unexpected(std::move(planned.error()));
+  if (Result<void> planned = planner.plan(progress); !planned) return error_in(planned);
   if (Result<void> looked = look_at_counters(plan, *spare, *production, progress); !looked)
-    return std::unexpected(std::move(looked.error()));
+    return error_in(looked);
   return plan;
 }
 

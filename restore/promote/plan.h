@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/fence/report.h"
 #include "restore/fence/shapes.h"
 #include "restore/namespaces.h"

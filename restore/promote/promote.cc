@@ -26,31 +26,20 @@ Result<void> note_copies(PromoteRecord& record) {
   for (PromoteItem& item : record.state().items) {
     if (!item.is_replaced() || !item.new_uuid.empty()) continue;
     const std::string copy = record.state().copy_name(item);
-    const Result<std::optional<CollectionFacts>> there = find_collection(record.production(), copy);
-    if (!there) return std::unexpected(there.error());
-    const std::optional<CollectionFacts>& found = *there;
-    if (!found) return must_be_undone(Code::kUnavailable, copy + " was dropped meanwhile");
-    item.new_uuid = found->uuid;
+    const Result<std::string> uuid = uuid_of(record.production(), copy);
+    if (!uuid) return error_in(uuid);
+    if (uuid->empty()) return must_be_undone(Code::kUnavailable, copy + " was dropped meanwhile");
+    item.new_uuid = *uuid;
   }
   return record.write();
-}
-
-// The UUID of the collection with this name; empty: none has it.
-Result<std::string> uuid_of(Server& server, const std::string& ns) {
-  const Result<std::optional<CollectionFacts>> there = find_collection(server, ns);
-  if (!there) return std::unexpected(there.error());
-  const std::optional<CollectionFacts>& found = *there;
-  return found ? found->uuid : std::string();
 }
 
 constexpr std::size_t kMostUnlisted = 1000;  // that a record lists
 
 void take_only_copies(const Result<std::optional<std::vector<std::string>>>& only,
                       KeptCollection& kept) {
-  if (!only) return;
-  const std::optional<std::vector<std::string>>& ids = *only;
-  if (!ids) return;
-  kept.ids = *ids;
+  if (!only || !*only) return;
+  kept.ids = only->value_or(std::vector<std::string>());
   kept.written = kept.ids.size();
 }
 
@@ -64,7 +53,7 @@ bool is_promoted_name(std::string_view ns, const PromoteItem& item) {
          });
 }
 
-// What was written later to the collections that are replaced. `state` must outlive it.
+// The search for later writes to the collections that are replaced. `state` must outlive it.
 LaterSearch search_for(const PromoteOptions& options, const PromoteState& state) {
   return {.production = options.to,
           .oplog = options.oplog,
@@ -98,19 +87,51 @@ Error error_of(Error error, const PromoteState& state) {
   return error;
 }
 
-class Promotion {
+// What a promotion and its undo have in common.
+class RecordedRun {
  public:
-  Promotion(PromoteRecord& record, Server& spare, const PromotePlan& plan, Observer& observer,
-            PromoteReport& report)
-      : record_(record),
-        spare_(spare),
-        plan_(plan),
-        options_(plan.options),
-        observer_(observer),
-        report_(report) {}
+  RecordedRun(PromoteRecord& record, const PromoteOptions& options, Observer& observer,
+              PromoteReport& report)
+      : record_(record), options_(options), observer_(observer), report_(report) {}
 
-  // From then on, writers may be blocked, or counters closed.
-  [[nodiscard]] bool has_begun() const { return has_begun_; }
+  // The error of run(): once writers may be blocked or counters closed, it says how to go on.
+  std::unexpected<Error> failed(Result<void>& done) {
+    return has_begun_ ? std::unexpected(error_of(std::move(done.error()), state()))
+                      : error_in(done);
+  }
+
+ protected:
+  PromoteState& state() { return record_.state(); }
+  Server& production() { return record_.production(); }
+  Result<void> about_to(std::string_view what, std::string_view subject) {
+    return observer_.about_to(std::string(what).append(" ").append(subject));
+  }
+  Result<void> close_all() {
+    if (Result<void> told = about_to("close", "counters"); !told) return told;
+    return close_counters(production(), state());
+  }
+  Result<void> open_all() {
+    if (Result<void> told = about_to("open", "counters"); !told) return told;
+    return open_counters(production(), state());
+  }
+  Result<FenceReport> raise_all(Server* spare) {
+    if (Result<void> told = about_to("raise", "counters"); !told) return error_in(told);
+    return raise_counters(spare, production(), state(), options_,
+                          observer_.of("entries of the oplog"));
+  }
+
+  PromoteRecord& record_;
+  const PromoteOptions& options_;
+  Observer& observer_;
+  PromoteReport& report_;
+  bool has_begun_ = false;
+};
+
+class Promotion final : public RecordedRun {
+ public:
+  Promotion(PromoteRecord& record, Server& spare, const PromoteOptions& options, Observer& observer,
+            PromoteReport& report)
+      : RecordedRun(record, options, observer, report), spare_(spare) {}
 
   Result<void> run() {
     struct Row {
@@ -135,17 +156,11 @@ class Promotion {
   }
 
  private:
-  PromoteState& state() { return record_.state(); }
-  Server& production() { return record_.production(); }
-  Result<void> about_to(std::string_view what, std::string_view subject) {
-    return observer_.about_to(std::string(what).append(" ").append(subject));
-  }
-
   // Nothing is blocked yet, so a refusal leaves no trace.
   Result<void> try_first() {
     if (Result<void> told = about_to("try", "collections"); !told) return told;
     const Result<std::vector<PlannedRefusal>> refused = try_copies(spare_, production(), state());
-    if (!refused) return std::unexpected(refused.error());
+    if (!refused) return error_in(refused);
     if (refused->empty()) return {};
     if (Result<void> forgotten = record_.forget(); !forgotten) return forgotten;
     return fail(Code::kFailedPrecondition,
@@ -154,33 +169,29 @@ class Promotion {
   }
 
   Result<void> block() {
-    if (!has_blocked(state())) {
+    if (!has_blocked(state()))
       if (Result<void> tried = try_first(); !tried) return tried;
-    }
     has_begun_ = true;
     for (PromoteItem& item : state().items) {
       if (item.view) continue;
       if (Result<void> told = about_to("block", item.ns); !told) return told;
       if (Result<void> blocked = block_writers(record_, item); !blocked) return blocked;
     }
-    if (Result<void> told = about_to("close", "counters"); !told) return told;
-    return close_counters(production(), state());
+    return close_all();
   }
 
   Result<void> fence() {
-    if (Result<void> told = about_to("raise", "counters"); !told) return told;
-    Result<FenceReport> drawn = raise_counters(&spare_, production(), state(), options_,
-                                               observer_.of("entries of the oplog"));
-    if (!drawn) return std::unexpected(std::move(drawn.error()));
+    Result<FenceReport> drawn = raise_all(&spare_);
+    if (!drawn) return error_in(drawn);
     report_.fence = *std::move(drawn);
     if (!state().merge_later) return {};
     const LaterSearch search = search_for(options_, state());
     Result<LaterWrites> later = find_later(search, observer_.of("entries of the oplog"));
-    if (!later) return std::unexpected(std::move(later.error()));
+    if (!later) return error_in(later);
     if (Result<void> chosen = choose_versions(*later, search, true, spare_, production()); !chosen)
       return chosen;
     const Result<PlannedLosses> planned = planned_losses(production(), state().id);
-    if (!planned) return std::unexpected(planned.error());
+    if (!planned) return error_in(planned);
     note_unlisted(*later, *planned);
     if (Result<void> told = about_to("note", "later writes"); !told) return told;
     if (Result<void> noted = note_later(production(), state(), *later); !noted) return noted;
@@ -188,7 +199,7 @@ class Promotion {
     return record_.write();
   }
 
-  // What is lost and was in no plan: programs went on until they were blocked.
+  // Notes the lost documents that are in no plan: programs went on until they were blocked.
   void note_unlisted(const LaterWrites& later, const PlannedLosses& planned) {
     ListRoom room;
     for (PromoteItem& item : state().items) {
@@ -216,7 +227,7 @@ class Promotion {
     if (Result<void> told = about_to("load", "collections"); !told) return told;
     const Result<CopyCounts> copied =
         copy_collections(spare_, production(), state(), observer_.of("bytes of documents copied"));
-    if (!copied) return std::unexpected(copied.error());
+    if (!copied) return error_in(copied);
     report_.documents = copied->documents;
     return index_copies(spare_, production(), state(), WhichIndexes::kAllButTtl,
                         observer_.of("collections indexed"));
@@ -225,7 +236,7 @@ class Promotion {
   Result<void> verify() {
     const Result<std::vector<Difference>> found =
         compare_copies(spare_, production(), state(), observer_.of("documents compared"));
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     if (!found->empty()) {
       const Difference& first = found->front();
       return must_be_undone(Code::kDataLoss,
@@ -245,7 +256,7 @@ class Promotion {
       if (Result<void> told = about_to("merge", "later writes"); !told) return told;
       const Result<std::uint64_t> merged =
           merge_later(spare_, production(), state(), observer_.of("documents merged"));
-      if (!merged) return std::unexpected(merged.error());
+      if (!merged) return error_in(merged);
       report_.merged = *merged;
     }
     return note_copies(record_);
@@ -274,7 +285,7 @@ class Promotion {
           "what programs deleted while the collections were loaded may be back: " +
           deleted.error().message());
     } else {
-      return std::unexpected(deleted.error());
+      return error_in(deleted);
     }
     return {};
   }
@@ -295,24 +306,15 @@ class Promotion {
       Result<void> opened = let_writers_in(production(), item.ns, options.view());
       if (!opened) return opened;
     }
-    if (Result<void> told = about_to("open", "counters"); !told) return told;
-    return open_counters(production(), state());
+    return open_all();
   }
 
-  PromoteRecord& record_;
   Server& spare_;
-  const PromotePlan& plan_;
-  const PromoteOptions& options_;
-  Observer& observer_;
-  PromoteReport& report_;
-  bool has_begun_ = false;
 };
 
-class Undo {
+class Undo final : public RecordedRun {
  public:
-  Undo(PromoteRecord& record, const PromoteOptions& options, Observer& observer,
-       PromoteReport& report)
-      : record_(record), options_(options), observer_(observer), report_(report) {}
+  using RecordedRun::RecordedRun;
 
   Result<void> run() {
     if (!state().undoing) {
@@ -331,16 +333,8 @@ class Undo {
     if (Result<void> told = observer_.about_to("forget"); !told) return told;
     return record_.forget();
   }
-  // From then on, writers may be blocked.
-  [[nodiscard]] bool has_begun() const { return has_begun_; }
 
  private:
-  PromoteState& state() { return record_.state(); }
-  Server& production() { return record_.production(); }
-  Result<void> about_to(std::string_view what, std::string_view subject) {
-    return observer_.about_to(std::string(what).append(" ").append(subject));
-  }
-
   // Whether the collections that are to come back are there.
   Result<void> has_all() {
     if (state().finishing)
@@ -352,7 +346,7 @@ class Undo {
       bool there = false;
       for (const std::string& ns : {item.ns, state().old_name(item)}) {
         const Result<std::string> uuid = uuid_of(production(), ns);
-        if (!uuid) return std::unexpected(uuid.error());
+        if (!uuid) return error_in(uuid);
         there = there || *uuid == item.old_uuid;
       }
       if (!there)
@@ -370,28 +364,25 @@ class Undo {
       if (item.old_uuid.empty()) continue;
       if (Result<void> told = about_to("block", item.ns); !told) return told;
       const Result<std::optional<CollectionFacts>> there = find_collection(production(), item.ns);
-      if (!there) return std::unexpected(there.error());
+      if (!there) return error_in(there);
       const std::optional<CollectionFacts>& found = *there;
       if (!found || refuses_writers(found->options.view(), state().id)) continue;
       const Bson refusing = Bson("validator", refusing_validator(state().id));
       Result<void> blocked = let_writers_in(production(), item.ns, refusing.view());
       if (!blocked) return blocked;
     }
-    if (Result<void> told = about_to("close", "counters"); !told) return told;
-    return close_counters(production(), state());
+    return close_all();
   }
 
   Result<void> raise() {
-    if (Result<void> told = about_to("raise", "counters"); !told) return told;
-    Result<FenceReport> drawn = raise_counters(nullptr, production(), state(), options_,
-                                               observer_.of("entries of the oplog"));
+    Result<FenceReport> drawn = raise_all(nullptr);
     if (drawn) {
       report_.fence = *std::move(drawn);
       return {};
     }
     const Code why = drawn.error().code;
     if (why != Code::kFailedPrecondition && why != Code::kUnknown && why != Code::kOutOfRange)
-      return std::unexpected(std::move(drawn.error()));
+      return error_in(drawn);
     // No counter was ever lowered, so a refusal is no reason to keep writers out.
     report_.notes.push_back("the fence was not drawn again: " + drawn.error().message());
     return {};
@@ -408,15 +399,14 @@ class Undo {
       }
       if (Result<void> told = about_to("put back", item.ns); !told) return told;
       const std::string old = state().old_name(item);
-      const Result<std::optional<CollectionFacts>> swapped = find_collection(production(), old);
-      if (!swapped) return std::unexpected(swapped.error());
-      const std::optional<CollectionFacts>& found = *swapped;
-      if (found && found->uuid == item.old_uuid) {
+      const Result<std::string> swapped = uuid_of(production(), old);
+      if (!swapped) return error_in(swapped);
+      if (*swapped == item.old_uuid) {
         // Not by its UUID in the record: a program may have dropped or renamed the promoted one,
         // and have made another.
         const Result<std::optional<CollectionFacts>> has_name =
             find_collection(production(), item.ns);
-        if (!has_name) return std::unexpected(has_name.error());
+        if (!has_name) return error_in(has_name);
         std::vector<Rename> renames;
         if (const std::optional<CollectionFacts>& other = *has_name)
           renames.push_back(
@@ -434,7 +424,7 @@ class Undo {
       }
       const Result<std::optional<CollectionFacts>> kept =
           find_collection(production(), state().promoted_name(item));
-      if (!kept) return std::unexpected(kept.error());
+      if (!kept) return error_in(kept);
       if (*kept) report_.kept.push_back({.ns = state().promoted_name(item)});
     }
     return {};
@@ -442,9 +432,8 @@ class Undo {
 
   Result<void> open() {
     for (const PromoteItem& item : state().items) {
-      if (item.view && item.missing) {
+      if (item.view && item.missing)
         if (Result<void> dropped = drop_collection(production(), item.ns); !dropped) return dropped;
-      }
       if (item.old_uuid.empty() && !item.missing) continue;
       if (Result<void> told = about_to("open", item.ns); !told) return told;
       // Drops a collection that the block created, unless it has counters now.
@@ -459,14 +448,13 @@ class Undo {
     for (const KeptCollection& kept : report_.kept) {
       if (Result<void> opened = let_writers_in(production(), kept.ns, {}); !opened) return opened;
     }
-    if (Result<void> told = about_to("open", "counters"); !told) return told;
-    return open_counters(production(), state());
+    return open_all();
   }
 
   // The record may not have its UUID yet: a run was killed when it had just made it.
   Result<void> drop_placeholder(const PromoteItem& item) {
     const Result<std::optional<CollectionFacts>> there = find_collection(production(), item.ns);
-    if (!there) return std::unexpected(there.error());
+    if (!there) return error_in(there);
     const std::optional<CollectionFacts>& found = *there;
     const bool is_ours =
         found && (item.old_uuid.empty() ? refuses_writers(found->options.view(), state().id)
@@ -474,8 +462,8 @@ class Undo {
     return is_ours ? drop_collection(production(), item.ns) : Result<void>{};
   }
 
-  // Which of what programs wrote to the promoted collections is nowhere else. Where that cannot be
-  // found out, it stays unknown: writers are let in already.
+  // Finds the documents that only the promoted collections have. If that fails they stay unknown:
+  // writers are let in already.
   void count_written() {
     if (report_.kept.empty()) return;
     const LaterSearch search = search_for(options_, state());
@@ -494,12 +482,6 @@ class Undo {
       }
     }
   }
-
-  PromoteRecord& record_;
-  const PromoteOptions& options_;
-  Observer& observer_;
-  PromoteReport& report_;
-  bool has_begun_ = false;
 };
 
 void tell_items(const PromoteState& state, PromoteReport& report) {
@@ -528,15 +510,15 @@ void tell_items(const PromoteState& state, PromoteReport& report) {
 
 Result<void> tell_planned(Server& production, const PromoteState& state, PromoteReport& report) {
   const Result<PlannedLosses> planned = planned_losses(production, state.id);
-  if (!planned) return std::unexpected(planned.error());
+  if (!planned) return error_in(planned);
   for (const auto& [ns, documents] : *planned)
     for (const auto& [id, why] : documents)
       report.planned.push_back({.ns = ns, .lost = {.id = id, .why = why}});
   return {};
 }
 
-// Lists the collections that undone promotions left, with the documents that only they have. Where
-// that cannot be found out it stays unknown.
+// Lists the collections that undone promotions left, with the documents that only they have. If
+// that fails these stay unknown.
 void find_kept_promoted(const PromoteOptions& options, const PromoteState& state,
                         Server& production, Observer& observer, PromoteReport& report) {
   const Result<std::vector<CollectionFacts>> all = list_namespaces(production);
@@ -559,12 +541,10 @@ void find_kept_promoted(const PromoteOptions& options, const PromoteState& state
 Result<PromoteRecord> record_for(PromotePlan& plan, Server& production, Observer& observer) {
   if (plan.resumed) return PromoteRecord::take_over(production);
   // Before there is a record, so that no run goes on with a part of it.
-  if (Result<void> told = observer.about_to("note the plan"); !told)
-    return std::unexpected(std::move(told.error()));
+  if (Result<void> told = observer.about_to("note the plan"); !told) return error_in(told);
   if (Result<void> noted = note_planned(production, plan.state.id, plan.later); !noted)
-    return std::unexpected(std::move(noted.error()));
-  if (Result<void> told = observer.about_to("begin"); !told)
-    return std::unexpected(std::move(told.error()));
+    return error_in(noted);
+  if (Result<void> told = observer.about_to("begin"); !told) return error_in(told);
   return PromoteRecord::begin(production, std::move(plan.state));
 }
 
@@ -577,11 +557,11 @@ Result<PromoteReport> promote(PromotePlan& plan, Observer& observer) {
   PromoteReport report{.resumed = plan.resumed};
   if (plan.is_empty()) return report;
   Result<Server> spare = connect_for_promotion(plan.options.from);
-  if (!spare) return std::unexpected(std::move(spare.error()));
+  if (!spare) return error_in(spare);
   Result<Server> production = connect_for_promotion(plan.options.to);
-  if (!production) return std::unexpected(std::move(production.error()));
+  if (!production) return error_in(production);
   Result<PromoteRecord> record = record_for(plan, *production, observer);
-  if (!record) return std::unexpected(std::move(record.error()));
+  if (!record) return error_in(record);
   if (record->state().undoing)
     return fail(Code::kFailedPrecondition,
                 "the promotion on " + production->shown_uri() +
@@ -589,38 +569,32 @@ Result<PromoteReport> promote(PromotePlan& plan, Observer& observer) {
   if (record->state().finishing)
     return fail(Code::kFailedPrecondition, "the promotion on " + production->shown_uri() +
                                                " is being finished: go on with --finish");
-  Promotion promotion(*record, *spare, plan, observer, report);
-  if (Result<void> done = promotion.run(); !done)
-    return std::unexpected(promotion.has_begun()
-                               ? error_of(std::move(done.error()), record->state())
-                               : std::move(done.error()));
+  Promotion promotion(*record, *spare, plan.options, observer, report);
+  if (Result<void> done = promotion.run(); !done) return promotion.failed(done);
   tell_items(record->state(), report);
   if (Result<void> told = tell_planned(*production, record->state(), report); !told)
-    return std::unexpected(std::move(told.error()));
+    return error_in(told);
   return report;
 }
 
 Result<PromoteReport> undo_promotion(const PromoteOptions& options, Observer& observer) {
   Result<Server> production = connect_for_promotion(options.to);
-  if (!production) return std::unexpected(std::move(production.error()));
-  if (Result<void> may = check_rights(*production); !may)
-    return std::unexpected(std::move(may.error()));
+  if (!production) return error_in(production);
+  if (Result<void> may = check_rights(*production); !may) return error_in(may);
   Result<PromoteRecord> record = PromoteRecord::take_over(*production);
-  if (!record) return std::unexpected(std::move(record.error()));
+  if (!record) return error_in(record);
   PromoteReport report{.resumed = record->state().undoing};
   Undo undo(*record, options, observer, report);
-  if (Result<void> done = undo.run(); !done)
-    return std::unexpected(undo.has_begun() ? error_of(std::move(done.error()), record->state())
-                                            : std::move(done.error()));
+  if (Result<void> done = undo.run(); !done) return undo.failed(done);
   tell_items(record->state(), report);
   return report;
 }
 
 Result<PromoteReport> finish_promotion(const PromoteOptions& options, Observer& observer) {
   Result<Server> production = connect_for_promotion(options.to);
-  if (!production) return std::unexpected(std::move(production.error()));
+  if (!production) return error_in(production);
   Result<PromoteRecord> record = PromoteRecord::take_over(*production);
-  if (!record) return std::unexpected(std::move(record.error()));
+  if (!record) return error_in(record);
   const PromoteState& state = record->state();
   if (state.undoing || state.step != PromoteStep::kOpened)
     return fail(Code::kFailedPrecondition,
@@ -629,18 +603,16 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, Observer& 
                                     ": go on with it first");
   PromoteReport report;
   if (!state.finishing) {
-    if (Result<void> told = observer.about_to("finish"); !told)
-      return std::unexpected(std::move(told.error()));
+    if (Result<void> told = observer.about_to("finish"); !told) return error_in(told);
     record->state().finishing = true;  // from now on there is no way back
-    if (Result<void> written = record->write(); !written)
-      return std::unexpected(std::move(written.error()));
+    if (Result<void> written = record->write(); !written) return error_in(written);
   }
   for (const PromoteItem& item : state.items) {
     if (!item.is_replaced()) continue;
     const std::string old = state.old_name(item);
     if (item.keeps_old()) {
       if (Result<void> opened = let_writers_in(*production, old, item.old_options.view()); !opened)
-        return std::unexpected(std::move(opened.error()));
+        return error_in(opened);
       std::vector<std::string> ids;
       for (const auto* const lost : {&item.unmerged, &item.unlisted})
         for (const LostDocument& each : *lost) ids.push_back(each.id);
@@ -648,18 +620,14 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, Observer& 
           {.ns = old, .written = item.unmerged_count + item.unlisted_count, .ids = std::move(ids)});
       continue;
     }
-    if (Result<void> told = observer.about_to("drop " + old); !told)
-      return std::unexpected(std::move(told.error()));
+    if (Result<void> told = observer.about_to("drop " + old); !told) return error_in(told);
     if (Result<void> dropped = drop_collection(*production, old); !dropped)
-      return std::unexpected(std::move(dropped.error()));
+      return error_in(dropped);
   }
   find_kept_promoted(options, state, *production, observer, report);
-  if (Result<void> told = tell_planned(*production, state, report); !told)
-    return std::unexpected(std::move(told.error()));
-  if (Result<void> told = observer.about_to("forget"); !told)
-    return std::unexpected(std::move(told.error()));
-  if (Result<void> forgotten = record->forget(); !forgotten)
-    return std::unexpected(std::move(forgotten.error()));
+  if (Result<void> told = tell_planned(*production, state, report); !told) return error_in(told);
+  if (Result<void> told = observer.about_to("forget"); !told) return error_in(told);
+  if (Result<void> forgotten = record->forget(); !forgotten) return error_in(forgotten);
   std::vector<KeptCollection> kept = std::move(report.kept);
   tell_items(state, report);
   report.kept = std::move(kept);

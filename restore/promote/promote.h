@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/fence/report.h"
 #include "restore/observer.h"
 #include "restore/promote/plan.h"

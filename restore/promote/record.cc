@@ -18,38 +18,25 @@ constexpr const char* kPromoteCollection = "promote";
 constexpr std::array<std::string_view, 8> kPromoteSteps = {"block", "fence", "load", "verify",
                                                            "merge", "swap",  "open", "opened"};
 
-// Each {_id: value}.
-BsonArray ids_of(const std::vector<std::string>& keys) {
-  BsonArray ids;
-  std::size_t index = 0;
-  for (const std::string& each : keys)
-    ids.items.add(std::to_string(index++).c_str(), only_id_of(each));
-  return ids;
+Bson bson_of(const LostDocument& lost) {
+  return Bson("id", only_id_of(lost.id), "why", lost.why, "in", array_of(lost.in));
 }
-
-BsonArray texts_of(const std::vector<std::string>& texts) {
-  BsonArray array;
-  std::size_t index = 0;
-  for (const std::string& each : texts)
-    array.items.add(std::to_string(index++).c_str(), std::string_view(each));
-  return array;
-}
-
 BsonArray lost_of(const std::vector<LostDocument>& documents) {
-  BsonArray array;
-  std::size_t index = 0;
-  for (const LostDocument& each : documents)
-    array.items.add(std::to_string(index++).c_str(),
-                    Bson("id", only_id_of(each.id), "why", each.why, "in", texts_of(each.in)));
-  return array;
+  return array_of(documents, [](const LostDocument& each) { return bson_of(each); });
+}
+
+std::vector<std::string> texts_in(Document document, const char* field) {
+  std::vector<std::string> texts;
+  document.each_text(field, [&](std::string_view each) { texts.emplace_back(each); });
+  return texts;
 }
 
 std::vector<LostDocument> lost_in(Document document, const char* field) {
   std::vector<LostDocument> documents;
   document.each(field, [&](const Document& each) {
-    LostDocument& lost = documents.emplace_back(
-        LostDocument{.id = id_key(each.document("id")), .why = text_of(each, "why")});
-    each.each_text("in", [&](std::string_view ns) { lost.in.emplace_back(ns); });
+    documents.push_back({.id = id_key(each.document("id")),
+                         .why = text_of(each, "why"),
+                         .in = texts_in(each, "in")});
   });
   return documents;
 }
@@ -61,7 +48,7 @@ Bson bson_of(const PromoteItem& item) {
                        static_cast<std::int64_t>(item.unlisted_count));
   document.add("unlisted_documents", lost_of(item.unlisted));
   document.add("unmerged", lost_of(item.unmerged));
-  document.add("undeleted", ids_of(item.undeleted));
+  document.add("undeleted", array_of(item.undeleted, only_id_of));
   document.add("lists_undeleted", item.lists_undeleted);
   if (item.old_options) document.add("old_options", item.old_options);
   if (item.final_options) document.add("final_options", item.final_options);
@@ -71,21 +58,14 @@ Bson bson_of(const PromoteItem& item) {
 Bson bson_of(const PromoteState& state, const std::string& owner) {
   Bson document =
       Bson("_id", "promote", "owner", owner, "id", state.id, "fingerprint", state.fingerprint,
-           "from", state.from, "limit", BsonTimestamp{state.limit.seconds, state.limit.ordinal},
-           "noted", BsonTimestamp{state.noted.seconds, state.noted.ordinal}, "alike", state.alike,
-           "merge_later", state.merge_later, "leave_gap", state.leave_gap, "step",
-           kPromoteSteps.at(static_cast<std::size_t>(state.step)), "undoing", state.undoing,
+           "from", state.from, "limit", to_bson(state.limit), "noted", to_bson(state.noted),
+           "alike", state.alike, "merge_later", state.merge_later, "leave_gap", state.leave_gap,
+           "step", kPromoteSteps.at(static_cast<std::size_t>(state.step)), "undoing", state.undoing,
            "finishing", state.finishing, "was_opened", state.was_opened);
-  if (state.mistake_to)
-    document.add("mistake_to", BsonTimestamp{state.mistake_to->seconds, state.mistake_to->ordinal});
-  document.add("databases", texts_of(state.databases))
-      .add("put_back", texts_of(state.put_back))
-      .add("counters", texts_of(state.counters));
-  BsonArray items;
-  std::size_t index = 0;
-  for (const PromoteItem& item : state.items)
-    items.items.add(std::to_string(index++).c_str(), bson_of(item));
-  document.add("items", items);
+  if (state.mistake_to) document.add("mistake_to", to_bson(*state.mistake_to));
+  document.append("databases", array_of(state.databases), "put_back", array_of(state.put_back),
+                  "counters", array_of(state.counters), "items",
+                  array_of(state.items, [](const PromoteItem& item) { return bson_of(item); }));
   return document;
 }
 
@@ -107,14 +87,6 @@ std::unexpected<Error> damaged_record(const Server& production) {
               where_it_is(production) + " is damaged: what it says must be undone by hand");
 }
 
-// The error in the reply to an update. nullopt: it changed the document.
-std::optional<Error> trouble_in(const Bson& reply, const Server& production) {
-  if (reply.view().has("writeErrors") || reply.view().has("writeConcernError"))
-    return Error{Code::kUnavailable,
-                 where_it_is(production) + ": " + to_relaxed_json(reply.view())};
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<PromoteState> promote_state_of(Document document) {
@@ -129,16 +101,15 @@ std::optional<PromoteState> promote_state_of(Document document) {
                      .merge_later = document.boolean("merge_later").value_or(false),
                      .leave_gap = document.boolean("leave_gap").value_or(false),
                      .noted = timestamp_in(document, "noted").value_or(Timestamp{}),
+                     .counters = texts_in(document, "counters"),
                      .undoing = document.boolean("undoing").value_or(false),
                      .finishing = document.boolean("finishing").value_or(false),
-                     .was_opened = document.boolean("was_opened").value_or(false)};
+                     .was_opened = document.boolean("was_opened").value_or(false),
+                     .databases = texts_in(document, "databases"),
+                     .put_back = texts_in(document, "put_back")};
   if (step == kPromoteSteps.end() || !limit || state.id.empty() || !document.is_array("items"))
     return std::nullopt;
   state.step = static_cast<PromoteStep>(step - kPromoteSteps.begin());
-  document.each_text("databases",
-                     [&](std::string_view each) { state.databases.emplace_back(each); });
-  document.each_text("put_back", [&](std::string_view each) { state.put_back.emplace_back(each); });
-  document.each_text("counters", [&](std::string_view each) { state.counters.emplace_back(each); });
   document.each("items", [&](const Document& each) {
     state.items.push_back({.ns = text_of(each, "ns"),
                            .in_place = each.boolean("in_place").value_or(false),
@@ -148,12 +119,12 @@ std::optional<PromoteState> promote_state_of(Document document) {
                            .old_options = document_in(each, "old_options"),
                            .final_options = document_in(each, "final_options"),
                            .new_uuid = text_of(each, "new_uuid"),
+                           .unmerged = lost_in(each, "unmerged"),
                            .unmerged_count = count_in(each, "unmerged_count"),
                            .lists_undeleted = each.boolean("lists_undeleted").value_or(false),
+                           .unlisted = lost_in(each, "unlisted_documents"),
                            .unlisted_count = count_in(each, "unlisted")});
     PromoteItem& item = state.items.back();
-    item.unmerged = lost_in(each, "unmerged");
-    item.unlisted = lost_in(each, "unlisted_documents");
     each.each("undeleted", [&](const Document& id) { item.undeleted.push_back(id_key(id)); });
   });
   return state;
@@ -180,32 +151,29 @@ std::string PromoteState::promoted_name(const PromoteItem& item) const {
 }
 
 Result<std::optional<PromoteState>> PromoteRecord::look(Server& production) {
-  const Bson find = Bson("find", kPromoteCollection, "filter", Bson("_id", "promote"), "limit", 1,
-                         "maxTimeMS", 60'000);
-  const Result<Bson> reply = production.command(kRecordDatabase, find.get());
-  if (!reply) return std::unexpected(reply.error());
-  bool there = false;
-  std::optional<PromoteState> state;
-  reply->view().each_found([&](const Document& found) {
-    there = true;
-    state = promote_state_of(found);
-  });
-  if (there && !state) return damaged_record(production);
+  const Result<Bson> reply = production.command(
+      kRecordDatabase, Bson("find", kPromoteCollection, "filter", Bson("_id", "promote"), "limit",
+                            1, "maxTimeMS", 60'000));
+  if (!reply) return error_in(reply);
+  const Document found = reply->view().first_found();
+  if (!found) return std::nullopt;
+  std::optional<PromoteState> state = promote_state_of(found);
+  if (!state) return damaged_record(production);
   return state;
 }
 
 Result<PromoteRecord> PromoteRecord::begin(Server& production, PromoteState state) {
   PromoteRecord record(production, std::move(state), unique_text());
-  const Bson command =
+  Bson command =
       Bson("insert", kPromoteCollection, "documents", array(bson_of(record.state_, record.owner_)));
-  append_concern(command.get(), production, true);
-  const Answer answer = ask(production, kRecordDatabase, command.get());
+  const Answer answer =
+      ask(production, kRecordDatabase, with_concern(std::move(command), production));
   if (answer.unavailable) return std::unexpected(lost(production, answer));
   if (!answer.ok)
     return fail(code_of(answer), "insert into " + where_it_is(production) + ": " + answer.message);
   // An insert reports a duplicate key in a reply that is ok.
   const Result<std::optional<PromoteState>> there = look(production);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   const std::optional<PromoteState>& found = *there;
   if (!found || found->id != record.state_.id)
     return fail(Code::kAlreadyExists, "a promotion is under way on " + production.shown_uri() +
@@ -215,11 +183,11 @@ Result<PromoteRecord> PromoteRecord::begin(Server& production, PromoteState stat
 
 Result<PromoteRecord> PromoteRecord::take_over(Server& production) {
   const std::string owner = unique_text();
-  const Bson command = Bson("findAndModify", kPromoteCollection, "query", Bson("_id", "promote"),
-                            "update", Bson("$set", Bson("owner", owner)), "new", true);
-  append_concern(command.get(), production, true);
-  const Result<Bson> reply = production.command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
+  Bson command = Bson("findAndModify", kPromoteCollection, "query", Bson("_id", "promote"),
+                      "update", Bson("$set", Bson("owner", owner)), "new", true);
+  const Result<Bson> reply =
+      production.command(kRecordDatabase, with_concern(std::move(command), production));
+  if (!reply) return error_in(reply);
   const Document found = reply->view().document("value");
   if (!found)
     return fail(Code::kNotFound, "no promotion is under way on " + production.shown_uri());
@@ -229,14 +197,15 @@ Result<PromoteRecord> PromoteRecord::take_over(Server& production) {
 }
 
 Result<void> PromoteRecord::write() {
-  const Bson command = Bson("update", kPromoteCollection, "updates",
-                            array(Bson("q", Bson("_id", "promote", "owner", owner_), "u",
-                                       bson_of(state_, owner_), "upsert", false)));
-  append_concern(command.get(), *production_, true);
-  const Result<Bson> reply = production_->command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
-  if (std::optional<Error> trouble = trouble_in(*reply, *production_))
-    return std::unexpected(*std::move(trouble));
+  Bson command = Bson("update", kPromoteCollection, "updates",
+                      array(Bson("q", Bson("_id", "promote", "owner", owner_), "u",
+                                 bson_of(state_, owner_), "upsert", false)));
+  const Result<Bson> reply =
+      production_->command(kRecordDatabase, with_concern(std::move(command), *production_));
+  if (!reply) return error_in(reply);
+  if (reply->view().has("writeErrors") || reply->view().has("writeConcernError"))
+    return fail(Code::kUnavailable,
+                where_it_is(*production_) + ": " + to_relaxed_json(reply->view()));
   if (reply->view().number("n") == 1) return {};
   return fail(Code::kUnavailable, where_it_is(*production_) +
                                       " belongs to another run by now: where none is at work, "

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"
@@ -74,10 +74,10 @@ struct PromoteItem {
   std::vector<LostDocument> unmerged{};
   std::uint64_t unmerged_count = 0;
   // Documents that programs deleted while it was loaded, and that stay, as the restored versions
-  // were taken; by id_key(), a thousand at most. It is unknown which ones of too many.
+  // were taken; by id_key(), a thousand at most.
   std::vector<std::string> undeleted{};
-  bool lists_undeleted = true;
-  // What is lost since the plan was shown, as programs went on; a thousand at most, of
+  bool lists_undeleted = true;  // false: there are more, which are unknown
+  // Documents lost since the plan was shown, as programs went on; a thousand at most, of
   // unlisted_count.
   std::vector<LostDocument> unlisted{};
   std::uint64_t unlisted_count = 0;

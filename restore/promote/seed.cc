@@ -1,7 +1,6 @@
 #include "restore/promote/seed.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -161,18 +160,13 @@ Result<void> copy_folder(const std::string& from, const std::string& to, Observe
   return sync_path(seed_fs::absolute(to).parent_path().string());
 }
 
-struct SeedUriDeleter {
-  void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
-};
-
 // A connection to a member in any state. A member outside of a set answers no read, which
 // Server::connect() needs.
 class DirectMember {
  public:
   [[nodiscard]] static Result<DirectMember> connect(const SeedMember& member) {
     bson_error_t error{};
-    const std::unique_ptr<mongoc_uri_t, SeedUriDeleter> uri(
-        mongoc_uri_new_with_error(direct_uri(member).c_str(), &error));
+    const Uri uri(mongoc_uri_new_with_error(direct_uri(member).c_str(), &error));
     DirectMember direct;
     if (uri) direct.client_.reset(mongoc_client_new_from_uri_with_error(uri.get(), &error));
     if (!direct.client_) return std::unexpected(told("connecting to " + address(member), error));
@@ -196,7 +190,7 @@ class DirectMember {
   }
 
  private:
-  std::unique_ptr<mongoc_client_t, MongocClientDeleter> client_;
+  MongocClient client_;
 };
 
 // Whether it answers, and has its data in the folder.
@@ -207,15 +201,6 @@ bool answers(const SeedMember& member) {
   const Document storage = options.reply.view().document("parsed").document("storage");
   std::error_code ignored;
   return options.ok && seed_fs::equivalent(text_of(storage, "dbPath"), member.folder, ignored);
-}
-
-// Whether a mongod holds the folder. It may be an earlier run's and not answer yet.
-bool is_used(const std::string& folder) {
-  const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool used = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);
-  return used;
 }
 
 // Whether there is a complete copy. kAlreadyExists: the folder has other contents.
@@ -234,7 +219,7 @@ class Seeding {
   Result<void> run() {
     const SeedMember& first = options_.members.front();
     const Result<bool> copied = is_copied(first.folder);
-    if (!copied) return std::unexpected(copied.error());
+    if (!copied) return error_in(copied);
     Result<void> done;
     if (!*copied) done = take_over_spare();
     if (done) done = start(first);
@@ -257,12 +242,12 @@ class Seeding {
  private:
   Result<void> take_over_spare() {
     const Result<SpareFolder> folder = look_at(options_.spare);
-    if (!folder) return std::unexpected(folder.error());
+    if (!folder) return error_in(folder);
     if (!folder->ours)
       return fail(Code::kNotFound,
                   shell_word(options_.spare) + " is no folder that idmint-restore run has made");
     const Result<Spare> spare = start_spare(options_.spare, {program_}, observer_.waits());
-    if (!spare) return std::unexpected(spare.error());
+    if (!spare) return error_in(spare);
     Result<void> done = prepare(spare->uri());
     if (done) done = observer_.about_to(shutdown_line(program_, spare->folder));
     if (done) done = stop_spare(*spare);
@@ -273,9 +258,9 @@ class Seeding {
   // Removes the databases of the restore, and of the set from which a data folder was copied.
   Result<void> prepare(const std::string& uri) {
     Result<Server> server = Server::connect(uri);
-    if (!server) return std::unexpected(std::move(server.error()));
+    if (!server) return error_in(server);
     const Result<std::optional<Record>> record = Record::find(*server);
-    if (!record) return std::unexpected(record.error());
+    if (!record) return error_in(record);
     const std::optional<Record>& found = *record;
     if (found && found->stage() != RunStage::kDone)
       return fail(Code::kFailedPrecondition, "the restore to " + shell_word(options_.spare) +
@@ -284,9 +269,8 @@ class Seeding {
       Result<void> told =
           observer_.about_to("db.getSiblingDB(\"" + std::string(database) + "\").dropDatabase()");
       if (!told) return told;
-      const Bson drop = Bson("dropDatabase", 1);
-      const Result<Bson> dropped = server->command(database, drop.get());
-      if (!dropped) return std::unexpected(dropped.error());
+      const Result<Bson> dropped = server->command(database, Bson("dropDatabase", 1));
+      if (!dropped) return error_in(dropped);
     }
     return {};
   }
@@ -294,7 +278,8 @@ class Seeding {
   Result<void> start(const SeedMember& member) {
     SeedMember placed = member;
     placed.folder = absolute(member.folder);
-    if (is_used(placed.folder))
+    // It may be an earlier run's and not answer yet.
+    if (is_locked(placed.folder))
       return await("the mongod of " + shell_word(placed.folder) + ", which does not answer at " +
                        address(member),
                    [&] { return answers(placed); });
@@ -312,7 +297,7 @@ class Seeding {
   Result<void> initiate() {
     const SeedMember& first = options_.members.front();
     Result<DirectMember> member = DirectMember::connect(first);
-    if (!member) return std::unexpected(std::move(member.error()));
+    if (!member) return error_in(member);
     const DirectMember::Told hello = member->command(Bson("hello", 1));
     if (!hello.reply.view().has("setName")) {
       if (Result<void> told = observer_.about_to(initiate_line(options_)); !told) return told;
@@ -333,11 +318,11 @@ class Seeding {
     for (const SeedMember& member : options_.members) {
       if (&member == &first || member.folder.empty()) continue;
       const Result<bool> copied = is_copied(member.folder);
-      if (!copied) return std::unexpected(copied.error());
+      if (!copied) return error_in(copied);
       if (*copied) continue;
       // A folder is complete when its server was ended cleanly.
       const std::string folder = absolute(first.folder);
-      if (is_used(folder)) {
+      if (is_locked(folder)) {
         if (Result<void> told = observer_.about_to(shutdown_line(program_, folder)); !told)
           return told;
         const Spare running{.folder = folder, .program = program_, .port = first.port};
@@ -353,10 +338,9 @@ class Seeding {
   // A set accepts one new member at a time.
   Result<void> add(const SeedMember& member) {
     Result<DirectMember> first = DirectMember::connect(options_.members.front());
-    if (!first) return std::unexpected(std::move(first.error()));
-    if (!is_member(*first, member)) {
+    if (!first) return error_in(first);
+    if (!is_member(*first, member))
       if (Result<void> told = observer_.about_to(add_line(member)); !told) return told;
-    }
     Result<void> added = await("a set that takes " + address(member), [&] {
       if (is_member(*first, member)) return true;
       first->command(with_member(first->command(Bson("replSetGetConfig", 1)), member));
@@ -392,16 +376,13 @@ class Seeding {
     const Document config = now.reply.view().document("config");
     std::int64_t largest = -1;
     BsonArray members;
-    std::size_t index = 0;
     config.each("members", [&](const Document& each) {
       largest = std::max(largest, each.number("_id"));
-      members.items.add(std::to_string(index++).c_str(), Bson::copy_of(each));
+      members.push(each);
     });
-    members.items.add(std::to_string(index).c_str(),
-                      Bson("_id", static_cast<std::int32_t>(largest + 1), "host", address(member)));
+    members.push(Bson("_id", static_cast<std::int32_t>(largest + 1), "host", address(member)));
     Bson changed;
-    Fields fields(config);
-    for (Field field; fields.next(field);) {
+    for (const Field& field : Fields(config)) {
       if (field.is("version")) {
         changed.add("version", static_cast<std::int32_t>(config.number("version") + 1));
       } else if (field.is("members")) {
@@ -457,10 +438,9 @@ Result<SeedMember> parse_member(std::string_view text) {
 }
 
 Result<std::vector<std::string>> seed_steps(const SeedOptions& options) {
-  if (Result<void> good = check_options(options); !good)
-    return std::unexpected(std::move(good.error()));
+  if (Result<void> good = check_options(options); !good) return error_in(good);
   const Result<std::string> program = find_mongod(options.mongod);
-  if (!program) return std::unexpected(program.error());
+  if (!program) return error_in(program);
   const SeedMember& first = options.members.front();
   std::vector<std::string> steps = {
       "db.getSiblingDB(\"idmint_restore\").dropDatabase()",
@@ -496,7 +476,7 @@ Result<std::vector<std::string>> seed_steps(const SeedOptions& options) {
 Result<void> seed(const SeedOptions& options, Observer& observer) {
   if (Result<void> good = check_options(options); !good) return good;
   Result<std::string> program = find_mongod(options.mongod);
-  if (!program) return std::unexpected(std::move(program.error()));
+  if (!program) return error_in(program);
   Seeding seeding(options, *std::move(program), observer);
   return seeding.run();
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/observer.h"
 
 namespace idmint::restore {

@@ -24,26 +24,24 @@ constexpr const char* kTrialCollection = "trial";
 constexpr std::size_t kClausesAtOnce = 100;
 
 // Adds the values at a dotted path, those of an array and the array itself.
-void add_values(Document document, std::string_view path, BsonArray& values, std::size_t& count) {
+void add_values(Document document, std::string_view path, BsonArray& values) {
   const std::size_t dot = path.find('.');
   const std::optional<Field> field = find_field(document, path.substr(0, dot));
   const auto add = [&](const Field& value) {
-    append_field_as(values.items.get(), std::to_string(count++), value);
+    append_field_as(values.items.get(), std::to_string(values.size++), value);
   };
   if (!field) return;
   if (dot == std::string_view::npos) {
     add(*field);
     if (field->type != BSON_TYPE_ARRAY) return;
-    Fields elements(field->document());
-    for (Field each; elements.next(each);) add(each);
+    for (const Field& each : Fields(field->document())) add(each);
     return;
   }
   const std::string_view rest = path.substr(dot + 1);
-  add_values(field->document(), rest, values, count);  // of an array: a number in the path
+  add_values(field->document(), rest, values);  // of an array: a number in the path
   if (field->type != BSON_TYPE_ARRAY) return;
-  Fields elements(field->document());
-  for (Field each; elements.next(each);)
-    if (each.type == BSON_TYPE_DOCUMENT) add_values(each.document(), rest, values, count);
+  for (const Field& each : Fields(field->document()))
+    if (each.type == BSON_TYPE_DOCUMENT) add_values(each.document(), rest, values);
 }
 
 // A condition that each document fulfils which has a key of this one in the index, and perhaps
@@ -51,18 +49,16 @@ void add_values(Document document, std::string_view path, BsonArray& values, std
 std::optional<Bson> clause_for(Document document, Document index) {
   Bson clause;
   bool has_value = false;
-  Fields keys(index.document("key"));
-  for (Field key; keys.next(key);) {
+  for (const Field& key : Fields(index.document("key"))) {
     BsonArray values;
-    std::size_t count = 0;
-    add_values(document, key.key, values, count);
-    has_value = has_value || count != 0;
+    add_values(document, key.key, values);
+    has_value = has_value || values.size != 0;
     const std::string path(key.key);
     Fields only(values.items.view());
     Field value;
-    if (count == 0) {
+    if (values.size == 0) {
       clause.add(path.c_str(), nullptr);
-    } else if (count == 1 && only.next(value)) {
+    } else if (values.size == 1 && only.next(value)) {
       const Bson equal;  // $in would take a regular expression for a pattern
       append_field_as(equal.get(), "$eq", value);
       clause.add(path.c_str(), equal);
@@ -93,7 +89,7 @@ class Trial {
       if (Result<void> brought = bring_in_the_way(batch); !brought) return brought;
     }
     const Result<Merged> merged = merge_into(spare_, ns(), batches, spare_, production_, progress);
-    if (!merged) return std::unexpected(merged.error());
+    if (!merged) return error_in(merged);
     for (const MergeRefusal& each : merged->refused) {
       const auto document = later_.documents.find(id_key(each.id.view()));
       if (document != later_.documents.end()) document->second.loss = Loss::kRefused;
@@ -110,16 +106,14 @@ class Trial {
     CollectionFacts trial;
     trial.database = kRecordDatabase;
     trial.name = kTrialCollection;
-    Fields options(facts_.options.view());
-    for (Field option; options.next(option);)
+    for (const Field& option : Fields(facts_.options.view()))
       if (!option.key.starts_with("validat")) append_field(trial.options.get(), option);
     if (Result<void> made = create_collection(spare_, trial); !made) return made;
     std::vector<Bson> specs;
     for (const Bson& each : facts_.indexes) {
       if (text_of(each.view(), "name") == "_id_" || each.view().has("clustered")) continue;
       Bson& spec = specs.emplace_back();
-      Fields fields(each.view());
-      for (Field field; fields.next(field);)
+      for (const Field& field : Fields(each.view()))
         if (!field.is("expireAfterSeconds")) append_field(spec.get(), field);
     }
     std::vector<Document> views;
@@ -131,21 +125,19 @@ class Trial {
   Result<void> bring_in_the_way(const MergeBatch& batch) {
     const Result<std::map<std::string, Bson>> now =
         documents_of(production_, batch.from, batch.ids);
-    if (!now) return std::unexpected(now.error());
+    if (!now) return error_in(now);
     for (const Bson& index : facts_.indexes) {
       if (!index.view().boolean("unique").value_or(false)) continue;
       BsonArray clauses;
-      std::size_t count = 0;
       for (const auto& [id, document] : *now) {
         const std::optional<Bson> clause = clause_for(document.view(), index.view());
         if (!clause) continue;
-        clauses.items.add(std::to_string(count++).c_str(), *clause);
-        if (count < kClausesAtOnce) continue;
+        clauses.push(*clause);
+        if (clauses.size < kClausesAtOnce) continue;
         if (Result<void> brought = bring(index.view(), clauses); !brought) return brought;
         clauses = {};
-        count = 0;
       }
-      if (count == 0) continue;
+      if (clauses.size == 0) continue;
       if (Result<void> brought = bring(index.view(), clauses); !brought) return brought;
     }
     return {};
@@ -153,16 +145,11 @@ class Trial {
 
   Result<void> bring(Document index, const BsonArray& clauses) {
     const Document collation = index.document("collation");
-    const Bson filter = Bson("$or", clauses);
     const Bson options = Bson("maxTimeMS", kCommandLimit, "collation",
                               collation ? Bson::copy_of(collation) : Bson("locale", "simple"));
-    const Collection restored(mongoc_client_get_collection(spare_.client(), facts_.database.c_str(),
-                                                           facts_.name.c_str()));
-    const Cursor cursor(
-        mongoc_collection_find_with_opts(restored.get(), filter.get(), options.get(), nullptr));
     std::vector<Bson> found;
-    Result<void> read =
-        each(cursor, "find in " + facts_.ns(), [&](Document document) -> Result<void> {
+    Result<void> read = find_each(
+        spare_, facts_.ns(), Bson("$or", clauses), options, [&](Document document) -> Result<void> {
           std::string key = id_key(document);
           if (!replaced_.contains(key) && brought_.insert(std::move(key)).second)
             found.push_back(Bson::copy_of(document));
@@ -170,9 +157,9 @@ class Trial {
         });
     if (!read) return read;
     for (const Bson& each : found) {
-      const Bson insert = Bson("insert", kTrialCollection, "documents", array(each));
-      if (const Result<Bson> put = change(spare_, kRecordDatabase, insert.copy()); !put)
-        return std::unexpected(put.error());
+      Bson insert = Bson("insert", kTrialCollection, "documents", array(each));
+      if (Result<Bson> put = change(spare_, kRecordDatabase, std::move(insert)); !put)
+        return error_in(put);
     }
     return {};
   }
@@ -190,7 +177,7 @@ class Trial {
 Result<void> try_merge(const std::vector<PromoteItem>& items, LaterWrites& later, Server& spare,
                        Server& production, const TakeProgress& progress) {
   Result<std::vector<CollectionFacts>> all = list_collections(spare);
-  if (!all) return std::unexpected(std::move(all.error()));
+  if (!all) return error_in(all);
   for (const CollectionFacts& each : *all) {
     const auto item = std::ranges::find(items, each.ns(), &PromoteItem::ns);
     const auto found = later.collections.find(each.ns());

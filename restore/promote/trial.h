@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/observer.h"
 #include "restore/promote/later.h"
 #include "restore/promote/record.h"

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,14 +37,14 @@ bool is_deleted(const LaterDocument& document, const Version& version) {
   return (document.deleted & std::bit_floor(version.terms)) != 0;
 }
 
-// The terms whose writes the version lacks. Where it is a delete, it needs no other one: a
-// promotion may carry a delete over that came between its last record and the swap.
+// The terms whose writes the version lacks. A delete needs no other delete: a promotion may carry
+// one over that came between its last record and the swap.
 std::uint64_t lacks_of(const LaterDocument& document, const Version& version) {
   const std::uint64_t lacks = document.terms & ~version.terms;
   return is_deleted(document, version) ? lacks & ~document.deleted : lacks;
 }
 
-// What a promotion chose from: an earlier one, or that which is planned.
+// The versions from which a promotion chooses, an earlier one or the planned one.
 struct Choice {
   Timestamp limit{};
   std::optional<Timestamp> mistake_to{};
@@ -153,7 +152,7 @@ class Chooser {
     if (holder.kind == Holder::Kind::kOriginal) version.terms |= kBeforeLimit;
     if (holder.kind != Holder::Kind::kPromoted) return version;
     const PastPromotion& promotion = later_.promotions[holder.promotion];
-    // Where it had another window, it is not known what it merged.
+    // It is unknown what a promotion with another window merged.
     const bool merged = promotion.state.merge_later && has_our_window(promotion.state) &&
                         !holder.refused.contains(key) && holder.lists_refused;
     if (std::exchange(document_, &document) != &document)
@@ -175,8 +174,8 @@ class Chooser {
   const LaterWrites& later_;
   const LaterSearch& search_;
   const LaterCollection& collection_;
-  // Of the present document: the terms that each promotion merged. Otherwise each would be asked
-  // again by every later one.
+  // The present document, and the terms of it that each promotion merged: a cache, as every later
+  // promotion asks for them.
   mutable const LaterDocument* document_ = nullptr;
   mutable std::vector<std::optional<std::uint64_t>> merged_{};
 };
@@ -185,7 +184,7 @@ using Names = std::map<std::string, std::string>;  // of collections, by UUID
 
 Result<Names> names_on(Server& production) {
   const Result<std::vector<CollectionFacts>> all = list_namespaces(production);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   Names names;
   for (const CollectionFacts& each : *all)
     if (!each.uuid.empty()) names[each.uuid] = each.ns();
@@ -218,7 +217,7 @@ void describe(const std::string& ns, const LaterWrites& later, const Names& name
   }
 }
 
-// Of the documents that were written to collections made anew: which ones the spare has.
+// Finds out which of the documents that were written to collections made anew the spare has.
 Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection& collection) {
   std::uint64_t made = 0;
   for (std::size_t term = 0; term < collection.terms.size(); ++term)
@@ -229,7 +228,7 @@ Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection
   std::vector<LaterDocument*> documents;
   const auto look = [&]() -> Result<void> {
     const Result<std::map<std::string, Bson>> found = documents_of(spare, ns, ids);
-    if (!found) return std::unexpected(found.error());
+    if (!found) return error_in(found);
     std::size_t seen = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       documents[i]->on_spare = found->contains(id_key(ids[i].view()));
@@ -241,7 +240,7 @@ Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection
       if (documents[i]->on_spare) continue;
       const Result<std::map<std::string, Bson>> one =
           documents_of(spare, ns, std::span(ids).subspan(i, 1));
-      if (!one) return std::unexpected(one.error());
+      if (!one) return error_in(one);
       documents[i]->on_spare = !one->empty();
     }
     ids.clear();
@@ -263,7 +262,7 @@ Result<void> look_on_spare(const std::string& ns, Server& spare, LaterCollection
 Result<void> choose_versions(LaterWrites& later, const LaterSearch& search, bool merge,
                              Server& spare, Server& production) {
   const Result<Names> names = names_on(production);
-  if (!names) return std::unexpected(names.error());
+  if (!names) return error_in(names);
   for (auto& [ns, collection] : later.collections) {
     describe(ns, later, *names, collection);
     if (Result<void> looked = look_on_spare(ns, spare, collection); !looked) return looked;
@@ -296,7 +295,7 @@ Result<std::optional<std::vector<std::string>>> find_only_copies(LaterWrites& la
   if (found == later.collections.end()) return only;
   LaterCollection& collection = found->second;
   const Result<Names> names = names_on(production);
-  if (!names) return std::unexpected(names.error());
+  if (!names) return error_in(names);
   describe(ns, later, *names, collection);
   const auto holder = std::ranges::find(collection.holders, uuid, &Holder::uuid);
   if (holder == collection.holders.end()) return only;

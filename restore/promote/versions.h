@@ -1,6 +1,6 @@
-// Which version of each later document a promotion takes. After promotions that were undone or
-// finished, production may have several: of the collection that had the name at first, and of each
-// that a promotion put in its place.
+// Chooses the version of each later document that a promotion takes. After promotions that were
+// undone or finished, production may have several: that of the collection that had the name at
+// first, and that of each collection that a promotion put in its place.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/promote/later.h"
 #include "restore/server.h"
 
@@ -21,9 +21,9 @@ namespace idmint::restore {
 [[nodiscard]] Result<void> choose_versions(LaterWrites& later, const LaterSearch& search,
                                            bool merge, Server& spare, Server& production);
 
-// The documents with writes that of all collections on production only the one with this UUID has.
-// By id_key(). Where that is unknown of a document, has it. nullopt: it came from no promotion of
-// which `later` has the record, so what it has is unknown.
+// The documents, by id_key(), with writes that only the collection with this UUID has, of all on
+// production. Includes documents of which that is unknown. nullopt: `later` has no record of a
+// promotion from which the collection came, so its contents are unknown.
 [[nodiscard]] Result<std::optional<std::vector<std::string>>> find_only_copies(
     LaterWrites& later, const LaterSearch& search, const std::string& ns, std::string_view uuid,
     Server& production);

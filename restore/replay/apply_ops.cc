@@ -2,7 +2,9 @@
 
 #include <cstring>
 #include <span>
+#include <utility>
 
+#include "base/errors.h"
 #include "restore/oplog/fields.h"
 #include "restore/replay/record.h"
 
@@ -48,12 +50,12 @@ Document Operations::operator[](std::size_t index) const {
   return Document::of(rest.first(BSON_UINT32_FROM_LE(size)));
 }
 
-Answer ask(Server& server, const std::string& database, const bson_t* command) {
+Answer ask(Server& server, const std::string& database, const Bson& command) {
   bson_t reply;
   bson_error_t error{};
   Answer answer;
-  answer.ok = mongoc_client_command_with_opts(server.client(), database.c_str(), command, nullptr,
-                                              nullptr, &reply, &error);
+  answer.ok = mongoc_client_command_with_opts(server.client(), database.c_str(), command.get(),
+                                              nullptr, nullptr, &reply, &error);
   const Document document = Document::of(&reply);
   if (const Document unsafe = document.document("writeConcernError"); answer.ok && unsafe) {
     answer.ok = false;
@@ -65,8 +67,7 @@ Answer ask(Server& server, const std::string& database, const bson_t* command) {
     answer.unavailable = answer.why == Code::kUnavailable;
     answer.message = error.message;
   }
-  Fields results(document.array("results"));
-  for (Field each; results.next(each);) {
+  for (const Field& each : Fields(document.array("results"))) {
     ++answer.results;
     if (answer.ok && !each.truth()) {  // never seen
       answer.ok = false;
@@ -84,25 +85,28 @@ Error lost(const Server& server, const Answer& answer) {
                                "; the same command goes on"});
 }
 
+std::unexpected<Error> failed(const Server& server, const Answer& answer,
+                              const std::string& tried) {
+  if (answer.unavailable) return std::unexpected(lost(server, answer));
+  return fail(answer.why, tried + ": " + answer.message);
+}
+
 namespace {
 
 Answer apply(Server& server, const Operations& operations, const Operations& then, bool durable,
              bool atomic, std::int32_t max_time) {
-  const Bson command = Bson(bson_sized_new(operations.bytes() + then.bytes() + 1024));
+  Bson command = Bson(bson_sized_new(operations.bytes() + then.bytes() + 1024));
   bson_t array;
   BSON_APPEND_ARRAY_BEGIN(command.get(), "applyOps", &array);
   const bson_t first = operations.view().view();
   bson_concat(&array, &first);
   std::uint32_t key = operations.size();
-  Fields last(then.view());
-  for (Field each; last.next(each);) append_field_as(&array, std::to_string(key++), each);
+  for (const Field& each : Fields(then.view()))
+    append_field_as(&array, std::to_string(key++), each);
   bson_append_array_end(command.get(), &array);
-  BSON_APPEND_BOOL(command.get(), "allowAtomic", atomic);
-  BSON_APPEND_BOOL(command.get(), "alwaysUpsert", false);
-  BSON_APPEND_BOOL(command.get(), "bypassDocumentValidation", true);
-  if (max_time != 0) BSON_APPEND_INT32(command.get(), "maxTimeMS", max_time);
-  append_concern(command.get(), server, durable);
-  return ask(server, "admin", command.get());
+  command.append("allowAtomic", atomic, "alwaysUpsert", false, "bypassDocumentValidation", true);
+  if (max_time != 0) command.add("maxTimeMS", max_time);
+  return ask(server, "admin", with_concern(std::move(command), server, durable));
 }
 
 }  // namespace
@@ -110,6 +114,12 @@ Answer apply(Server& server, const Operations& operations, const Operations& the
 Answer apply_ops(Server& server, const Operations& operations, const Operations& then, bool durable,
                  std::int32_t max_time) {
   return apply(server, operations, then, durable, true, max_time);
+}
+
+Answer apply_command(Server& server, std::string_view database, const Bson& command) {
+  Operations operations;
+  operations.append("c", std::string(database) + ".$cmd", command.view(), {});
+  return apply_ops(server, operations, {}, false);
 }
 
 Answer apply_one_by_one(Server& server, const Operations& operations) {

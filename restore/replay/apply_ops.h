@@ -49,10 +49,13 @@ struct Answer {
   return answer.code == kDuplicateKey ? Code::kAlreadyExists : Code::kFailedPrecondition;
 }
 
-[[nodiscard]] Answer ask(Server& server, const std::string& database, const bson_t* command);
+[[nodiscard]] Answer ask(Server& server, const std::string& database, const Bson& command);
 
 // The error for an `unavailable` answer.
 [[nodiscard]] Error lost(const Server& server, const Answer& answer);
+// The error for an answer that is not ok: lost(), or that `tried` failed.
+[[nodiscard]] std::unexpected<Error> failed(const Server& server, const Answer& answer,
+                                            const std::string& tried);
 
 // Applies `operations` and then `then` in one transaction of the server, all or nothing. Exceptions
 // are commands and missing collections; see "What applyOps does" in docs/design/006-restore.md.
@@ -61,6 +64,9 @@ struct Answer {
 [[nodiscard]] Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
                                bool durable, std::int32_t max_time = 0);
 inline constexpr std::int64_t kMaxTimeExpired = 50;  // error_codes.yml
+
+// Runs the command in an applyOps of its own.
+[[nodiscard]] Answer apply_command(Server& server, std::string_view database, const Bson& command);
 
 // Applies each operation in a transaction of its own; after an error the others are still applied.
 // A new document is inserted as it is, with zero timestamps.

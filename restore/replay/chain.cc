@@ -1,5 +1,7 @@
 #include "restore/replay/chain.h"
 
+#include "base/errors.h"
+#include "restore/oplog/fields.h"
 #include "restore/replay/record.h"
 
 namespace idmint::restore {
@@ -25,30 +27,26 @@ void Chain::append_check(Operations& operations) const {
 }
 
 void Chain::append_next(Operations& operations, const Position& to, const Counts& totals,
-                        const bson_t* more) const {
+                        const Bson& more) const {
   append_check(operations);
   const Bson last = Bson("_id", id());
   operations.append("d", kRecordNamespace, last.view(), {});
   const std::string id = prefix_ + std::to_string(number_ + 1);
-  const Bson next = Bson("_id", id);
-  BSON_APPEND_TIMESTAMP(next.get(), "ts", to.ts.seconds, to.ts.ordinal);
-  BSON_APPEND_INT64(next.get(), "index", to.index);
-  for (const CountField& field : kCountFields)
-    BSON_APPEND_INT64(next.get(), field.name, totals.*field.count);
-  if (more != nullptr) bson_concat(next.get(), more);
+  Bson next = Bson("_id", id, "ts", to_bson(to.ts), "index", std::int64_t{to.index});
+  for (const CountField& field : kCountFields) next.add(field.name, totals.*field.count);
+  next.add_all(*more.get());
   operations.append("i", kRecordNamespace, next.view(), {});
 }
 
 Result<void> is_there(Server& server, const Chain& chain) {
-  const Bson command = Bson("find", "progress", "filter", Bson("_id", chain.id()), "limit", 1);
-  const Result<Bson> reply = server.command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = server.command(
+      kRecordDatabase, Bson("find", "progress", "filter", Bson("_id", chain.id()), "limit", 1));
+  if (!reply) return error_in(reply);
   if (reply->view().first_found()) return {};
-  return std::unexpected(
-      Error{Code::kUnavailable, server.shown_uri() +
-                                    " has lost what it had done, as it was ended and started "
-                                    "again, or another replay is at work there; the same command "
-                                    "goes on from what is there"});
+  return fail(Code::kUnavailable, server.shown_uri() +
+                                      " has lost what it had done, as it was ended and started "
+                                      "again, or another replay is at work there; the same command "
+                                      "goes on from what is there");
 }
 
 }  // namespace idmint::restore

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "idmint/result.h"
 #include "mongo/driver.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/server.h"
@@ -66,7 +66,7 @@ class Chain {
   // Appends the operations that replace the latest document by the next one, which also has the
   // fields of `more`.
   void append_next(Operations& operations, const Position& to, const Counts& totals,
-                   const bson_t* more) const;
+                   const Bson& more = {}) const;
   void advance() { ++number_; }
 
   Position position{};

@@ -29,8 +29,7 @@ std::size_t field_count(Document document) {
 
 bool equal_fields(Document a, Document b) {
   if (field_count(a) != field_count(b)) return false;
-  Fields fields(a);
-  for (Field field; fields.next(field);) {
+  for (const Field& field : Fields(a)) {
     const std::optional<Field> other = find_field(b, field.key);
     if (!other || !equal_values(field, *other)) return false;
   }

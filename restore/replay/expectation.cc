@@ -1,9 +1,9 @@
 #include "restore/replay/expectation.h"
 
-#include <set>
 #include <string_view>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/replay/outcomes.h"
 #include "restore/server.h"
 
@@ -19,15 +19,14 @@ std::uint64_t number_of(Document document, const char* key) {
 }
 
 Result<void> put_loaded(Record& record, const std::string& ns, std::int64_t documents) {
-  const Bson fields = Bson("documents", documents);
-  return record.put(std::string(kLoaded) + ns, fields.get());
+  return record.put(std::string(kLoaded) + ns, Bson("documents", documents));
 }
 
 }  // namespace
 
 Result<Loaded> loaded(Record& record) {
   const Result<std::map<std::string, Bson>> found = record.get_all(kLoaded);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   Loaded documents;
   for (const auto& [id, fields] : *found) {
     const std::int64_t count = fields.view().numeric("documents").value_or(-1);
@@ -46,47 +45,35 @@ Result<void> unset_loaded(Record& record, const std::string& ns) {
 
 Result<void> keep_in_base(Record& record) {
   const Result<Loaded> all = loaded(record);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   std::int64_t sum = 0;
   for (const auto& [ns, documents] : *all) sum += static_cast<std::int64_t>(documents);
-  const Bson fields = Bson("documents", sum);
-  return record.put(kInBase, fields.get());
+  return record.put(kInBase, Bson("documents", sum));
 }
 
 Result<std::uint64_t> documents_in_base(Record& record) {
   const Result<std::optional<Bson>> found = record.get(kInBase);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   const std::optional<Bson>& kept = *found;
   return kept ? number_of(kept->view(), "documents") : 0;
 }
 
 Result<void> keep_tallies(Record& record, const OplogFacts& facts) {
   const Result<std::optional<Bson>> kept = record.get(kTallies);
-  if (!kept) return std::unexpected(kept.error());
+  if (!kept) return error_in(kept);
   if (*kept) return {};
-  const Bson fields;
-  bson_t array;
-  bson_append_array_begin(fields.get(), "tallies", -1, &array);
-  std::uint32_t index = 0;
-  for (const auto& [ns, tally] : facts.tallies) {
-    const Bson row =
-        Bson("ns", ns, "base", tally.base, "inserts", static_cast<std::int64_t>(tally.inserts),
-             "deletes", static_cast<std::int64_t>(tally.deletes));
-    bson_append_document(&array, std::to_string(index++).c_str(), -1, row.get());
-  }
-  bson_append_array_end(fields.get(), &array);
-  bson_append_array_begin(fields.get(), "gone", -1, &array);
-  index = 0;
-  for (const std::string& ns : facts.gone)
-    bson_append_utf8(&array, std::to_string(index++).c_str(), -1, ns.c_str(),
-                     static_cast<int>(ns.size()));
-  bson_append_array_end(fields.get(), &array);
-  return record.put(kTallies, fields.get());
+  const auto row_of = [](const auto& each) {
+    const auto& [ns, tally] = each;
+    return Bson("ns", ns, "base", tally.base, "inserts", static_cast<std::int64_t>(tally.inserts),
+                "deletes", static_cast<std::int64_t>(tally.deletes));
+  };
+  return record.put(kTallies,
+                    Bson("tallies", array_of(facts.tallies, row_of), "gone", array_of(facts.gone)));
 }
 
 Result<std::uint64_t> missed_updates(Record& record) {
   const Result<std::map<std::string, Bson>> markers = record.get_all("replay:oplog:");
-  if (!markers) return std::unexpected(markers.error());
+  if (!markers) return error_in(markers);
   std::uint64_t missed = 0;
   for (const auto& [id, marker] : *markers) missed += number_of(marker.view(), "missed");
   return missed;
@@ -94,20 +81,19 @@ Result<std::uint64_t> missed_updates(Record& record) {
 
 Result<std::map<std::string, Expected>> expected_documents(Record& record) {
   if (record.stage() != RunStage::kDone)
-    return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              "the restore there is not done: the command run goes on with it (it is in: " +
-                  std::string(name(record.stage())) + ")"});
+    return fail(Code::kFailedPrecondition,
+                "the restore there is not done: the command run goes on with it (it is in: " +
+                    std::string(name(record.stage())) + ")");
   const Result<Loaded> base = loaded(record);
-  if (!base) return std::unexpected(base.error());
+  if (!base) return error_in(base);
   Result<std::optional<Bson>> found = record.get(kTallies);
-  if (!found) return std::unexpected(std::move(found.error()));
+  if (!found) return error_in(found);
   const std::optional<Bson> kept = *std::move(found);
   std::map<std::string, Expected> expected;
   for (const auto& [ns, documents] : *base) expected[ns] = {.base = documents};
   if (!kept) return expected;
   const Result<Outcomes> outcomes = kept_outcomes(record);
-  if (!outcomes) return std::unexpected(outcomes.error());
+  if (!outcomes) return error_in(outcomes);
   const Document tallies = kept->view();
   tallies.each_text("gone", [&](std::string_view ns) { expected.erase(std::string(ns)); });
   tallies.each("tallies", [&](const Document& row) {

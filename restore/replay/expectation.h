@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/check.h"
 #include "restore/replay/record.h"
 

@@ -1,7 +1,6 @@
 #include "restore/replay/first_differences.h"
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "restore/cursor.h"
@@ -50,7 +49,7 @@ class Documents {
       is_there = true;
       return {};
     });
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     return is_there;
   }
 
@@ -87,9 +86,8 @@ Json relaxed(Json json) {
       return number.is_number() ? number : json;  // "NaN" is not a number in JSON
     }
   }
-  if (json.is_structured()) {
+  if (json.is_structured())
     for (auto& inner : json) inner = relaxed(std::move(inner));
-  }
   return json;
 }
 
@@ -161,8 +159,8 @@ Result<std::vector<Difference>> first_differences(Server& is, Server& should, co
   Result<Document> a = here.next();
   Result<Document> b = there.next();
   for (std::size_t documents = 0; documents < most;) {
-    if (!a) return std::unexpected(std::move(a.error()));
-    if (!b) return std::unexpected(std::move(b.error()));
+    if (!a) return error_in(a);
+    if (!b) return error_in(b);
     if (!*a && !*b) break;
     if (*a && *b && *a == *b) {
       a = here.next();
@@ -189,7 +187,7 @@ Result<std::vector<Difference>> first_differences(Server& is, Server& should, co
     bool only_here = static_cast<bool>(*a);
     if (*a && *b) {
       const Result<bool> comes_later = there.has(*a);
-      if (!comes_later) return std::unexpected(comes_later.error());
+      if (!comes_later) return error_in(comes_later);
       only_here = !*comes_later;
     }
     const std::string name = "document " + shown_json(only_here ? id_a : id_b);

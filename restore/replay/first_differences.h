@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/replay/state.h"
 #include "restore/server.h"
 

@@ -14,22 +14,19 @@
 namespace idmint::restore {
 namespace {
 
-// Copies all fields except `but`.
-template <std::size_t N>
-void append_but(bson_t* to, Document from, const std::array<std::string_view, N>& but) {
-  Fields fields(from);
-  Field field;
-  while (fields.next(field)) {
-    if (std::ranges::find(but, field.key) == but.end()) append_field(to, field);
-  }
+// The specification without the fields that say where it comes from, which no command takes.
+Bson without_origin(Document index) {
+  Bson spec;
+  for (const Field& field : Fields(index))
+    if (!field.is("ns") && !field.is("createIndexes")) append_field(spec.get(), field);
+  return spec;
 }
 
 std::unexpected<Error> unknown_change(const std::string& ns, const std::string& index,
                                       const std::string& field) {
-  return std::unexpected(
-      Error{Code::kFailedPrecondition,
-            "collMod changes " + field + " of the index " + index + " of " + ns +
-                ", which idmint-restore does not know: take a base that was made after"});
+  return fail(Code::kFailedPrecondition,
+              "collMod changes " + field + " of the index " + index + " of " + ns +
+                  ", which idmint-restore does not know: take a base that was made after");
 }
 
 }  // namespace
@@ -37,9 +34,7 @@ std::unexpected<Error> unknown_change(const std::string& ns, const std::string& 
 void IndexCatalog::add(std::string_view ns, Document spec) {
   const std::string name = text_of(spec, "name");
   if (name == "_id_") return;
-  bson_t* const copy = bson_new();
-  append_but(copy, spec, std::array<std::string_view, 2>{"ns", "createIndexes"});
-  indexes_[std::string(ns)][name] = Bson(copy);
+  indexes_[std::string(ns)][name] = without_origin(spec);
 }
 
 void IndexCatalog::remove(std::string_view ns, std::string_view name) {
@@ -59,9 +54,8 @@ std::vector<const IndexCatalog::Indexes*> IndexCatalog::of(std::string_view ns) 
   const std::string plain(without_buckets(ns.substr(dot + 1)));
   std::vector<const Indexes*> found;
   const std::string buckets = database + "system.buckets." + plain;
-  for (const std::string& each : {database + plain, buckets}) {
+  for (const std::string& each : {database + plain, buckets})
     if (const auto at = indexes_.find(each); at != indexes_.end()) found.push_back(&at->second);
-  }
   return found;
 }
 
@@ -140,11 +134,8 @@ Result<void> IndexCatalog::apply(const Operation& command) {
             return unknown_change(ns, known, field);
           }
         }
-        Fields fields(spec.view());
-        Field old;
-        while (fields.next(old)) {
+        for (const Field& old : Fields(spec.view()))
           if (std::ranges::find(set, old.key) == set.end()) append_field(changed.get(), old);
-        }
         changes = Fields(change);
         for (Field each; changes.next(each);) {
           const bool off = each.type == BSON_TYPE_BOOL && !each.truth();
@@ -166,8 +157,7 @@ Result<void> IndexCatalog::apply(const Operation& command) {
 }
 
 Bson index_spec(Document index) {
-  Bson spec;
-  append_but(spec.get(), index, std::array<std::string_view, 2>{"ns", "createIndexes"});
+  Bson spec = without_origin(index);
   // No collation means the simple one in a list or an oplog, but the collection's in a command.
   // An index of an older version has none.
   if (index.numeric("v").value_or(2) >= 2 && !index.has("collation"))
@@ -180,15 +170,9 @@ namespace {
 Result<void> send_create_indexes(Server& server, std::string_view ns,
                                  std::span<const Document> specs) {
   if (specs.empty()) return {};
-  BsonArray list;
-  std::uint32_t index = 0;
-  for (const Document spec : specs)
-    list.items.append(std::to_string(index++).c_str(), index_spec(spec));
-  const Bson command =
-      Bson("createIndexes", collection_of(ns), "indexes", list, "ignoreUnknownIndexOptions", true);
-  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
-  return {};
+  return only_error(server.command(
+      database_of(ns), Bson("createIndexes", collection_of(ns), "indexes",
+                            array_of(specs, index_spec), "ignoreUnknownIndexOptions", true)));
 }
 
 }  // namespace
@@ -229,25 +213,23 @@ Result<void> create_one_by_one(Server& server, std::string_view ns,
 
 Result<void> drop_unfinished_indexes(Server& server) {
   const Result<std::vector<CollectionFacts>> all = list_namespaces(server);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   for (const CollectionFacts& each : *all) {
     if (each.kind != CollectionKind::kCollection) continue;
     const Bson list = Bson("listIndexes", each.name, "includeBuildUUIDs", true);
-    const Result<Bson> indexes = server.command(each.database.c_str(), list.get());
-    if (!indexes) return std::unexpected(indexes.error());
+    const Result<Bson> indexes = server.command(each.database, list);
+    if (!indexes) return error_in(indexes);
     // A collection has at most 64 indexes, so one batch has all.
-    Fields batch(indexes->view().document("cursor").array("firstBatch"));
-    for (Field item; batch.next(item);) {
+    for (const Field& item : Fields(indexes->view().document("cursor").array("firstBatch"))) {
       const Document index = item.document();
       if (!index.has("buildUUID")) continue;
       const std::string name = text_of(index.document("spec"), "name");
       const Bson drop = Bson("dropIndexes", each.name, "index", name);
-      const Result<Bson> dropped = server.command(each.database.c_str(), drop.get());
+      const Result<Bson> dropped = server.command(each.database, drop);
       if (!dropped)
-        return std::unexpected(
-            Error{dropped.error().code,
-                  "the index " + name + " of " + each.ns() +
-                      ", of which the copy has the beginning: " + dropped.error().message()});
+        return fail(dropped.error().code,
+                    "the index " + name + " of " + each.ns() +
+                        ", of which the copy has the beginning: " + dropped.error().message());
     }
   }
   return {};

@@ -1,14 +1,13 @@
 // Secondary indexes, to be built once the documents are consistent.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/observer.h"
 #include "restore/oplog/entry.h"
 #include "restore/server.h"

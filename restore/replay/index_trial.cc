@@ -39,25 +39,24 @@ std::string text_of_trial(const IndexTrial& trial) {
   return text;
 }
 
-// Tries the specifications. Where the server refuses the options of the collection, the load or the
-// replay says so, and a plain collection is tried.
+// Tries the specifications. If the server refuses the options of the collection, tries a plain one:
+// the load or the replay reports the refusal.
 Result<std::vector<RefusedIndex>> try_once(Server& server, const IndexTrial& trial) {
   std::vector<RefusedIndex> refused;
   const CollectionFacts facts = trial_of(trial);
-  if (Result<void> dropped = drop_collection(server, facts); !dropped)
-    return std::unexpected(std::move(dropped.error()));
+  if (Result<void> dropped = drop_collection(server, facts); !dropped) return error_in(dropped);
   const Result<void> made = create_collection(server, facts);
-  if (!made && made.error().code == Code::kUnavailable) return std::unexpected(made.error());
+  if (!made && made.error().code == Code::kUnavailable) return error_in(made);
   const std::string ns = std::string(kRecordDatabase) + "." +
                          (made && is_buckets(trial.ns) ? std::string(kBuckets) : "") + kTrial;
   if (const Result<void> all = create_indexes(server, ns, trial.specs); !all) {
-    if (all.error().code == Code::kUnavailable) return std::unexpected(all.error());
+    if (all.error().code == Code::kUnavailable) return error_in(all);
     Result<void> each = create_one_by_one(server, ns, trial.specs, refused);
-    if (!each) return std::unexpected(std::move(each.error()));
+    if (!each) return error_in(each);
   }
   const CollectionFacts plain{.database = kRecordDatabase, .name = kTrial};
   if (Result<void> dropped = drop_collection(server, made ? facts : plain); !dropped)
-    return std::unexpected(std::move(dropped.error()));
+    return error_in(dropped);
   return refused;
 }
 

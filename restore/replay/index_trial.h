@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
+#include "restore/error_in.h"
 #include "restore/replay/index_catalog.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"

@@ -17,9 +17,8 @@ constexpr const char* kLeftOutAtEnd = "left out";
 constexpr const char* kRefusal = "idmint_refused";
 
 Bson reason_of(const RefusedIndex& refused) {
-  Bson reason = Bson("why", std::string_view(refused.why));
-  if (refused.built != Timestamp{})
-    reason.append("built", mongo::BsonTimestamp{refused.built.seconds, refused.built.ordinal});
+  Bson reason = Bson("why", refused.why);
+  if (refused.built != Timestamp{}) reason.append("built", to_bson(refused.built));
   return reason;
 }
 
@@ -31,7 +30,7 @@ RefusedIndex refused_of(std::string ns, std::string name, Document reason) {
 
 Result<std::vector<RefusedIndex>> refused_in(Record& record) {
   const Result<std::optional<Bson>> found = record.get(kRefusedIndexes);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   std::vector<RefusedIndex> all;
   const std::optional<Bson>& kept = *found;
   if (!kept) return all;
@@ -47,7 +46,7 @@ Result<std::vector<RefusedIndex>> refused_in(Record& record) {
 
 Result<void> LeftOut::read() {
   Result<std::vector<RefusedIndex>> kept = refused_in(*record_);
-  if (!kept) return std::unexpected(std::move(kept.error()));
+  if (!kept) return error_in(kept);
   all_ = std::move(*kept);
   for (const RefusedIndex& each : all_) {
     if (each.built == Timestamp{}) place(each);
@@ -57,8 +56,8 @@ Result<void> LeftOut::read() {
 
 void LeftOut::place(const RefusedIndex& refused) {
   if (!refused.spec) return;
-  const Bson spec = refused.spec.copy();
-  bson_append_document(spec.get(), kRefusal, -1, reason_of(refused).get());
+  Bson spec = refused.spec.copy();
+  spec.add(kRefusal, reason_of(refused));
   there_.add(refused.ns, spec.view());
 }
 
@@ -75,14 +74,10 @@ Result<void> LeftOut::add(std::vector<RefusedIndex> refused) {
 
 Result<void> LeftOut::keep() {
   if (all_.empty()) return {};
-  BsonArray list;
-  std::uint32_t index = 0;
-  for (const RefusedIndex& each : all_)
-    list.items.add(std::to_string(index++).c_str(),
-                   Bson("ns", std::string_view(each.ns), "name", std::string_view(each.name),
-                        "spec", each.spec, "reason", reason_of(each)));
-  const Bson fields = Bson("list", list);
-  return record_->put(kRefusedIndexes, fields.get());
+  const auto row_of = [](const RefusedIndex& each) {
+    return Bson("ns", each.ns, "name", each.name, "spec", each.spec, "reason", reason_of(each));
+  };
+  return record_->put(kRefusedIndexes, Bson("list", array_of(all_, row_of)));
 }
 
 void LeftOut::follow(const Operation& command, Timestamp at) {
@@ -95,28 +90,22 @@ void LeftOut::follow(const Operation& command, Timestamp at) {
     return;
   }
   for (const Document spec : built) there_.remove(ns, text_of(spec, "name"));
-  for (const RefusedIndex& each : all_) {
+  for (const RefusedIndex& each : all_)
     if (each.built == at && each.ns == ns) place(each);
-  }
 }
 
 Result<void> LeftOut::keep_end() {
   if (all_.empty()) return {};
   BsonArray list;
-  std::uint32_t index = 0;
-  for (const auto& [ns, indexes] : there_.all()) {
-    for (const auto& [name, spec] : indexes) {
-      const std::string words = in_words(refused_of(ns, name, spec.view().document(kRefusal)));
-      list.items.add(std::to_string(index++).c_str(), std::string_view(words));
-    }
-  }
-  const Bson fields = Bson("list", list);
-  return record_->put(kLeftOutAtEnd, fields.get());
+  for (const auto& [ns, indexes] : there_.all())
+    for (const auto& [name, spec] : indexes)
+      list.push(in_words(refused_of(ns, name, spec.view().document(kRefusal))));
+  return record_->put(kLeftOutAtEnd, Bson("list", list));
 }
 
 Result<void> keep_left_out_at_end(Record& record, std::vector<RefusedIndex> refused) {
   Result<std::vector<std::string>> words = left_out_in_words(record);
-  if (!words) return std::unexpected(std::move(words.error()));
+  if (!words) return error_in(words);
   for (const RefusedIndex& each : refused) {
     const std::string text = in_words(each);
     if (std::ranges::find(*words, text) == words->end()) words->push_back(text);
@@ -124,12 +113,7 @@ Result<void> keep_left_out_at_end(Record& record, std::vector<RefusedIndex> refu
   LeftOut left_out(record);
   if (Result<void> known = left_out.read(); !known) return known;
   if (Result<void> kept = left_out.add(std::move(refused)); !kept) return kept;
-  BsonArray list;
-  std::uint32_t index = 0;
-  for (const std::string& text : *words)
-    list.items.add(std::to_string(index++).c_str(), std::string_view(text));
-  const Bson fields = Bson("list", list);
-  return record.put(kLeftOutAtEnd, fields.get());
+  return record.put(kLeftOutAtEnd, Bson("list", array_of(*words)));
 }
 
 std::size_t LeftOut::of_base() const {
@@ -139,13 +123,13 @@ std::size_t LeftOut::of_base() const {
 Result<std::vector<std::string>> left_out_in_words(Record& record) {
   std::vector<std::string> words;
   const Result<std::optional<Bson>> found = record.get(kLeftOutAtEnd);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   if (const std::optional<Bson>& at_end = *found) {
     at_end->view().each_text("list", [&](std::string_view text) { words.emplace_back(text); });
     return words;
   }
   const Result<std::vector<RefusedIndex>> all = refused_in(record);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   for (const RefusedIndex& each : *all) words.push_back(in_words(each));
   return words;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/index_catalog.h"
 #include "restore/replay/record.h"
@@ -33,7 +33,7 @@ class LeftOut {
   // Keeps in the record which of them are left out at the end: neither dropped, nor built later.
   [[nodiscard]] Result<void> keep_end();
 
-  // Those of the base.
+  // The number of indexes of the base among them.
   [[nodiscard]] std::size_t of_base() const;
 
  private:
@@ -48,7 +48,7 @@ class LeftOut {
 // Adds indexes of the base that are built after the oplog, whose commands concern none of them.
 [[nodiscard]] Result<void> keep_left_out_at_end(Record& record, std::vector<RefusedIndex> refused);
 
-// Those that are left out at the end, in words.
+// The indexes that are left out at the end, in words.
 [[nodiscard]] Result<std::vector<std::string>> left_out_in_words(Record& record);
 
 }  // namespace idmint::restore

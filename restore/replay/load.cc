@@ -1,13 +1,11 @@
 #include "restore/replay/load.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -44,22 +42,22 @@ bool must_be_logged(Document document) {
 
 constexpr std::string_view kBegun = "begun:";  // prefix of a namespace
 
-// How far a collection was read: its first bytes and documents.
+// The part of a collection that was read: its first bytes and documents.
 struct Reached {
   std::uint64_t bytes = 0;
   std::uint64_t documents = 0;
   friend auto operator<=>(const Reached&, const Reached&) = default;
 };
 
-// What the record notes of a collection that is being loaded.
+// The note in the record about a collection that is being loaded.
 struct BegunLoad {
-  Reached written{};        // on the server is all of this, and some of what comes after it
+  Reached written{};        // the server has all of this, and some of the rest
   std::uint64_t twice = 0;  // at least as many documents of it had an _id that was there
 };
 
 Result<std::map<std::string, BegunLoad>> begun_loads(Record& record) {
   const Result<std::map<std::string, Bson>> found = record.get_all(kBegun);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   std::map<std::string, BegunLoad> begun;
   for (const auto& [id, fields] : *found) {
     const auto number = [&](const char* key) {
@@ -73,10 +71,10 @@ Result<std::map<std::string, BegunLoad>> begun_loads(Record& record) {
 }
 
 Result<void> note_begun(Record& record, const std::string& ns, const BegunLoad& begun) {
-  const Bson fields = Bson("bytes", static_cast<std::int64_t>(begun.written.bytes), "documents",
-                           static_cast<std::int64_t>(begun.written.documents), "twice",
-                           static_cast<std::int64_t>(begun.twice));
-  return record.put(std::string(kBegun) + ns, fields.get());
+  return record.put(std::string(kBegun) + ns,
+                    Bson("bytes", static_cast<std::int64_t>(begun.written.bytes), "documents",
+                         static_cast<std::int64_t>(begun.written.documents), "twice",
+                         static_cast<std::int64_t>(begun.twice)));
 }
 
 // A batch of one collection, copied.
@@ -117,7 +115,7 @@ class Writers {
   Result<void> start(const Server& server, unsigned count) {
     for (unsigned i = 0; i < std::max(count, 1U); ++i) {
       Result<Server> another = server.another(kWriterPatience);
-      if (!another) return std::unexpected(std::move(another.error()));
+      if (!another) return error_in(another);
       threads_.emplace_back([this, i, connection = std::make_shared<Server>(std::move(*another))] {
         write(*connection, i == 0);
       });
@@ -151,7 +149,7 @@ class Writers {
     const std::lock_guard lock(mutex_);
     return unwritten_[collection].empty() && !failed_;
   }
-  // Where the first unwritten batch begins; `read` if all are written.
+  // The begin of the first unwritten batch; `read` if all are written.
   [[nodiscard]] Reached written_before(std::size_t collection, const Reached& read) {
     const std::lock_guard lock(mutex_);
     const std::multiset<Reached>& unwritten = unwritten_[collection];
@@ -237,8 +235,7 @@ class Writers {
 
     const std::string doing = "insert into " + ns_of(facts);
     std::uint64_t known = 0;
-    Fields errors(answer.view().array("writeErrors"));
-    for (Field each; errors.next(each);) {
+    for (const Field& each : Fields(answer.view().array("writeErrors"))) {
       const Document write_error = each.document();
       const std::int64_t code = write_error.number("code");
       // There is no unique index yet but _id_.
@@ -252,7 +249,7 @@ class Writers {
         message += " of the document " + to_relaxed_json(only_id(batch.at(index)).view());
       message += ": ";
       message += write_error.has("errmsg") ? write_error.text("errmsg") : error.message;
-      return std::unexpected(Error{Code::kFailedPrecondition, message});
+      return fail(Code::kFailedPrecondition, message);
     }
     if (known == 0) return std::unexpected(told(doing, error));
     twice += known;
@@ -278,8 +275,7 @@ class Writers {
       while (i < batch.sizes.size() && (operations.size() == 0 || operations.bytes() < most_bytes))
         append_insert(operations, ns, batch.at(i++), batch.in_order);
       const Answer answer = apply_one_by_one(server, operations);
-      if (answer.unavailable) return std::unexpected(lost(server, answer));
-      if (!answer.ok) return fail(answer.why, "insert into " + ns + ": " + answer.message);
+      if (!answer.ok) return failed(server, answer, "insert into " + ns);
     }
     return batch.sizes.size();
   }
@@ -301,9 +297,8 @@ class Writers {
 
 Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
   // A server whose last user was dropped has the empty collection.
-  if (again || is_users(facts.ns())) {
+  if (again || is_users(facts.ns()))
     if (Result<void> dropped = drop_collection(server, facts); !dropped) return dropped;
-  }
   return create_collection(server, facts);
 }
 
@@ -312,22 +307,18 @@ Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
 Result<void> check_count(const Server& server, const CollectionFacts& facts, std::uint64_t there,
                          std::uint64_t least, std::uint64_t most) {
   if (there >= least && there <= most) return {};
-  return std::unexpected(
-      Error{Code::kUnavailable, ns_of(facts) + " has " + std::to_string(there) + " documents on " +
-                                    server.shown_uri() + " after " + std::to_string(least) +
-                                    " were inserted: the server has lost some as it was ended and "
-                                    "started again, or another run or client writes there; where "
-                                    "none does, the same command loads it again"});
+  return fail(Code::kUnavailable,
+              ns_of(facts) + " has " + std::to_string(there) + " documents on " +
+                  server.shown_uri() + " after " + std::to_string(least) +
+                  " were inserted: the server has lost some as it was ended and "
+                  "started again, or another run or client writes there; where "
+                  "none does, the same command loads it again");
 }
 
 // The command create, with the collection's options that it accepts.
 Bson create_command(const CollectionFacts& facts) {
-  Bson command;
-  bson_append_utf8(command.get(), "create", -1, facts.name.c_str(),
-                   static_cast<int>(facts.name.size()));
-  Fields options(facts.options.view());
-  Field option;
-  while (options.next(option)) {
+  Bson command = Bson("create", facts.name);
+  for (const Field& option : Fields(facts.options.view())) {
     const std::string_view key = option.key;
     // Skips options of other server versions; only collections in local can lack _id_. Skips temp
     // too, because a server drops temporary collections when it starts.
@@ -341,14 +332,13 @@ Bson create_command(const CollectionFacts& facts) {
     return command;
   for (const Bson& index : facts.indexes) {
     if (index.view().text("name") != "_id_") continue;
-    bson_t id_index;
-    bson_append_document_begin(command.get(), "idIndex", -1, &id_index);
+    const Bson id_index;
     // Older servers also noted ns, unique and background, which none accepts today.
     for (const char* const key : {"v", "key", "name", "collation"}) {
       if (const std::optional<Field> field = find_field(index.view(), key))
-        append_field(&id_index, *field);
+        append_field(id_index.get(), *field);
     }
-    bson_append_document_end(command.get(), &id_index);
+    command.add("idIndex", id_index);
   }
   return command;
 }
@@ -357,43 +347,31 @@ Bson create_command(const CollectionFacts& facts) {
 
 // With the command drop, or with applyOps for collections like system.js, which drop refuses.
 Result<void> drop_collection(Server& server, const CollectionFacts& facts) {
-  const Bson command = std::move(Bson().add("drop", std::string_view(facts.name)));
-  Answer answer;
-  if (facts.name.starts_with("system.")) {
-    Operations operations;
-    operations.append("c", facts.database + ".$cmd", command.view(), {});
-    answer = apply_ops(server, operations, {}, false);
-  } else {
-    answer = ask(server, facts.database, command.get());
-  }
+  const Bson command = Bson("drop", facts.name);
+  const Answer answer = facts.name.starts_with("system.")
+                            ? apply_command(server, facts.database, command)
+                            : ask(server, facts.database, command);
   if (answer.ok || answer.code == kNamespaceNotFound) return {};
-  if (answer.unavailable) return std::unexpected(lost(server, answer));
-  return fail(answer.why, "drop on " + server.shown_uri() + ": " + answer.message);
+  return failed(server, answer, "drop on " + server.shown_uri());
 }
 
 Result<void> create_collection(Server& server, const CollectionFacts& facts) {
+  // The command itself would refuse what older servers allowed, and what only a set may have.
   const Bson command = create_command(facts);
-  Answer answer;
-  if (facts.kind == CollectionKind::kCollection) {
-    // The command would refuse what older servers allowed, and what only a set may have.
-    Operations operations;
-    operations.append("c", facts.database + ".$cmd", command.view(), {});
-    answer = apply_ops(server, operations, {}, false);
-  } else {
-    answer = ask(server, facts.database, command.get());
-  }
+  const Answer answer = facts.kind == CollectionKind::kCollection
+                            ? apply_command(server, facts.database, command)
+                            : ask(server, facts.database, command);
   if (answer.ok) return {};
-  if (answer.unavailable) return std::unexpected(lost(server, answer));
-  return fail(answer.why, facts.ns() + ": create on " + server.shown_uri() + ": " + answer.message);
+  return failed(server, answer, facts.ns() + ": create on " + server.shown_uri());
 }
 
 Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& record,
                              const LoadOptions& options, const TakeProgress& progress) {
   const std::vector<CollectionFacts>& all = base.collections();
   const Result<Loaded> before = loaded(record);
-  if (!before) return std::unexpected(before.error());
+  if (!before) return error_in(before);
   Result<std::map<std::string, BegunLoad>> begun = begun_loads(record);
-  if (!begun) return std::unexpected(std::move(begun.error()));
+  if (!begun) return error_in(begun);
 
   LoadCounts counts;
   std::vector<std::size_t> to_load;
@@ -418,28 +396,27 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
   std::set<std::string> there;
   if (!begun->empty()) {
     const Result<std::vector<CollectionFacts>> listed = list_namespaces(server);
-    if (!listed) return std::unexpected(listed.error());
+    if (!listed) return error_in(listed);
     for (const CollectionFacts& each : *listed) there.insert(ns_of(each));
   }
   std::vector<BegunLoad> from(all.size());
   for (const std::size_t i : to_load) {
-    if (Result<void> told = tell(0); !told) return std::unexpected(std::move(told.error()));
+    if (Result<void> told = tell(0); !told) return error_in(told);
     const std::string ns = ns_of(all[i]);
     if (const auto at = begun->find(ns); at != begun->end() && at->second.written.bytes != 0) {
       if (there.contains(ns)) {
         from[i] = at->second;
         continue;
       }
-      if (Result<void> reset = note_begun(record, ns, {}); !reset)
-        return std::unexpected(std::move(reset.error()));
+      if (Result<void> reset = note_begun(record, ns, {}); !reset) return error_in(reset);
     }
     if (Result<void> created = create(server, all[i], record.resumed()); !created)
-      return std::unexpected(std::move(created.error()));
+      return error_in(created);
   }
 
   Writers writers(all, options.sliced);
   if (Result<void> started = writers.start(server, options.writers); !started)
-    return std::unexpected(std::move(started.error()));
+    return error_in(started);
   std::uint64_t bytes = 0;
   std::vector<bool> replaced(all.size());  // duplicates in the base were not counted
   std::vector<Reached> reached(all.size());
@@ -503,7 +480,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
       std::uint64_t twice = writers.twice(*i);
       if (!all[*i].options.view().truthy("capped")) {  // it may have room for fewer
         const Result<std::uint64_t> there = count_documents(server, ns);
-        if (!there) return std::unexpected(there.error());
+        if (!there) return error_in(there);
         // Duplicates came from the base, or from a run that was killed.
         std::uint64_t most = documents + twice;
         if (went_on) {
@@ -513,7 +490,7 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
         Result<void> good =
             replaced[*i] ? Result<void>{} : check_count(server, all[*i], *there, documents, most);
         if (!good) {
-          // What is missing may be before the note.
+          // The missing documents may be before the note.
           [[maybe_unused]] const Result<void> reset = note_begun(record, ns, {});
           return good;
         }
@@ -536,23 +513,20 @@ Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& rec
       reached[collection] = {};
       bytes = 0;
       read = base.documents({}, take);
-      if (!read) return std::unexpected(std::move(read.error()));
+      if (!read) return error_in(read);
       unrecorded.assign(to_load.begin(), to_load.end());
       break;
     }
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     unrecorded.push_back(collection);
-    if (Result<void> recorded = record_written(); !recorded)
-      return std::unexpected(std::move(recorded.error()));
+    if (Result<void> recorded = record_written(); !recorded) return error_in(recorded);
   }
-  if (Result<void> drained = writers.drain(); !drained)
-    return std::unexpected(std::move(drained.error()));
-  if (Result<void> recorded = record_written(); !recorded)
-    return std::unexpected(std::move(recorded.error()));
+  if (Result<void> drained = writers.drain(); !drained) return error_in(drained);
+  if (Result<void> recorded = record_written(); !recorded) return error_in(recorded);
 
   for (const std::size_t i : views) {
     if (Result<void> created = create(server, all[i], record.resumed()); !created)
-      return std::unexpected(std::move(created.error()));
+      return error_in(created);
   }
   return counts;
 }

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "idmint/result.h"
 #include "restore/backup/base.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/replay/record.h"
 #include "restore/server.h"

@@ -18,7 +18,7 @@ constexpr int kDeepestDiff = 32;
 constexpr std::size_t kMostTimes = 4;
 constexpr std::size_t kMostMore = 1024;
 
-// What a diff does to a field of a document, or to an element of an array.
+// The change of a diff to a field of a document, or to an element of an array.
 struct Change {
   char how = 0;           // d: delete, u: update, i: insert, s: apply the diff that is its value
   std::string_view name;  // of the field; the decimal index of the element
@@ -43,7 +43,7 @@ class Writer {
     for (const Field& field : fields) put(field);
     end(begun);
   }
-  // What end() takes.
+  // Returns the argument of end().
   std::size_t begin() {
     bytes_.resize(bytes_.size() + 4);
     return bytes_.size() - 4;
@@ -103,7 +103,7 @@ bool read_changes(Document diff, Changes& changes) {
   return !sections.damaged() && !changes.empty();
 }
 
-// Of two decimal indexes.
+// Compares two decimal indexes.
 bool is_less(std::string_view a, std::string_view b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
@@ -178,7 +178,7 @@ bool merge_documents(Document first, Document second, int depth, Writer& to) {
   std::vector<Field> updates;
   std::vector<Field> inserts;
   std::vector<std::pair<Field, Field>> inside;  // the second one may be none
-  // Those whose place `first` decides: in the document, or at its end.
+  // The fields whose place `first` decides: in the document, or at its end.
   for (const Change& before : a) {
     const Change* const then = find_change(b, before.name);
     const char how = then == nullptr ? before.how : then->how;
@@ -197,14 +197,14 @@ bool merge_documents(Document first, Document second, int depth, Writer& to) {
       inside.emplace_back(field, Field{});
     }
   }
-  // Those whose place `second` decides.
+  // The fields whose place `second` decides.
   for (const Change& then : b) {
     const Change* const before = find_change(a, then.name);
     const char had = before == nullptr ? '-' : before->how;
     if (then.how == 'i' || (then.how == 'u' && had == 'd')) {
       inserts.push_back(then.field);
     } else if (then.how == 'u' && (had == '-' || had == 's')) {
-      // Where it is missing it comes after these.
+      // If it is missing it comes after these.
       if (!inserts.empty()) return false;
       updates.push_back(then.field);
     } else if (then.how == 'd' && had == '-') {

@@ -15,8 +15,8 @@ Bson id_written(const Operation& write) {
 
 Result<bool> has_document(Server& server, const Operation& write) {
   const Bson find = Bson("find", write.collection(), "filter", id_written(write), "limit", 1);
-  const Result<Bson> reply = server.command(std::string(write.database()).c_str(), find.get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = server.command(std::string(write.database()), find);
+  if (!reply) return error_in(reply);
   bool found = false;
   reply->view().each_found([&](const Document&) { found = true; });
   return found;

@@ -1,10 +1,10 @@
-// How a document is written that no atomic applyOps writes as it is: it is deleted and inserted.
+// Deletes and inserts a document that no atomic applyOps writes as it is.
 // See needs_one_step().
 #pragma once
 
 #include <cstdint>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/chain.h"
@@ -18,10 +18,10 @@ namespace idmint::restore {
 // Writes it, over one that is there or not. Can be repeated.
 [[nodiscard]] Answer write_in_one_step(Server& server, const Operation& write);
 
-// What the write counts as, where the document was there before or not. Counts::missed: it must not
-// be done.
+// The count to which the write adds, by whether the document was there before. Counts::missed: it
+// must not be done.
 [[nodiscard]] std::int64_t Counts::* count_in_one_step(const Operation& write, bool present);
-// What it did where the oplog does not say; null: what it says.
+// The outcome that the oplog does not tell; null: it tells it.
 [[nodiscard]] std::int64_t Outcome::* outcome_in_one_step(const Operation& write, bool present);
 
 }  // namespace idmint::restore

@@ -53,9 +53,8 @@ void Lives::follow(const Operation& command, const Position& position) {
     lives_[to] = from->second;
     from->second = ns + now;
   } else if (what == "dropDatabase") {
-    for (auto& [name, life] : lives_) {
+    for (auto& [name, life] : lives_)
       if (name.starts_with(ns)) life = name + now;
-    }
   } else if (what == "create" || what == "drop" || what == "emptycapped") {
     renew(ns);
   }
@@ -63,9 +62,8 @@ void Lives::follow(const Operation& command, const Position& position) {
 
 Outcomes Lives::by_namespace(const Outcomes& by_life) const {
   Outcomes all;
-  for (const auto& [ns, life] : lives_) {
+  for (const auto& [ns, life] : lives_)
     if (const auto at = by_life.find(life); at != by_life.end()) all[ns] = at->second;
-  }
   return all;
 }
 
@@ -76,24 +74,19 @@ void append_outcome(Operations& operations, const std::string& life, const Outco
 
 Outcomes outcomes_in(const std::map<std::string, Bson>& recorded) {
   Outcomes all;
-  for (const auto& [id, row] : recorded) {
+  for (const auto& [id, row] : recorded)
     if (id.starts_with(kOutcomeOf)) all[id.substr(kOutcomeOf.size())] = outcome_of(row.view());
-  }
   return all;
 }
 
 Result<void> keep_outcomes(Record& record, const Outcomes& by_namespace) {
-  BsonArray list;
-  std::uint32_t index = 0;
-  for (const auto& [ns, outcome] : by_namespace)
-    list.items.add(std::to_string(index++).c_str(), row_of("ns", ns, outcome));
-  const Bson fields = Bson("list", list);
-  return record.put(kAllOutcomes, fields.get());
+  const auto row = [](const auto& each) { return row_of("ns", each.first, each.second); };
+  return record.put(kAllOutcomes, Bson("list", array_of(by_namespace, row)));
 }
 
 Result<Outcomes> kept_outcomes(Record& record) {
   const Result<std::optional<Bson>> found = record.get(kAllOutcomes);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return error_in(found);
   Outcomes all;
   if (const std::optional<Bson>& kept = *found)
     kept->view().each("list",

@@ -1,6 +1,7 @@
-// What the operations of an applyOps did where the oplog does not say: somebody has run it, outside
-// a transaction, so an insert may have replaced a document, an update may have inserted one, and a
-// delete may have found none. Kept in the record by collection, so that verify compares exactly.
+// The outcomes of operations of an applyOps, which the oplog does not tell if somebody has run it
+// outside a transaction: an insert may have replaced a document, an update may have inserted one,
+// and a delete may have found none. Kept in the record by collection, so that verify compares
+// exactly.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/chain.h"
@@ -42,7 +43,7 @@ class Lives {
 
 // Appends the operation that keeps the outcome of this life in the record.
 void append_outcome(Operations& operations, const std::string& life, const Outcome& outcome);
-// Those that such operations have kept.
+// The outcomes that such operations have kept.
 [[nodiscard]] Outcomes outcomes_in(const std::map<std::string, Bson>& recorded);
 
 // Keeps them by namespace, as of the end of the replay, and reads them again.

@@ -28,7 +28,7 @@ Result<std::string> identity_of(const BaseBackup& base) {
   }
   const Result<DigestBytes> digest =
       digest_of(Digest::kSha256, {std::as_bytes(std::span(text.data(), text.size()))});
-  if (!digest) return std::unexpected(digest.error());
+  if (!digest) return error_in(digest);
   return hex({reinterpret_cast<const char*>(digest->data()), 16});
 }
 
@@ -37,7 +37,7 @@ Result<Bson> fingerprint_of(const RestorePlan& plan) {
   std::string base = "data copy";
   if (plan.base) {
     Result<std::string> identity = identity_of(*plan.base);
-    if (!identity) return std::unexpected(std::move(identity.error()));
+    if (!identity) return error_in(identity);
     base = std::move(*identity);
   }
   // Without the number of writers and the entries after the limit: a file may grow between two
@@ -67,9 +67,8 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
     plan.checked_before = folder && folder->checked_base == plan.base_stamp;
   }
   const TakeProgress progress = observer.of_bytes(restore_step::kCheckBase, plan.base->size());
-  if (!plan.checked_before) {
+  if (!plan.checked_before)
     if (Result<void> checked = plan.base->check(progress); !checked) return checked;
-  }
   const std::optional<Timestamp>& base_at = plan.options.base_at;
   plan.sliced = plan.base->has_oplog();
   if (!plan.sliced) {
@@ -106,7 +105,7 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
   });
   if (!read) return read;
   Result<OplogFacts> facts = check.finish();
-  if (!facts) return std::unexpected(std::move(facts.error()));
+  if (!facts) return error_in(facts);
   plan.slice = std::move(*facts);
   plan.after = plan.slice.last;
   return {};
@@ -117,7 +116,7 @@ Result<void> open_base_of(RestorePlan& plan) {
   Result<std::unique_ptr<BaseBackup>> base =
       open_base(plan.options.base,
                 {.not_sharded = plan.options.not_sharded, .users = plan.options.filter.users()});
-  if (!base) return std::unexpected(std::move(base.error()));
+  if (!base) return error_in(base);
   plan.base = std::move(*base);
   if (!plan.base->users_of().empty() && !plan.options.oplog.empty())
     return fail(Code::kFailedPrecondition,
@@ -127,9 +126,8 @@ Result<void> open_base_of(RestorePlan& plan) {
                     "leave --users or --oplog out");
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
   // Collections that the base excludes are not restored from the oplog either.
-  if (const std::optional<Checksums>& sums = plan.base->checksums()) {
+  if (const std::optional<Checksums>& sums = plan.base->checksums())
     if (Result<void> added = plan.options.filter.exclude(sums->excluded); !added) return added;
-  }
   for (const CollectionFacts& each : plan.base->collections()) {
     const std::string ns = each.database + "." + each.name;
     collections.insert(ns);
@@ -157,7 +155,7 @@ Result<void> read_oplog_of(RestorePlan& plan, Transactions& transactions, Observ
                    .temporary = plan.sliced ? plan.slice.temporary : plan.temporary,
                    .collection_options = plan.options_after_slice()},
                   transactions, observer.of_bytes(restore_step::kCheckOplog));
-  if (!facts) return std::unexpected(std::move(facts.error()));
+  if (!facts) return error_in(facts);
   plan.oplog = std::move(*facts);
   return {};
 }
@@ -173,7 +171,7 @@ Result<void> look_at_oplog(const RestorePlan& plan, Observer& observer) {
                    .filter = plan.options.filter,
                    .skip = plan.options.skip},
                   transactions, observer.of_bytes(restore_step::kCheckOplog));
-  if (!facts) return std::unexpected(facts.error());
+  if (!facts) return error_in(facts);
   return {};
 }
 
@@ -182,10 +180,10 @@ Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
   if (plan.options.target.empty()) return {};
   Result<Server> server = Server::connect(
       plan.options.target, {.watch = {.stopped = [&observer] { return observer.stopped(); }}});
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   const Result<std::optional<DoneRestore>> read = read_report(
       *server, plan.options.report.empty() ? report_here(*server) : plan.options.report);
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   const std::optional<DoneRestore>& done = *read;
   if (done && done->is_there) return {};  // restore() compares it
   const Result<TargetFacts> facts =
@@ -193,7 +191,7 @@ Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
                              .replica_set_ok = plan.options.allow_replica_set,
                              .users = plan.options.filter.users(),
                              .fingerprint = plan.fingerprint.view()});
-  if (!facts) return std::unexpected(facts.error());
+  if (!facts) return error_in(facts);
   return {};
 }
 
@@ -202,7 +200,7 @@ Result<std::string> look_at_spare(const RestorePlan& plan) {
   Result<std::string> program = find_mongod(plan.options.mongod);
   if (!program) return program;
   const Result<std::string> version = version_of(*program);
-  if (!version) return std::unexpected(version.error());
+  if (!version) return error_in(version);
   if (plan.base && !plan.base->server_version().empty() &&
       !same_series(plan.base->server_version(), *version))
     return fail(Code::kFailedPrecondition, "the backup is of MongoDB " +
@@ -211,7 +209,7 @@ Result<std::string> look_at_spare(const RestorePlan& plan) {
                                                ": give --mongod PATH of one of the same series");
   const Result<SpareFolder> folder =
       look_at(plan.base ? plan.options.spare : plan.options.data_copy);
-  if (!folder) return std::unexpected(folder.error());
+  if (!folder) return error_in(folder);
   if (plan.base && !folder->fresh && !folder->ours)
     return fail(Code::kAlreadyExists, shell_word(plan.options.spare) +
                                           " is not empty: give --spare a folder that is not "
@@ -314,7 +312,7 @@ Result<void> check_oplog(RestorePlan& plan, Transactions& transactions, Observer
     return read;
   }
   Result<Bson> fingerprint = fingerprint_of(plan);
-  if (!fingerprint) return std::unexpected(std::move(fingerprint.error()));
+  if (!fingerprint) return error_in(fingerprint);
   plan.fingerprint = std::move(*fingerprint);
   return {};
 }
@@ -323,21 +321,20 @@ Result<RestorePlan> plan_restore(RestoreOptions options, Observer& observer) {
   RestorePlan plan{.options = std::move(options)};
   if (plan.options.data_copy.empty()) {
     Transactions transactions;
-    if (Result<void> opened = open_base_of(plan); !opened)
-      return std::unexpected(std::move(opened.error()));
+    if (Result<void> opened = open_base_of(plan); !opened) return error_in(opened);
     if (Result<void> checked = check_base(plan, transactions, observer); !checked)
-      return std::unexpected(std::move(checked.error()));
+      return error_in(checked);
     if (Result<void> checked = check_oplog(plan, transactions, observer); !checked)
-      return std::unexpected(std::move(checked.error()));
+      return error_in(checked);
   } else if (Result<void> looked = look_at_oplog(plan, observer); !looked) {
-    return std::unexpected(std::move(looked.error()));
+    return error_in(looked);
   }
   if (plan.options.target.empty()) {
     Result<std::string> found = look_at_spare(plan);
-    if (!found) return std::unexpected(std::move(found.error()));
+    if (!found) return error_in(found);
     plan.program = std::move(*found);
   } else if (Result<void> looked = look_at_target(plan, observer); !looked) {
-    return std::unexpected(std::move(looked.error()));
+    return error_in(looked);
   }
   return plan;
 }

@@ -1,7 +1,6 @@
 // The plan of a restore, before anything is written: the request, and the findings about it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/bson.h"
 #include "restore/backup/base.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/observer.h"
 #include "restore/oplog/check.h"

@@ -24,9 +24,9 @@ std::string_view series(std::string_view version) {
 }  // namespace
 
 Result<void> check_privileges(Server& server, std::string_view why) {
-  const Bson command = Bson("connectionStatus", 1, "showPrivileges", true);
-  const Result<Bson> status = server.command("admin", command.get());
-  if (!status) return std::unexpected(status.error());
+  const Result<Bson> status =
+      server.command("admin", Bson("connectionStatus", 1, "showPrivileges", true));
+  if (!status) return error_in(status);
   if (may_do_anything(status->view())) return {};
   return fail(
       Code::kPermissionDenied,
@@ -52,17 +52,16 @@ bool may_do_anything(Document connection_status) {
   return may;
 }
 
-// Those of the base would take their place, and the one by which this run is logged in would go.
+// The users of the base would replace them, and that by which this run is logged in would go.
 Result<void> check_no_users(Server& server) {
   for (const char* const name : {"system.users", "system.roles"}) {
-    const Bson find = Bson("find", name, "limit", 1, "projection", Bson("_id", 1));
-    const Result<Bson> found = server.command("admin", find.get());
-    if (!found) return std::unexpected(found.error());
-    std::optional<std::string> first;
-    found->view().each_found([&](const Document& each) { first = text_of(each, "_id"); });
-    if (first)
+    const Result<Bson> found =
+        server.command("admin", Bson("find", name, "limit", 1, "projection", Bson("_id", 1)));
+    if (!found) return error_in(found);
+    if (const Document first = found->view().first_found())
       return fail(Code::kAlreadyExists,
-                  server.shown_uri() + " has users or roles already, such as " + *first +
+                  server.shown_uri() + " has users or roles already, such as " +
+                      text_of(first, "_id") +
                       ", and those of the base would take their place: restore with --spare DIR, "
                       "or to a server that has none, without access control; or leave --users out");
   }
@@ -86,29 +85,27 @@ Result<TargetFacts> check_target(Server& server, const TargetNeeds& needs) {
                                             "may not restore: the server checks each entry of an "
                                             "oplog, and of its roles not even root may "
                                             "insert a view");
-  if (!permitted) return std::unexpected(std::move(permitted.error()));
+  if (!permitted) return error_in(permitted);
 
   TargetFacts facts;
   Result<std::optional<Record>> found = Record::find(server);
-  if (!found) return std::unexpected(std::move(found.error()));
+  if (!found) return error_in(found);
   const std::optional<Record> record = *std::move(found);
   if (record) {
-    if (Result<void> same = record->expect(needs.fingerprint); !same)
-      return std::unexpected(std::move(same.error()));
+    if (Result<void> same = record->expect(needs.fingerprint); !same) return error_in(same);
   } else if (!needs.filled) {
     const Result<std::vector<CollectionFacts>> there = list_collections(server);
-    if (!there) return std::unexpected(there.error());
+    if (!there) return error_in(there);
     if (!there->empty())
       return fail(Code::kAlreadyExists,
                   server.shown_uri() + " is not empty: it has " + there->front().ns() +
                       (there->size() == 1 ? "" : " and more") +
                       "; restore to an empty server, or with --spare DIR to a new one");
     if (Result<void> none = needs.users ? check_no_users(server) : Result<void>{}; !none)
-      return std::unexpected(std::move(none.error()));
+      return error_in(none);
   }
-  const Bson ask = Bson("getParameter", 1, "ttlMonitorEnabled", 1);
-  const Result<Bson> ttl = server.command("admin", ask.get());
-  if (!ttl) return std::unexpected(ttl.error());
+  const Result<Bson> ttl = server.command("admin", Bson("getParameter", 1, "ttlMonitorEnabled", 1));
+  if (!ttl) return error_in(ttl);
   facts.ttl_runs = ttl->view().truthy("ttlMonitorEnabled");
   return facts;
 }
@@ -120,15 +117,14 @@ Result<void> end_leftovers(Server& server) {
                                                      "command.aggregate", Bson("$ne", 1)))),
                            "cursor", Bson());
   for (int attempt = 0; attempt < 600; ++attempt) {
-    const Result<Bson> reply = server.command("admin", others.get());
-    if (!reply) return std::unexpected(reply.error());
+    const Result<Bson> reply = server.command("admin", others);
+    if (!reply) return error_in(reply);
     if (!reply->view().first_found()) return {};
-    Fields batch(reply->view().document("cursor").array("firstBatch"));
-    for (Field each; batch.next(each);) {
+    for (const Field& each : Fields(reply->view().document("cursor").array("firstBatch"))) {
       Bson kill = Bson("killOp", 1);
       if (!kill.add_from(each.document(), "opid", "op")) continue;
-      const Result<Bson> killed = server.command("admin", kill.get());
-      if (!killed) return std::unexpected(killed.error());
+      if (const Result<Bson> killed = server.command("admin", kill); !killed)
+        return error_in(killed);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{100});
   }
@@ -140,7 +136,7 @@ Result<void> end_leftovers(Server& server) {
 Result<bool> has_ttl(Server& server) {
   constexpr const char* field = "expireAfterSeconds";  // of a collection, where it is clustered
   const Result<std::vector<CollectionFacts>> there = list_collections(server);
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   return std::ranges::any_of(*there, [&](const CollectionFacts& each) {
     return each.options.view().has(field) ||
            std::ranges::any_of(each.indexes,
@@ -149,10 +145,7 @@ Result<bool> has_ttl(Server& server) {
 }
 
 Result<void> pause_ttl(Server& server) {
-  const Bson command = Bson("setParameter", 1, "ttlMonitorEnabled", false);
-  const Result<Bson> paused = server.command("admin", command.get());
-  if (!paused) return std::unexpected(paused.error());
-  return {};
+  return only_error(server.command("admin", Bson("setParameter", 1, "ttlMonitorEnabled", false)));
 }
 
 }  // namespace idmint::restore

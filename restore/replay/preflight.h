@@ -3,10 +3,9 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/server.h"
 
 namespace idmint::restore {

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 
 #include "base/errors.h"
@@ -66,7 +65,7 @@ Result<void> wait_until(const std::function<bool()>& done, const KeepWaiting& wa
 Result<int> run_and_wait(const std::vector<std::string>& words, const KeepWaiting& wait,
                          int output) {
   const Result<pid_t> child = start(words, output);
-  if (!child) return std::unexpected(child.error());
+  if (!child) return error_in(child);
   int status = 0;
   pid_t waited = 0;
   const Result<void> ended = wait_until(
@@ -79,7 +78,7 @@ Result<int> run_and_wait(const std::vector<std::string>& words, const KeepWaitin
     ::kill(*child, SIGKILL);
     while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {
     }
-    return std::unexpected(ended.error());
+    return error_in(ended);
   }
   if (waited != *child)
     return fail(Code::kUnimplemented, "cannot wait for " + shell_word(words.front()));

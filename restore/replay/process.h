@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 
 namespace idmint::restore {
 

@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
+#include "base/errors.h"
 #include "restore/cursor.h"
 
 namespace idmint::restore {
 namespace {
 
 constexpr std::array<std::string_view, 5> kStages = {"base", "slice", "indexes", "oplog", "done"};
+
+std::string where_it_is(const Server& server) {
+  return std::string(kRecordNamespace) + " on " + server.shown_uri();
+}
 
 }  // namespace
 
@@ -22,17 +26,12 @@ std::string unique_text() {
   return text.data();
 }
 
-void append_concern(bson_t* command, const Server& server, bool durable) {
-  bson_t concern;
-  BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
-  if (server.set_name().empty()) {
-    BSON_APPEND_INT32(&concern, "w", 1);
-  } else {
-    BSON_APPEND_UTF8(&concern, "w", "majority");
-    BSON_APPEND_INT32(&concern, "wtimeout", 120'000);
-  }
-  if (durable) BSON_APPEND_BOOL(&concern, "j", true);
-  bson_append_document_end(command, &concern);
+Bson with_concern(Bson command, const Server& server, bool durable) {
+  Bson concern =
+      server.set_name().empty() ? Bson("w", 1) : Bson("w", "majority", "wtimeout", 120'000);
+  if (durable) concern.add("j", true);
+  command.add("writeConcern", concern);
+  return command;
 }
 
 std::string_view name(RunStage stage) { return kStages[static_cast<std::size_t>(stage)]; }
@@ -48,87 +47,76 @@ Result<std::map<std::string, Bson>> Record::get_all(std::string_view prefix) {
     return found;
   }
   const Bson filter = end.empty() ? Bson() : Bson("_id", Bson("$gte", prefix, "$lt", end));
-  const Collection progress(
-      mongoc_client_get_collection(server_->client(), kRecordDatabase, "progress"));
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(progress.get(), filter.get(), nullptr, nullptr));
   std::map<std::string, Bson> found;
-  Result<void> read =
-      each(cursor, std::string("reading ") + kRecordNamespace + " on " + server_->shown_uri(),
-           [&](Document document) -> Result<void> {
-             if (document.has("_id")) found[text_of(document, "_id")] = Bson::copy_of(document);
-             return {};
-           });
-  if (!read) return std::unexpected(std::move(read.error()));
+  Result<void> read = find_each(
+      *server_, kRecordNamespace, filter, {},
+      [&](Document document) -> Result<void> {
+        if (document.has("_id")) found[text_of(document, "_id")] = Bson::copy_of(document);
+        return {};
+      },
+      "reading " + where_it_is(*server_));
+  if (!read) return error_in(read);
   return found;
 }
 
 Result<std::optional<Bson>> Record::get(std::string_view id) {
   Result<std::map<std::string, Bson>> all = get_all(id);
-  if (!all) return std::unexpected(std::move(all.error()));
+  if (!all) return error_in(all);
   const auto at = all->find(std::string(id));
   if (at == all->end()) return std::nullopt;
   return std::move(at->second);
 }
 
-Result<void> Record::put(std::string_view id, const bson_t* fields) {
-  const std::string text(id);
-  const Bson document = Bson("_id", text);
-  bson_concat(document.get(), fields);
-  if (!owner_.empty()) return put_as_owner(document.get());
-  const Bson command = Bson("update", "progress", "updates",
-                            array(Bson("q", Bson("_id", text), "u", document, "upsert", true)));
-  append_concern(command.get(), *server_, true);
-  const Result<Bson> reply = server_->command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
-  for (const char* const field : {"writeErrors", "writeConcernError"}) {
-    if (reply->view().has(field))
-      return std::unexpected(Error{Code::kUnavailable, std::string(kRecordNamespace) + " on " +
-                                                           server_->shown_uri() + ": " +
-                                                           to_relaxed_json(reply->view())});
-  }
+Result<void> Record::put(std::string_view id, const Bson& fields) {
+  Bson document = Bson("_id", id);
+  document.add_all(*fields.get());
+  if (!owner_.empty()) return put_as_owner(document);
+  const Bson update = Bson("q", Bson("_id", id), "u", document, "upsert", true);
+  const Result<Bson> reply = server_->command(
+      kRecordDatabase,
+      with_concern(Bson("update", "progress", "updates", array(update)), *server_));
+  if (!reply) return error_in(reply);
+  if (reply->view().has("writeErrors") || reply->view().has("writeConcernError"))
+    return fail(Code::kUnavailable, where_it_is(*server_) + ": " + to_relaxed_json(reply->view()));
   return {};
 }
 
 // Writes in one atomic applyOps, which fails if the owner's document is gone.
-Result<void> Record::put_as_owner(const bson_t* document) {
-  const Bson command = Bson(
+Result<void> Record::put_as_owner(const Bson& document) {
+  Bson command = Bson(
       "applyOps",
       array(Bson("op", "u", "ns", kRecordNamespace, "o",
                  Bson("$v", 2, "diff", Bson("u", Bson("writes", true))), "o2", Bson("_id", owner_)),
-            Bson("op", "i", "ns", kRecordNamespace, "o", Document::of(document))),
+            Bson("op", "i", "ns", kRecordNamespace, "o", document)),
       "allowAtomic", true, "alwaysUpsert", false);
-  append_concern(command.get(), *server_, true);
+  command = with_concern(std::move(command), *server_);
   bson_t reply;
   bson_error_t error{};
   const bool ok = mongoc_client_command_with_opts(server_->client(), "admin", command.get(),
                                                   nullptr, nullptr, &reply, &error);
   const Bson answer = Bson::taken_from(&reply);
-  const std::string where = std::string(kRecordNamespace) + " on " + server_->shown_uri();
+  const std::string where = where_it_is(*server_);
   if (!ok && answer.view().number("code") == kUpdateOperationFailed)
-    return std::unexpected(Error{
-        Code::kUnavailable, where + " belongs to another run by now, or the server has lost what "
-                                    "it had done: where no other is at work, the same command "
-                                    "goes on"});
+    return fail(Code::kUnavailable,
+                where +
+                    " belongs to another run by now, or the server has lost what it had done: "
+                    "where no other is at work, the same command goes on");
   if (!ok) return std::unexpected(told("writing " + where, error));
   if (answer.view().has("writeConcernError"))
-    return std::unexpected(
-        Error{Code::kUnavailable, where + ": " + to_relaxed_json(answer.view())});
+    return fail(Code::kUnavailable, where + ": " + to_relaxed_json(answer.view()));
   return {};
 }
 
 // If two runs do this at the same time, at most one remains the owner.
 Result<void> Record::own_it() {
   const std::string owner = "owner:" + unique_text();
-  const Bson nothing;
-  if (Result<void> made = put(owner, nothing.get()); !made) return made;
-  const Bson command =
-      Bson("delete", "progress", "deletes",
-           array(Bson("q", Bson("_id", Bson("$gte", "owner:", "$lt", "owner;", "$ne", owner)),
-                      "limit", 0)));
-  append_concern(command.get(), *server_, true);
-  const Result<Bson> reply = server_->command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
+  if (Result<void> made = put(owner, {}); !made) return made;
+  const Bson others = Bson("_id", Bson("$gte", "owner:", "$lt", "owner;", "$ne", owner));
+  const Result<Bson> reply = server_->command(
+      kRecordDatabase,
+      with_concern(Bson("delete", "progress", "deletes", array(Bson("q", others, "limit", 0))),
+                   *server_));
+  if (!reply) return error_in(reply);
   owner_ = owner;
   return {};
 }
@@ -139,14 +127,14 @@ Result<Record> Record::kept(Server& server, std::map<std::string, Bson> document
   Record record(server);
   record.kept_ = std::move(documents);
   Result<std::optional<Record>> read_of_it = read(std::move(record));
-  if (!read_of_it) return std::unexpected(std::move(read_of_it.error()));
+  if (!read_of_it) return error_in(read_of_it);
   if (std::optional<Record>& found = *read_of_it) return *std::move(found);
-  return std::unexpected(Error{Code::kDataLoss, "it has no run"});
+  return fail(Code::kDataLoss, "it has no run");
 }
 
 Result<std::optional<Record>> Record::read(Record record) {
   const Result<std::optional<Bson>> read = record.get("run");
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   const std::optional<Bson>& run = *read;
   if (!run) return std::nullopt;
   const Document document = run->view();
@@ -154,9 +142,8 @@ Result<std::optional<Record>> Record::read(Record record) {
     record.fingerprint_ = Bson::copy_of(fingerprint);
   const auto* const stage = std::ranges::find(kStages, document.text("stage"));
   if (stage == kStages.end() || !record.fingerprint_)
-    return std::unexpected(Error{
-        Code::kDataLoss, std::string(kRecordNamespace) + " on " + record.server_->shown_uri() +
-                             " is damaged: empty the target and begin anew"});
+    return fail(Code::kDataLoss,
+                where_it_is(*record.server_) + " is damaged: empty the target and begin anew");
   record.stage_ = static_cast<RunStage>(stage - kStages.begin());
   record.resumed_ = true;
   return std::optional(std::move(record));
@@ -175,35 +162,29 @@ Result<void> Record::expect(Document fingerprint) const {
 
 Result<Record> Record::begin(Server& server, Document fingerprint) {
   Result<std::optional<Record>> read = find(server);
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   if (std::optional<Record>& found = *read) {
-    if (Result<void> same_run = found->expect(fingerprint); !same_run)
-      return std::unexpected(std::move(same_run.error()));
-    if (Result<void> ours = found->own_it(); !ours) return std::unexpected(std::move(ours.error()));
+    if (Result<void> same_run = found->expect(fingerprint); !same_run) return error_in(same_run);
+    if (Result<void> ours = found->own_it(); !ours) return error_in(ours);
     return *std::move(found);
   }
   Record record(server);
   record.fingerprint_ = Bson::copy_of(fingerprint);
-  if (Result<void> ours = record.own_it(); !ours) return std::unexpected(std::move(ours.error()));
-  if (Result<void> begun = record.reach(RunStage::kBase); !begun)
-    return std::unexpected(std::move(begun.error()));
+  if (Result<void> ours = record.own_it(); !ours) return error_in(ours);
+  if (Result<void> begun = record.reach(RunStage::kBase); !begun) return error_in(begun);
   return record;
 }
 
 Result<void> Record::reach(RunStage stage) {
   const Bson fields =
       Bson("fingerprint", fingerprint_, "stage", kStages[static_cast<std::size_t>(stage)].data());
-  if (Result<void> written = put("run", fields.get()); !written) return written;
+  if (Result<void> written = put("run", fields); !written) return written;
   stage_ = stage;
   return {};
 }
 
 Result<void> Record::forget(Server& server) {
-  const Bson command = Bson("dropDatabase", 1);
-  append_concern(command.get(), server, true);
-  const Result<Bson> reply = server.command(kRecordDatabase, command.get());
-  if (!reply) return std::unexpected(reply.error());
-  return {};
+  return only_error(server.command(kRecordDatabase, with_concern(Bson("dropDatabase", 1), server)));
 }
 
 }  // namespace idmint::restore

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/server.h"
 
@@ -29,8 +29,9 @@ enum class RunStage : std::uint8_t { kBase, kSlice, kIndexes, kOplog, kDone };
 // A text that no other process makes.
 [[nodiscard]] std::string unique_text();
 
-// Appends the write concern of a restore: majority on a replica set; with `durable` also journal.
-void append_concern(bson_t* command, const Server& server, bool durable);
+// The command with the write concern of a restore: majority on a replica set; with `durable` also
+// journal.
+[[nodiscard]] Bson with_concern(Bson command, const Server& server, bool durable = true);
 
 // For one thread. `server` must outlive it.
 class Record {
@@ -62,7 +63,7 @@ class Record {
   // Other documents, by _id: "base" and "base:..." belong to the base restore, "replay" and
   // "replay:..." to the replay. `fields` has no _id. put() is durable like reach(). kUnavailable:
   // another run has begun meanwhile.
-  [[nodiscard]] Result<void> put(std::string_view id, const bson_t* fields);
+  [[nodiscard]] Result<void> put(std::string_view id, const Bson& fields);
   [[nodiscard]] Result<std::optional<Bson>> get(std::string_view id);
   // All documents whose _id begins with `prefix`, by _id.
   [[nodiscard]] Result<std::map<std::string, Bson>> get_all(std::string_view prefix);
@@ -75,7 +76,7 @@ class Record {
   // Reads the document "run". nullopt: there is none.
   [[nodiscard]] static Result<std::optional<Record>> read(Record record);
   [[nodiscard]] Result<void> own_it();
-  [[nodiscard]] Result<void> put_as_owner(const bson_t* document);
+  [[nodiscard]] Result<void> put_as_owner(const Bson& document);
 
   Server* server_;
   std::string owner_{};  // _id of our "owner:..." document; empty: none

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/errors.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
@@ -55,23 +56,6 @@ struct OnServer {
   }
 };
 
-void append_uuid(bson_t* to, const char* field, const std::string& uuid) {
-  bson_append_binary(to, field, -1, BSON_SUBTYPE_UUID,
-                     reinterpret_cast<const std::uint8_t*>(uuid.data()),
-                     static_cast<std::uint32_t>(uuid.size()));
-}
-
-// The documents of a cursor whose first batch is complete.
-Result<std::vector<Bson>> first_batch(Server& server, const std::string& database,
-                                      const bson_t* command) {
-  const Result<Bson> reply = server.command(database.c_str(), command);
-  if (!reply) return std::unexpected(reply.error());
-  std::vector<Bson> all;
-  reply->view().each_found(
-      [&](const Document& document) { all.push_back(Bson::copy_of(document)); });
-  return all;
-}
-
 }  // namespace
 
 // A replay could not be resumed on a server that does not roll back a whole batch.
@@ -83,19 +67,18 @@ Result<void> check_apply_ops(Record& record) {
   operations.append("i", kRecordNamespace, document.view(), {});
   Chain("replay:none:", 0).append_check(operations);
   const Answer answer = apply_ops(server, operations, {}, false);
-  if (answer.unavailable) return std::unexpected(Error{Code::kUnavailable, answer.message});
+  if (answer.unavailable) return fail(Code::kUnavailable, answer.message);
   if (!answer.ok && answer.code != kUpdateOperationFailed)
-    return std::unexpected(
-        Error{answer.code == kUnauthorized ? Code::kPermissionDenied : Code::kFailedPrecondition,
-              "applyOps on " + server.shown_uri() + ": " + answer.message});
+    return fail(answer.code == kUnauthorized ? Code::kPermissionDenied : Code::kFailedPrecondition,
+                "applyOps on " + server.shown_uri() + ": " + answer.message);
   const Result<std::optional<Bson>> left = record.get(id);
-  if (!left) return std::unexpected(left.error());
+  if (!left) return error_in(left);
   if (!answer.ok && !*left) return {};
-  return std::unexpected(Error{
+  return fail(
       Code::kFailedPrecondition,
       server.shown_uri() + " has version " + server.version() +
           ", whose applyOps does not take back what it did before a failure: replay on a spare "
-          "server of version 6.0"});
+          "server of version 6.0");
 }
 
 class Replay::Engine {
@@ -130,8 +113,9 @@ class Replay::Engine {
   Result<void> write_alone(const Operation& operation, const Position& position);
   Result<void> command(const Operation& operation, const Position& position);
   Result<void> barrier();
-  Result<void> mark(const Position& position, const Counts& counts, const Operation* write,
-                    const bson_t* doing, const Outcomes& outcomes = {});
+  Result<void> mark(const Position& position, const Counts& counts,
+                    const Operation* write = nullptr, const Bson& doing = {},
+                    const Outcomes& outcomes = {});
 
   Result<void> create(const Operation& operation, const std::string& ns);
   Result<void> drop(const Operation& operation, const std::string& ns);
@@ -144,8 +128,6 @@ class Replay::Engine {
   Result<void> change(const Operation& operation, const std::string& ns);
   Result<void> empty(const Operation& operation, const std::string& ns);
 
-  // Runs the command in an applyOps of its own.
-  Answer apply_command(std::string_view database, const bson_t* o);
   Result<std::optional<OnServer>> look(const std::string& ns);
   std::unexpected<Error> refused(const Operation& operation, const std::string& why,
                                  Code code = Code::kFailedPrecondition) const;
@@ -202,10 +184,9 @@ Lane& Replay::Engine::lane(std::string_view ns) {
 Result<void> Replay::Engine::find_collections() {
   const Result<std::vector<CollectionFacts>> all =
       list_namespaces(server_, options_.filter.users());
-  if (!all) return std::unexpected(all.error());
-  for (const CollectionFacts& each : *all) {
+  if (!all) return error_in(all);
+  for (const CollectionFacts& each : *all)
     if (each.kind == CollectionKind::kCollection) lane(each.ns()).exists = true;
-  }
   return {};
 }
 
@@ -230,41 +211,37 @@ Result<Chain> Replay::Engine::open_chain(const std::string& name,
   }
   Chain chain(prefix, 0);
   // Without ts, because a server replaces 0:0 by its own time.
-  const Bson nothing;
-  if (Result<void> made = record_.put(chain.id(), nothing.get()); !made)
-    return std::unexpected(std::move(made.error()));
+  if (Result<void> made = record_.put(chain.id(), {}); !made) return error_in(made);
   return chain;
 }
 
 Result<void> Replay::Engine::begin() {
   if (over_) return {};
   const Result<std::optional<Bson>> read = record_.get("replay");
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   const std::optional<Bson>& known = *read;
   std::int64_t workers = std::max(1U, options_.workers);
   if (known) {
     if (known->view().has("broken"))
-      return std::unexpected(
-          Error{Code::kFailedPrecondition,
-                "somebody else dropped collections of the target during its replay: empty the "
-                "target and begin anew"});
+      return fail(Code::kFailedPrecondition,
+                  "somebody else dropped collections of the target during its replay: empty the "
+                  "target and begin anew");
     workers = known->view().numeric("workers").value_or(workers);
   } else {
-    const Bson facts = Bson("workers", workers);
-    if (Result<void> put = record_.put("replay", facts.get()); !put) return put;
+    if (Result<void> put = record_.put("replay", Bson("workers", workers)); !put) return put;
   }
   if (Result<void> good = check_apply_ops(record_); !good) return good;
   const Result<std::map<std::string, Bson>> recorded = record_.get_all("replay:");
-  if (!recorded) return std::unexpected(recorded.error());
+  if (!recorded) return error_in(recorded);
   Result<Chain> commands = open_chain("commands", *recorded);
-  if (!commands) return std::unexpected(std::move(commands.error()));
+  if (!commands) return error_in(commands);
   commands_ = *std::move(commands);
   if (!options_.slice) shared_.outcomes = outcomes_in(*recorded);
   for (std::int64_t i = 0; i < workers; ++i) {
     Result<Chain> chain = open_chain(std::to_string(i), *recorded);
-    if (!chain) return std::unexpected(std::move(chain.error()));
+    if (!chain) return error_in(chain);
     Result<Server> connection = server_.another(kWriterPatience);
-    if (!connection) return std::unexpected(std::move(connection.error()));
+    if (!connection) return error_in(connection);
     workers_.push_back(std::make_unique<Worker>(*std::move(connection), *std::move(chain),
                                                 options_.slice, shared_));
   }
@@ -328,10 +305,10 @@ Result<void> Replay::Engine::write_alone(const Operation& operation, const Posit
   if (Result<void> clear = barrier(); !clear) return clear;
   if (!std::exchange(doing_, false)) {
     const Result<bool> present = has_document(server_, operation);
-    if (!present) return std::unexpected(present.error());
+    if (!present) return error_in(present);
     present_ = *present;
     const Bson doing = Bson("doing", Bson("present", present_));
-    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
+    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing); !marked)
       return marked;
   }
   std::int64_t Counts::* const count = count_in_one_step(operation, present_);
@@ -348,16 +325,14 @@ Result<void> Replay::Engine::write_alone(const Operation& operation, const Posit
     const std::lock_guard hold(shared_.lock);
     ++((outcomes[life] = shared_.outcomes[life]).*outcome);
   }
-  return mark(position, counts, nullptr, nullptr, outcomes);
+  return mark(position, counts, nullptr, {}, outcomes);
 }
 
 Result<void> Replay::Engine::barrier() {
-  for (const std::unique_ptr<Worker>& worker : workers_) {
+  for (const std::unique_ptr<Worker>& worker : workers_)
     if (Result<void> sent = worker->send(); !sent) return sent;
-  }
-  for (const std::unique_ptr<Worker>& worker : workers_) {
+  for (const std::unique_ptr<Worker>& worker : workers_)
     if (Result<void> done = worker->wait(); !done) return done;
-  }
   return {};
 }
 
@@ -366,7 +341,7 @@ Result<void> Replay::Engine::barrier() {
 // before a command is durable: what the server could lose later, it loses together with the
 // command.
 Result<void> Replay::Engine::mark(const Position& position, const Counts& counts,
-                                  const Operation* write, const bson_t* doing,
+                                  const Operation* write, const Bson& doing,
                                   const Outcomes& outcomes) {
   Operations operations;
   if (write != nullptr)
@@ -374,21 +349,21 @@ Result<void> Replay::Engine::mark(const Position& position, const Counts& counts
   for (const std::unique_ptr<Worker>& worker : workers_) worker->chain().append_check(operations);
   commands_.append_next(operations, position, counts, doing);
   for (const auto& [life, outcome] : outcomes) append_outcome(operations, life, outcome);
-  const Answer answer = apply_ops(server_, operations, {}, doing != nullptr || write != nullptr);
+  const Answer answer =
+      apply_ops(server_, operations, {}, !doing.view().empty() || write != nullptr);
   if (answer.unavailable) return std::unexpected(lost(server_, answer));
   if (!answer.ok) {
-    for (const std::unique_ptr<Worker>& worker : workers_) {
+    for (const std::unique_ptr<Worker>& worker : workers_)
       if (Result<void> there = is_there(server_, worker->chain()); !there) return there;
-    }
     if (Result<void> there = is_there(server_, commands_); !there) return there;
     if (write != nullptr && answer.code == kUpdateOperationFailed && answer.results == 1) {
       Counts missed = counts;
       --missed.updates;
       ++missed.missed;
-      return mark(position, missed, nullptr, nullptr);
+      return mark(position, missed);
     }
     return write != nullptr ? Result<void>(refused(*write, answer.message, code_of(answer)))
-                            : std::unexpected(Error{Code::kInternal, answer.message});
+                            : fail(Code::kInternal, answer.message);
   }
   commands_.advance();
   commands_.position = position;
@@ -407,15 +382,15 @@ Result<void> Replay::Engine::write_view(const Operation& operation, const Positi
   if (Lane& views = lane(operation.ns); !views.exists) {
     const Bson create = Bson("create", "system.views", "idIndex",
                              Bson("v", 2, "key", Bson("_id", 1), "name", "_id_"));
-    const Answer answer = apply_command(operation.database(), create.get());
+    const Answer answer = apply_command(server_, operation.database(), create);
     if (options_.slice && answer.code == kDatabaseDifferCase)
-      return mark(position, commands_.counts, nullptr, nullptr);
+      return mark(position, commands_.counts);
     if (Result<void> made = answered(answer, operation); !made) return made;
     views.exists = true;
   }
   Counts counts = commands_.counts;
   counts.add(operation.op);
-  return mark(position, counts, &operation, nullptr);
+  return mark(position, counts, &operation);
 }
 
 Result<void> Replay::Engine::command(const Operation& operation, const Position& position) {
@@ -447,18 +422,16 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   resumed_ = doing_ && position == commands_.position;
   doing_ = false;
   if (!resumed_) {
-    const Bson doing;
-    bson_t facts;
-    BSON_APPEND_DOCUMENT_BEGIN(doing.get(), "doing", &facts);
+    Bson facts;
     if (operation.command() == "renameCollection") {
       const Result<std::optional<OnServer>> looked = look(ns);
-      if (!looked) return std::unexpected(looked.error());
+      if (!looked) return error_in(looked);
       const std::optional<OnServer>& source = *looked;
       renamed_ = source ? source->uuid() : std::string{};
-      if (source) append_uuid(&facts, "source", renamed_);
+      if (source) facts.add_binary("source", BSON_SUBTYPE_UUID, renamed_);
     }
-    bson_append_document_end(doing.get(), &facts);
-    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
+    const Bson doing = Bson("doing", facts);
+    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing); !marked)
       return marked;
   }
   for (const CommandRow& row : kCommands) {
@@ -467,12 +440,12 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   }
   Counts counts = commands_.counts;
   ++counts.commands;
-  return mark(position, counts, nullptr, nullptr);
+  return mark(position, counts);
 }
 
 std::unexpected<Error> Replay::Engine::refused(const Operation& operation, const std::string& why,
                                                Code code) const {
-  return std::unexpected(Error{code, "cannot apply " + in_words(operation, at_) + ": " + why});
+  return fail(code, "cannot apply " + in_words(operation, at_) + ": " + why);
 }
 
 Result<void> Replay::Engine::answered(const Answer& answer, const Operation& operation) const {
@@ -481,25 +454,19 @@ Result<void> Replay::Engine::answered(const Answer& answer, const Operation& ope
   return refused(operation, answer.message, code_of(answer));
 }
 
-Answer Replay::Engine::apply_command(std::string_view database, const bson_t* o) {
-  Operations operations;
-  operations.append("c", std::string(database) + ".$cmd", Document::of(o), {});
-  return apply_ops(server_, operations, {}, false);
-}
-
 Result<std::optional<OnServer>> Replay::Engine::look(const std::string& ns) {
-  const Bson command = Bson("listCollections", 1, "filter", Bson("name", collection_of(ns)));
-  Result<std::vector<Bson>> found = first_batch(server_, database_of(ns), command.get());
-  if (!found) return std::unexpected(std::move(found.error()));
-  if (found->empty()) return std::nullopt;
-  return OnServer{std::move(found->front())};
+  const Result<Bson> reply = server_.command(
+      database_of(ns), Bson("listCollections", 1, "filter", Bson("name", collection_of(ns))));
+  if (!reply) return error_in(reply);
+  const Document found = reply->view().first_found();
+  return found ? std::optional(OnServer{Bson::copy_of(found)}) : std::nullopt;
 }
 
 Result<void> Replay::Engine::create(const Operation& operation, const std::string& ns) {
   if (lane(ns).views && lane(ns).exists) return {};
   const Bson wanted = options_of_create(operation);
   const Result<std::optional<OnServer>> looked = look(ns);
-  if (!looked) return std::unexpected(looked.error());
+  if (!looked) return error_in(looked);
   const std::optional<OnServer>& there = *looked;
   if (there && options_.slice) {
     // Everything that it has at the end comes after this entry.
@@ -514,12 +481,12 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
     return {};
   }
   // Without temp: a server drops temporary collections when it starts, and later entries need them.
-  const Bson o = Bson("create", collection_of(ns));
-  bson_concat(o.get(), wanted.get());
+  Bson o = Bson("create", collection_of(ns));
+  o.add_all(*wanted.get());
   // Without idIndex, production's index has version 1, and so has the one that this server creates.
   if (const std::optional<Field> id_index = find_field(operation.o, "idIndex"))
     append_field(o.get(), *id_index);
-  const Answer answer = apply_command(operation.database(), o.get());
+  const Answer answer = apply_command(server_, operation.database(), o);
   // The base has a database whose name differs in case alone. In production it was made after this
   // one was dropped, and so the slice drops this one: what happens in it until then is left out.
   if (options_.slice && answer.code == kDatabaseDifferCase) return {};
@@ -530,23 +497,19 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
 
 Result<void> Replay::Engine::drop(const Operation& operation, const std::string& ns) {
   const Bson o = Bson("drop", collection_of(ns));
-  const Answer answer = apply_command(operation.database(), o.get());
-  if (answer.code != kNamespaceNotFound) {
+  const Answer answer = apply_command(server_, operation.database(), o);
+  if (answer.code != kNamespaceNotFound)
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
-  }
   lane(ns).exists = false;
   return {};
 }
 
 Result<void> Replay::Engine::drop_database(const Operation& operation, const std::string& ns) {
-  const Bson o = Bson("dropDatabase", 1);
-  const Answer answer = apply_command(operation.database(), o.get());
-  if (answer.code != kNamespaceNotFound) {
+  const Answer answer = apply_command(server_, operation.database(), Bson("dropDatabase", 1));
+  if (answer.code != kNamespaceNotFound)
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
-  }
-  for (auto& [name, lane] : lanes_) {
+  for (auto& [name, lane] : lanes_)
     if (name.starts_with(ns)) lane.exists = false;
-  }
   return {};
 }
 
@@ -559,7 +522,7 @@ Result<void> Replay::Engine::rename(const Operation& operation, const std::strin
   if (!lane(to).included)
     return refused(operation, to + " is not restored, and " + ns + " is: restore both or neither");
   const Result<std::optional<OnServer>> looked = look(to);
-  if (!looked) return std::unexpected(looked.error());
+  if (!looked) return error_in(looked);
   const std::optional<OnServer>& target = *looked;
   const bool done = resumed_ && target && !renamed_.empty() && target->uuid() == renamed_;
   if (!done) {
@@ -571,9 +534,9 @@ Result<void> Replay::Engine::rename(const Operation& operation, const std::strin
     if (target && !drops)
       return refused(operation, to + " is there, and was not in production: an entry is missing, "
                                      "or somebody else changes the target");
-    const Bson o = Bson("renameCollection", ns, "to", to, "stayTemp", false);
-    if (target) append_uuid(o.get(), "dropTarget", target->uuid());
-    if (Result<void> renamed = answered(apply_command(operation.database(), o.get()), operation);
+    Bson o = Bson("renameCollection", ns, "to", to, "stayTemp", false);
+    if (target) o.add_binary("dropTarget", BSON_SUBTYPE_UUID, target->uuid());
+    if (Result<void> renamed = answered(apply_command(server_, operation.database(), o), operation);
         !renamed)
       return renamed;
   }
@@ -611,7 +574,7 @@ Result<void> Replay::Engine::abort_build(const Operation& operation, const std::
   if (catalog_ != nullptr) return {};
   for (const std::string& name : names_of_build(operation)) {
     const Bson command = Bson("dropIndexes", collection_of(ns), "index", name);
-    const Answer answer = ask(server_, database_of(ns), command.get());
+    const Answer answer = ask(server_, database_of(ns), command);
     if (answer.code == kIndexNotFound || answer.code == kNamespaceNotFound) continue;
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
   }
@@ -624,7 +587,7 @@ Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std:
   if (!index) return refused(operation, "it names no index");
   const Bson command = Bson("dropIndexes", collection_of(ns));
   append_field(command.get(), *index);
-  const Answer answer = ask(server_, database_of(ns), command.get());
+  const Answer answer = ask(server_, database_of(ns), command);
   if (answer.code == kIndexNotFound || answer.code == kNamespaceNotFound) {
     if (!resumed_) notes_.push_back(in_words(operation, at_) + ": it was not there");
     return {};
@@ -635,10 +598,8 @@ Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std:
 Result<void> Replay::Engine::change(const Operation& operation, const std::string& ns) {
   if (catalog_ != nullptr && !lane(ns).exists) return {};  // and the slice drops it later
   const Bson command = Bson("collMod", collection_of(ns));
-  Fields fields(operation.o);
-  Field field;
   int changes = 0;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(operation.o)) {
     if (field.key == "collMod" || field.key == "noPadding" || field.key == "usePowerOf2Sizes" ||
         (field.key == "index" && (catalog_ != nullptr || of_left_out_)))
       continue;
@@ -646,13 +607,13 @@ Result<void> Replay::Engine::change(const Operation& operation, const std::strin
     ++changes;
   }
   if (changes == 0) return {};
-  return answered(ask(server_, database_of(ns), command.get()), operation);
+  return answered(ask(server_, database_of(ns), command), operation);
 }
 
 Result<void> Replay::Engine::empty(const Operation& operation, const std::string& ns) {
   if (options_.slice && !lane(ns).exists) return {};
   const Bson o = Bson("emptycapped", collection_of(ns));
-  return answered(apply_command(operation.database(), o.get()), operation);
+  return answered(apply_command(server_, operation.database(), o), operation);
 }
 
 Result<ReplayCounts> Replay::Engine::finish() {
@@ -669,21 +630,20 @@ Result<ReplayCounts> Replay::Engine::finish() {
     // The counts of the run that replayed it.
     const Result<std::map<std::string, Bson>> recorded =
         record_.get_all(options_.slice ? "replay:slice:" : "replay:oplog:");
-    if (!recorded) return std::unexpected(recorded.error());
+    if (!recorded) return error_in(recorded);
     for (const auto& [id, document] : *recorded) add(counts_of(document.view()));
     return all;
   }
-  if (Result<void> done = barrier(); !done) return std::unexpected(std::move(done.error()));
+  if (Result<void> done = barrier(); !done) return error_in(done);
   // Makes everything durable, and proves that nothing was lost.
-  const Bson none = Bson("end", true);
-  if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, none.get());
-      !durable)
-    return std::unexpected(std::move(durable.error()));
+  const Bson end = Bson("end", true);
+  if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, end); !durable)
+    return error_in(durable);
   const std::lock_guard hold(shared_.lock);
   if (catalog_ == nullptr) {
     Result<void> kept = left_out_.keep_end();
     if (kept) kept = keep_outcomes(record_, lives_.by_namespace(shared_.outcomes));
-    if (!kept) return std::unexpected(std::move(kept.error()));
+    if (!kept) return error_in(kept);
   }
   add(commands_.counts);
   for (const std::unique_ptr<Worker>& worker : workers_) add(worker->chain().counts);
@@ -699,8 +659,7 @@ Result<std::unique_ptr<Replay>> Replay::begin(Server& server, Record& record,
                                               Transactions& transactions, IndexCatalog* catalog,
                                               ReplayOptions options) {
   auto engine = std::make_unique<Engine>(server, record, transactions, catalog, std::move(options));
-  if (Result<void> begun = engine->begin(); !begun)
-    return std::unexpected(std::move(begun.error()));
+  if (Result<void> begun = engine->begin(); !begun) return error_in(begun);
   return std::unique_ptr<Replay>(new Replay(std::move(engine)));
 }
 
@@ -713,21 +672,19 @@ Result<ReplayCounts> replay_oplog(const std::string& path, Server& server, Recor
   OplogSpan span{.from = options.after};
   if (options.limit) span.to = *options.limit;
   Result<OplogReader> oplog = OplogReader::open(path, {.span = span});
-  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  if (!oplog) return error_in(oplog);
   Result<std::unique_ptr<Replay>> replay =
       Replay::begin(server, record, transactions, nullptr, options);
-  if (!replay) return std::unexpected(std::move(replay.error()));
+  if (!replay) return error_in(replay);
   for (std::uint32_t count = 0;; ++count) {
     const Result<std::optional<Entry>> read = oplog->next();
-    if (!read) return std::unexpected(read.error());
+    if (!read) return error_in(read);
     const std::optional<Entry>& entry = *read;
     if (!entry || (options.limit && entry->at.ts >= *options.limit)) break;
-    if (Result<void> applied = (*replay)->apply(*entry); !applied)
-      return std::unexpected(std::move(applied.error()));
+    if (Result<void> applied = (*replay)->apply(*entry); !applied) return error_in(applied);
     const bool look = count % 1024 == 0 || entry->operation.op == Op::kCommand;  // slow
     if (!progress || !look) continue;
-    if (Result<void> told = progress(oplog->consumed()); !told)
-      return std::unexpected(std::move(told.error()));
+    if (Result<void> told = progress(oplog->consumed()); !told) return error_in(told);
   }
   return (*replay)->finish();
 }

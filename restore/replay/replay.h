@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/namespaces.h"
 #include "restore/observer.h"
 #include "restore/oplog/entry.h"

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/errors.h"
-#include "base/moment.h"
 #include "base/shell.h"
 #include "idmint/clock.h"
 #include "restore/backup/metadata.h"
@@ -27,10 +26,9 @@ constexpr std::size_t kLongest = std::size_t{256} << 20;
 // Distinguishes this server's data from all others: mongod creates local.startup_log with a new
 // UUID when it first starts on a folder.
 Result<std::string> identity_of(Server& server) {
-  const Bson command =
-      Bson("listCollections", 1, "filter", Bson("name", "startup_log"), "cursor", Bson());
-  const Result<Bson> reply = server.command("local", command.get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = server.command(
+      "local", Bson("listCollections", 1, "filter", Bson("name", "startup_log"), "cursor", Bson()));
+  if (!reply) return error_in(reply);
   std::string text;
   reply->view().each_found([&](const Document& row) { text = facts_of("local", row).uuid; });
   if (text.empty())
@@ -74,7 +72,7 @@ Result<std::optional<Json>> read_json(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::nullopt;
   const Result<std::string> text = read_text(path, kLongest);
-  if (!text) return std::unexpected(text.error());
+  if (!text) return error_in(text);
   Json json = Json::parse(*text, nullptr, false);
   if (!json.is_object() || number_in(json, kMark) != 1)
     return std::unexpected(damaged(path, "it is no report of idmint-restore run"));
@@ -131,9 +129,9 @@ std::string report_here(const Server& server) {
 
 Result<void> write_report(Record& record, const Restored& restored, const std::string& path) {
   const Result<std::string> identity = identity_of(record.server());
-  if (!identity) return std::unexpected(identity.error());
+  if (!identity) return error_in(identity);
   const Result<std::map<std::string, Bson>> documents = record.get_all("");
-  if (!documents) return std::unexpected(documents.error());
+  if (!documents) return error_in(documents);
   Json json = {{kMark, 1},
                {"server", record.server().shown_uri()},
                {"identity", *identity},
@@ -147,14 +145,13 @@ Result<void> write_report(Record& record, const Restored& restored, const std::s
                {"record", Json::array()}};
   const Result<std::vector<CollectionFacts>> there =
       list_collections(record.server(), record.users());
-  if (!there) return std::unexpected(there.error());
-  for (const CollectionFacts& each : *there) {
+  if (!there) return error_in(there);
+  for (const CollectionFacts& each : *there)
     if (!each.uuid.empty()) json["collections"][each.ns()] = each.uuid;
-  }
   for (const auto& [id, document] : *documents) {
     if (id.starts_with("owner:")) continue;
     const Result<std::string> text = write_extended_json(document.view());
-    if (!text) return std::unexpected(text.error());
+    if (!text) return error_in(text);
     json["record"].push_back(Json::parse(*text));
   }
   return replace_file(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -162,17 +159,17 @@ Result<void> write_report(Record& record, const Restored& restored, const std::s
 
 Result<std::optional<DoneRestore>> read_report(Server& server, const std::string& path) {
   const Result<std::optional<Json>> read = read_json(path);
-  if (!read) return std::unexpected(read.error());
+  if (!read) return error_in(read);
   const std::optional<Json>& json = *read;
   if (!json) return std::nullopt;
   const Result<std::string> identity = identity_of(server);
-  if (!identity) return std::unexpected(identity.error());
+  if (!identity) return error_in(identity);
   if (text_in(*json, "identity") != *identity) return std::nullopt;
   Result<DoneRestore> report = report_of(server, path, *json);
-  if (!report) return std::unexpected(std::move(report.error()));
+  if (!report) return error_in(report);
   const Result<std::vector<CollectionFacts>> there =
       list_collections(server, report->record.users());
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   const Json restored = member_of(*json, "collections");
   report->is_there = std::ranges::any_of(*there, [&](const CollectionFacts& each) {
     return !each.uuid.empty() && text_in(restored, each.ns()) == each.uuid;
@@ -182,7 +179,7 @@ Result<std::optional<DoneRestore>> read_report(Server& server, const std::string
 
 Result<std::optional<FoundRecord>> find_record(Server& server, const std::string& path) {
   Result<std::optional<Record>> on_server = Record::find(server);
-  if (!on_server) return std::unexpected(std::move(on_server.error()));
+  if (!on_server) return error_in(on_server);
   if (std::optional<Record>& there = *on_server) return FoundRecord{.record = *std::move(there)};
   std::vector<std::string> places;
   if (!path.empty()) {
@@ -197,7 +194,7 @@ Result<std::optional<FoundRecord>> find_record(Server& server, const std::string
   }
   for (const std::string& place : places) {
     Result<std::optional<DoneRestore>> read = read_report(server, place);
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
     if (std::optional<DoneRestore>& report = *read)
       return FoundRecord{.record = std::move(report->record), .report = place};
   }

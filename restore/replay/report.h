@@ -12,10 +12,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/replay/record.h"
 #include "restore/replay/replay.h"
 #include "restore/server.h"

@@ -1,7 +1,6 @@
 #include "restore/replay/restore.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,10 +34,10 @@ Result<Server> connect_for(Observer& observer, const std::string& uri) {
 // Records the counts after the slice, from which verify starts.
 Result<void> count_after_slice(Server& server, Record& record, const RestorePlan& plan) {
   const Result<Loaded> before = loaded(record);
-  if (!before) return std::unexpected(before.error());
+  if (!before) return error_in(before);
   const Result<std::vector<CollectionFacts>> there =
       list_collections(server, plan.options.filter.users());
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   Loaded gone = *before;
   std::set<std::string> counted;  // touched by the oplog
   for (const auto& [ns, tally] : plan.oplog.tallies) counted.insert(tally.base);
@@ -50,12 +49,11 @@ Result<void> count_after_slice(Server& server, Record& record, const RestorePlan
     if (plan.base && before->contains(ns) && !touched) continue;
     if (!plan.base && !counted.contains(ns)) continue;  // a data copy may be large
     const Result<std::uint64_t> documents = count_documents(server, ns);
-    if (!documents) return std::unexpected(documents.error());
+    if (!documents) return error_in(documents);
     if (Result<void> set = set_loaded(record, ns, *documents); !set) return set;
   }
-  for (const auto& [ns, documents] : gone) {
+  for (const auto& [ns, documents] : gone)
     if (Result<void> set = unset_loaded(record, ns); !set) return set;
-  }
   return {};
 }
 
@@ -63,18 +61,16 @@ void add_indexes_of_base(const RestorePlan& plan, IndexCatalog& catalog) {
   for (const CollectionFacts& each : plan.base->collections()) {
     const std::string ns = each.database + "." + each.name;
     if (!plan.options.filter.includes(ns)) continue;
-    for (const Bson& index : each.indexes) {
+    for (const Bson& index : each.indexes)
       if (!index.view().has("clustered")) catalog.add(ns, index.view());
-    }
   }
 }
 
 // Leaves out what was not built when the base was made. A unique one may even be impossible to
 // build; its build was aborted for that reason.
 void leave_out_unbuilt(const RestorePlan& plan, IndexCatalog& catalog) {
-  for (const auto& [ns, names] : plan.oplog.building) {
+  for (const auto& [ns, names] : plan.oplog.building)
     for (const std::string& name : names) catalog.remove(ns, name);
-  }
 }
 
 // The indexes that the base has after its slice. Empty for a data copy.
@@ -87,7 +83,7 @@ Result<IndexCatalog> indexes_of_base(const RestorePlan& plan) {
       if (entry.operation.op != Op::kCommand || entry.in_transaction()) return {};
       return catalog.apply(entry.operation);
     });
-    if (!read) return std::unexpected(std::move(read.error()));
+    if (!read) return error_in(read);
   }
   leave_out_unbuilt(plan, catalog);
   return catalog;
@@ -113,10 +109,10 @@ std::vector<IndexTrial> trials_of(const RestorePlan& plan, const IndexCatalog& o
 Result<void> check_indexes(const RestorePlan& plan, Server& server) {
   if (plan.options.report_index_errors) return {};
   const Result<IndexCatalog> catalog = indexes_of_base(plan);
-  if (!catalog) return std::unexpected(catalog.error());
+  if (!catalog) return error_in(catalog);
   const Result<std::vector<RefusedIndex>> refused =
       refused_indexes(server, trials_of(plan, *catalog));
-  if (!refused) return std::unexpected(refused.error());
+  if (!refused) return error_in(refused);
   if (refused->empty()) return {};
   return std::unexpected(refusal_of(*refused, server.shown_uri()));
 }
@@ -135,13 +131,11 @@ IndexCatalog take_later(const RestorePlan& plan, IndexCatalog& catalog) {
         each.name.starts_with("system.") || commanded.contains(ns) ||
         commanded.contains(each.database + "."))
       continue;
-    for (const auto& [name, spec] : indexes->second) {
+    for (const auto& [name, spec] : indexes->second)
       if (!spec.view().has("unique")) later.add(ns, spec.view());
-    }
   }
-  for (const auto& [ns, indexes] : later.all()) {
+  for (const auto& [ns, indexes] : later.all())
     for (const auto& [name, spec] : indexes) catalog.remove(ns, name);
-  }
   return later;
 }
 
@@ -165,7 +159,7 @@ Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
   Result<std::unique_ptr<Replay>> replay = Replay::begin(
       server, record, transactions, &catalog,
       {.slice = true, .filter = plan.options.filter, .workers = plan.options.writers});
-  if (!replay) return std::unexpected(std::move(replay.error()));
+  if (!replay) return error_in(replay);
   observer.begin(restore_step::kReplaySlice, plan.slice.entries);
   std::uint64_t done = 0;
   Result<void> read = plan.base->oplog([&](const Entry& entry) -> Result<void> {
@@ -174,7 +168,7 @@ Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
   });
   if (!read) return read;
   Result<ReplayCounts> counts = (*replay)->finish();
-  if (!counts) return std::unexpected(std::move(counts.error()));
+  if (!counts) return error_in(counts);
   report.slice = std::move(*counts);
   return {};
 }
@@ -184,9 +178,9 @@ Result<void> check_same_files(const RestorePlan& plan, Record& record) {
   constexpr const char* files = "base files";
   if (plan.base->checksums()) return {};
   const Result<std::optional<Bson>> noted = record.get(files);
-  if (!noted) return std::unexpected(noted.error());
+  if (!noted) return error_in(noted);
   const std::optional<Bson>& known = *noted;
-  if (!known) return record.put(files, Bson("stamp", plan.base_stamp).get());
+  if (!known) return record.put(files, Bson("stamp", plan.base_stamp));
   if (text_of(known->view(), "stamp") == plan.base_stamp) return {};
   return fail(Code::kFailedPrecondition,
               "the files of " + plan.options.base +
@@ -205,7 +199,7 @@ Result<void> load(const RestorePlan& plan, Server& server, Record& record, Obser
                  .sliced = plan.sliced,
                  .note_every = kNoteLoadEvery},
                 observer.of_bytes(restore_step::kLoad, plan.base->size()));
-  if (!counts) return std::unexpected(counts.error());
+  if (!counts) return error_in(counts);
   if (counts->twice != 0)
     report.notes.push_back(print_count(counts->twice, "document") +
                            (counts->twice == 1 ? " is" : " are") +
@@ -226,7 +220,7 @@ Result<void> keep_ttl_off(const RestorePlan& plan, Server& server, Record& recor
   if (runs) {
     if (record.resumed() || !plan.base) {
       const Result<bool> deletes = has_ttl(server);
-      if (!deletes) return std::unexpected(deletes.error());
+      if (!deletes) return error_in(deletes);
       if (*deletes)
         return fail(Code::kFailedPrecondition,
                     "the TTL monitor of " + server.shown_uri() +
@@ -234,35 +228,32 @@ Result<void> keep_ttl_off(const RestorePlan& plan, Server& server, Record& recor
                         "empty server that is started with --setParameter "
                         "ttlMonitorEnabled=false, or with --spare");
     }
-    const Bson nothing;
-    if (Result<void> put = record.put(paused, nothing.get()); !put) return put;
+    if (Result<void> put = record.put(paused, {}); !put) return put;
     if (Result<void> done = pause_ttl(server); !done) return done;
   }
   const Result<std::optional<Bson>> noted = record.get(paused);
-  if (!noted) return std::unexpected(noted.error());
+  if (!noted) return error_in(noted);
   if (*noted) report.notes.push_back(told);
   return {};
 }
 
 Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl_runs,
                      Observer& observer, RestoreReport& report) {
-  if (record.resumed()) {
+  if (record.resumed())
     if (Result<void> ended = end_leftovers(server); !ended) return ended;
-  }
   if (Result<void> off = keep_ttl_off(plan, server, record, ttl_runs, report); !off) return off;
   if (Result<void> kept = keep_tallies(record, plan.oplog); !kept) return kept;
   Transactions transactions;
 
   if (record.stage() == RunStage::kBase) {
     if (Result<void> good = check_apply_ops(record); !good) return good;
-    if (plan.base) {
+    if (plan.base)
       if (Result<void> done = load(plan, server, record, observer, report); !done) return done;
-    }
     if (Result<void> kept = keep_in_base(record); !kept) return kept;
     if (Result<void> reached = record.reach(RunStage::kSlice); !reached) return reached;
   }
   const Result<std::uint64_t> in_base = documents_in_base(record);
-  if (!in_base) return std::unexpected(in_base.error());
+  if (!in_base) return error_in(in_base);
   report.documents = *in_base;
 
   // Completed parts are read again for their transactions, indexes and counts.
@@ -299,7 +290,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
                       .report_index_errors = plan.options.report_index_errors,
                       .workers = plan.options.writers},
                      observer.of_bytes(restore_step::kReplayOplog));
-    if (!counts) return std::unexpected(std::move(counts.error()));
+    if (!counts) return error_in(counts);
     report.oplog = std::move(*counts);
   }
   if (record.stage() == RunStage::kOplog) {
@@ -311,7 +302,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   if (Result<void> known = of_base.read(); !known) return known;
   report.indexes -= std::min(report.indexes, of_base.of_base());
   const Result<std::vector<std::string>> left_out = left_out_in_words(record);
-  if (!left_out) return std::unexpected(left_out.error());
+  if (!left_out) return error_in(left_out);
   for (const std::string& each : *left_out) report.notes.push_back("left out is " + each);
   return {};
 }
@@ -326,14 +317,14 @@ std::string report_path(const RestorePlan& plan, const Server& server,
 // another restore was completed.
 Result<bool> was_done(const RestorePlan& plan, Server& server, RestoreReport& report) {
   const Result<std::optional<Record>> under_way = Record::find(server);
-  if (!under_way) return std::unexpected(under_way.error());
+  if (!under_way) return error_in(under_way);
   if (*under_way) return false;
   Result<std::optional<DoneRestore>> read = read_report(server, report.report);
-  if (!read) return std::unexpected(std::move(read.error()));
+  if (!read) return error_in(read);
   const std::optional<DoneRestore>& found = *read;
   if (!found || !found->is_there) return false;  // somebody may have emptied the server
   if (Result<void> same = found->record.expect(plan.fingerprint.view()); !same)
-    return std::unexpected(std::move(same.error()));
+    return error_in(same);
   static_cast<Restored&>(report) = found->restored;
   report.was_done = report.resumed = true;
   return true;
@@ -355,11 +346,11 @@ void add_notes(const RestorePlan& plan, RestoreReport& report) {
 Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& observer,
                         const LookAtRestored& look, RestoreReport& report) {
   Result<Server> server = connect_for(observer, uri);
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   report.target = server->shown_uri();
   report.report = report_path(plan, *server, report);
   const Result<bool> before = was_done(plan, *server, report);
-  if (!before) return std::unexpected(before.error());
+  if (!before) return error_in(before);
   if (*before) return look ? look(*server) : Result<void>{};
   if (Result<void> writable = check_replaceable(report.report); !writable)
     return fail(writable.error().code, writable.error().message() +
@@ -371,15 +362,14 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
                              .filled = plan.base == nullptr,
                              .users = plan.options.filter.users(),
                              .fingerprint = plan.fingerprint.view()});
-  if (!facts) return std::unexpected(facts.error());
+  if (!facts) return error_in(facts);
   Result<Record> record = Record::begin(*server, plan.fingerprint.view());
-  if (!record) return std::unexpected(std::move(record.error()));
+  if (!record) return error_in(record);
   report.resumed = record->resumed();
   if (record->stage() == RunStage::kBase) {
     Result<void> checked = check_indexes(plan, *server);
-    if (!checked && !record->resumed()) {
+    if (!checked && !record->resumed())
       if (Result<void> forgotten = Record::forget(*server); !forgotten) return forgotten;
-    }
     if (!checked) return checked;
   }
   Result<void> done = restore(plan, *server, *record, facts->ttl_runs, observer, report);
@@ -405,19 +395,19 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
 Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& observer,
                           const RestoreReport& report) {
   Result<Server> server = connect_for(observer, uri);
-  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server) return error_in(server);
   const Result<std::optional<Record>> record = Record::find(*server);
-  if (!record) return std::unexpected(record.error());
+  if (!record) return error_in(record);
   if (*record) return {};  // the replay has changed the collections
   const Result<std::optional<DoneRestore>> done =
       read_report(*server, report_path(plan, *server, report));
-  if (!done) return std::unexpected(done.error());
+  if (!done) return error_in(done);
   if (*done) return {};
   // They would remain unfinished for ever, and make their own commit fail.
   if (Result<void> dropped = drop_unfinished_indexes(*server); !dropped) return dropped;
   const Result<std::vector<CollectionFacts>> there =
       list_collections(*server, plan.options.filter.users());
-  if (!there) return std::unexpected(there.error());
+  if (!there) return error_in(there);
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
   for (const CollectionFacts& each : *there) {
     collections.insert(each.ns());
@@ -435,11 +425,11 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, const LookA
   const Mongod mongod{.program = plan.program, .arguments = plan.options.mongod_arguments};
   if (plan.base) {
     Result<Spare> spare = start_spare(plan.options.spare, mongod, progress);
-    if (!spare) return std::unexpected(std::move(spare.error()));
+    if (!spare) return error_in(spare);
     report.spare = std::move(*spare);
   } else {
     Result<RecoveredCopy> copy = start_copy(plan.options.data_copy, mongod, progress);
-    if (!copy) return std::unexpected(std::move(copy.error()));
+    if (!copy) return error_in(copy);
     report.spare = std::move(copy->spare);
     plan.after = copy->last;
   }
@@ -490,7 +480,7 @@ Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer&
   std::vector<RefusedIndex> none;
   if (plan.program.empty()) return none;
   const Result<IndexCatalog> catalog = indexes_of_base(plan);
-  if (!catalog) return std::unexpected(catalog.error());
+  if (!catalog) return error_in(catalog);
   const std::vector<IndexTrial> trials = trials_of(plan, *catalog);
   if (std::ranges::all_of(trials, [](const IndexTrial& each) { return each.specs.empty(); }))
     return none;
@@ -498,13 +488,13 @@ Result<std::vector<RefusedIndex>> try_indexes(const RestorePlan& plan, Observer&
   const TakeProgress progress = observer.waits();
   const Result<Spare> spare =
       start_temporary_spare({plan.program, plan.options.mongod_arguments}, progress);
-  if (!spare) return std::unexpected(spare.error());
+  if (!spare) return error_in(spare);
   Result<Server> server = connect_for(observer, spare->uri());
   Result<std::vector<RefusedIndex>> refused =
       server ? refused_indexes(*server, trials)
-             : Result<std::vector<RefusedIndex>>(std::unexpected(server.error()));
+             : Result<std::vector<RefusedIndex>>(error_in(server));
   if (Result<void> removed = remove_spare(spare->folder); refused && !removed)
-    refused = std::unexpected(std::move(removed.error()));
+    refused = error_in(removed);
   return refused;
 }
 
@@ -513,7 +503,7 @@ Result<RestoreReport> restore(RestorePlan& plan, Observer& observer, const LookA
   const std::string& target = plan.options.target;
   Result<void> done = target.empty() ? restore_to_spare(plan, observer, look, report)
                                      : restore_to(plan, target, observer, look, report);
-  if (!done) return std::unexpected(std::move(done.error()));
+  if (!done) return error_in(done);
   return report;
 }
 

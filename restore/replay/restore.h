@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/observer.h"
 #include "restore/replay/index_catalog.h"
 #include "restore/replay/plan.h"

@@ -52,8 +52,7 @@ std::unexpected<Error> cannot(const std::string& what, const std::string& path, 
                     : error == EACCES || error == EPERM   ? Code::kPermissionDenied
                     : error == ENOENT || error == ENOTDIR ? Code::kNotFound
                                                           : Code::kUnavailable;
-  return std::unexpected(
-      Error{code, "cannot " + what + " " + path + ": " + std::generic_category().message(error)});
+  return fail(code, "cannot " + what + " " + path + ": " + std::generic_category().message(error));
 }
 
 // With a trailing slash, a symbolic link would be followed.
@@ -107,11 +106,10 @@ Result<void> make_own_folder(const std::string& folder) {
   const int error = errno;
   ::close(fd);
   if (known && !ours)
-    return std::unexpected(
-        Error{Code::kFailedPrecondition, shell_word(folder) +
-                                             " belongs to another user, who could change what is "
-                                             "restored: give --spare a folder that is not there "
-                                             "yet"});
+    return fail(Code::kFailedPrecondition, shell_word(folder) +
+                                               " belongs to another user, who could change what is "
+                                               "restored: give --spare a folder that is not there "
+                                               "yet");
   if (!closed) return cannot("close to others", folder, error);
   return {};
 }
@@ -142,19 +140,10 @@ bool is_open(int port) {
   return open;
 }
 
-// Whether a mongod runs on the folder: it locks that file.
-bool is_locked(const std::string& folder) {
-  const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);
-  return locked;
-}
-
 std::unexpected<Error> in_use(const std::string& folder) {
-  return std::unexpected(Error{Code::kFailedPrecondition,
-                               "a mongod runs on " + shell_word(folder) +
-                                   ": end it, or give another folder; of a member's, a copy"});
+  return fail(Code::kFailedPrecondition,
+              "a mongod runs on " + shell_word(folder) +
+                  ": end it, or give another folder; of a member's, a copy");
 }
 
 // A summary of the log from `from` on.
@@ -292,14 +281,13 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
     if (attempt != 0 || spare.port == 0) spare.port = free_port();
     if (spare.port == 0) return cannot("get", "a free port of 127.0.0.1", errno);
     state.port = spare.port;
-    if (Result<void> marked = write_marker(spare.folder, state); !marked)
-      return std::unexpected(std::move(marked.error()));
+    if (Result<void> marked = write_marker(spare.folder, state); !marked) return error_in(marked);
     const std::string log = spare.folder + "/" + kLog;
     if (is_link(log))
-      return std::unexpected(Error{Code::kFailedPrecondition,
-                                   shell_word(log) +
-                                       " is a symbolic link, which mongod would write through: "
-                                       "remove it"});
+      return fail(Code::kFailedPrecondition,
+                  shell_word(log) +
+                      " is a symbolic link, which mongod would write through: "
+                      "remove it");
     const std::uintmax_t before = fs::file_size(log, failed);
     std::vector<std::string> words = {program,
                                       "--fork",
@@ -326,7 +314,7 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
     const Result<int> status = run_and_wait(words, std::ref(waiting));
     if (!status) {
       end_by_force(spare.folder);
-      return std::unexpected(status.error());
+      return error_in(status);
     }
     if (*status == 0) return spare;
     const Logged logged = read_log(spare.folder, failed ? 0 : static_cast<std::streamoff>(before));
@@ -337,55 +325,60 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
                                                 ": make room there, and the same command goes on");
     if (reason.find("DBPathInUse") != std::string::npos && left.port != 0 &&
         std::chrono::steady_clock::now() < until) {
-      if (Result<void> told = progress ? progress(0) : Result<void>{}; !told)
-        return std::unexpected(std::move(told.error()));
+      if (Result<void> told = progress ? progress(0) : Result<void>{}; !told) return error_in(told);
       // A killed run began to start this server, and it answers now.
       ::poll(nullptr, 0, kRestOfSpare);
       if (!is_running(left.folder, left.port)) continue;
       if (arguments.empty()) {
         state.port = left.port;
         if (Result<void> marked = write_marker(left.folder, state); !marked)
-          return std::unexpected(std::move(marked.error()));
+          return error_in(marked);
         return left;
       }
-      if (Result<void> ended = stop_spare(left, progress, limits); !ended)
-        return std::unexpected(std::move(ended.error()));
+      if (Result<void> ended = stop_spare(left, progress, limits); !ended) return error_in(ended);
       continue;
     }
     if (reason.find("ddress already in use") == std::string::npos) break;
     ++attempt;
   }
-  return std::unexpected(
-      Error{Code::kFailedPrecondition, "mongod does not start on " + spare.folder + ": " + reason});
+  return fail(Code::kFailedPrecondition,
+              "mongod does not start on " + spare.folder + ": " + reason);
 }
 
 Result<Timestamp> last_entry(const Spare& spare) {
   Result<Server> server = Server::connect(spare.uri());
-  if (!server) return std::unexpected(server.error());
+  if (!server) return error_in(server);
   const Bson find =
       Bson("find", "oplog.rs", "sort", Bson("$natural", -1), "limit", 1, "singleBatch", true);
-  const Result<Bson> found = server->command("local", find.get());
-  if (!found) return std::unexpected(found.error());
+  const Result<Bson> found = server->command("local", find);
+  if (!found) return error_in(found);
   const Timestamp last = timestamp_in(found->view().first_found(), "ts").value_or(Timestamp{});
   if (last == Timestamp{})
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 spare.folder + " has no oplog: it is no copy of the data folder "
-                                                "of a member of a replica set"});
+    return fail(Code::kFailedPrecondition, spare.folder +
+                                               " has no oplog: it is no copy of the data folder "
+                                               "of a member of a replica set");
   return last;
 }
 
 }  // namespace
 
+bool is_locked(const std::string& folder) {
+  const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return locked;
+}
+
 Result<SpareFolder> look_at(const std::string& given) {
   const std::string folder = without_slashes(given);
   std::error_code failed;
   if (is_link(folder))
-    return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              shell_word(folder) + " is a symbolic link: give the folder that it leads to"});
+    return fail(Code::kFailedPrecondition,
+                shell_word(folder) + " is a symbolic link: give the folder that it leads to");
   if (!fs::exists(folder, failed)) return SpareFolder{.fresh = true};
   if (!fs::is_directory(folder, failed))
-    return std::unexpected(Error{Code::kAlreadyExists, shell_word(folder) + " is no folder"});
+    return fail(Code::kAlreadyExists, shell_word(folder) + " is no folder");
   std::ifstream marker(fs::path(folder) / kMarker);
   if (!marker) {
     // Ignores the unfinished marker of a killed run.
@@ -399,13 +392,12 @@ Result<SpareFolder> look_at(const std::string& given) {
   }
   const auto json = nlohmann::json::parse(marker, nullptr, false);
   if (!json.is_object() || json.value("made_by", nlohmann::json()) != "idmint-restore")
-    return std::unexpected(
-        Error{Code::kDataLoss, folder + "/" + kMarker + " is damaged: begin with another folder"});
+    return fail(Code::kDataLoss, folder + "/" + kMarker + " is damaged: begin with another folder");
   SpareFolder state{.ours = true};
   if (json.contains("port") && json["port"].is_number_unsigned()) state.port = json["port"];
   if (json.contains("recovered") && json["recovered"].is_string()) {
     const Result<Timestamp> recovered = parse_timestamp(json["recovered"].get<std::string>());
-    if (!recovered) return std::unexpected(Error{Code::kDataLoss, recovered.error().message()});
+    if (!recovered) return fail(Code::kDataLoss, recovered.error().message());
     state.recovered = *recovered;
   }
   for (const auto& each : json.value("arguments", nlohmann::json::array()))
@@ -422,8 +414,7 @@ Result<std::string> find_mongod(const std::string& program) {
   };
   if (!program.empty()) {
     if (runs(program)) return program;
-    return std::unexpected(
-        Error{Code::kNotFound, "--mongod " + shell_word(program) + " is no program"});
+    return fail(Code::kNotFound, "--mongod " + shell_word(program) + " is no program");
   }
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "");
@@ -431,14 +422,13 @@ Result<std::string> find_mongod(const std::string& program) {
     fs::path found = fs::path(folder.empty() ? "." : folder) / "mongod";
     if (runs(found)) return found;
   }
-  return std::unexpected(Error{Code::kNotFound,
-                               "there is no mongod on the PATH: give --mongod PATH, of the version "
-                               "that the backup is of, or --target URI of a server that runs"});
+  return fail(Code::kNotFound,
+              "there is no mongod on the PATH: give --mongod PATH, of the version "
+              "that the backup is of, or --target URI of a server that runs");
 }
 
 std::optional<std::string> data_folder(Server& server) {
-  const Bson command = Bson("getCmdLineOpts", 1);
-  const Result<Bson> options = server.command("admin", command.get());
+  const Result<Bson> options = server.command("admin", Bson("getCmdLineOpts", 1));
   if (!options) return std::nullopt;
   const Document storage = options->view().document("parsed").document("storage");
   if (!storage.has("dbPath")) return std::nullopt;
@@ -474,7 +464,7 @@ Result<std::string> version_of(const std::string& program, const SpareLimits& li
   std::array<char, 4096> text{};  // a pipe holds more, so the program could end
   const ssize_t size = ::read(ends[0], text.data(), text.size());
   ::close(ends[0]);
-  if (!status && status.error().code == Code::kUnavailable) return std::unexpected(status.error());
+  if (!status && status.error().code == Code::kUnavailable) return error_in(status);
   if (!status || *status != 0 || size <= 0) return none;
   const std::string_view said(text.data(), static_cast<std::size_t>(size));
   constexpr std::string_view before = "db version v";
@@ -506,24 +496,20 @@ Result<void> take_arguments(const std::string& folder, const Mongod& mongod, Spa
 Result<Spare> start_spare(const std::string& folder, const Mongod& mongod,
                           const TakeProgress& progress, const SpareLimits& limits) {
   Result<SpareFolder> state = look_at(folder);
-  if (!state) return std::unexpected(std::move(state.error()));
+  if (!state) return error_in(state);
   if (!state->fresh && !state->ours)
-    return std::unexpected(
-        Error{Code::kAlreadyExists,
-              shell_word(folder) + " is not empty: give --spare a folder that is not there yet"});
+    return fail(Code::kAlreadyExists,
+                shell_word(folder) + " is not empty: give --spare a folder that is not there yet");
   // A recovered copy of a member's data folder may belong to that member's user.
-  if (!state->recovered) {
-    if (Result<void> made = make_own_folder(without_slashes(folder)); !made)
-      return std::unexpected(std::move(made.error()));
-  }
-  if (Result<void> taken = take_arguments(folder, mongod, *state); !taken)
-    return std::unexpected(std::move(taken.error()));
+  if (!state->recovered)
+    if (Result<void> made = make_own_folder(without_slashes(folder)); !made) return error_in(made);
+  if (Result<void> taken = take_arguments(folder, mongod, *state); !taken) return error_in(taken);
   return start_on(folder, mongod.program, {}, *state, progress, limits);
 }
 
 Result<void> note_checked_base(const Spare& spare, const std::string& stamp) {
   Result<SpareFolder> state = look_at(spare.folder);
-  if (!state) return std::unexpected(std::move(state.error()));
+  if (!state) return error_in(state);
   if (state->checked_base == stamp) return {};
   state->checked_base = stamp;
   return write_marker(spare.folder, *state);
@@ -626,41 +612,38 @@ std::string how_to_stop(const Spare& spare) {
 Result<RecoveredCopy> start_copy(const std::string& folder, const Mongod& mongod,
                                  const TakeProgress& progress, const SpareLimits& limits) {
   Result<SpareFolder> state = look_at(folder);
-  if (!state) return std::unexpected(state.error());
+  if (!state) return error_in(state);
   std::error_code ignored;
   if (state->fresh || !fs::exists(fs::path(folder) / "WiredTiger", ignored))
-    return std::unexpected(Error{Code::kNotFound, shell_word(folder) +
-                                                      " is no data folder of a mongod: give the "
-                                                      "copy of a member's whole --dbpath"});
-  if (Result<void> taken = take_arguments(folder, mongod, *state); !taken)
-    return std::unexpected(std::move(taken.error()));
+    return fail(Code::kNotFound, shell_word(folder) +
+                                     " is no data folder of a mongod: give the "
+                                     "copy of a member's whole --dbpath");
+  if (Result<void> taken = take_arguments(folder, mongod, *state); !taken) return error_in(taken);
   if (!state->recovered) {
     if (state->ours && state->port != 0) {
       // A killed run may have left the recovering server.
       const Spare left{
           .folder = fs::canonical(folder, ignored), .program = mongod.program, .port = state->port};
-      if (is_running(left.folder, left.port)) {
-        if (Result<void> ended = stop_spare(left, progress, limits); !ended)
-          return std::unexpected(std::move(ended.error()));
-      }
+      if (is_running(left.folder, left.port))
+        if (Result<void> ended = stop_spare(left, progress, limits); !ended) return error_in(ended);
     }
     const Result<Spare> recovering =
         start_on(folder, mongod.program,
                  {"--setParameter", "recoverFromOplogAsStandalone=true", "--setParameter",
                   "takeUnstableCheckpointOnShutdown=true"},
                  *state, progress, limits);
-    if (!recovering) return std::unexpected(recovering.error());
+    if (!recovering) return error_in(recovering);
     const Result<Timestamp> last = last_entry(*recovering);
     if (Result<void> ended = stop_spare(*recovering, progress, limits); !ended)
-      return std::unexpected(std::move(ended.error()));
-    if (!last) return std::unexpected(last.error());
+      return error_in(ended);
+    if (!last) return error_in(last);
     state->port = recovering->port;
     state->recovered = *last;
     if (Result<void> marked = write_marker(recovering->folder, *state); !marked)
-      return std::unexpected(std::move(marked.error()));
+      return error_in(marked);
   }
   Result<Spare> spare = start_on(folder, mongod.program, {}, *state, progress, limits);
-  if (!spare) return std::unexpected(spare.error());
+  if (!spare) return error_in(spare);
   return RecoveredCopy{.spare = std::move(*spare), .last = state->recovered.value_or(Timestamp{})};
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/observer.h"
 #include "restore/server.h"
 #include "restore/timestamp.h"
@@ -68,6 +68,8 @@ struct Mongod {
 // The data folder of a server, on the server's host. nullopt: the server does not say.
 [[nodiscard]] std::optional<std::string> data_folder(Server& server);
 
+// Whether a mongod runs on the folder: it locks a file there.
+[[nodiscard]] bool is_locked(const std::string& folder);
 // Whether the server at this port of 127.0.0.1 has its data in the folder.
 [[nodiscard]] bool is_running(const std::string& folder, int port);
 
@@ -101,8 +103,8 @@ struct Mongod {
 // The reason, from its log, why a spare does not run. nullopt: it runs. kResourceExhausted: its
 // disk is full. kUnavailable: any other reason.
 [[nodiscard]] std::optional<Error> why_it_ended(const Spare& spare);
-// What a mongod on the folder that did not start has logged, from the offset `from` of its log on:
-// the last error, or else where to look.
+// The reason why a mongod on the folder did not start, from its log after the offset `from`: the
+// last error, or else where to look.
 [[nodiscard]] std::string why_not_started(const std::string& folder, std::uintmax_t from);
 // The command that ends it.
 [[nodiscard]] std::string how_to_stop(const Spare& spare);

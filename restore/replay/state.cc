@@ -2,7 +2,6 @@
 
 #include <openssl/evp.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/shell.h"
 #include "base/text.h"
 #include "restore/cursor.h"
@@ -34,9 +34,8 @@ Json numbers_alike(Json value) {
   }
   if (value.is_object() && value.size() == 1 && value.begin().key() == "$numberLong")
     return std::strtoll(value.begin()->get<std::string>().c_str(), nullptr, 10);
-  if (value.is_structured()) {
+  if (value.is_structured())
     for (auto& inner : value) inner = numbers_alike(std::move(inner));
-  }
   return value;
 }
 
@@ -50,20 +49,15 @@ std::string comparable(const Json& document) {
 
 Result<void> read_documents(Server& server, const CollectionFacts& collection, const HowToRead& how,
                             std::uint64_t& read, CollectionState& state) {
-  const Collection documents(mongoc_client_get_collection(
-      server.client(), collection.database.c_str(), collection.name.c_str()));
-  const Bson all;
   const Bson options = how.hashes ? Bson("sort", Bson("_id", 1), "collation",
                                          Bson("locale", "simple"), "allowDiskUse", true)
                                   : Bson("projection", Bson("_id", 1));
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(documents.get(), all.get(), options.get(), nullptr));
   const DigestContext digest(EVP_MD_CTX_new());
   if (!digest || EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) != 1)
-    return std::unexpected(Error{Code::kUnimplemented, "OpenSSL has no SHA-256 here"});
+    return fail(Code::kUnimplemented, "OpenSSL has no SHA-256 here");
   std::uint64_t count = 0;
   Result<void> done =
-      each(cursor, "find in " + collection.ns(), [&](Document document) -> Result<void> {
+      find_each(server, collection.ns(), {}, options, [&](Document document) -> Result<void> {
         ++count;
         if (how.hashes)
           EVP_DigestUpdate(digest.get(), document.bytes().data(), document.bytes().size());
@@ -89,8 +83,7 @@ std::string without_defaults(const std::string& options) {
 }
 
 std::unexpected<Error> no_state(const std::string& path, const std::string& why) {
-  return std::unexpected(
-      Error{Code::kDataLoss, shell_word(path) + " is no file of an expected state: " + why});
+  return fail(Code::kDataLoss, shell_word(path) + " is no file of an expected state: " + why);
 }
 
 }  // namespace
@@ -101,13 +94,7 @@ std::string comparable(Document document) {
 
 Result<void> for_each_document(Server& server, const std::string& database, const std::string& name,
                                const std::function<Result<void>(Document)>& take) {
-  const Collection collection(
-      mongoc_client_get_collection(server.client(), database.c_str(), name.c_str()));
-  const Bson all;
-  const Bson options = Bson("sort", Bson("_id", 1));
-  const Cursor cursor(
-      mongoc_collection_find_with_opts(collection.get(), all.get(), options.get(), nullptr));
-  return each(cursor, "find in " + database + "." + name, take);
+  return find_each(server, database + "." + name, {}, Bson("sort", Bson("_id", 1)), take);
 }
 
 Result<std::uint64_t> count_documents(Server& server, const std::string& ns) {
@@ -115,14 +102,14 @@ Result<std::uint64_t> count_documents(Server& server, const std::string& ns) {
       "aggregate", collection_of(ns), "pipeline",
       array(Bson("$match", Bson()), Bson("$group", Bson("_id", nullptr, "n", Bson("$sum", 1)))),
       "cursor", Bson());
-  const Result<Bson> reply = server.command(database_of(ns).c_str(), command.get());
-  if (!reply) return std::unexpected(reply.error());
+  const Result<Bson> reply = server.command(database_of(ns), command);
+  if (!reply) return error_in(reply);
   return static_cast<std::uint64_t>(reply->view().first_found().number("n"));
 }
 
 Result<State> read_state(Server& server, const HowToRead& how) {
   const Result<std::vector<CollectionFacts>> all = list_collections(server, how.users);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return error_in(all);
   State state;
   std::uint64_t read = 0;
   for (const CollectionFacts& collection : *all) {
@@ -134,14 +121,14 @@ Result<State> read_state(Server& server, const HowToRead& how) {
       each.indexes[text_of(index.view(), "name")] = comparable(index.view());
     if (collection.kind != CollectionKind::kCollection) continue;
     if (Result<void> done = read_documents(server, collection, how, read, each); !done)
-      return std::unexpected(std::move(done.error()));
+      return error_in(done);
   }
   return state;
 }
 
 Result<State> read_state_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return std::unexpected(Error{Code::kNotFound, "cannot read " + shell_word(path)});
+  if (!file) return fail(Code::kNotFound, "cannot read " + shell_word(path));
   const Json json = Json::parse(file, nullptr, false);
   if (!json.is_object() || !json.contains("expected") || !json["expected"].is_object())
     return no_state(path, "it is no JSON with \"expected\"");

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/result.h"
 #include "mongo/document.h"
 #include "restore/collections.h"
+#include "restore/error_in.h"
 #include "restore/observer.h"
 #include "restore/server.h"
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
@@ -220,7 +221,7 @@ Result<void> Worker::foresee(Batch& batch) {
   std::vector<Operation> operations;
   for (std::size_t i = 0; i < batch.operations.size(); ++i) {
     Result<Operation> operation = parse_operation(batch.operations[i]);
-    if (!operation) return std::unexpected(std::move(operation.error()));
+    if (!operation) return error_in(operation);
     Collection& of = collections[std::string(operation->ns)];
     const std::optional<Field> id = find_field(key_of(*operation), "_id");
     if (id) append_field_as(of.ids.items.get(), std::to_string(of.size++), *id);
@@ -230,8 +231,8 @@ Result<void> Worker::foresee(Batch& batch) {
     const Bson find =
         Bson("find", collection_of(ns), "filter", Bson("_id", Bson("$in", of.ids)), "projection",
              Bson("_id", 1), "batchSize", 1'000'000, "singleBatch", true);
-    const Result<Bson> found = server_.command(database_of(ns).c_str(), find.get());
-    if (!found) return std::unexpected(found.error());
+    const Result<Bson> found = server_.command(database_of(ns), find);
+    if (!found) return error_in(found);
     found->view().each_found([&](const Document& document) { of.there.insert(id_of(document)); });
   }
   for (std::size_t i = 0; i < operations.size() && i < batch.items.size(); ++i) {
@@ -269,7 +270,7 @@ Result<Worker::NetPart> Worker::net_part(const Batch& batch, std::size_t begin,
   for (part.end = begin; part.end < end; ++part.end) {
     const Batch::Item& item = batch.items[part.end];
     const Result<Operation> operation = parse_operation(batch.operations[part.end]);
-    if (!operation) return std::unexpected(operation.error());
+    if (!operation) return error_in(operation);
     const std::optional<Field> id = find_field(key_of(*operation), "_id");
     // An applyOps by hand may give the same _id with another type; a decimal is equal to a number.
     if (item.unsure || !id || id->type == BSON_TYPE_DECIMAL128) last.clear();
@@ -318,7 +319,7 @@ Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, 
   if (missed) ++sums.counts.missed;
   const Position& position = batch.items[missed ? end : end - 1].position;
   Operations marker;
-  chain_.append_next(marker, position, sums.counts, nullptr);
+  chain_.append_next(marker, position, sums.counts);
   for (const auto& [life, outcome] : sums.outcomes) append_outcome(marker, life, outcome);
   // Two may be the steps of one, which cannot be parted.
   const Answer answer =
@@ -348,13 +349,13 @@ void Worker::advance(const Position& position, const Sums& sums) {
   for (const auto& [life, outcome] : sums.outcomes) shared_.outcomes[life] = outcome;
 }
 
-// Applies the items from `begin` to `end`, by their net effect where that is much less. What is
-// refused in that form is tried in halves, and at last applied as it is.
+// Applies the items from `begin` to `end`, by their net effect if that is much less. A refused net
+// effect is tried in halves, and at last the items are applied as they are.
 // NOLINTNEXTLINE(misc-no-recursion): each time for half as much
 Result<void> Worker::apply_net(const Batch& batch, std::size_t begin, std::size_t end) {
   while (begin < end) {
     const Result<NetPart> net = net_part(batch, begin, end);
-    if (!net) return std::unexpected(net.error());
+    if (!net) return error_in(net);
     std::size_t plain = std::min(end, batch.end_of(begin, most_));
     if (net->operations.size() <= (net->end - begin) / 2) {
       Sums sums;
@@ -433,8 +434,7 @@ std::string Worker::words(const Batch& batch, std::size_t failed) {
 std::unexpected<Error> Worker::refused(const Batch& batch, std::size_t failed,
                                        const Answer& answer) {
   const std::size_t which = std::min(failed, batch.items.size() - 1);
-  return std::unexpected(
-      Error{code_of(answer), "the server refuses " + words(batch, which) + ": " + answer.message});
+  return fail(code_of(answer), "the server refuses " + words(batch, which) + ": " + answer.message);
 }
 
 // Reports that a collection disappeared during the replay. Then the server applies operations one
@@ -443,14 +443,13 @@ std::unexpected<Error> Worker::broken(const Batch& batch, std::size_t failed) {
   const Bson command =
       Bson("update", "progress", "updates",
            array(Bson("q", Bson("_id", "replay"), "u", Bson("$set", Bson("broken", true)))));
-  const Result<Bson> marked = server_.command(kRecordDatabase, command.get());
+  const Result<Bson> marked = server_.command(kRecordDatabase, command);
   const bool noted = marked && marked->view().number("n") == 1;
-  return std::unexpected(
-      Error{Code::kDataLoss, "somebody else drops collections of the target: that of " +
-                                 words(batch, std::min(failed, batch.items.size() - 1)) +
-                                 " was gone; empty the target, keep others away from it and "
-                                 "begin anew" +
-                                 (noted ? "" : kNotNoted)});
+  return fail(Code::kDataLoss, "somebody else drops collections of the target: that of " +
+                                   words(batch, std::min(failed, batch.items.size() - 1)) +
+                                   " was gone; empty the target, keep others away from it and "
+                                   "begin anew" +
+                                   (noted ? "" : kNotNoted));
 }
 
 }  // namespace idmint::restore

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "idmint/result.h"
+#include "restore/error_in.h"
 #include "restore/oplog/entry.h"
 #include "restore/replay/chain.h"
 #include "restore/replay/outcomes.h"

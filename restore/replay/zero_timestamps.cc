@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <set>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,11 +19,8 @@ bool is_zero(const Field& field) {
 }  // namespace
 
 bool has_zero_timestamp(Document document) {
-  Fields fields(document);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(document))
     if (is_zero(field)) return true;
-  }
   return false;
 }
 
@@ -32,9 +28,7 @@ bool needs_one_step(Document document) {
   if (!has_zero_timestamp(document)) return false;
   std::set<std::string_view> zero;
   std::set<std::string_view> other;
-  Fields fields(document);
-  Field field;
-  while (fields.next(field)) (is_zero(field) ? zero : other).insert(field.key);
+  for (const Field& field : Fields(document)) (is_zero(field) ? zero : other).insert(field.key);
   return std::ranges::any_of(zero, [&](std::string_view key) { return other.contains(key); });
 }
 
@@ -43,23 +37,15 @@ std::optional<TwoSteps> in_two_steps(Document document) {
   TwoSteps steps{.first = Bson(), .diff = Bson()};
   std::vector<std::uint8_t> bytes(document.bytes().begin(), document.bytes().end());
   std::set<std::string_view> zero;
-  Fields fields(document);
-  Field field;
-  while (fields.next(field)) {
+  for (const Field& field : Fields(document)) {
     if (!is_zero(field)) continue;
     zero.insert(field.key);
     bytes[static_cast<std::size_t>(field.value.data() - document.bytes().data())] = 1;
   }
   steps.first = Bson::copy_of(Document::of(bytes));
-  bson_t changes;
-  bson_t updated;
-  BSON_APPEND_INT32(steps.diff.get(), "$v", 2);
-  BSON_APPEND_DOCUMENT_BEGIN(steps.diff.get(), "diff", &changes);
-  BSON_APPEND_DOCUMENT_BEGIN(&changes, "u", &updated);
-  for (const std::string_view key : zero)
-    bson_append_timestamp(&updated, key.data(), static_cast<int>(key.size()), 0, 0);
-  bson_append_document_end(&changes, &updated);
-  bson_append_document_end(steps.diff.get(), &changes);
+  Bson updated;
+  for (const std::string_view key : zero) updated.add(std::string(key).c_str(), BsonTimestamp{});
+  steps.diff.append("$v", 2, "diff", Bson("u", updated));
   return steps;
 }
 

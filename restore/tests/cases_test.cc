@@ -167,7 +167,7 @@ class Written : public Case {
     Result<Server> server = Server::connect(target_uri());
     EXPECT_TRUE(server);
     const Bson find = Bson("find", "orders", "sort", Bson("_id", 1));
-    const Result<Bson> reply = server->command("shop", find.get());
+    const Result<Bson> reply = server->command("shop", find);
     EXPECT_TRUE(reply) << reply.error().message();
     std::string bytes;
     reply->view().each_found([&](const Document& each) {
@@ -314,7 +314,7 @@ TEST_F(Written, AValidatorKeepsTheFlagsOfItsRegularExpression) {
   Result<Server> server = Server::connect(target_uri());
   ASSERT_TRUE(server);
   const Bson list = Bson("listCollections", 1);
-  const Result<Bson> reply = server->command("shop", list.get());
+  const Result<Bson> reply = server->command("shop", list);
   ASSERT_TRUE(reply);
   const auto bytes = reply->view().bytes();
   EXPECT_THAT(std::string(bytes.begin(), bytes.end()), HasSubstr(regex("a", "ab", "xi")));

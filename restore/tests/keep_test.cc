@@ -402,10 +402,10 @@ TEST_F(Keep, GoesOnOverAFailOver) {
   Moment moment = work(1);
   while (read().slices.size() < 3) moment = work(1);
   const Bson down = Bson("replSetStepDown", 5, "secondaryCatchUpPeriodSecs", 5, "force", true);
-  EXPECT_TRUE(production_.server().command("admin", down.get()));
+  EXPECT_TRUE(production_.server().command("admin", down));
   servers::mongo_set().primary();
   const Bson note(R"({"appendOplogNote":1,"data":{"of":"a test"}})");
-  while (!production_.server().command("admin", note.get())) std::this_thread::yield();
+  while (!production_.server().command("admin", note)) std::this_thread::yield();
   moment = work(5);
   await(moment.limit);
   EXPECT_TRUE(program.runs());

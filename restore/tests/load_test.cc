@@ -327,7 +327,7 @@ TEST_F(Load, DoesNotGoOnWithFilesThatChangedAndHaveNoChecksums) {
     Result<Record> record = Record::begin(server_, plan->fingerprint.view());
     ASSERT_TRUE(record);
     const Bson stamp = Bson("stamp", plan->base_stamp);
-    ASSERT_TRUE(record->put("base files", stamp.get()));
+    ASSERT_TRUE(record->put("base files", stamp));
     ASSERT_TRUE(record->reach(RunStage::kBase));
   }
   const std::string data = folder_.path("base") + "/shop/plain.bson";

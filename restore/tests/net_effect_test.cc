@@ -123,7 +123,7 @@ class NetEffect : public testing::Test {
     empty_server(server_);
     for (const char* const name : {"plain", "merged"}) {
       const Bson create = Bson("create", name);
-      EXPECT_TRUE(server_.command("d", create.get()));
+      EXPECT_TRUE(server_.command("d", create));
     }
   }
 

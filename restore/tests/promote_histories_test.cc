@@ -193,7 +193,7 @@ class History {
     const Bson update =
         Bson("update", "orders", "updates",
              array(Bson("q", Bson("_id", id), "u", Bson("$set", Bson("u", value)))));
-    const Result<Bson> done = production_.server().command("shop", update.get());
+    const Result<Bson> done = production_.server().command("shop", update);
     if (!done || done->view().number("nModified") != 1) return;
     tell("update " + std::to_string(id) + " " + unique_mark(value));
     std::erase_if(truth_[id], [](const std::string& each) { return each.starts_with("u="); });
@@ -203,7 +203,7 @@ class History {
   void insert_one(int id, const std::string& mark) {
     const Bson insert =
         Bson("insert", "orders", "documents", array(Bson("_id", id, mark.c_str(), 1)));
-    const Result<Bson> done = production_.server().command("shop", insert.get());
+    const Result<Bson> done = production_.server().command("shop", insert);
     if (!done || done->view().number("n") != 1) return;
     tell("insert " + std::to_string(id) + " " + mark);
     truth_[id] = {mark};

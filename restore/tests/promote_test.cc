@@ -85,7 +85,7 @@ class HandWritten {
         R"({"findAndModify":"counters","query":{"_id":"orders"},
             "update":{"$inc":{"seq":{"$numberLong":"1"}}},"upsert":true,"new":true})");
     while (!end_) {
-      const Result<Bson> reply = server->command("shop", command.get());
+      const Result<Bson> reply = server->command("shop", command);
       if (!reply) {
         std::this_thread::yield();
         continue;
@@ -142,19 +142,19 @@ class Promote : public testing::Test {
       Bson create = Bson("create", name);
       const bson_t options = each.options.view().view();
       create.add_all(options);
-      ASSERT_TRUE(spare_.server().command("shop", create.get()));
+      ASSERT_TRUE(spare_.server().command("shop", create));
       Result<void> read = for_each_document(
           production_.server(), "shop", name, [&](Document document) -> Result<void> {
             const Bson insert = Bson("insert", name, "documents", array(Bson::copy_of(document)),
                                      "bypassDocumentValidation", true);
-            const Result<Bson> done = spare_.server().command("shop", insert.get());
+            const Result<Bson> done = spare_.server().command("shop", insert);
             return done ? Result<void>{} : std::unexpected(done.error());
           });
       ASSERT_TRUE(read) << read.error().message();
       for (const Bson& index : each.indexes) {
         if (text_of(index.view(), "name") == "_id_") continue;
         const Bson build = Bson("createIndexes", name, "indexes", array(index));
-        ASSERT_TRUE(spare_.server().command("shop", build.get()));
+        ASSERT_TRUE(spare_.server().command("shop", build));
       }
     }
   }
@@ -276,7 +276,7 @@ class Promote : public testing::Test {
   bool takes_writes(const std::string& collection) {
     const Bson insert =
         Bson("insert", collection, "documents", array(Bson("_id", "probe", "total", 1)));
-    const Result<Bson> reply = production_.server().command("shop", insert.get());
+    const Result<Bson> reply = production_.server().command("shop", insert);
     if (!reply || reply->view().has("writeErrors")) return false;
     production_.run("shop", R"({"delete":")" + collection +
                                 R"(","deletes":[{"q":{"_id":"probe"},"limit":1}]})");
@@ -875,7 +875,7 @@ TEST_F(Promote, AnUndoDropsAPlaceholderOfWhichItsRecordHasNoUuid) {
       "idmint_restore",
       R"({"update":"promote","updates":[{"q":{},"u":{"$set":{"items.0.missing":true}}}]})");
   const Bson create = Bson("create", "orders", "validator", refusing_validator((*state)->id));
-  ASSERT_TRUE(production_.server().command("shop", create.get()));
+  ASSERT_TRUE(production_.server().command("shop", create));
   const Result<PromoteReport> undone = undo();
   ASSERT_TRUE(undone) << undone.error().message();
   EXPECT_FALSE(*find_collection(production_.server(), "shop.orders"));

@@ -32,7 +32,7 @@ std::string in_order(Server& server, const State& state) {
     const std::size_t dot = ns.find('.');
     text += ns + ":";
     const Bson find = Bson("find", ns.substr(dot + 1), "batchSize", 100'000);
-    const Result<Bson> found = server.command(ns.substr(0, dot).c_str(), find.get());
+    const Result<Bson> found = server.command(ns.substr(0, dot), find);
     EXPECT_TRUE(found) << found.error().message();
     if (found) text += to_relaxed_json(found->view().document("cursor").array("firstBatch"));
     text += "\n";

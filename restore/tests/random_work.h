@@ -31,7 +31,7 @@ inline void empty_server(Server& server) {
   for (const std::string& name : all) {
     const Bson drop = Bson("dropDatabase", 1);
     if (name == "admin" || name == "config" || name == "local") continue;
-    ASSERT_TRUE(server.command(name.c_str(), drop.get())) << name;
+    ASSERT_TRUE(server.command(name, drop)) << name;
   }
 }
 

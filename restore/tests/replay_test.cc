@@ -60,7 +60,7 @@ void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
     if (each.name.starts_with("system.buckets.")) continue;
     const Bson create = Bson("create", each.name);
     bson_concat(create.get(), each.options.get());
-    const Result<Bson> made = to.command(each.database.c_str(), create.get());
+    const Result<Bson> made = to.command(each.database, create);
     ASSERT_TRUE(made) << made.error().message();
     const std::string data = data_name(each);
     if (each.kind == CollectionKind::kView) continue;
@@ -69,7 +69,7 @@ void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
           const bson_t view = document.view();
           const Bson insert = Bson("insert", data, "documents", array(Document::of(&view)),
                                    "bypassDocumentValidation", true);
-          const Result<Bson> reply = to.command(each.database.c_str(), insert.get());
+          const Result<Bson> reply = to.command(each.database, insert);
           if (!reply) return std::unexpected(reply.error());
           return {};
         });
@@ -89,7 +89,7 @@ void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
 // The updates that the server has done, those of applyOps too.
 std::int64_t updates_of(Server& server) {
   const Bson ask = Bson("serverStatus", 1);
-  const Result<Bson> status = server.command("admin", ask.get());
+  const Result<Bson> status = server.command("admin", ask);
   EXPECT_TRUE(status) << status.error().message();
   return status ? status->view().document("opcounters").number("update") : 0;
 }
@@ -344,7 +344,7 @@ TEST(HotWork, IsReplayedByItsNetEffect) {
                                         std::to_string(random() % 12) + R"(},"limit":1}]})"}) {
       const Result<Bson> write = from_json(json);
       ASSERT_TRUE(write) << write.error().message();
-      ASSERT_TRUE(production.server().command("h", write->get()));
+      ASSERT_TRUE(production.server().command("h", *write));
     }
   }
   const State expected = state_of(production.server());
@@ -372,7 +372,7 @@ class ReplayTest : public testing::Test {
     for (const std::string& name : *databases) {
       const Bson drop = Bson("dropDatabase", 1);
       if (name == "admin" || name == "config" || name == "local") continue;
-      EXPECT_TRUE(target_.command(name.c_str(), drop.get()));
+      EXPECT_TRUE(target_.command(name, drop));
     }
   }
 
@@ -400,7 +400,7 @@ class ReplayTest : public testing::Test {
   void command(const std::string& database, const std::string& json) {
     const Result<Bson> parsed = from_json(json);
     ASSERT_TRUE(parsed) << json;
-    const Result<Bson> reply = target_.command(database.c_str(), parsed->get());
+    const Result<Bson> reply = target_.command(database, *parsed);
     ASSERT_TRUE(reply) << reply.error().message();
   }
 
@@ -511,7 +511,7 @@ TEST_F(ReplayTest, FewerOperationsAreSentWhereTheServerCannotHoldThem) {
     ASSERT_TRUE(counts) << counts.error().message();
     EXPECT_EQ(counts->updates, 2000);
     const Bson right(R"({"count":"c","query":{"n":{"$size":40},"n.0":0,"n.39":39}})");
-    EXPECT_EQ(target_.command("d", right.get())->view().number("n"), 50) << code;
+    EXPECT_EQ(target_.command("d", right)->view().number("n"), 50) << code;
   }
 }
 
@@ -747,7 +747,7 @@ TEST_F(ReplayTest, ARenameThatWasDoneIsNotDoneAgain) {
   source.add_binary("source", BSON_SUBTYPE_UUID, uuid);
   const Bson doing = Bson("ts", BsonTimestamp{rename.seconds, rename.ordinal}, "index",
                           std::int64_t{0}, "commands", std::int64_t{2}, "doing", source);
-  ASSERT_TRUE((*record)->put(markers->begin()->first, doing.get()));
+  ASSERT_TRUE((*record)->put(markers->begin()->first, doing));
   command("admin", R"({"renameCollection":"d.c","to":"d.target","dropTarget":true})");
   const Result<ReplayCounts> counts = run(oplog);
   ASSERT_TRUE(counts) << counts.error().message();
@@ -927,15 +927,15 @@ TEST_F(ReplayTest, ARunBesideAnotherRecordsNothingMore) {
   Result<Record> first = Record::begin(target_, fingerprint().view());
   ASSERT_TRUE(first) << first.error().message();
   const Bson fields = Bson("n", 1);
-  ASSERT_TRUE(first->put("base:d.c", fields.get()));
+  ASSERT_TRUE(first->put("base:d.c", fields));
   Result<Record> second = Record::begin(target_, fingerprint().view());
   ASSERT_TRUE(second);
-  const Result<void> late = first->put("base:d.other", fields.get());
+  const Result<void> late = first->put("base:d.other", fields);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Code::kUnavailable);
   EXPECT_THAT(late.error().message(), HasSubstr("belongs to another run"));
   EXPECT_FALSE(first->reach(RunStage::kSlice));
-  EXPECT_TRUE(second->put("base:d.c", fields.get())) << "again";
+  EXPECT_TRUE(second->put("base:d.c", fields)) << "again";
   EXPECT_THAT(*second->get_all("base:"), SizeIs(1));
   EXPECT_EQ((*Record::find(target_))->stage(), RunStage::kBase);
 }

@@ -235,7 +235,7 @@ TEST_F(Users, AreThoseOfTheMomentInKeptBackups) {
     Result<void> copied = for_each_document(*server, "admin", name, [&](Document each) {
       if (text_of(each, "db") != "shop") return Result<void>{};
       const Bson insert = Bson("insert", to, "documents", array(each));
-      const Result<Bson> reply = production_.server().command("admin", insert.get());
+      const Result<Bson> reply = production_.server().command("admin", insert);
       EXPECT_TRUE(reply) << reply.error().message();
       return Result<void>{};
     });

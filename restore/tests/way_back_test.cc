@@ -184,7 +184,7 @@ Start by_hand(const std::string& url, const std::string& json, const std::string
     const auto kept = std::make_shared<Server>(*std::move(server));
     return Mint([kept, json, field]() -> Result<std::string> {
       const Bson command(json);
-      const Result<Bson> reply = kept->command(kShop, command.get());
+      const Result<Bson> reply = kept->command(kShop, command);
       if (!reply) return std::unexpected(reply.error());
       const std::optional<std::int64_t> value =
           reply->view().document("value").integer(field.c_str());
@@ -208,7 +208,7 @@ Start of_orders(const std::string& url) {
       const Bson insert =
           Bson("insert", "orders", "documents", array(Bson("_id", text.data(), "total", 3)),
                "writeConcern", Bson("w", "majority"));
-      const Result<Bson> reply = kept->command(kShop, insert.get());
+      const Result<Bson> reply = kept->command(kShop, insert);
       if (!reply) return std::unexpected(reply.error());
       if (reply->view().has("writeErrors")) return fail(Code::kUnavailable, "refused");
       return std::string(text.data());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -154,6 +155,12 @@ class Bson {
 
 struct BsonArray {
   Bson items{};  // under "0", "1", ...
+  std::size_t size = 0;
+
+  template <class Value>
+  void push(const Value& value) {
+    items.add(std::to_string(size++).c_str(), value);
+  }
 };
 
 inline Bson& Bson::add(const char* key, const BsonArray& value) {
@@ -164,8 +171,15 @@ inline Bson& Bson::add(const char* key, const BsonArray& value) {
 template <class... Values>
 [[nodiscard]] BsonArray array(const Values&... values) {
   BsonArray all;
-  std::size_t index = 0;
-  (all.items.add(std::to_string(index++).c_str(), values), ...);
+  (all.push(values), ...);
+  return all;
+}
+
+// From the items of a range, or from what `value_of` makes of each.
+template <class Range, class ValueOf = std::identity>
+[[nodiscard]] BsonArray array_of(const Range& range, const ValueOf& value_of = {}) {
+  BsonArray all;
+  for (const auto& each : range) all.push(std::invoke(value_of, each));
   return all;
 }
 
