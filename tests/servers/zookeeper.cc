@@ -81,8 +81,8 @@ void ZookeeperEnsemble::start(Member& member) {
                      nullptr, folder_.path("zookeeper.log"));
 }
 
-// What it says of itself; nothing: it serves no clients.
-std::string ZookeeperEnsemble::says(const Member& member) {
+std::string ZookeeperEnsemble::says(std::size_t index) const {
+  const Member& member = members_[index];
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = loopback(member.client_port);
   const timeval longest{.tv_sec = 2, .tv_usec = 0};
@@ -98,8 +98,12 @@ std::string ZookeeperEnsemble::says(const Member& member) {
   return response.contains("Mode: ") ? response : std::string();
 }
 
+bool ZookeeperEnsemble::answers(const Member& member) const {
+  return !says(static_cast<std::size_t>(&member - members_.data())).empty();
+}
+
 bool ZookeeperEnsemble::leads(std::size_t member) const {
-  const std::string said = says(members_[member]);
+  const std::string said = says(member);
   return said.contains("Mode: leader") || said.contains("Mode: standalone");
 }
 
@@ -113,7 +117,7 @@ bool ZookeeperEnsemble::start_all() {
         ended = true;
       }
     return ended ||
-           std::ranges::all_of(members_, [](const Member& each) { return !says(each).empty(); });
+           std::ranges::all_of(members_, [&](const Member& each) { return answers(each); });
   };
   if (!wait_for(look, kLongest)) give_up("ZooKeeper does not answer:\n" + log());
   if (ended) kill_all();
@@ -153,7 +157,7 @@ void ZookeeperEnsemble::restart(std::size_t member) { start(members_[member]); }
 
 void ZookeeperEnsemble::wait_until_ready() const {
   for (const Member& member : members_)
-    if (member.pid != 0 && !wait_for([&] { return !says(member).empty(); }, kLongest))
+    if (member.pid != 0 && !wait_for([&] { return answers(member); }, kLongest))
       give_up("ZooKeeper does not answer:\n" + log());
 }
 

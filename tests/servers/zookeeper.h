@@ -33,6 +33,8 @@ class ZookeeperEnsemble {
   // REQUIRES: it was killed. Does not wait until it answers.
   void restart(std::size_t member);
   void wait_until_ready() const;  // until each member that runs serves clients
+  // What it answers to "srvr"; empty: it serves no clients.
+  [[nodiscard]] std::string says(std::size_t member) const;
   [[nodiscard]] bool leads(std::size_t member) const;
 
   // The data of all members as they are when they are killed now; they run again afterwards. And
@@ -53,8 +55,7 @@ class ZookeeperEnsemble {
   void start(Member& member);
   void kill_all();
   [[nodiscard]] std::string log() const;
-  [[nodiscard]] static std::string says(const Member& member);
-
+  [[nodiscard]] bool answers(const Member& member) const;
   fakes::TempFolder folder_;
   std::vector<Member> members_;
   int saved_ = 0;
