@@ -232,16 +232,6 @@ void ZookeeperClient::set(const std::string& path, const std::string& value) con
       "set " + path);
 }
 
-void ZookeeperClient::set_often(const std::string& path, const std::string& value,
-                                int times) const {
-  const auto forget = [](int, const ::Stat*, const void*) {};
-  for (int i = 1; i < times; ++i)
-    expect_done(zoo_aset(handle_->handle, path.c_str(), value.data(),
-                         static_cast<int>(value.size()), -1, forget, nullptr),
-                "set " + path);
-  set(path, value);
-}
-
 void ZookeeperClient::create(const std::string& path, const std::string& value) const {
   expect_done(zoo_create(handle_->handle, path.c_str(), value.data(),
                          static_cast<int>(value.size()), handle_->acl, 0, nullptr, 0),

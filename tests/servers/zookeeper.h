@@ -73,7 +73,6 @@ class ZookeeperClient {
   [[nodiscard]] std::string get(const std::string& path) const;
   [[nodiscard]] std::int32_t version(const std::string& path) const;
   void set(const std::string& path, const std::string& value) const;
-  void set_often(const std::string& path, const std::string& value, int times) const;
   void create(const std::string& path, const std::string& value) const;
   [[nodiscard]] std::vector<std::string> children(const std::string& path) const;  // sorted names
   void remove(const std::string& path) const;  // with all that is below it

@@ -38,7 +38,7 @@ constexpr int kSessionEvent = -1;
 constexpr int kQuotaExceeded = -125;
 constexpr int kThrottled = -127;
 
-SteadyTime time_now() { return std::chrono::steady_clock::now(); }
+SteadyTime steady_now() { return std::chrono::steady_clock::now(); }
 
 // Messages of the library, which knows no more than its errors say.
 void drop_message(const char* /*message*/) {}
@@ -68,7 +68,8 @@ Failure failure_of(int code, Kind kind, const std::string& path) {
       return refusal(Code::kUnauthenticated,
                      "; the servers do not know the scheme digest, or no user is given");
     case kQuotaExceeded:
-      return refusal(Code::kResourceExhausted, "a quota of the servers; raise it with setquota");
+      return refusal(Code::kResourceExhausted,
+                     "; it is the quota of a node above it: raise it with setquota in zkCli.sh");
     case kThrottled:
     case ZSESSIONMOVED:
     case ZNOTREADONLY:
@@ -161,9 +162,9 @@ class Connection::Batch : public std::enable_shared_from_this<Batch> {
     std::unique_lock lock(mutex_);
     const auto all = [&] { return left_ == 0; };
     while (!all()) {
-      if (time_now() >= until || MayBeGivenUp::happened()) return false;
+      if (steady_now() >= until || MayBeGivenUp::happened()) return false;
       SteadyTime next = until;
-      if (MayBeGivenUp::applies()) next = std::min(next, time_now() + milliseconds{200});
+      if (MayBeGivenUp::applies()) next = std::min(next, steady_now() + milliseconds{200});
       all_.wait_until(lock, next, all);
     }
     return true;
@@ -316,19 +317,19 @@ std::expected<void, Failure> Connection::connect(const std::string& server, Stea
                                           " could not be looked up; look at how it is spelled"},
         .passing = true});
   std::unique_lock lock(state_->mutex);
-  for (SteadyTime tried = time_now(); !state_->connected && !state_->ended;) {
-    const SteadyTime now = time_now();
+  for (SteadyTime tried = steady_now(); !state_->connected && !state_->ended;) {
+    const SteadyTime now = steady_now();
     if (now >= until || MayBeGivenUp::happened())
       return std::unexpected(
           Failure{.error = {Code::kUnavailable, "the server does not answer"}, .passing = true});
     const int state = zoo_state(handle_);
     if (state == kConnecting || state == kAssociating || state == kConnected) tried = now;
     if (now - tried >= kRefusedFor)
-      return std::unexpected(
-          Failure{.error = {Code::kUnavailable,
-                            "the server refuses the connection, or closes it: it does not run, or "
-                            "has no quorum"},
-                  .passing = true});
+      return std::unexpected(Failure{
+          .error = {Code::kUnavailable,
+                    "the server refuses the connection, or closes it: it does not run, has no "
+                    "quorum, or has as many of this host as it takes (maxClientCnxns)"},
+          .passing = true});
     state_->changed.wait_until(lock, std::min(until, now + kLook));
   }
   if (state_->ended)
@@ -353,7 +354,7 @@ std::expected<void, Failure> Connection::log_in(SteadyTime until) {
 std::expected<Answer, Failure> Connection::ask(Request request, SteadyTime until,
                                                std::vector<Done>* steps) {
   until = std::min(until, answer_by_);
-  if (time_now() >= until)
+  if (steady_now() >= until)
     return std::unexpected(
         Failure{.error = {Code::kUnavailable, "no time was left to ask"}, .passing = true});
   if (!is_usable())
@@ -385,11 +386,11 @@ std::expected<Answer, Failure> Connection::ask(Request request, SteadyTime until
         };
         if (write.kind == Write::Kind::kCheck)
           zoo_check_op_init(add(), write.path.c_str(), write.version);
-        else if (write.kind == Write::Kind::kSet && !write.is_renewal())
+        else if (write.kind == Write::Kind::kSet && !renews(write))
           zoo_set_op_init(add(), write.path.c_str(), write.value.data(), give(write.value),
                           write.version, &to.stats[i]);
-        if (write.is_renewal()) zoo_delete_op_init(add(), write.path.c_str(), write.version);
-        if (write.is_renewal() || write.kind == Write::Kind::kCreate)
+        if (renews(write)) zoo_delete_op_init(add(), write.path.c_str(), write.version);
+        if (renews(write) || write.kind == Write::Kind::kCreate)
           zoo_create_op_init(add(), write.path.c_str(), write.value.data(), give(write.value),
                              rights.get(), 0, nullptr, 0);
       }

@@ -37,19 +37,13 @@ struct Write {
   enum class Kind : std::uint8_t {
     kCheck,   // changes nothing
     kCreate,  // the node is not there, and its folder is
-    kSet,     // from kRenewedAt on the node is made anew in the same transaction
+    kSet,     // from Address::renewed_at on the node is made anew in the same transaction
   };
-  // The version of a node is a number of 32 bits that wraps, and -1 is no condition. A node that is
-  // made anew begins with 0.
-  static constexpr std::int32_t kRenewedAt = 1 << 16;
   Kind kind = Kind::kCheck;
   std::string path{};
   std::string value{};
   std::int32_t version = 0;  // which the node must have; of a kCreate unused
 
-  // After a kSet.
-  [[nodiscard]] std::int32_t version_after() const { return is_renewal() ? 0 : version + 1; }
-  [[nodiscard]] bool is_renewal() const { return kind == Kind::kSet && version >= kRenewedAt; }
   // An estimate of the bytes in a request.
   [[nodiscard]] std::size_t size() const { return path.size() + value.size() + 100; }
 };
@@ -112,6 +106,13 @@ class Connection {
   void answer_by(SteadyTime by) noexcept { answer_by_ = by; }
   // It is not to be used any more.
   void give_up() noexcept { given_up_ = true; }
+  // Whether the kSet makes the node anew, and the version of the node after it.
+  [[nodiscard]] bool renews(const Write& write) const {
+    return write.kind == Write::Kind::kSet && write.version >= address_.renewed_at;
+  }
+  [[nodiscard]] std::int32_t version_after(const Write& write) const {
+    return renews(write) ? 0 : write.version + 1;
+  }
   // Another one for each connection of this process.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
 

@@ -1,6 +1,7 @@
 #include "store/protocol/counters.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -23,7 +24,10 @@ struct Seen {
   CounterState state{};
   std::int32_t version = 0;
   std::uint64_t connection = 0;  // on which it was read, or written
+  SteadyTime at = std::chrono::steady_clock::now();
 };
+// A node that is made anew has the same versions again, but not so soon: see Address::renewed_at.
+constexpr std::chrono::seconds kGuessLasts{10};
 
 class CounterTable final : private CounterRows {
  public:
@@ -79,7 +83,7 @@ class CounterTable final : private CounterRows {
     const auto taken =
         database_.run(Kind::kHandOut, until, doing, [&](Session& session) -> Attempt<bool> {
           for (;; ++attempts) {
-            if (there && there->connection != session.connection->number()) there.reset();
+            if (there && !is_recent(session, *there)) there.reset();
             if (!there || (!fresh && !has(there->state, least))) {
               auto seen = read_one(session, counter, path, until);
               if (!seen) return std::unexpected(std::move(seen.error()));
@@ -95,8 +99,8 @@ class CounterTable final : private CounterRows {
                                         {path});
             if (one.fate == Change::Fate::kPerhaps) sent = true;
             if (one.fate == Change::Fate::kDone) {
-              there =
-                  Seen{std::move(after), one.write.version_after(), session.connection->number()};
+              there = Seen{std::move(after), session.connection->version_after(one.write),
+                           session.connection->number()};
               return true;
             }
             there.reset();
@@ -221,6 +225,11 @@ class CounterTable final : private CounterRows {
     return all;
   }
 
+  // Whether the version still counts.
+  static bool is_recent(const Session& session, const Seen& there) {
+    return there.connection == session.connection->number() &&
+           std::chrono::steady_clock::now() - there.at < kGuessLasts;
+  }
   // Whether the counter gives at least that many values.
   static bool has(const CounterState& state, std::int64_t least) {
     return !state.closed && state.left() >= least;

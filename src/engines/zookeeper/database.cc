@@ -384,12 +384,12 @@ void Database::forget_folders() {
   folders_.clear();
 }
 
-void Database::saw(const Write& write, std::int64_t transaction) {
-  if (write.kind != Write::Kind::kSet || write.is_renewal()) return;
+void Database::saw(const Session& session, const Write& write, std::int64_t transaction) {
+  if (write.kind != Write::Kind::kSet || session.connection->renews(write)) return;
   const std::lock_guard lock(mutex_);
   std::optional<Witness>& witness = seen_.witness;
   if (!witness || transaction > witness->changed)
-    witness = Witness{write.path, write.version_after(), transaction};
+    witness = Witness{write.path, write.version + 1, transaction};
 }
 
 // Together first. A step of which one change is refused is sent again without that one, and at last
@@ -434,7 +434,7 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
       if (one.fate == Done::Fate::kDone) {
         all_are(Change::Fate::kDone);
         applied = true;
-        for (const Change* each : together[i]) saw(each->write, one.transaction);
+        for (const Change* each : together[i]) saw(session, each->write, one.transaction);
       } else if (one.fate == Done::Fate::kPerhaps) {
         all_are(Change::Fate::kPerhaps);
         if (one.failure && (!failure || !outcome_unknown(failure->error.code)))

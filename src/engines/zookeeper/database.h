@@ -156,7 +156,7 @@ class Database final : public Engine {
   std::vector<std::string> folders_of(std::span<const Change> changes);
   void remember(const std::vector<std::string>& folders);
   void forget_folders();
-  void saw(const Write& write, std::int64_t transaction);
+  void saw(const Session& session, const Write& write, std::int64_t transaction);
   [[nodiscard]] std::optional<Error> doubt_of(const Session& session);
   [[nodiscard]] Seen seen() const;
 

@@ -16,7 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "idmint/sequence.h"
+#include "engines/zookeeper/connection.h"
+#include "engines/zookeeper/driver.h"
 #include "ids/lease_table.h"
 #include "store/catalog.h"
 #include "store/counter_store.h"
@@ -218,19 +219,32 @@ TEST(ZookeeperNodes, OneThatIsDamagedIsNamed) {
 
 // The version of a node has 32 bits and wraps.
 TEST(ZookeeperNodes, OneThatWasChangedOftenIsMadeAnew) {
+  namespace zookeeper = stores::zookeeper;
   const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
+  ASSERT_TRUE(zookeeper::load_libzookeeper());
   const ZookeeperClient client(ensemble.host(0));
-  const auto store = with_counter(ensemble.url("often"));
-  const auto other = opened(ensemble.url("often"));
-  EXPECT_EQ(take(*other), (Range{1, 1, 1}));
-  const std::string path = only_path(client, "/often/counter");
-  client.set_often(path, client.get(path), 1 << 16);
-  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
-  EXPECT_EQ(client.version(path), 0);
-  EXPECT_EQ(take(*store), (Range{3, 1, 1}));
-  EXPECT_EQ(client.version(path), 1);
-  EXPECT_EQ(take(*other), (Range{4, 1, 1}));
-  EXPECT_FALSE(store->doubt());
+  client.create("/often", "0");
+  const zookeeper::Address address{
+      .shown = "", .servers = {ensemble.host(0)}, .root = "/often", .renewed_at = 2};
+  const auto until = steady_clock::now() + std::chrono::minutes{1};
+  const auto connection = zookeeper::Connection::open(address, address.servers[0], until);
+  ASSERT_TRUE(connection) << connection.error().error.message();
+  const auto set = [&](const std::string& value, std::int32_t version) {
+    const auto answer = (*connection)
+                            ->ask({.steps = {{zookeeper::check("/often", version),
+                                              zookeeper::set("/often", value, version)}}},
+                                  until);
+    return answer && answer->steps.front().fate == zookeeper::Done::Fate::kDone;
+  };
+  EXPECT_TRUE(set("1", 0));
+  EXPECT_FALSE(set("2", 0));
+  EXPECT_TRUE(set("2", 1));
+  EXPECT_FALSE(set("3", 3)) << "nor is it made anew in a version that it has not";
+  EXPECT_EQ(client.get("/often"), "2");
+  EXPECT_TRUE(set("3", 2));
+  EXPECT_EQ(client.version("/often"), 0);
+  EXPECT_EQ(client.get("/often"), "3");
+  EXPECT_TRUE(set("4", 0));
 }
 
 TEST(ZookeeperNodes, ThoseWhoCountAtOnceGetEveryValueOnce) {
