@@ -166,8 +166,7 @@ class CounterTable final : private CounterRows {
             if (changes.empty()) return true;
             std::vector<std::string> paths;
             for (const Change& each : changes) paths.push_back(each.write.path);
-            auto changed =
-                database_.change(session, Kind::kWrite, changes, until, nullptr, std::move(paths));
+            auto changed = database_.change(session, Kind::kWrite, changes, until, nullptr, paths);
             fresh.clear();
             bool all = true;
             for (std::size_t i = 0; i < changes.size(); ++i) {

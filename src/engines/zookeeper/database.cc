@@ -126,8 +126,8 @@ Attempt<void> Database::look(Session& session, SteadyTime until) {
   session.place = place_text(nodes[1]);
   if (!opened_) place_ = session.place;
   session.definition.reset();
-  if (!first_definition_.empty() && nodes.back())
-    session.definition = std::move(nodes.back()->value);
+  if (std::optional<Node>& last = nodes.back(); last && !first_definition_.empty())
+    session.definition = std::move(last->value);
   if (auto taken = take_record(session, nodes[0], before); !taken) return taken;
   return before.witness ? take_witness(*before.witness, nodes[2]) : Attempt<void>{};
 }
@@ -396,7 +396,7 @@ void Database::saw(const Session& session, const Write& write, std::int64_t tran
 // each change is a step.
 Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span<Change> changes,
                                           SteadyTime until, const Write* also,
-                                          std::vector<std::string> then) {
+                                          const std::vector<std::string>& then) {
   constexpr int kRoundsTogether = 2;
   bool applied = false;
   bool forgot = false;
@@ -527,7 +527,7 @@ Attempt<StoreRecord> Database::make(Session& session, SteadyTime until) {
     if (auto looked = look(session, until); !looked)
       return std::unexpected(std::move(looked.error()));
     if (session.record) return *session.record;
-    const StoreRecord record{.id = draw_store_id(entropy_), .place = session.place, .root = root};
+    StoreRecord record{.id = draw_store_id(entropy_), .place = session.place, .root = root};
     const auto replaced = replace_record(session, record, until);
     if (!replaced) return std::unexpected(replaced.error());
     if (*replaced) return record;

@@ -110,7 +110,7 @@ class Database final : public Engine {
   // node that is read behind the changes; it is returned as it is then, if it could be read.
   using Nodes = std::vector<std::optional<Node>>;
   Attempt<Nodes> change(Session& session, Kind kind, std::span<Change> changes, SteadyTime until,
-                        const Write* also = nullptr, std::vector<std::string> then = {});
+                        const Write* also = nullptr, const std::vector<std::string>& then = {});
   // Names of a kind, sorted, those that begin with a prefix.
   Result<std::vector<std::string>> names(std::string_view kind, std::string_view prefix,
                                          SteadyTime until);
