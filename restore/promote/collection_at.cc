@@ -122,7 +122,7 @@ Result<std::string> insert_as_it_is(Server& server, const std::string& ns, const
   Operations operations;
   operations.append("i", ns, document.view(), {});
   const Answer answer = apply_one_by_one(server, operations);
-  if (answer.unavailable) return failed(server, answer, "");
+  if (answer.unavailable) return std::unexpected(lost(server, answer));
   return answer.ok ? std::string() : answer.message;
 }
 
@@ -182,7 +182,7 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
       ask(production, item.database(), with_concern(std::move(command), production));
   if (answer.ok) return {};
   const std::string doing = "blocking the writers of " + item.ns;
-  if (!answer.unavailable && answer.code == kMaxTimeExpired)
+  if (answer.code == kMaxTimeExpired)
     return fail(Code::kUnavailable,
                 doing + ": " + answer.message +
                     "; a transaction that is open there keeps its lock, a minute at most: the "
@@ -231,7 +231,7 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
   for (const Rename& each : renames) {
     const Result<std::string> uuid = uuid_of(production, each.to);
     if (!uuid) return error_in(uuid);
-    if (*uuid != each.uuid)
+    if (uuid->empty() || *uuid != each.uuid)
       return fail(Code::kUnknown, each.from + " was not renamed to " + each.to +
                                       ": somebody drops or renames collections there");
   }

@@ -31,7 +31,7 @@ inline constexpr int kCommandLimit = 60'000;
 [[nodiscard]] Result<std::optional<CollectionFacts>> find_collection(Server& server,
                                                                      const std::string& ns);
 
-// The UUID of the collection with this name; empty: none has it.
+// The UUID of the collection with this name; empty: none has it, or a view.
 [[nodiscard]] Result<std::string> uuid_of(Server& server, const std::string& ns);
 
 // The bytes of an element _id. A whole number of any type but decimal is one of 64 bits, as servers

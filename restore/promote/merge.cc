@@ -115,7 +115,7 @@ Result<std::uint64_t> delete_all(Server& into, const std::string& copy,
 Result<void> check_from(Server& production, const MergeBatch& batch) {
   const Result<std::string> uuid = uuid_of(production, batch.from);
   if (!uuid) return error_in(uuid);
-  if (*uuid == batch.uuid) return {};
+  if (!batch.uuid.empty() && *uuid == batch.uuid) return {};
   return must_be_undone(Code::kFailedPrecondition,
                         batch.from + ", which has later writes, was dropped or renamed on " +
                             production.shown_uri() + " meanwhile");

@@ -115,7 +115,6 @@ class RecordedRun {
     return open_counters(production(), state());
   }
   Result<FenceReport> raise_all(Server* spare) {
-    if (Result<void> told = about_to("raise", "counters"); !told) return error_in(told);
     return raise_counters(spare, production(), state(), options_,
                           observer_.of("entries of the oplog"));
   }
@@ -181,6 +180,7 @@ class Promotion final : public RecordedRun {
   }
 
   Result<void> fence() {
+    if (Result<void> told = about_to("raise", "counters"); !told) return told;
     Result<FenceReport> drawn = raise_all(&spare_);
     if (!drawn) return error_in(drawn);
     report_.fence = *std::move(drawn);
@@ -375,6 +375,7 @@ class Undo final : public RecordedRun {
   }
 
   Result<void> raise() {
+    if (Result<void> told = about_to("raise", "counters"); !told) return told;
     Result<FenceReport> drawn = raise_all(nullptr);
     if (drawn) {
       report_.fence = *std::move(drawn);
@@ -477,7 +478,7 @@ class Undo final : public RecordedRun {
       for (const PromoteItem& item : state().items) {
         if (state().promoted_name(item) != kept.ns) continue;
         const Result<std::string> uuid = uuid_of(production(), kept.ns);
-        if (!uuid) continue;
+        if (!uuid || uuid->empty()) continue;
         take_only_copies(find_only_copies(*later, search, item.ns, *uuid, production()), kept);
       }
     }

@@ -76,7 +76,7 @@ struct PromoteItem {
   // Documents that programs deleted while it was loaded, and that stay, as the restored versions
   // were taken; by id_key(), a thousand at most.
   std::vector<std::string> undeleted{};
-  bool lists_undeleted = true;  // false: there are more, which are unknown
+  bool lists_undeleted = true;  // false: there may be more, which are unknown
   // Documents lost since the plan was shown, as programs went on; a thousand at most, of
   // unlisted_count.
   std::vector<LostDocument> unlisted{};

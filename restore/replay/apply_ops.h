@@ -59,7 +59,7 @@ struct Answer {
 
 // Applies `operations` and then `then` in one transaction of the server, all or nothing. Exceptions
 // are commands and missing collections; see "What applyOps does" in docs/design/006-restore.md.
-// `durable`: as append_concern(). `max_time` in milliseconds: after it the server gives up and has
+// `durable`: as with_concern(). `max_time` in milliseconds: after it the server gives up and has
 // done nothing (kMaxTimeExpired); 0: never.
 [[nodiscard]] Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
                                bool durable, std::int32_t max_time = 0);
