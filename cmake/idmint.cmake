@@ -109,6 +109,7 @@ function(idmint_test name)
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
     add_executable(test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cc)
     idmint_test_options(test_headers)
+    set_target_properties(test_headers PROPERTIES UNITY_BUILD OFF)
     target_link_libraries(test_headers PRIVATE GTest::gmock)
     # Of the system only: a header of the project would compile all tests anew whenever it changes.
     target_precompile_headers(test_headers PRIVATE
