@@ -3,14 +3,14 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
-#include <variant>
 
+#include "advice/status_json.h"
 #include "idmint/definition.h"
 #include "idmint/mint.h"
 #include "mint/formats.h"
-#include "mint/sequence_facts.h"
 
 namespace idmint::server {
 
@@ -80,37 +80,18 @@ Result<std::string> states_reply(const Sight& sight, Resp version, Integers inte
 }
 
 void put_status(std::string& out, const SequenceStatus& status, Resp version, Integers integers) {
-  const Definition& definition = status.definition;
-  const auto [first, last] = ends_of(definition);
-  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  const bool has_stride = sequence != nullptr && sequence->stride != 1;
-  put_map(out, version, has_stride ? 10 : 8);
-  put_bulk(out, "name");
-  put_bulk(out, name(definition));
-  put_bulk(out, "strategy");
-  put_bulk(out, strategy_name(definition));
-  put_bulk(out, "guarantee");
-  put_bulk(out, name(guarantee(definition)));
-  put_bulk(out, "first");
-  put_number(out, first, integers);
-  put_bulk(out, "last");
-  put_number(out, last, integers);
-  if (has_stride) {
-    put_bulk(out, "stride");
-    put_integer(out, sequence->stride);
-    put_bulk(out, "offset");
-    put_integer(out, sequence->offset());
+  const auto json = advice::status_json(status, advice::StatusKeys::kRedis, false);
+  put_map(out, version, json.size());
+  for (const auto& [key, value] : json.items()) {
+    put_bulk(out, key);
+    if (value.is_null()) {
+      put_null(out, version);
+    } else if (value.is_number()) {
+      put_number(out, value.get<std::int64_t>(), integers);
+    } else {
+      put_bulk(out, value.get_ref<const std::string&>());
+    }
   }
-  put_bulk(out, "next");
-  if (const std::optional<std::int64_t> next = next_value(status)) {
-    put_number(out, *next, integers);
-  } else {
-    put_null(out, version);
-  }
-  put_bulk(out, "left");
-  put_number(out, status.left, integers);
-  put_bulk(out, "state");
-  put_bulk(out, state_name(status));
 }
 
 void put_number(std::string& out, std::int64_t value, Integers integers) {
