@@ -28,7 +28,7 @@ class DistantStore final : public Store, public CounterStore {
   [[nodiscard]] Catalog* catalog() noexcept override { return store_.catalog(); }
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return store_.unique_index(); }
   [[nodiscard]] LeaseTable* leases() noexcept override { return store_.leases(); }
-  Result<void> do_create(std::span<const NewCounter> counters) override {
+  Result<std::vector<CounterState>> do_create(std::span<const NewCounter> counters) override {
     return there().create(counters);
   }
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,

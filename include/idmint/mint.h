@@ -161,16 +161,15 @@ class IDMINT_EXPORT Mint final {
   // As create_sequence() and create_pool(), with more cases of kInvalidArgument: a format, a UUID
   // version or a Snowflake layout has the name already, and commands would read it as such; or the
   // layout of a new pool has no ids of the present time.
-  [[nodiscard]] Result<void> create(
-      const Definition& definition,
-      const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
-  [[nodiscard]] Result<void> create(const SequenceDefinition& sequence) {
+  [[nodiscard]] Result<Changed> create(const Definition& definition,
+                                       const CreateOptions& options = {});
+  [[nodiscard]] Result<Changed> create(const SequenceDefinition& sequence) {
     return create(Definition(sequence));
   }
   // As create_sequence() of several stores. Opens the stores at these URLs, and creates those that
   // are missing. Does not use MintOptions::store. Errors also as for create().
-  [[nodiscard]] Result<void> create_over(const SequenceDefinition& sequence,
-                                         std::span<const std::string> urls);
+  [[nodiscard]] Result<Changed> create_over(const SequenceDefinition& sequence,
+                                            std::span<const std::string> urls);
   // As raise_sequence(), alter_sequence(), retire_sequence() and peek_sequence().
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past,
                                      RaiseMode mode = RaiseMode::kCarryOut,
@@ -181,8 +180,8 @@ class IDMINT_EXPORT Mint final {
                                      RaiseMode mode = RaiseMode::kCarryOut);
   [[nodiscard]] Result<Raised> raise(std::string_view name, Store& from,
                                      RaiseMode mode = RaiseMode::kCarryOut);
-  [[nodiscard]] Result<SequenceDefinition> alter(std::string_view name, std::int64_t last);
-  [[nodiscard]] Result<void> retire(std::string_view name);
+  [[nodiscard]] Result<Changed> alter(std::string_view name, std::int64_t last);
+  [[nodiscard]] Result<Changed> retire(std::string_view name);
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view name,
                                             SteadyTime until = SteadyTime::max());
   // As list_workers(), release_worker() and raise_pool().

@@ -31,17 +31,76 @@ class ExistingValues;  // mongodb.h
 // altering and retiring act on all stores that can be reached; the error names the others. Each
 // function lists its further errors.
 
+// The state of one stripe of a sequence over several stores.
+struct StripeStatus {
+  StoreOfStripe store{};
+  std::optional<std::int64_t> next{};  // its next value; above the last one: none
+  std::optional<Error> error{};        // why `next` is not known, or why the stripe gives nothing
+};
+
+// The state of a sequence or a pool in its store, for operators and monitoring.
+struct SequenceStatus {
+  Definition definition{};
+  // With a single counter: its next value (kPermuted: index); above the last one: none.
+  std::optional<std::int64_t> next{};
+  // kPermuted: the value at that index, which comes next; nothing if none is left.
+  std::optional<std::int64_t> permuted{};
+  // The number of values of open counters that nobody has taken. kRandom: values that will still
+  // come; it stops before the last (Occupancy). Pools: worker ids that have no owner or whose lease
+  // has expired.
+  std::int64_t left = 0;
+  // The place of the adopted record (SequenceDefinition::adopted), such as the name of a
+  // collection; empty: idmint's own record.
+  std::string adopted_from{};
+  // The stripes of a sequence over several stores. `next` is then the smallest of theirs, and
+  // `left` the sum over those that could be reached.
+  std::vector<StripeStatus> stripes{};
+  // A counter was closed, or some worker ids of a pool: by a retirement that was interrupted, or
+  // by hand.
+  bool closed = false;
+  // idmint does not notice yet if the program of the adopted record sets it back: an older version
+  // adopted it. It does from the next value on.
+  bool no_floor = false;
+  // Why other members are unknown, or the source is unusable:
+  // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
+  // - kFailedPrecondition: it is `closed`; or a store cannot be used as it is, for example because
+  //   of a setting; or another store is in its place.
+  // - kUnavailable: an extension was interrupted, or one of several stores was not reached.
+  std::optional<Error> error{};
+
+  // The distance between the smallest and the largest next value of the stripes in different
+  // stores. While it shrinks, ids come from the stripes that are behind.
+  [[nodiscard]] IDMINT_EXPORT std::int64_t skew() const noexcept;
+};
+
+// What is there after a change, and whether this call made it. Each function reads the state within
+// the change: it is of a moment in the call, and costs no round trip.
+struct Changed {
+  SequenceStatus status{};
+  // This call made the change, or may have: the answer to an attempt was lost. False: it was made
+  // before, or by another process at the same time.
+  bool made = false;
+};
+
+struct CreateOptions {
+  // Called now and then with the number of counters created.
+  std::function<void(std::int64_t done, std::int64_t of)> progress{};
+  // Called once it is known that the name has no definition, before anything is made. An error ends
+  // the call. Another process may create the source meanwhile.
+  std::function<Result<void>()> may_make{};
+};
+
 // Creates the counters first and writes the definition last. A repeated call with the same
 // definition succeeds and leaves the values alone. A permuted sequence without a key gets one from
 // `entropy`, and a form that needs a width gets the width of `last`; an existing sequence keeps its
-// key and width. `progress` is called now and then with the number of counters created. Errors:
+// key and width. Errors, besides that of CreateOptions::may_make:
 // - kFailedPrecondition: another definition is there (the message names the difference), or the
 //   name is retired.
 // - kUnimplemented: the store lacks what the strategy needs.
-[[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(
-    Store& store, const SequenceDefinition& definition,
-    const std::function<void(std::int64_t done, std::int64_t of)>& progress = {},
-    Entropy& entropy = system_entropy());
+[[nodiscard]] IDMINT_EXPORT Result<Changed> create_sequence(Store& store,
+                                                            const SequenceDefinition& definition,
+                                                            const CreateOptions& options = {},
+                                                            Entropy& entropy = system_entropy());
 
 // Creates one interleaved sequence over several stores, one stripe in each. It hands out values
 // while a store is down. Ignores `stripes`, `over` and `stripe` of the definition, which follow
@@ -49,8 +108,8 @@ class ExistingValues;  // mongodb.h
 // Creates all counters before the definitions. Errors as above, and:
 // - kInvalidArgument: one store twice, fewer than 2 or more than kMaxStores, another strategy.
 // - kDataLoss: a store has the definition, but another one lacks its counter.
-[[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(std::span<Store* const> stores,
-                                                         const SequenceDefinition& definition);
+[[nodiscard]] IDMINT_EXPORT Result<Changed> create_sequence(std::span<Store* const> stores,
+                                                            const SequenceDefinition& definition);
 
 // How to find the other stores of a sequence over several. Each function below with these options
 // needs one of the stores, and opens the others at the URLs in the definition. Each store must have
@@ -85,6 +144,9 @@ struct Raised {
                              // last value: none
   std::int64_t skipped = 0;  // values passed over, including those that others took meanwhile
   std::int64_t left = 0;     // values that were left before, including the skipped ones
+  // What is there now. Of a sequence over several stores of which the counter in one store alone
+  // was raised, it has no stripes. raise_all() leaves it empty.
+  SequenceStatus status{};
 };
 
 // kPreview changes nothing: the result says what the raise would do.
@@ -184,21 +246,15 @@ struct GivenValue {
 // - kFailedPrecondition: `last` is smaller than the present last value; the sequence is retired; or
 //   the values of its strategy depend on the last one (striped, permuted).
 // - kInvalidArgument: the last value is not possible, or `name` is a pool.
-[[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> alter_sequence(
-    Store& store, std::string_view name, std::int64_t last, const SpreadOptions& spread = {});
+[[nodiscard]] IDMINT_EXPORT Result<Changed> alter_sequence(Store& store, std::string_view name,
+                                                           std::int64_t last,
+                                                           const SpreadOptions& spread = {});
 
 // Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Can be
 // repeated. Cached sequences still hand out the ranges that they hold in memory, and generators the
 // ids below the bounds that were granted to them.
-[[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name,
-                                                         const SpreadOptions& spread = {});
-
-// The state of one stripe of a sequence over several stores.
-struct StripeStatus {
-  StoreOfStripe store{};
-  std::optional<std::int64_t> next{};  // its next value; above the last one: none
-  std::optional<Error> error{};        // why `next` is not known, or why the stripe gives nothing
-};
+[[nodiscard]] IDMINT_EXPORT Result<Changed> retire_sequence(Store& store, std::string_view name,
+                                                            const SpreadOptions& spread = {});
 
 // The move of a sequence to another store.
 struct Moved {
@@ -237,41 +293,6 @@ enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 [[nodiscard]] IDMINT_EXPORT Result<Moved> move_sequence(
     Store& from, Store& to, std::string_view name, MoveMode mode = MoveMode::kCarryOut,
     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
-
-// The state of a sequence or a pool in its store, for operators and monitoring.
-struct SequenceStatus {
-  Definition definition;
-  // With a single counter: its next value (kPermuted: index); above the last one: none.
-  std::optional<std::int64_t> next;
-  // kPermuted: the value at that index, which comes next; nothing if none is left.
-  std::optional<std::int64_t> permuted;
-  // The number of values of open counters that nobody has taken. kRandom: values that will still
-  // come; it stops before the last (Occupancy). Pools: worker ids that have no owner or whose lease
-  // has expired.
-  std::int64_t left = 0;
-  // The place of the adopted record (SequenceDefinition::adopted), such as the name of a
-  // collection; empty: idmint's own record.
-  std::string adopted_from{};
-  // The stripes of a sequence over several stores. `next` is then the smallest of theirs, and
-  // `left` the sum over those that could be reached.
-  std::vector<StripeStatus> stripes{};
-  // A counter was closed, or some worker ids of a pool: by a retirement that was interrupted, or
-  // by hand.
-  bool closed = false;
-  // idmint does not notice yet if the program of the adopted record sets it back: an older version
-  // adopted it. It does from the next value on.
-  bool no_floor = false;
-  // Why other members are unknown, or the source is unusable:
-  // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
-  // - kFailedPrecondition: it is `closed`; or a store cannot be used as it is, for example because
-  //   of a setting; or another store is in its place.
-  // - kUnavailable: an extension was interrupted, or one of several stores was not reached.
-  std::optional<Error> error;
-
-  // The distance between the smallest and the largest next value of the stripes in different
-  // stores. While it shrinks, ids come from the stripes that are behind.
-  [[nodiscard]] IDMINT_EXPORT std::int64_t skew() const noexcept;
-};
 
 // kNotFound: no such sequence.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> peek_sequence(

@@ -10,6 +10,7 @@
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/result.h"
+#include "idmint/sequence.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
 
@@ -21,7 +22,8 @@ namespace idmint {
 // - kFailedPrecondition: another definition is there (the message names the difference; the same
 //   one is fine), or the name is retired.
 // - kUnimplemented: the store leases no worker ids.
-[[nodiscard]] IDMINT_EXPORT Result<void> create_pool(Store& store, const PoolDefinition& pool);
+[[nodiscard]] IDMINT_EXPORT Result<Changed> create_pool(Store& store, const PoolDefinition& pool,
+                                                        const CreateOptions& options = {});
 
 // ---- the worker ids, for operators; generators lease them without these calls
 

@@ -501,6 +501,15 @@ Result<void> SourceFence::settle(std::span<const FencedSource> rows) {
   return {};
 }
 
+namespace {
+
+Result<void> retire(Store& store, const std::string& name) {
+  const Result<Changed> retired = retire_sequence(store, name);
+  return retired ? Result<void>{} : std::unexpected(retired.error());
+}
+
+}  // namespace
+
 Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
   const Planned& planned = planned_[position];
   if (row.outcome == FenceOutcome::kAsItWas || row.outcome == FenceOutcome::kLeftOut) return {};
@@ -509,8 +518,8 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
   Store& store = **opened;
   if (const auto* const pool = std::get_if<PoolDefinition>(&planned.wanted)) {
     if (planned.make)
-      if (Result<void> made = create_pool(store, *pool); !made) return made;
-    if (planned.retire) return retire_sequence(store, pool->name);
+      if (auto made = create_pool(store, *pool); !made) return error_in(made);
+    if (planned.retire) return retire(store, pool->name);
     if (!planned.bound) return {};
     const Result<std::int64_t> raised = raise_pool(store, pool->name, *planned.bound);
     if (!raised) return error_in(raised);
@@ -522,22 +531,23 @@ Result<void> SourceFence::carry_out(std::size_t position, FencedSource& row) {
   if (planned.make && gapless) {
     // Like create_sequence(), which refuses a gapless sequence on a standalone such as a spare.
     const NewCounter counter = counter_of(sequence, 0);
-    if (Result<void> made = store.counters()->create(std::span(&counter, 1)); !made) return made;
-    if (const Result<Definition> defined = store.catalog()->define(sequence); !defined)
+    if (auto made = store.counters()->create(std::span(&counter, 1)); !made) return error_in(made);
+    if (const Result<Defined> defined = store.catalog()->define(sequence); !defined)
       return error_in(defined);
   } else if (planned.make) {
     SequenceDefinition missing = sequence;
     missing.make_adopted = !sequence.adopted.empty();
-    if (Result<void> made = create_sequence(store, missing); !made) return made;
+    if (auto made = create_sequence(store, missing); !made)
+      return std::unexpected(std::move(made.error()));
   }
   if (planned.went) {
     const Result<Definition> now = store.catalog()->find(name);
     if (!now) return error_in(now);
     return send_away(store, std::get<SequenceDefinition>(*now), *planned.went);
   }
-  if (planned.retire) return retire_sequence(store, name);
+  if (planned.retire) return retire(store, name);
   if (planned.extend) {
-    const Result<SequenceDefinition> extended = alter_sequence(store, name, sequence.last);
+    const Result<Changed> extended = alter_sequence(store, name, sequence.last);
     if (!extended) return error_in(extended);
   }
   if (sequence.strategy == Strategy::kRandom) return unite_claims(store, name, row);

@@ -11,7 +11,7 @@ namespace idmint::cli {
 //   - It has counted nothing yet, and `make` was wanted: it was missing. With the wrong database in
 //     the URL, or with a misspelled name, a second counter begins, which repeats every id.
 //   - It has come to its last value.
-// Reports nothing if the sequence cannot be read. REQUIRES: `name` is a sequence that adopts.
-void tell_of_adopted(Mint& mint, const std::string& name, bool make, bool json);
+// Reports nothing if the status has an error. REQUIRES: it is that of a sequence that adopts.
+void tell_of_adopted(const Mint& mint, const SequenceStatus& status, bool make, bool json);
 
 }  // namespace idmint::cli

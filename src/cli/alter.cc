@@ -52,13 +52,12 @@ void add_retire(CLI::App& command) {
 }
 
 // Reports the change: one line on standard error for a terminal, or JSON on standard output.
-Result<void> tell(Context& context, Mint& mint, const std::string& name, const std::string& what) {
+Result<void> tell(Context& context, const Mint& mint, const SequenceStatus& status,
+                  const std::string& what) {
   if (context.json) {
-    const Result<SequenceStatus> status = mint.peek(name);
-    if (!status) return std::unexpected(status.error());
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_sequence(*status, *url) + "\n");
+    context.out.write(json_sequence(status, *url) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {
     report_notice(what, false);
   }
@@ -70,9 +69,9 @@ Result<void> run_alter(Context& context) {
   if (!last) return std::unexpected(last.error());
   const std::string& name = alter_options.name;
   Mint mint = open_mint(context);
-  const Result<SequenceDefinition> altered = mint.alter(name, *last);
+  const Result<Changed> altered = mint.alter(name, *last);
   if (!altered) return std::unexpected(altered.error());
-  return tell(context, mint, name, name + " ends at " + std::to_string(altered->last));
+  return tell(context, mint, altered->status, name + " ends at " + std::to_string(*last));
 }
 
 Result<void> run_retire(Context& context) {
@@ -88,8 +87,10 @@ Result<void> run_retire(Context& context) {
                  .otherwise = "a retired name is never given again; add --yes to retire it"});
     if (!confirmed) return confirmed;
   }
-  if (Result<void> retired = mint.retire(name); !retired) return retired;
-  return tell(context, mint, name, name + " is retired: no value comes from it any more");
+  const Result<Changed> retired = mint.retire(name);
+  if (!retired) return std::unexpected(retired.error());
+  return tell(context, mint, retired->status,
+              name + " is retired: no value comes from it any more");
 }
 
 }  // namespace

@@ -139,19 +139,16 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
     return applied;
   }
   // Creating an existing sequence changes nothing: it compares.
-  if (Result<void> same = mint.create(wanted); !same)
-    return refuse(text_of(std::move(same.error())));
+  if (auto same = mint.create(wanted); !same) return refuse(text_of(std::move(same.error())));
   applied.outcome = Outcome::kThere;
   return applied;
 }
 
-Result<void> carry_out(Mint& mint, const Definition& wanted, Outcome outcome) {
+Result<Changed> carry_out(Mint& mint, const Definition& wanted, Outcome outcome) {
   if (outcome == Outcome::kCreated) return mint.create(wanted);
-  if (outcome != Outcome::kExtended) return {};
+  if (outcome != Outcome::kExtended) return Changed{};
   const auto& sequence = std::get<SequenceDefinition>(wanted);
-  const Result<SequenceDefinition> extended = mint.alter(sequence.name, sequence.last);
-  if (!extended) return std::unexpected(extended.error());
-  return {};
+  return mint.alter(sequence.name, sequence.last);
 }
 
 void print_applied(Output& out, const std::vector<Applied>& all) {
@@ -183,11 +180,18 @@ Result<void> run_apply(Context& context) {
   }
   const auto refused = std::ranges::count(judged, Outcome::kRefused, &Applied::outcome);
   const bool change = refused == 0 && !apply_options.dry_run;
-  Result<void> done;
+  Result<Changed> done;
+  std::vector<SequenceStatus> statuses;
   for (std::size_t i = 0; i < judged.size() && change && done; ++i) {
     done = carry_out(mint, (*wanted)[i], judged[i].outcome);
     judged[i].stage = Stage::kDone;
-    if (done) continue;
+    if (done) {
+      // Another process may have created it meanwhile.
+      if (judged[i].outcome == Outcome::kCreated && !done->made)
+        judged[i].outcome = Outcome::kThere;
+      statuses.push_back(std::move(done->status));
+      continue;
+    }
     judged[i].outcome = Outcome::kFailed;
     done.error() = worded(std::move(done.error()));
     add_outcome(done.error(), std::to_string(i) + " of " + std::to_string(judged.size()) +
@@ -201,14 +205,12 @@ Result<void> run_apply(Context& context) {
   } else {
     print_applied(context.out, judged);
   }
-  for (std::size_t i = 0; i < judged.size(); ++i) {
+  for (std::size_t i = 0; i < statuses.size(); ++i) {
     const auto* const sequence = std::get_if<SequenceDefinition>(&(*wanted)[i]);
-    const Applied& each = judged[i];
-    const bool created = each.outcome == Outcome::kCreated && each.stage == Stage::kDone;
-    if (created && sequence != nullptr && !sequence->adopted.empty())
-      tell_of_adopted(mint, each.name, sequence->make_adopted, context.json);
+    if (judged[i].outcome == Outcome::kCreated && sequence != nullptr && !sequence->adopted.empty())
+      tell_of_adopted(mint, statuses[i], sequence->make_adopted, context.json);
   }
-  if (!done) return done;
+  if (!done) return std::unexpected(std::move(done.error()));
   if (refused != 0) {
     // A definition that nobody could create is a fault of the file alone.
     bool faults = true;

@@ -211,32 +211,28 @@ Result<void> run_create(Context& context) {
           context, mint, *wanted, over.empty() ? std::span(&*own_url, 1) : std::span(over));
       !may)
     return may;
-  bool there = false;
-  if (tell || context.json || usual_layout) {
-    const Result<SequenceStatus> status = mint.peek(name);
-    there = status.has_value();
+  if (usual_layout) {
+    const Result<SequenceStatus> there = mint.peek(name);
     // A store that does not answer now is not asked again and again.
-    if (!there && status.error().code != Code::kNotFound) return std::unexpected(status.error());
-    if (const auto* const other =
-            there ? std::get_if<PoolDefinition>(&status->definition) : nullptr;
-        other != nullptr && usual_layout)
+    if (!there && there.error().code != Code::kNotFound) return std::unexpected(there.error());
+    if (const auto* const other = there ? std::get_if<PoolDefinition>(&there->definition) : nullptr)
       pool->layout = other->layout;
   }
+  Result<Changed> created;
   {
     Progress progress("counters",
                       pool != nullptr ? 1 : std::get<SequenceDefinition>(*wanted).stripes);
     const auto show = [&](std::int64_t done, std::int64_t) { progress.show(done); };
-    const Result<void> created =
-        over.empty() ? mint.create(*wanted, show)
-                     : mint.create_over(std::get<SequenceDefinition>(*wanted), over);
-    if (!created) return created;
+    created = over.empty() ? mint.create(*wanted, {.progress = show})
+                           : mint.create_over(std::get<SequenceDefinition>(*wanted), over);
+    if (!created) return std::unexpected(std::move(created.error()));
   }
-  if (usual_layout && !there)
+  if (usual_layout && created->made)
     report_notice(name + " has the layout sequence-generator, as no --layout was given",
                   context.json);
   if (pool != nullptr) tell_of_equal_pools(mint, *pool, context.json);
   if (create_options.sequence.adopt)
-    tell_of_adopted(mint, name, create_options.sequence.make, context.json);
+    tell_of_adopted(mint, created->status, create_options.sequence.make, context.json);
   if (!tell && !context.json) return {};
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
@@ -253,13 +249,12 @@ Result<void> run_create(Context& context) {
     const std::string ids =
         ends ? "; its ids are " + ends->first + " to " + ends->second : std::string();
     report_notice(
-        (there ? name + " was there already, as defined" : "made " + name + " " + made) + ids,
+        (created->made ? "made " + name + " " + made : name + " was there already, as defined") +
+            ids,
         false);
     return {};
   }
-  const Result<SequenceStatus> status = mint.peek(name);
-  if (!status) return std::unexpected(status.error());
-  context.out.write(json_created(*status, store, !there) + "\n");
+  context.out.write(json_created(*created, store) + "\n");
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "advice/status_json.h"
 #include "cli/numbers_option.h"
 #include "mint/sequence_facts.h"
 
@@ -29,43 +30,7 @@ Json time(const std::optional<Instant>& instant) {
 }
 
 Json sequence(const SequenceStatus& status) {
-  const Definition& definition = status.definition;
-  const auto [first, last] = ends_of(definition);
-  Json json{{"name", name(definition)},
-            {"strategy", strategy_name(definition)},
-            {"guarantee", name(guarantee(definition))},
-            {"first", integer(first)},
-            {"last", integer(last)},
-            {"next", integer(next_value(status))},
-            {"index", integer(next_index(status))},
-            {"left", integer(status.left)},
-            {"state", state_name(status)}};
-  if (const auto* const its = std::get_if<SequenceDefinition>(&definition);
-      its != nullptr && its->stride != 1) {
-    json["stride"] = its->stride;
-    json["offset"] = its->offset();
-  }
-  if (!status.stripes.empty()) {
-    Json& stores = json["stores"] = Json::array();
-    for (const StripeStatus& stripe : status.stripes)
-      stores.push_back({{"id", stripe.store.id.to_string()},
-                        {"url", stripe.store.url},
-                        {"next", integer(stripe.next)},
-                        {"error", stripe.error ? Json(stripe.error->message()) : Json(nullptr)}});
-    json["skew"] = integer(status.skew());
-  }
-  if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
-    json["adopted"] = adopted;
-  if (const Move* const move = move_of(definition))
-    json[move->stage == Move::Stage::kArriving ? "moved_from" : "moved_to"] = move->url;
-  if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
-    json["layout"] = to_string(pool->layout);
-    json["workers"] = pool->workers;
-    json["prefix"] = pool->form.prefix;
-    json["encoding"] = name(pool->form.encoding);
-    json["check"] = name(pool->form.check);
-  }
-  return json;
+  return status_json(status, StatusKeys::kCommand, !numbers_given());
 }
 
 // The time up to which ids may have been minted; null: none was minted, or the layout has no such
@@ -129,9 +94,8 @@ std::string json_sequence(const SequenceStatus& status, std::string_view store) 
   return line(json);
 }
 
-std::string json_raised(const SequenceStatus& status, std::string_view store, const Raised& raised,
-                        bool dry_run) {
-  Json json = sequence(status);
+std::string json_raised(const Raised& raised, std::string_view store, bool dry_run) {
+  Json json = sequence(raised.status);
   json["skipped"] = integer(raised.skipped);
   json["left_before"] = integer(raised.left);
   json["dry_run"] = dry_run;
@@ -173,10 +137,10 @@ std::string json_raised_all(std::span<const RaisedSource> sources, std::string_v
   return line({{"store", store}, {"dry_run", dry_run}, {"settled", settled}, {"sources", all}});
 }
 
-std::string json_created(const SequenceStatus& status, std::string_view store, bool created) {
-  Json json = sequence(status);
-  json["created"] = created;
-  if (const auto ends = first_and_last_id(status.definition)) {
+std::string json_created(const Changed& created, std::string_view store) {
+  Json json = sequence(created.status);
+  json["created"] = created.made;
+  if (const auto ends = first_and_last_id(created.status.definition)) {
     json["first_id"] = ends->first;
     json["last_id"] = ends->second;
   }

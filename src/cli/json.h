@@ -24,15 +24,13 @@ namespace idmint::cli {
 [[nodiscard]] std::string json_formats(std::span<const Declaration> formats);
 [[nodiscard]] std::string json_layouts(std::span<const SnowflakePreset> presets);
 [[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store);
-[[nodiscard]] std::string json_raised(const SequenceStatus& status, std::string_view store,
-                                      const Raised& raised, bool dry_run);
+[[nodiscard]] std::string json_raised(const Raised& raised, std::string_view store, bool dry_run);
 [[nodiscard]] std::string json_moved(const Moved& moved, std::string_view from, std::string_view to,
                                      bool dry_run);
 // `settled`: the store hands out values again.
 [[nodiscard]] std::string json_raised_all(std::span<const RaisedSource> sources,
                                           std::string_view store, bool settled, bool dry_run);
-[[nodiscard]] std::string json_created(const SequenceStatus& status, std::string_view store,
-                                       bool created);
+[[nodiscard]] std::string json_created(const Changed& created, std::string_view store);
 [[nodiscard]] std::string json_sequences(std::span<const SequenceStatus> statuses);
 // `from`: for a pool, see leased_from().
 [[nodiscard]] std::string json_peeked(const SequenceStatus& status, std::string_view store,

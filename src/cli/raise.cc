@@ -303,11 +303,15 @@ Result<void> raise_one(Context& context, std::string_view way) {
     raised = *done;
   }
   if (context.json) {
-    const Result<SequenceStatus> status = mint.peek(name);
-    if (!status) return std::unexpected(status.error());
+    if (const auto& its = std::get<SequenceDefinition>(raised.status.definition);
+        its.is_spread() && raised.status.stripes.empty()) {  // one counter was raised
+      Result<SequenceStatus> status = mint.peek(name);
+      if (!status) return std::unexpected(std::move(status.error()));
+      raised.status = *std::move(status);
+    }
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_raised(*status, *url, raised, given.dry_run) + "\n");
+    context.out.write(json_raised(raised, *url, given.dry_run) + "\n");
   } else if (given.dry_run) {
     context.out.write(name + " would pass over " + share(raised) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {

@@ -417,31 +417,37 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
                               state_->clock);
 }
 
-Result<void> Mint::create(const Definition& definition,
-                          const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
-  if (Result<void> free = check_sequence_name(name(definition)); !free) return free;
-  if (Result<void> valid = validate(definition); !valid) return valid;
-  if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
+Result<Changed> Mint::create(const Definition& definition, const CreateOptions& options) {
+  if (Result<void> free = check_sequence_name(name(definition)); !free)
+    return std::unexpected(std::move(free.error()));
+  if (Result<void> valid = validate(definition); !valid)
+    return std::unexpected(std::move(valid.error()));
+  const auto* const pool = std::get_if<PoolDefinition>(&definition);
+  const bool asks = pool != nullptr || options.may_make;
+  CreateOptions asking = options;
+  asking.may_make = [&]() -> Result<void> {
     // The layout of an existing pool may have reached its end since.
-    const Result<std::shared_ptr<Store>> there = state_->open(false, pool->name);
-    if (!there && may_come_back(there.error().code)) return std::unexpected(there.error());
-    const Result<Definition> found =
-        there ? find_definition(**there, pool->name) : std::unexpected(there.error());
-    if (!found && found.error().code == Code::kNotFound) {
+    if (pool != nullptr)
       if (Result<void> fit = check_new(definition, state_->clock.now()); !fit) return fit;
-    }
+    return options.may_make ? options.may_make() : Result<void>{};
+  };
+  // Nothing is made, the store neither, unless the source may be.
+  Result<std::shared_ptr<Store>> store = state_->open(!asks);
+  if (!store && asks && !may_come_back(store.error().code)) {
+    if (Result<void> may = std::exchange(asking.may_make, {})(); !may)
+      return std::unexpected(std::move(may.error()));
+    store = state_->open(true);
   }
-  const Result<std::shared_ptr<Store>> store = state_->open(true);
   if (!store) return std::unexpected(store.error());
-  if (const auto* const pool = std::get_if<PoolDefinition>(&definition))
-    return create_pool(**store, *pool);
-  return create_sequence(**store, std::get<SequenceDefinition>(definition), progress,
+  if (pool != nullptr) return create_pool(**store, *pool, asking);
+  return create_sequence(**store, std::get<SequenceDefinition>(definition), asking,
                          state_->entropy);
 }
 
-Result<void> Mint::create_over(const SequenceDefinition& sequence,
-                               std::span<const std::string> urls) {
-  if (Result<void> free = check_sequence_name(sequence.name); !free) return free;
+Result<Changed> Mint::create_over(const SequenceDefinition& sequence,
+                                  std::span<const std::string> urls) {
+  if (Result<void> free = check_sequence_name(sequence.name); !free)
+    return std::unexpected(std::move(free.error()));
   std::vector<std::shared_ptr<Store>> opened;
   std::vector<Store*> stores;
   for (const std::string& url : urls) {
@@ -537,12 +543,12 @@ Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
                              [&](Store& store) { return raise_sequence(store, name, from, mode); });
 }
 
-Result<SequenceDefinition> Mint::alter(std::string_view name, std::int64_t last) {
+Result<Changed> Mint::alter(std::string_view name, std::int64_t last) {
   return state_->on_sequence(
       name, [&](Store& store) { return alter_sequence(store, name, last, State::spread(state_)); });
 }
 
-Result<void> Mint::retire(std::string_view name) {
+Result<Changed> Mint::retire(std::string_view name) {
   return state_->on_sequence(
       name, [&](Store& store) { return retire_sequence(store, name, State::spread(state_)); });
 }

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -611,7 +613,7 @@ TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
   };
   EXPECT_THAT(messages("orders"), HasSubstr("there is no store sqlite:"));
   EXPECT_EQ(mint.peek("orders").error().advice, (Advice{Remedy::kSetOption, "", {"store"}}));
-  const Result<void> created = mint.create({.name = "orders"});
+  const auto created = mint.create({.name = "orders"});
   ASSERT_TRUE(created) << created.error().message();
   EXPECT_THAT(messages("oders"), HasSubstr("did you mean orders?"));
   EXPECT_THAT(messages("customers"),
@@ -632,6 +634,52 @@ TEST_F(MintTest, NamesThatStandForSomethingElseAreExplained) {
   EXPECT_EQ(advice("integer"), (Advice{Remedy::kCreateSequence, "orders"}));
   EXPECT_EQ(advice("unix-seconds"), Advice{Remedy::kInspect});
   EXPECT_EQ(advice("twitter"), (Advice{Remedy::kMintSnowflake, "", {"twitter"}}));
+}
+
+TEST_F(MintTest, OfCreatorsAtOnceOneIsToldThatItMadeTheSource) {
+  MintOptions sqlite = options();
+  sqlite.store = "sqlite:" + (folder_ / "ids.db").string();
+  constexpr std::size_t kCreators = 4;
+  for (int round = 0; round < 5; ++round) {
+    const std::string name = "n" + std::to_string(round);
+    for (const Definition& wanted :
+         {Definition(SequenceDefinition{.name = name}),
+          Definition(PoolDefinition{.name = "p" + name, .workers = 2})}) {
+      std::array<Result<Changed>, kCreators> created;
+      {
+        std::barrier start(kCreators);
+        std::vector<std::jthread> threads;
+        for (Result<Changed>& mine : created)
+          threads.emplace_back([&] {
+            Mint mint(sqlite, clock_, entropy_);
+            start.arrive_and_wait();
+            mine = mint.create(wanted);
+          });
+      }
+      int made = 0;
+      for (const Result<Changed>& each : created) {
+        ASSERT_TRUE(each) << each.error().message();
+        EXPECT_EQ(idmint::name(each->status.definition), idmint::name(wanted));
+        made += each->made ? 1 : 0;
+      }
+      EXPECT_EQ(made, 1);
+    }
+  }
+}
+
+TEST_F(MintTest, AStoreIsMadeOnlyIfTheSourceMayBe) {
+  MintOptions sqlite = options();
+  const std::filesystem::path file = folder_ / "ids.db";
+  sqlite.store = "sqlite:" + file.string();
+  Mint mint(sqlite, clock_, entropy_);
+  const CreateOptions refusing{.may_make = []() -> Result<void> {
+    return std::unexpected(Error{Code::kResourceExhausted, "no more"});
+  }};
+  const Definition orders = SequenceDefinition{.name = "orders"};
+  EXPECT_EQ(code_of(mint.create(orders, refusing)), Code::kResourceExhausted);
+  EXPECT_FALSE(std::filesystem::exists(file));
+  ASSERT_TRUE(mint.create(orders));
+  EXPECT_TRUE(mint.create(orders, refusing));
 }
 
 TEST_F(MintTest, OnlyCreateMakesAStore) {

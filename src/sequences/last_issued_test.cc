@@ -93,7 +93,11 @@ TEST_P(Remembered, AFreshHandleOfTheStoreIsHeldToItToo) {
   std::vector<NewCounter> counters;
   for (std::int64_t k = 0; k < counter_count(definition_); ++k)
     counters.push_back(counter_of(definition_, k));
-  ASSERT_TRUE(counters.empty() ? other.create_space(definition_.name) : other.do_create(counters));
+  if (counters.empty()) {
+    ASSERT_TRUE(other.create_space(definition_.name));
+  } else {
+    ASSERT_TRUE(other.do_create(counters));
+  }
   EXPECT_EQ(code_of(use(other)), Code::kDataLoss);
 }
 
@@ -194,7 +198,9 @@ class Late final : public Store, public CounterStore {
     if (const auto act = std::exchange(meanwhile, {})) act();
     return values;
   }
-  Result<void> do_create(std::span<const NewCounter> all) override { return inner_.do_create(all); }
+  Result<std::vector<CounterState>> do_create(std::span<const NewCounter> all) override {
+    return inner_.do_create(all);
+  }
   Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> all, std::int64_t floor,
                                              SteadyTime until) override {
     return inner_.do_raise(all, floor, until);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -213,6 +214,12 @@ const Adoption* adoption_of(Store& store, const SequenceDefinition& sequence) {
                                                                  : store.counters()->adoption();
 }
 
+// The place of the record that the sequence adopts; empty: none.
+std::string place_adopted(Store& store, const SequenceDefinition& sequence) {
+  const Adoption* const adoption = adoption_of(store, sequence);
+  return adoption != nullptr ? adoption->place_of(sequence.adopted) : std::string();
+}
+
 std::string draw_key(Entropy& entropy) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::array<std::byte, 16> bytes{};
@@ -227,30 +234,48 @@ std::string draw_key(Entropy& entropy) {
 
 }  // namespace
 
-Result<void> make_counters(Store& store, const SequenceDefinition& definition,
-                           const std::function<void(std::int64_t, std::int64_t)>& progress) {
+Result<std::vector<CounterState>> make_counters(
+    Store& store, const SequenceDefinition& definition,
+    const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const std::int64_t count = counter_count(definition);
+  std::vector<CounterState> all;
   std::vector<NewCounter> batch;
   for (std::int64_t k = 0; k < count;) {
     batch.clear();
     for (const std::int64_t end = std::min(count, k + kAtOnce); k < end; ++k)
       batch.push_back(counter_of(definition, k));
-    if (auto made = store.counters()->create(batch); !made) return made;
+    auto made = store.counters()->create(batch);
+    if (!made) return made;
+    std::ranges::move(*made, std::back_inserter(all));
     if (progress) progress(k, count);
   }
-  return {};
+  return all;
 }
 
 namespace {
 
-// Checks the counters or claims, which were created before the definition.
-Result<void> must_be_there(Store& store, const SequenceDefinition& definition) {
+SequenceStatus status_with(const SequenceDefinition& definition, std::int64_t claimed) {
+  // Others may have exceeded it.
+  return {.definition = definition,
+          .left = std::max<std::int64_t>(most_claims(definition.size()) - claimed, 0)};
+}
+
+Result<SequenceStatus> read_status(Store& store, const SequenceDefinition& definition,
+                                   SteadyTime until) {
   if (definition.strategy == Strategy::kRandom) {
-    const auto claimed = read_claimed(store, definition);
-    return claimed ? Result<void>{} : std::unexpected(claimed.error());
+    const Result<std::int64_t> claimed = read_claimed(store, definition, until);
+    if (!claimed) return std::unexpected(claimed.error());
+    return status_with(definition, *claimed);
   }
-  const auto counters = read_counters(store, definition);
-  return counters ? Result<void>{} : std::unexpected(counters.error());
+  const Result<std::vector<CounterState>> counters = read_counters(store, definition, until);
+  if (!counters) return std::unexpected(counters.error());
+  return status_with(store, definition, *counters);
+}
+
+Result<SequenceStatus> read_status(Store& store, const PoolDefinition& pool, SteadyTime until) {
+  const Result<WorkersLeft> left = workers_left(store, pool, until);
+  if (!left) return std::unexpected(left.error());
+  return status_with(store, pool, *left);
 }
 
 // Each sequence keeps the next value that it knows of its record. A second one would go on from a
@@ -274,10 +299,9 @@ Result<void> must_adopt_alone(Store& store, const SequenceDefinition& definition
 
 }  // namespace
 
-Result<void> create_sequence(Store& store, const SequenceDefinition& given,
-                             const std::function<void(std::int64_t, std::int64_t)>& progress,
-                             Entropy& entropy) {
-  if (auto valid = validate(given); !valid) return valid;
+Result<Changed> create_sequence(Store& store, const SequenceDefinition& given,
+                                const CreateOptions& options, Entropy& entropy) {
+  if (auto valid = validate(given); !valid) return std::unexpected(std::move(valid.error()));
   SequenceDefinition definition = given;
   const auto refuse = [&](Code code, const std::string& what, Advice advice = {}) {
     return std::unexpected(error_at(store, code, definition, what, std::move(advice)));
@@ -287,17 +311,20 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& given,
   if (definition.move)
     return refuse(Code::kInvalidArgument,
                   "it cannot be made while it moves: create it, then move it");
-  if (auto offered = offers(store, definition); !offered) return offered;
+  if (auto offered = offers(store, definition); !offered)
+    return std::unexpected(std::move(offered.error()));
   if (definition.is_spread() &&
       store.id() != definition.over[static_cast<std::size_t>(definition.stripe)].id)
     return refuse(Code::kFailedPrecondition,
                   "its definition is that of stripe " + std::to_string(definition.stripe) +
                       ", which is in another store; create it over all of its stores");
   if (definition.strategy == Strategy::kGapless) {
-    if (auto possible = has_transactions(store, definition); !possible) return possible;
+    if (auto possible = has_transactions(store, definition); !possible)
+      return std::unexpected(std::move(possible.error()));
   }
   if (const Adoption* const adoption = adoption_of(store, definition)) {
-    if (auto valid = adoption->check(definition); !valid) return valid;
+    if (auto valid = adoption->check(definition); !valid)
+      return std::unexpected(std::move(valid.error()));
     if (definition.make_adopted && !adoption->makes_missing())
       return refuse(Code::kInvalidArgument,
                     "only documents of MongoDB are made: make what it adopts yourself");
@@ -311,17 +338,24 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& given,
     Result<std::string> record = store.counters()->find_record(definition);
     if (!record) return std::unexpected(std::move(record.error()));
     definition.adopted = *std::move(record);
-    if (auto valid = validate(definition); !valid) return valid;
+    if (auto valid = validate(definition); !valid) return std::unexpected(std::move(valid.error()));
   }
   if (found) {
-    if (sequence == nullptr) return must_agree(store, *found, definition);
-    return with_latest(store, *sequence, [&](const SequenceDefinition& there) {
-      if (auto agreed = must_agree(store, there, definition); !agreed) return agreed;
-      return must_be_there(store, there);
+    if (sequence == nullptr) return std::unexpected(must_agree(store, *found, definition).error());
+    return with_latest(store, *sequence, [&](const SequenceDefinition& there) -> Result<Changed> {
+      if (auto agreed = must_agree(store, there, definition); !agreed)
+        return std::unexpected(std::move(agreed.error()));
+      // Its counters or claims were created before it.
+      Result<SequenceStatus> status = read_status(store, there, SteadyTime::max());
+      if (!status) return std::unexpected(std::move(status.error()));
+      return Changed{.status = *std::move(status)};
     });
   }
   if (found.error().code != Code::kNotFound) return std::unexpected(found.error());
-  if (auto alone = must_adopt_alone(store, definition); !alone) return alone;
+  if (auto alone = must_adopt_alone(store, definition); !alone)
+    return std::unexpected(std::move(alone.error()));
+  if (options.may_make)
+    if (Result<void> may = options.may_make(); !may) return std::unexpected(std::move(may.error()));
 
   const bool make = std::exchange(definition.make_adopted, false);
   SequenceDefinition complete = definition;
@@ -330,13 +364,16 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& given,
     complete.key = draw_key(entropy);
   complete.form = settled(definition.form, definition.last);
   if (definition.strategy == Strategy::kRandom) {
-    if (auto made = store.unique_index()->create_space(definition.name); !made) return made;
+    if (auto made = store.unique_index()->create_space(definition.name); !made)
+      return std::unexpected(std::move(made.error()));
   }
-  if (const Result<void> made = make_counters(store, complete, progress); !made) {
-    if (made.error().code != Code::kAlreadyExists) return made;
+  const auto made = make_counters(store, complete, options.progress);
+  if (!made) {
+    if (made.error().code != Code::kAlreadyExists) return std::unexpected(made.error());
     // Another process may have created the sequence since find().
     if (const auto now = store.catalog()->find(definition.name)) {
-      if (auto agreed = must_agree(store, *now, definition); !agreed) return agreed;
+      if (auto agreed = must_agree(store, *now, definition); !agreed)
+        return std::unexpected(std::move(agreed.error()));
     }
     return refuse(Code::kFailedPrecondition,
                   "there is a counter of that name with other bounds and no definition, left by an "
@@ -345,9 +382,14 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& given,
                       "); create it with the bounds of that counter, or choose another name");
   }
   complete.make_adopted = false;
-  const Result<Definition> defined = store.catalog()->define(complete);
+  const Result<Defined> defined = store.catalog()->define(complete);
   if (!defined) return std::unexpected(defined.error());
-  return must_agree(store, *defined, definition);
+  if (auto agreed = must_agree(store, defined->definition, definition); !agreed)
+    return std::unexpected(std::move(agreed.error()));
+  const auto& there = std::get<SequenceDefinition>(defined->definition);
+  return Changed{there.strategy == Strategy::kRandom ? status_with(there, std::int64_t{0})
+                                                     : status_with(store, there, *made),
+                 defined->made};
 }
 
 bool can_extend(const SequenceDefinition& there, const SequenceDefinition& wanted) {
@@ -357,8 +399,9 @@ bool can_extend(const SequenceDefinition& there, const SequenceDefinition& wante
          has_movable_end(there) && validate(moved).has_value();
 }
 
-Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std::int64_t last) {
+Result<Changed> alter_here(Store& store, const Definition& read, std::int64_t last) {
   const std::string name = idmint::name(read);
+  bool made = false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const Result<Definition> there = attempt == 0 ? read : find_definition(store, name);
     if (!there) return std::unexpected(there.error());
@@ -414,9 +457,10 @@ Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std:
           return refuse(Code::kInvalidArgument, possible.error().what);
         }
       }
-      const Result<Definition> now = store.catalog()->replace(*there, updated);
+      const Result<Defined> now = store.catalog()->replace(*there, updated);
       if (!now) return std::unexpected(now.error());
       if (*now != Definition(updated)) continue;
+      made = now->made;
     }
     Result<std::vector<CounterState>> counters = read_counters(store, updated);
     if (!counters) {
@@ -429,7 +473,11 @@ Result<SequenceDefinition> alter_here(Store& store, const Definition& read, std:
     }
     if (auto extended = extend_counters(store, updated, *counters); !extended)
       return std::unexpected(extended.error());
-    return updated;
+    Result<SequenceStatus> status = updated.strategy == Strategy::kRandom
+                                        ? read_status(store, updated, SteadyTime::max())
+                                        : status_with(store, updated, *counters);
+    if (!status) return std::unexpected(std::move(status.error()));
+    return Changed{*std::move(status), made};
   }
   return std::unexpected(
       error_at(store, Code::kUnavailable, name, "others keep changing its definition; try again"));
@@ -463,7 +511,7 @@ Result<void> close_values(Store& store, const PoolDefinition& pool) {
 
 }  // namespace
 
-Result<void> retire_here(Store& store, const Definition& read) {
+Result<Changed> retire_here(Store& store, const Definition& read) {
   const std::string name = idmint::name(read);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const Result<Definition> found = attempt == 0 ? read : find_definition(store, name);
@@ -471,22 +519,24 @@ Result<void> retire_here(Store& store, const Definition& read) {
     // One that is to arrive can be ended: its reservation may be all that is left of a move.
     if (!is_arriving(*found))
       if (std::optional<Error> moved = moved_away(store, *found)) return std::unexpected(*moved);
-    if (is_retired(*found)) return {};
-    if (auto offered = offers(store, *found); !offered) return offered;
+    if (is_retired(*found)) return Changed{.status = {.definition = *found}};
+    if (auto offered = offers(store, *found); !offered)
+      return std::unexpected(std::move(offered.error()));
     // A user who may not write the definition closes nothing: a retire cannot be undone, and would
     // stop half way.
-    const Result<Definition> same = store.catalog()->replace(*found, *found);
+    const Result<Defined> same = store.catalog()->replace(*found, *found);
     if (!same) return std::unexpected(same.error());
     if (*same != *found) continue;
     // The counters come first, because the definition stops no running process.
     const auto close = [&](const auto& its) { return close_values(store, its); };
-    if (auto closed = std::visit(close, *found); !closed) return closed;
+    if (auto closed = std::visit(close, *found); !closed)
+      return std::unexpected(std::move(closed.error()));
     Definition tombstone = *found;
     std::visit([](auto& its) { its.retired = true; }, tombstone);
     if (auto* const sequence = std::get_if<SequenceDefinition>(&tombstone)) sequence->move.reset();
-    const Result<Definition> now = store.catalog()->replace(*found, tombstone);
+    const Result<Defined> now = store.catalog()->replace(*found, tombstone);
     if (!now) return std::unexpected(now.error());
-    if (is_retired(*now)) return {};
+    if (is_retired(now->definition)) return Changed{{.definition = now->definition}, now->made};
   }
   return std::unexpected(
       error_at(store, Code::kUnavailable, name, "others keep changing its definition; try again"));
@@ -501,28 +551,11 @@ std::optional<std::int64_t> permuted_value(const SequenceDefinition& definition,
                                                     static_cast<std::uint64_t>(index)));
 }
 
-namespace {
-
-// Whether the error concerns the whole store rather than one sequence.
-bool concerns_all(Code code) {
-  return code == Code::kUnavailable || code == Code::kUnknown || code == Code::kDeadlineExceeded ||
-         code == Code::kResourceExhausted || code == Code::kPermissionDenied;
-}
-
-// Each overload fills in the status as far as it can be read.
-Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime until,
-                         SequenceStatus& status) {
-  if (its.strategy == Strategy::kRandom) {
-    const Result<std::int64_t> claimed = read_claimed(store, its, until);
-    if (!claimed) return std::unexpected(claimed.error());
-    // Others may have exceeded it.
-    status.left = std::max<std::int64_t>(most_claims(its.size()) - *claimed, 0);
-    return {};
-  }
-  const Result<std::vector<CounterState>> counters = read_counters(store, its, until);
-  if (!counters) return std::unexpected(counters.error());
-  for (std::size_t k = 0; k < counters->size(); ++k) {
-    const CounterState& counter = (*counters)[k];
+SequenceStatus status_with(Store& store, const SequenceDefinition& its,
+                           std::span<const CounterState> counters) {
+  SequenceStatus status{.definition = its, .adopted_from = place_adopted(store, its)};
+  for (std::size_t k = 0; k < counters.size(); ++k) {
+    const CounterState& counter = counters[k];
     if (!counter.closed) status.left += counter.left();
     if (counter.bounds.last < counter_of(its, static_cast<std::int64_t>(k)).bounds.last &&
         !status.error)
@@ -541,48 +574,55 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
                                              " is closed, by an interrupted retire or by hand; "
                                              "retire the sequence, and go on with another");
   }
-  for (const CounterState& counter : *counters)
-    if (counter.set_back) return std::unexpected(*counter.set_back);
-  if (counters->size() == 1) status.next = counters->front().next;
-  if (its.strategy == Strategy::kPermuted && counters->front().left() > 0)
-    status.permuted = permuted_value(its, counters->front().next);
-  return {};
-}
-
-Result<void> read_status(Store& store, const PoolDefinition& pool, SteadyTime until,
-                         SequenceStatus& status) {
-  const Result<WorkersLeft> left = workers_left(store, pool, until);
-  if (!left) return std::unexpected(left.error());
-  status.left = left->free;
-  status.closed = left->closed != 0;
-  if (status.closed)
-    status.error = error_at(store, Code::kFailedPrecondition, pool,
-                            std::to_string(left->closed) +
-                                " of its worker ids are closed, by an interrupted retire; "
-                                "retire it, and go on with another");
-  return {};
-}
-
-Result<SequenceStatus> status_as_read(Store& store, Definition definition, SteadyTime until) {
-  SequenceStatus status;
-  status.definition = std::move(definition);
-  const Definition& its = status.definition;
-  if (is_retired(its)) return status;
-  if (const auto* const sequence = std::get_if<SequenceDefinition>(&its))
-    if (const Adoption* const adoption = adoption_of(store, *sequence))
-      status.adopted_from = adoption->place_of(sequence->adopted);
-  Result<void> done = offers(store, its);
-  const auto read = [&](const auto& kind) { return read_status(store, kind, until, status); };
-  if (is_arriving(its)) {
-    status.error = moved_away(store, its);  // its counters may not be there yet
+  const auto set_back = std::ranges::find_if(
+      counters, [](const CounterState& counter) { return counter.set_back.has_value(); });
+  if (set_back != counters.end()) {
+    status.left = 0;
+    status.error = set_back->set_back;
     return status;
   }
-  if (done) done = std::visit(read, its);
-  if (done) return status;
-  if (concerns_all(done.error().code)) return std::unexpected(done.error());
-  status.left = 0;
-  status.error = done.error();
+  if (counters.size() == 1) status.next = counters.front().next;
+  if (its.strategy == Strategy::kPermuted && counters.front().left() > 0)
+    status.permuted = permuted_value(its, counters.front().next);
   return status;
+}
+
+SequenceStatus status_with(const Store& store, const PoolDefinition& pool,
+                           const WorkersLeft& workers) {
+  SequenceStatus status{.definition = pool, .left = workers.free, .closed = workers.closed != 0};
+  if (status.closed)
+    status.error = error_at(store, Code::kFailedPrecondition, pool,
+                            std::to_string(workers.closed) +
+                                " of its worker ids are closed, by an interrupted retire; "
+                                "retire it, and go on with another");
+  return status;
+}
+
+namespace {
+
+// Whether the error concerns the whole store rather than one sequence.
+bool concerns_all(Code code) {
+  return code == Code::kUnavailable || code == Code::kUnknown || code == Code::kDeadlineExceeded ||
+         code == Code::kResourceExhausted || code == Code::kPermissionDenied;
+}
+
+Result<SequenceStatus> status_as_read(Store& store, const Definition& definition,
+                                      SteadyTime until) {
+  SequenceStatus unread{.definition = definition};
+  if (is_retired(definition)) return unread;
+  if (const auto* const sequence = std::get_if<SequenceDefinition>(&definition))
+    unread.adopted_from = place_adopted(store, *sequence);
+  if (is_arriving(definition)) {
+    unread.error = moved_away(store, definition);  // its counters may not be there yet
+    return unread;
+  }
+  const Result<void> offered = offers(store, definition);
+  const auto read = [&](const auto& its) { return read_status(store, its, until); };
+  Result<SequenceStatus> status =
+      offered ? std::visit(read, definition) : std::unexpected(offered.error());
+  if (status || concerns_all(status.error().code)) return status;
+  unread.error = std::move(status.error());
+  return unread;
 }
 
 bool says_damaged(const std::optional<Error>& error) {

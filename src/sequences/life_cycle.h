@@ -75,19 +75,29 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 // "first: 1 there, 5 here; last: 10 there, 20 here".
 [[nodiscard]] std::string differences(const Definition& there, const Definition& here);
 
-// The counters of the definition in this store; existing ones stay. `progress` as in
-// create_sequence().
-[[nodiscard]] Result<void> make_counters(
+// The counters of the definition in this store, as they are then; existing ones stay. `progress` as
+// in CreateOptions.
+[[nodiscard]] Result<std::vector<CounterState>> make_counters(
     Store& store, const SequenceDefinition& definition,
     const std::function<void(std::int64_t, std::int64_t)>& progress = {});
 
+struct WorkersLeft {
+  std::int64_t free = 0;    // without an owner, or with an expired lease
+  std::int64_t closed = 0;  // by close_pool()
+};
+
 // alter_sequence(), retire_sequence() and the state of the definition that was read, in this store
 // alone.
-[[nodiscard]] Result<SequenceDefinition> alter_here(Store& store, const Definition& read,
-                                                    std::int64_t last);
-[[nodiscard]] Result<void> retire_here(Store& store, const Definition& read);
+[[nodiscard]] Result<Changed> alter_here(Store& store, const Definition& read, std::int64_t last);
+[[nodiscard]] Result<Changed> retire_here(Store& store, const Definition& read);
 [[nodiscard]] Result<SequenceStatus> status_of(Store& store, Definition definition,
                                                SteadyTime until);
+// The status of a sequence with these counters, which are in the order of counter_of(), and of a
+// pool with these worker ids.
+[[nodiscard]] SequenceStatus status_with(Store& store, const SequenceDefinition& definition,
+                                         std::span<const CounterState> counters);
+[[nodiscard]] SequenceStatus status_with(const Store& store, const PoolDefinition& pool,
+                                         const WorkersLeft& workers);
 // raise_sequence() past a value, in this store alone (raise.cc).
 [[nodiscard]] Result<Raised> raise_here(Store& store, const SequenceDefinition& definition,
                                         std::int64_t past, RaiseMode mode, SteadyTime until);
@@ -104,10 +114,6 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 
 // Closes the pool: no process gets a worker id of it any more.
 [[nodiscard]] Result<void> close_pool(Store& store, const PoolDefinition& pool);
-struct WorkersLeft {
-  std::int64_t free = 0;    // without an owner, or with an expired lease
-  std::int64_t closed = 0;  // by close_pool()
-};
 [[nodiscard]] Result<WorkersLeft> workers_left(Store& store, const PoolDefinition& pool,
                                                SteadyTime until = SteadyTime::max());
 

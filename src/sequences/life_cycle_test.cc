@@ -140,10 +140,52 @@ TEST(CreateSequence, AgainIsFineAndLeavesTheValueAlone) {
   EXPECT_EQ(store.peek("orders")->next, 8);
 }
 
+TEST(CreateSequence, SaysWhatIsThereAndWhetherItMadeThat) {
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kCached, Strategy::kStriped,
+                                  Strategy::kInterleaved, Strategy::kPermuted, Strategy::kRandom}) {
+    GatedStore store;
+    for (const bool first : {true, false}) {
+      const auto created = create_sequence(store, of(strategy));
+      ASSERT_TRUE(created) << created.error().message();
+      EXPECT_EQ(created->made, first);
+      const auto there = peek_sequence(store, "s");
+      ASSERT_TRUE(there);
+      EXPECT_EQ(created->status.definition, there->definition);
+      EXPECT_EQ(created->status.next, there->next);
+      EXPECT_EQ(created->status.permuted, there->permuted);
+      EXPECT_EQ(created->status.left, there->left);
+      if (strategy == Strategy::kRandom) continue;
+      ASSERT_TRUE(store.advance(counter_of(as_sequence(there->definition), 0).name, 1, Take::kAll));
+    }
+    EXPECT_TRUE(retire_sequence(store, "s")->made);
+    const auto again = retire_sequence(store, "s");
+    ASSERT_TRUE(again);
+    EXPECT_FALSE(again->made);
+    EXPECT_TRUE(is_retired(again->status.definition));
+  }
+}
+
+TEST(CreateSequence, AsksBeforeItMakesSomethingAndOnlyThen) {
+  GatedStore store;
+  int asked = 0;
+  const CreateOptions refusing{.may_make = [&]() -> Result<void> {
+    ++asked;
+    return std::unexpected(Error{Code::kResourceExhausted, "no more"});
+  }};
+  EXPECT_EQ(code_of(create_sequence(store, definition_of_orders(1, 10), refusing)),
+            Code::kResourceExhausted);
+  EXPECT_EQ(code_of(store.peek("orders")), Code::kNotFound);
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
+  EXPECT_TRUE(create_sequence(store, definition_of_orders(1, 10), refusing));
+  EXPECT_EQ(code_of(create_sequence(store, definition_of_orders(1, 20), refusing)),
+            Code::kFailedPrecondition);
+  EXPECT_EQ(asked, 1);
+}
+
 TEST(CreateSequence, ACallThatWasCutOffIsFinished) {
   GatedStore store;
   store.fail_next({{Code::kUnavailable, "cut off"}, false});
-  const Result<void> cut = create_sequence(store, definition_of_orders(5, 10));
+  const auto cut = create_sequence(store, definition_of_orders(5, 10));
   ASSERT_FALSE(cut);
   EXPECT_EQ(cut.error().message(), "cut off");
   EXPECT_TRUE(store.peek("orders")) << "the counter is made first";
@@ -155,12 +197,12 @@ TEST(CreateSequence, ACallThatWasCutOffIsFinished) {
 TEST(CreateSequence, AnotherDefinitionIsRefusedNamingEachDifference) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
-  const Result<void> last = create_sequence(store, definition_of_orders(1, 20));
+  const auto last = create_sequence(store, definition_of_orders(1, 20));
   ASSERT_FALSE(last);
   EXPECT_EQ(last.error().code, Code::kFailedPrecondition);
   EXPECT_THAT(last.error().message(), HasSubstr("last: 10 there, 20 here"));
   EXPECT_THAT(last.error().message(), Not(HasSubstr("first:")));
-  const Result<void> both = create_sequence(store, definition_of_orders(2, 20));
+  const auto both = create_sequence(store, definition_of_orders(2, 20));
   ASSERT_FALSE(both);
   EXPECT_THAT(both.error().message(), HasSubstr("first: 1 there, 2 here; last: 10 there, 20 here"));
   EXPECT_EQ(store.find("orders"), Definition(definition_of_orders(1, 10)));
@@ -200,7 +242,7 @@ TEST(CreateSequence, AdvisesToRaiseOnlyWhatComesInOrder) {
 TEST(CreateSequence, ACounterWithOtherBoundsIsNotTakenOver) {
   GatedStore store;
   ASSERT_TRUE(store.create("orders", {1, 10}));
-  const Result<void> made = create_sequence(store, definition_of_orders(1, 20));
+  const auto made = create_sequence(store, definition_of_orders(1, 20));
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kFailedPrecondition);
   EXPECT_FALSE(store.find("orders"));
@@ -211,7 +253,7 @@ TEST(CreateSequence, ALostCounterIsNotMadeAgain) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   store.lose("orders");
-  const Result<void> made = create_sequence(store, definition_of_orders(1, 10));
+  const auto made = create_sequence(store, definition_of_orders(1, 10));
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kDataLoss);
   EXPECT_FALSE(store.peek("orders")) << "it would start over";
@@ -245,7 +287,8 @@ TEST(CreateSequence, MakesAThousandStripesInAFewCallsAndTellsHowFarItIs) {
   definition.stripes = 12'000;
   std::vector<std::pair<std::int64_t, std::int64_t>> told;
   ASSERT_TRUE(create_sequence(
-      store, definition, [&](std::int64_t done, std::int64_t of) { told.emplace_back(done, of); }));
+      store, definition,
+      {.progress = [&](std::int64_t done, std::int64_t of) { told.emplace_back(done, of); }}));
   EXPECT_THAT(told, ElementsAre(std::pair(5000, 12'000), std::pair(10'000, 12'000),
                                 std::pair(12'000, 12'000)));
   EXPECT_LE(store.calls(), 5U);
@@ -506,10 +549,16 @@ TEST(ExtendSequence, MovesTheEndUp) {
     ASSERT_TRUE(store.advance("s", 31, Take::kAll));
     const auto extended = alter_sequence(store, "s", 42);
     ASSERT_TRUE(extended) << extended.error().message();
-    EXPECT_EQ(extended->last, 42);
-    EXPECT_EQ(store.find("s"), Definition(*extended));
+    EXPECT_TRUE(extended->made);
+    EXPECT_EQ(as_sequence(extended->status.definition).last, 42);
+    EXPECT_EQ(extended->status.left, 2);
+    EXPECT_EQ(store.find("s"), extended->status.definition);
     EXPECT_EQ(store.advance("s", 9, Take::kTail), (Range{41, 1, 2}));
-    EXPECT_EQ(alter_sequence(store, "s", 42), *extended) << "again";
+    const auto again = alter_sequence(store, "s", 42);
+    ASSERT_TRUE(again);
+    EXPECT_FALSE(again->made);
+    EXPECT_EQ(again->status.definition, extended->status.definition);
+    EXPECT_EQ(again->status.left, 0);
     EXPECT_EQ(peek_sequence(store, "s")->left, 0);
   }
 }
@@ -527,7 +576,9 @@ TEST(ExtendSequence, MovesTheEndOfEveryInterleavedStripe) {
 TEST(ExtendSequence, OfRandomValuesNeedsNoCounter) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, of(Strategy::kRandom)));
-  ASSERT_TRUE(alter_sequence(store, "s", 49));
+  const auto extended = alter_sequence(store, "s", 49);
+  ASSERT_TRUE(extended);
+  EXPECT_EQ(extended->status.left, 37);
   EXPECT_EQ(peek_sequence(store, "s")->left, 37);
 }
 
@@ -560,7 +611,7 @@ TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
   EXPECT_THAT(far.error().message(), HasSubstr("99"));
   EXPECT_THAT(far.error().message(), HasSubstr("move its end there at most"));
   EXPECT_EQ(store.peek("orders")->bounds.last, 50);
-  EXPECT_EQ(alter_sequence(store, "orders", 99)->last, 99);
+  EXPECT_EQ(as_sequence(alter_sequence(store, "orders", 99)->status.definition).last, 99);
   const auto full = alter_sequence(store, "orders", 100);
   ASSERT_EQ(code_of(full), Code::kInvalidArgument);
   EXPECT_THAT(full.error().message(), HasSubstr("a new and wider sequence"));
@@ -575,7 +626,7 @@ TEST(ExtendSequence, NotBeyondTheWidthThatIsPrinted) {
   EXPECT_EQ(code_of(alter_sequence(store, "orders", 256)), Code::kInvalidArgument)
       << "256 would be printed as 0 is";
   EXPECT_EQ(store.peek("orders")->bounds.last, 50);
-  EXPECT_EQ(alter_sequence(store, "orders", 255)->last, 255);
+  EXPECT_EQ(as_sequence(alter_sequence(store, "orders", 255)->status.definition).last, 255);
 }
 
 // ---- retire
@@ -795,7 +846,7 @@ TEST(LifeCycle, OthersMayChangeTheDefinitionMeanwhile) {
       EXPECT_TRUE(is_retired(*store.find("orders")));
       EXPECT_EQ(as_sequence(*store.find("orders")).last, 20) << "what the other wrote is kept";
     } else {
-      EXPECT_EQ(alter_sequence(store, "orders", 30)->last, 30);
+      EXPECT_EQ(as_sequence(alter_sequence(store, "orders", 30)->status.definition).last, 30);
       EXPECT_EQ(as_sequence(*store.find("orders")).last, 30);
       EXPECT_EQ(store.peek("orders")->bounds.last, 30);
     }

@@ -178,7 +178,8 @@ Result<std::vector<NewCounter>> as_they_are(Store& to, const SequenceDefinition&
 Result<void> create_all(Store& to, std::span<const NewCounter> counters) {
   while (!counters.empty()) {
     const auto batch = counters.first(std::min(counters.size(), static_cast<std::size_t>(kAtOnce)));
-    if (Result<void> made = to.counters()->create(batch); !made) return made;
+    if (auto made = to.counters()->create(batch); !made)
+      return std::unexpected(std::move(made.error()));
     counters = counters.subspan(batch.size());
   }
   return {};
@@ -196,8 +197,9 @@ Result<void> make_there(Store& to, const SequenceDefinition& definition) {
   };
   std::vector<NewCounter> before;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Result<void> made = make_counters(to, definition);
-    if (made || made.error().code != Code::kAlreadyExists) return made;
+    const auto made = make_counters(to, definition);
+    if (made) return {};
+    if (made.error().code != Code::kAlreadyExists) return std::unexpected(made.error());
     Result<std::vector<NewCounter>> there = as_they_are(to, definition);
     if (!there && there.error().code == Code::kDataLoss) return left_over(there.error());
     if (!there) return std::unexpected(std::move(there.error()));
@@ -223,7 +225,7 @@ Result<bool> may_leave(const Route& route, const SequenceDefinition& source) {
   for (const Move& move : {route.arriving(), route.leaving(), route.gone()})
     if (Result<void> valid = check_stored(with(source, move)); !valid)
       return std::unexpected(std::move(valid.error()));
-  const Result<Definition> now = route.from.catalog()->replace(source, source);
+  const Result<Defined> now = route.from.catalog()->replace(source, source);
   if (!now) return std::unexpected(now.error());
   return *now == Definition(source);
 }
@@ -252,7 +254,7 @@ Result<bool> may_open(const Route& route, const SequenceDefinition& reserved) {
                  "a retirement of it was interrupted here; retire it here, and move "
                  "it to another store",
                  {Remedy::kRetireSequence, route.name}));
-  const Result<Definition> now = route.to.catalog()->replace(reserved, reserved);
+  const Result<Defined> now = route.to.catalog()->replace(reserved, reserved);
   if (!now) return std::unexpected(now.error());
   return *now == Definition(reserved);
 }
@@ -264,10 +266,10 @@ Result<bool> reserve(const Route& route, const SequenceDefinition& source) {
   const SequenceDefinition definition = unmoved(source);
   const SequenceDefinition arriving = with(definition, route.arriving());
   const Definition wanted = arriving;
-  Result<Definition> now = route.to.catalog()->define(wanted);
+  Result<Defined> now = route.to.catalog()->define(wanted);
   if (!now) return std::unexpected(std::move(now.error()));
   if (*now != wanted) {
-    const auto* const there = std::get_if<SequenceDefinition>(&*now);
+    const auto* const there = std::get_if<SequenceDefinition>(&now->definition);
     if (there == nullptr || !is_at(*there, Move::Stage::kArriving, route.from.id())) return false;
     // Another call of this move came after an alter here.
     if (there->last > definition.last)
@@ -279,7 +281,7 @@ Result<bool> reserve(const Route& route, const SequenceDefinition& source) {
                        " in an earlier call of this move; move its "
                        "end there, and move it again",
                    {Remedy::kAlterSequence, route.name, {std::to_string(there->last)}}));
-    now = route.to.catalog()->replace(*now, wanted);
+    now = route.to.catalog()->replace(now->definition, wanted);
     if (!now) return std::unexpected(std::move(now.error()));
     if (*now != wanted) return false;
   }
@@ -395,19 +397,19 @@ Result<bool> finish(const Route& route, const SequenceDefinition& leaving,
     if (!source) return std::unexpected(source.error());
     if (Result<void> raised = raise_there(route.to, opened, *source, progress); !raised)
       return unless_changed(route.to, *reserved, std::move(raised.error()));
-    const Result<Definition> now = route.to.catalog()->replace(*reserved, opened);
+    const Result<Defined> now = route.to.catalog()->replace(*reserved, opened);
     if (!now) return std::unexpected(now.error());
-    if (is_arriving(*now)) return false;
+    if (is_arriving(now->definition)) return false;
     moved = told_of_target(route, opened);
   } else {
     if (Result<void> closed = close_values(route.from, leaving); !closed)
       return std::unexpected(std::move(closed.error()));
     moved = told_of_target(route, *reserved);
   }
-  const Result<Definition> now =
+  const Result<Defined> now =
       route.from.catalog()->replace(leaving, with(unmoved(leaving), route.gone()));
   if (!now) return std::unexpected(now.error());
-  return is_retired(*now);
+  return is_retired(now->definition);
 }
 
 // Looks at both stores; the counters of a source that is not marked yet must be open.
@@ -478,7 +480,7 @@ Result<Moved> move_sequence(Store& from, Store& to, std::string_view name, MoveM
       if (!reserved) return std::unexpected(reserved.error());
       if (!*reserved) continue;
       leaving = with(source, route.leaving());
-      const Result<Definition> now = from.catalog()->replace(source, leaving);
+      const Result<Defined> now = from.catalog()->replace(source, leaving);
       if (!now) return std::unexpected(now.error());
       if (*now != Definition(leaving)) continue;
     } else {

@@ -187,8 +187,8 @@ TEST(Move, SaysThatItIsUnderWay) {
         outcome_of(raise_sequence(stores.to, "orders", 10)),
         outcome_of(alter_sequence(stores.from, "orders", 2000)),
         outcome_of(alter_sequence(stores.to, "orders", 2000)),
-        retire_sequence(stores.from, "orders"),
-        create_sequence(stores.to, movable(Strategy::kCounter))}) {
+        outcome_of(retire_sequence(stores.from, "orders")),
+        outcome_of(create_sequence(stores.to, movable(Strategy::kCounter)))}) {
     ASSERT_EQ(code_of(told), Code::kUnavailable);
     EXPECT_EQ(told.error().advice, finish);
   }

@@ -56,7 +56,7 @@ Result<void> send_away(Store& store, const SequenceDefinition& read, const Move&
   SequenceDefinition sent = read;
   sent.move = move;
   sent.retired = move.stage == Move::Stage::kGone;
-  const Result<Definition> now = store.catalog()->replace(read, sent);
+  const Result<Defined> now = store.catalog()->replace(read, sent);
   if (!now) return std::unexpected(now.error());
   if (*now == Definition(sent)) return {};
   return std::unexpected(error_at(store, Code::kUnavailable, read,

@@ -55,6 +55,7 @@ Result<Floors> floors_of(Store& store, const SequenceDefinition& definition, Rai
 Result<Raised> raise_to(Store& store, const SequenceDefinition& definition, Floors floors,
                         RaiseMode mode, SteadyTime until = SteadyTime::max()) {
   Raised raised;
+  if (mode == RaiseMode::kPreview) raised.status = status_with(store, definition, floors.counters);
   std::map<std::int64_t, std::vector<CounterState*>> by_floor;
   for (std::size_t k = 0; k < floors.counters.size(); ++k) {
     CounterState& counter = floors.counters[k];
@@ -67,6 +68,8 @@ Result<Raised> raise_to(Store& store, const SequenceDefinition& definition, Floo
   const auto moved = [&raised](CounterState& counter, std::int64_t next) {
     raised.skipped += (next - counter.next) / counter.bounds.stride;
     counter.next = next;
+    counter.no_floor = false;
+    counter.set_back.reset();
   };
   for (const auto& [floor, counters] : by_floor) {
     if (mode == RaiseMode::kPreview) {
@@ -95,6 +98,7 @@ Result<Raised> raise_to(Store& store, const SequenceDefinition& definition, Floo
   }
   for (const CounterState& counter : floors.counters)
     if (counter.left() > 0) raised.next = std::min(raised.next, counter.next);
+  if (mode == RaiseMode::kCarryOut) raised.status = status_with(store, definition, floors.counters);
   return raised;
 }
 
@@ -628,7 +632,8 @@ Result<void> raise_or_retire(Store& store, const Definition& definition, const K
     return raise_and_send_away(store, *sequence, *later.away, mode, raise, row);
   if (later.retired) {
     if (mode == RaiseMode::kCarryOut)
-      if (auto done = retire_here(store, definition); !done) return done;
+      if (auto done = retire_here(store, definition); !done)
+        return std::unexpected(std::move(done.error()));
     row.retired = true;
     return {};
   }
@@ -654,6 +659,7 @@ Result<std::vector<RaisedSource>> raise_store(Store& store, const Known& known, 
       RaisedSource& row = rows.emplace_back(RaisedSource{.definition = *entry.definition});
       const auto raised = raise_or_retire(store, *entry.definition, known, mode, raise, row);
       if (!raised) row.error = raised.error();
+      row.raised.status = {};
     }
   }
   for (const GivenValue& each : known.given)

@@ -251,15 +251,46 @@ const SequenceDefinition* as_spread(const Definition& definition) {
   return sequence != nullptr && sequence->is_spread() ? sequence : nullptr;
 }
 
+Result<SequenceStatus>& stripe_of(std::vector<Result<SequenceStatus>>& stripes,
+                                  const SpreadStores::Member& member) {
+  return stripes[static_cast<std::size_t>(member.definition.stripe)];
+}
+
+// Changes the source in this store, or in all stores of the sequence. `done`: for messages.
+Result<Changed> change_everywhere(
+    Store& store, std::string_view name, const SpreadOptions& spread, std::string_view done,
+    const std::function<Result<Changed>(Store&, const Definition&)>& change) {
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  const SequenceDefinition* const over = as_spread(*found);
+  if (over == nullptr) return change(store, *found);
+  SpreadStores stores(store, *over, spread);
+  std::vector<Result<SequenceStatus>> stripes(stores.size());
+  bool made = false;
+  const Result<Failures> failures =
+      on_each_store(stores, by_deadline(store, SteadyTime::max()),
+                    [&](const SpreadStores::Member& member) -> Result<void> {
+                      Result<Changed> changed = change(*member.store, member.definition);
+                      if (!changed) return std::unexpected(std::move(changed.error()));
+                      made = made || changed->made;
+                      stripe_of(stripes, member) = std::move(changed->status);
+                      return {};
+                    });
+  if (!failures) return std::unexpected(failures.error());
+  if (!failures->empty()) return not_everywhere(stores, done, *failures);
+  return Changed{joined(*over, stripes), made};
+}
+
 }  // namespace
 
 Result<Raised> raise_stripes(Store& store, const SequenceDefinition& definition, std::int64_t past,
                              RaiseMode mode, SteadyTime until, const SpreadOptions& spread) {
   SpreadStores stores(store, definition, spread);
   std::optional<Raised> all;
+  std::vector<Result<SequenceStatus>> stripes(stores.size());
   const Result<Failures> failures = on_each_store(
       stores, by_deadline(store, until), [&](const SpreadStores::Member& member) -> Result<void> {
-        const Result<Raised> raised =
+        Result<Raised> raised =
             with_latest(*member.store, member.definition, [&](const SequenceDefinition& its) {
               return raise_here(*member.store, its, past, mode, until);
             });
@@ -268,48 +299,27 @@ Result<Raised> raise_stripes(Store& store, const SequenceDefinition& definition,
         all = {.next = std::min(before.next, raised->next),
                .skipped = before.skipped + raised->skipped,
                .left = before.left + raised->left};
+        stripe_of(stripes, member) = std::move(raised->status);
         return {};
       });
   if (!failures) return std::unexpected(failures.error());
   if (!failures->empty() && (mode == RaiseMode::kCarryOut || !all))
     return not_everywhere(stores, "raised", *failures);
-  return all.value_or(Raised{});
+  if (!all) return Raised{};
+  for (const auto& [k, error] : *failures) stripes[k] = std::unexpected(error);
+  all->status = joined(definition, stripes);
+  return *std::move(all);
 }
 
-Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, std::int64_t last,
-                                          const SpreadOptions& spread) {
-  Result<Definition> found = find_definition(store, name);
-  if (!found) return std::unexpected(std::move(found.error()));
-  const SequenceDefinition* const over = as_spread(*found);
-  if (over == nullptr) return alter_here(store, *found, last);
-  SpreadStores stores(store, *over, spread);
-  SequenceDefinition altered = *over;
-  const Result<Failures> failures = on_each_store(
-      stores, by_deadline(store, SteadyTime::max()),
-      [&](const SpreadStores::Member& member) -> Result<void> {
-        Result<SequenceDefinition> now = alter_here(*member.store, member.definition, last);
-        if (!now) return std::unexpected(std::move(now.error()));
-        altered = *std::move(now);
-        return {};
-      });
-  if (!failures) return std::unexpected(failures.error());
-  if (!failures->empty()) return not_everywhere(stores, "its end was moved", *failures);
-  return altered;
+Result<Changed> alter_sequence(Store& store, std::string_view name, std::int64_t last,
+                               const SpreadOptions& spread) {
+  return change_everywhere(
+      store, name, spread, "its end was moved",
+      [&](Store& its, const Definition& definition) { return alter_here(its, definition, last); });
 }
 
-Result<void> retire_sequence(Store& store, std::string_view name, const SpreadOptions& spread) {
-  Result<Definition> found = find_definition(store, name);
-  if (!found) return std::unexpected(std::move(found.error()));
-  const SequenceDefinition* const over = as_spread(*found);
-  if (over == nullptr) return retire_here(store, *found);
-  SpreadStores stores(store, *over, spread);
-  const Result<Failures> failures = on_each_store(
-      stores, by_deadline(store, SteadyTime::max()), [&](const SpreadStores::Member& member) {
-        return retire_here(*member.store, member.definition);
-      });
-  if (!failures) return std::unexpected(failures.error());
-  if (!failures->empty()) return not_everywhere(stores, "retired", *failures);
-  return {};
+Result<Changed> retire_sequence(Store& store, std::string_view name, const SpreadOptions& spread) {
+  return change_everywhere(store, name, spread, "retired", retire_here);
 }
 
 std::int64_t SequenceStatus::skew() const noexcept {
@@ -323,44 +333,23 @@ std::int64_t SequenceStatus::skew() const noexcept {
   return most.value_or(0) - least.value_or(0);
 }
 
-Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, SteadyTime until,
-                                    const SpreadOptions& spread) {
-  if (!own) return own;
-  const auto* const sequence = std::get_if<SequenceDefinition>(&own->definition);
-  if (sequence == nullptr || !sequence->is_spread() || sequence->retired) return own;
-  SequenceStatus& status = *own;
-  SpreadStores stores(store, *sequence, spread);
-  until = by_deadline(store, until);
-  const Result<void> known = stores.identify(until);
-  std::vector<std::optional<Result<const SpreadStores::Member*>>> members(stores.size());
-  if (known)
-    stores.on_all(share_of(until, 2), [&](std::size_t k) {
-      members[k] = stores.at(k, share_of(until, 2));
-      return members[k]->has_value();
-    });
-  for (std::size_t k = 0; k < stores.size(); ++k) {
-    StripeStatus& stripe = status.stripes.emplace_back(StripeStatus{.store = sequence->over[k]});
-    if (k == stores.own()) {
-      stripe.next = status.next;
-      stripe.error = status.error;
+SequenceStatus joined(const SequenceDefinition& own,
+                      std::span<const Result<SequenceStatus>> stripes) {
+  const auto index = static_cast<std::size_t>(own.stripe);
+  SequenceStatus status = stripes[index].value_or(SequenceStatus{.definition = own});
+  if (is_retired(status.definition)) return status;
+  for (std::size_t k = 0; k < stripes.size(); ++k) {
+    StripeStatus& stripe = status.stripes.emplace_back(StripeStatus{.store = own.over[k]});
+    const Result<SequenceStatus>& there = stripes[k];
+    if (!there) {
+      stripe.error = there.error();
       continue;
     }
-    const Result<const SpreadStores::Member*> member =
-        known ? *members[k] : std::unexpected(known.error());
-    const Result<SequenceStatus> there =
-        member ? status_of(*(*member)->store, (*member)->definition, until)
-               : std::unexpected(member.error());
-    if (there) {
-      stripe.next = there->next;
-      status.left += there->left;
-      status.closed = status.closed || there->closed || is_retired(there->definition);
-      stripe.error = is_retired(there->definition)
-                         ? refuse_retired(*(*member)->store, there->definition,
-                                          "and not in every store: retire it again")
-                         : there->error;
-    } else {
-      stripe.error = there.error();
-    }
+    stripe.next = there->next;
+    stripe.error = there->error;
+    if (k == index) continue;
+    status.left += there->left;
+    status.closed = status.closed || there->closed || is_retired(there->definition);
   }
   for (const StripeStatus& stripe : status.stripes) {
     if (stripe.next) status.next = std::min(status.next.value_or(*stripe.next), *stripe.next);
@@ -371,12 +360,45 @@ Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, St
       if (!must_be_mended(stripe.error->code)) status.error->code = Code::kUnavailable;
     }
   }
-  return own;
+  return status;
+}
+
+Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, SteadyTime until,
+                                    const SpreadOptions& spread) {
+  if (!own) return own;
+  const SequenceDefinition* const sequence = as_spread(own->definition);
+  if (sequence == nullptr || sequence->retired) return own;
+  SpreadStores stores(store, *sequence, spread);
+  until = by_deadline(store, until);
+  const Result<void> known = stores.identify(until);
+  std::vector<std::optional<Result<const SpreadStores::Member*>>> members(stores.size());
+  if (known)
+    stores.on_all(share_of(until, 2), [&](std::size_t k) {
+      members[k] = stores.at(k, share_of(until, 2));
+      return members[k]->has_value();
+    });
+  std::vector<Result<SequenceStatus>> stripes;
+  for (std::size_t k = 0; k < stores.size(); ++k) {
+    if (k == stores.own()) {
+      stripes.push_back(own);
+      continue;
+    }
+    const Result<const SpreadStores::Member*> member =
+        known ? *members[k] : std::unexpected(known.error());
+    Result<SequenceStatus>& there =
+        stripes.emplace_back(member ? status_of(*(*member)->store, (*member)->definition, until)
+                                    : std::unexpected(member.error()));
+    if (there && is_retired(there->definition))
+      there->error = refuse_retired(*(*member)->store, there->definition,
+                                    "and not in every store: retire it again");
+  }
+  return joined(*sequence, stripes);
 }
 
 // ---- create
 
-Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefinition& definition) {
+Result<Changed> create_sequence(std::span<Store* const> stores,
+                                const SequenceDefinition& definition) {
   std::vector<SequenceDefinition> wanted;
   SequenceDefinition all = definition;
   all.stripes = std::ssize(stores);
@@ -392,39 +414,45 @@ Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefin
     return refuse("sequence " + definition.name + " is " + std::string(name(definition.strategy)) +
                       ", and only an interleaved sequence is kept over several stores",
                   {.remedy = Remedy::kSetOption, .values = {"strategy"}});
-  if (Result<void> valid = validate(all); !valid) return valid;
+  if (Result<void> valid = validate(all); !valid) return std::unexpected(std::move(valid.error()));
   if (definition.retired)
     return refuse("sequence " + definition.name +
                   " cannot be made retired: create it, then retire it");
   std::vector<bool> defined;
   for (std::size_t k = 0; k < stores.size(); ++k) {
     Store& store = *stores[k];
-    if (Result<void> offered = offers(store, wanted[k]); !offered) return offered;
+    if (Result<void> offered = offers(store, wanted[k]); !offered)
+      return std::unexpected(std::move(offered.error()));
     if (const Adoption* const adoption = store.counters()->adoption();
         adoption != nullptr && !all.adopted.empty()) {
-      if (Result<void> can = adoption->check(wanted[k]); !can) return can;
+      if (Result<void> can = adoption->check(wanted[k]); !can)
+        return std::unexpected(std::move(can.error()));
     }
     const Result<Definition> found = store.catalog()->find(definition.name);
     if (!found && found.error().code != Code::kNotFound) return std::unexpected(found.error());
     if (found) {
-      if (Result<void> agreed = must_agree(store, *found, wanted[k]); !agreed) return agreed;
+      if (Result<void> agreed = must_agree(store, *found, wanted[k]); !agreed)
+        return std::unexpected(std::move(agreed.error()));
+      wanted[k] = std::get<SequenceDefinition>(*found);
     }
     defined.push_back(found.has_value());
   }
   // Counters come before any definition, so with one definition there, each store must have its own
   // counter: a missing one was lost, and a new one would begin again.
   const bool some = std::ranges::find(defined, true) != defined.end();
+  std::vector<std::vector<CounterState>> counters;
   for (std::size_t k = 0; k < stores.size(); ++k) {
-    if (some) {
-      const Result<std::vector<CounterState>> there = read_counters(*stores[k], wanted[k]);
-      if (!there) return std::unexpected(there.error());
-    } else if (Result<void> made = make_counters(*stores[k], wanted[k]); !made) {
+    Result<std::vector<CounterState>> made =
+        some ? read_counters(*stores[k], wanted[k]) : make_counters(*stores[k], wanted[k]);
+    if (!made && some) return std::unexpected(std::move(made.error()));
+    if (!made) {
       // Which stripe a store has is said by the order of the stores.
       const std::vector<std::string>& options = made.error().advice.values;
       if (std::ranges::any_of(options,
                               [](std::string_view each) { return each.starts_with("stride="); }))
         made.error().advice = kOtherStores;
-      if (made.error().code != Code::kAlreadyExists) return made;
+      if (made.error().code != Code::kAlreadyExists)
+        return std::unexpected(std::move(made.error()));
       return std::unexpected(error_at(*stores[k], Code::kFailedPrecondition, wanted[k],
                                       "there is a counter of that name with other bounds and no "
                                       "definition, left by an interrupted create (" +
@@ -432,14 +460,21 @@ Result<void> create_sequence(std::span<Store* const> stores, const SequenceDefin
                                           "); create it over the same stores in the same order, "
                                           "or choose another name"));
     }
+    counters.push_back(*std::move(made));
   }
+  bool made = false;
+  std::vector<Result<SequenceStatus>> stripes;
   for (std::size_t k = 0; k < stores.size(); ++k) {
-    if (defined[k]) continue;
-    const Result<Definition> now = stores[k]->catalog()->define(wanted[k]);
-    if (!now) return std::unexpected(now.error());
-    if (Result<void> agreed = must_agree(*stores[k], *now, wanted[k]); !agreed) return agreed;
+    if (!defined[k]) {
+      const Result<Defined> now = stores[k]->catalog()->define(wanted[k]);
+      if (!now) return std::unexpected(now.error());
+      if (Result<void> agreed = must_agree(*stores[k], now->definition, wanted[k]); !agreed)
+        return std::unexpected(std::move(agreed.error()));
+      made = made || now->made;
+    }
+    stripes.emplace_back(status_with(*stores[k], wanted[k], counters[k]));
   }
-  return {};
+  return Changed{joined(wanted.front(), stripes), made};
 }
 
 }  // namespace idmint

@@ -104,6 +104,10 @@ class SpreadStores final {
                                            std::int64_t past, RaiseMode mode, SteadyTime until,
                                            const SpreadOptions& spread);
 
+// The status of the whole sequence: that of the stripe of `own`, with those of all stripes.
+[[nodiscard]] SequenceStatus joined(const SequenceDefinition& own,
+                                    std::span<const Result<SequenceStatus>> stripes);
+
 // The status with that of all stripes, if it is of a sequence over several stores.
 [[nodiscard]] Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own,
                                                   SteadyTime until, const SpreadOptions& spread);

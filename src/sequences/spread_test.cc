@@ -69,7 +69,7 @@ class SeveralStores {
   GatedStore& operator[](std::size_t k) { return *all_[k]; }
   [[nodiscard]] std::size_t size() const { return all_.size(); }
 
-  Result<void> create(const SequenceDefinition& definition = spread_tickets()) {
+  Result<Changed> create(const SequenceDefinition& definition = spread_tickets()) {
     std::vector<Store*> stores;
     for (const auto& store : all_) stores.push_back(store.get());
     return create_sequence(stores, definition);
@@ -107,7 +107,7 @@ class SeveralStores {
 struct SpreadFixture {
   explicit SpreadFixture(std::size_t count, const SequenceDefinition& definition = spread_tickets())
       : stores(count) {
-    const Result<void> made = stores.create(definition);
+    const auto made = stores.create(definition);
     EXPECT_TRUE(made) << why(made);
   }
 
@@ -185,12 +185,12 @@ TEST(Spread, ACreateThatIsCutOffIsFinishedByTheNext) {
       for (std::size_t call = 1;; ++call) {
         SpreadFixture fixture(SpreadFixture::Uncreated{3});
         fixture.stores[k].fail_call(call, {{Code::kUnknown, "cut off"}, applied});
-        const Result<void> first = fixture.stores.create();
+        const auto first = fixture.stores.create();
         if (first) {
           EXPECT_EQ(call, 4U) << "find, create and define in each store";
           break;
         }
-        const Result<void> again = fixture.stores.create();
+        const auto again = fixture.stores.create();
         ASSERT_TRUE(again) << why(again);
         const auto sequence = fixture.open(k).value();
         EXPECT_THAT(fixture.take(*sequence, 4), ElementsAre(1, 2, 3, 4));

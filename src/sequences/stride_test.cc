@@ -124,7 +124,7 @@ RC_GTEST_PROP(StrideProperty, ServersShareOutTheValuesAndNoneComesTwice, ()) {
     const auto store = memory_store();
     const SequenceDefinition its = with_stride(
         with_strategy(strategy, first, last, striped ? *rc::gen::inRange(2, 6) : 1), servers, k);
-    const Result<void> made = create_sequence(*store, its);
+    const auto made = create_sequence(*store, its);
     RC_ASSERT(made.has_value());
     RC_ASSERT(peek_sequence(*store, "tickets")->left == its.size());
     Values values = rest_of(*sequence_in(*store, "tickets"), count);
@@ -184,8 +184,7 @@ TEST(Stride, AnotherStrideOrOffsetIsAnotherDefinition) {
   const SequenceDefinition its = with_stride({.name = "tickets", .last = 100}, 2, 1);
   ASSERT_TRUE(create_sequence(*store, its));
   EXPECT_TRUE(create_sequence(*store, its));
-  const Result<void> other =
-      create_sequence(*store, with_stride({.name = "tickets", .last = 100}, 3, 2));
+  const auto other = create_sequence(*store, with_stride({.name = "tickets", .last = 100}, 3, 2));
   EXPECT_EQ(code_of(other), Code::kFailedPrecondition);
   EXPECT_THAT(why(other), HasSubstr("stride: 2 there, 3 here; offset: 1 there, 2 here"));
 }

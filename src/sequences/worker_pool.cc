@@ -149,40 +149,51 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const PoolDe
   return opened;
 }
 
-Result<void> create_pool(Store& store, const PoolDefinition& pool) {
-  if (auto valid = validate(pool); !valid) return valid;
+Result<Changed> create_pool(Store& store, const PoolDefinition& pool,
+                            const CreateOptions& options) {
+  if (auto valid = validate(pool); !valid) return std::unexpected(std::move(valid.error()));
   const auto refuse = [&](Code code, const std::string& what) {
     return std::unexpected(error_at(store, code, pool, what));
   };
   if (pool.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
-  if (auto offered = offers(store, pool); !offered) return offered;
+  if (auto offered = offers(store, pool); !offered)
+    return std::unexpected(std::move(offered.error()));
   const Result<Definition> found = store.catalog()->find(pool.name);
   if (found) {
-    if (auto agreed = must_agree(store, *found, pool); !agreed) return agreed;
-    const auto workers = read_workers(store, std::get<PoolDefinition>(*found));
-    return workers ? Result<void>{} : std::unexpected(workers.error());
+    if (auto agreed = must_agree(store, *found, pool); !agreed)
+      return std::unexpected(std::move(agreed.error()));
+    const auto& there = std::get<PoolDefinition>(*found);
+    const Result<WorkersLeft> workers = workers_left(store, there);
+    if (!workers) return std::unexpected(workers.error());
+    return Changed{.status = status_with(store, there, *workers)};
   }
   if (found.error().code != Code::kNotFound) return std::unexpected(found.error());
+  if (options.may_make)
+    if (Result<void> may = options.may_make(); !may) return std::unexpected(std::move(may.error()));
 
   PoolDefinition complete = pool;
   if (pool.workers == 0)
     complete.workers = std::min<std::int64_t>(PoolDefinition::kUsualWorkers,
                                               std::int64_t{pool.layout.max_worker()} + 1);
   if (const auto made = store.leases()->create_pool(pool.name, complete.workers); !made) {
-    if (made.error().code != Code::kAlreadyExists) return made;
+    if (made.error().code != Code::kAlreadyExists) return std::unexpected(made.error());
     // Another process may have created the pool since find().
     if (const auto now = store.catalog()->find(pool.name)) {
-      if (auto agreed = must_agree(store, *now, pool); !agreed) return agreed;
+      if (auto agreed = must_agree(store, *now, pool); !agreed)
+        return std::unexpected(std::move(agreed.error()));
     }
     return refuse(Code::kFailedPrecondition,
                   "there is a pool of that name with another number of worker ids and no "
                   "definition, left by an interrupted create (" +
                       made.error().message() + "); create it with as many, or choose another name");
   }
-  const Result<Definition> defined = store.catalog()->define(complete);
+  const Result<Defined> defined = store.catalog()->define(complete);
   if (!defined) return std::unexpected(defined.error());
-  return must_agree(store, *defined, pool);
+  if (auto agreed = must_agree(store, defined->definition, pool); !agreed)
+    return std::unexpected(std::move(agreed.error()));
+  const auto& there = std::get<PoolDefinition>(defined->definition);
+  return Changed{status_with(store, there, {.free = there.workers}), defined->made};
 }
 
 Result<std::vector<LeaseState>> read_workers(Store& store, const PoolDefinition& pool,

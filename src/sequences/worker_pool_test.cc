@@ -84,10 +84,10 @@ class CutStore final : public Store, public LeaseTable, public Catalog {
     if (no_workers) return std::unexpected(*no_workers);
     return cut([&] { return table().workers(pool, until); });
   }
-  Result<Definition> do_define(const Definition& definition) override {
+  Result<Defined> do_define(const Definition& definition) override {
     return cut([&] { return store_->catalog()->define(definition); });
   }
-  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
+  Result<Defined> do_replace(const Definition& old, const Definition& updated) override {
     return cut([&] { return store_->catalog()->replace(old, updated); });
   }
   Result<Definition> do_find(std::string_view name, SteadyTime until) override {
@@ -196,7 +196,7 @@ TEST(Pool, AnotherLayoutIsRefusedNamingTheDifference) {
   const auto refusal = [&](auto change) {
     PoolDefinition pool = web();
     change(pool);
-    const Result<void> made = create_pool(store, pool);
+    const auto made = create_pool(store, pool);
     EXPECT_EQ(code_of(made), Code::kFailedPrecondition);
     return made ? "" : made.error().message();
   };
@@ -207,7 +207,7 @@ TEST(Pool, AnotherLayoutIsRefusedNamingTheDifference) {
               HasSubstr("41t10w11s"));
   EXPECT_THAT(refusal([](PoolDefinition& d) { d.workers = 5; }),
               HasSubstr("workers: 4 there, 5 here; use it as it is"));
-  const Result<void> sequence = create_sequence(store, {.name = "web"});
+  const auto sequence = create_sequence(store, {.name = "web"});
   EXPECT_EQ(code_of(sequence), Code::kFailedPrecondition);
   EXPECT_THAT(sequence.error().message(), HasSubstr("strategy: pool there, counter here"));
   ASSERT_TRUE(create_sequence(store, {.name = "orders"}));
@@ -221,7 +221,7 @@ TEST(Pool, AnotherLayoutIsRefusedNamingTheDifference) {
 TEST(Pool, OfAStoreWithoutLeasesIsRefused) {
   CutStore store;
   store.offers_leases = false;
-  const Result<void> made = create_pool(store, web());
+  const auto made = create_pool(store, web());
   EXPECT_EQ(code_of(made), Code::kUnimplemented);
   EXPECT_THAT(made.error().message(), HasSubstr("pool"));
   EXPECT_EQ(code_of(store.find("web")), Code::kNotFound);
@@ -230,7 +230,7 @@ TEST(Pool, OfAStoreWithoutLeasesIsRefused) {
 TEST(Pool, WorkerIdsOfAnotherNumberAreNotTakenOver) {
   CutStore store;
   ASSERT_TRUE(store.create_pool("web", 3));
-  const Result<void> made = create_pool(store, web());
+  const auto made = create_pool(store, web());
   ASSERT_EQ(code_of(made), Code::kFailedPrecondition);
   EXPECT_THAT(made.error().message(), HasSubstr("3 worker ids"));
   EXPECT_TRUE(create_pool(store, web(3)));
@@ -401,7 +401,7 @@ TEST(Pool, RetiredNobodyGetsAWorkerIdOrKeepsOne) {
   EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(list_workers(store, "web")), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(raise_pool(store, "web", kEpochOfPool)), Code::kFailedPrecondition);
-  const Result<void> again = create_pool(store, web());
+  const auto again = create_pool(store, web());
   ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
   EXPECT_THAT(again.error().message(), HasSubstr("not given again"));
 }

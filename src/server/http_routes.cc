@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "advice/status_json.h"
 #include "base/errors.h"
 #include "idmint/clock.h"
 #include "idmint/definition.h"
@@ -39,41 +40,9 @@ constexpr std::int64_t kMostSourcesByDefault = 1000;
 // ---- JSON. Integers are strings, as many readers round those beyond 2^53.
 
 Json integer(std::int64_t value) { return std::to_string(value); }
-Json integer(std::optional<std::int64_t> value) { return value ? integer(*value) : Json(nullptr); }
-
-Json form_json(const Form& form) {
-  return {{"prefix", form.prefix},
-          {"encoding", name(form.encoding)},
-          {"check", name(form.check)},
-          {"digits", form.digits},
-          {"width", form.width}};
-}
 
 Json source_json(const SequenceStatus& status) {
-  const Definition& definition = status.definition;
-  const auto [first, last] = ends_of(definition);
-  Json json{{"name", name(definition)},
-            {"kind", is_pool(status) ? "pool" : "sequence"},
-            {"strategy", strategy_name(definition)},
-            {"guarantee", name(guarantee(definition))},
-            {"order", name(order(definition))},
-            {"state", state_name(status)}};
-  if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
-    json["layout"] = to_string(pool->layout);
-    json["workers"] = pool->workers;
-    json["free_workers"] = status.left;
-  } else {
-    json["first"] = integer(first);
-    json["last"] = integer(last);
-    if (const auto& its = std::get<SequenceDefinition>(definition); its.stride != 1) {
-      json["stride"] = its.stride;
-      json["offset"] = its.offset();
-    }
-    json["next"] = integer(next_value(status));
-    json["left"] = integer(status.left);
-  }
-  json["form"] = form_json(form(definition));
-  return json;
+  return advice::status_json(status, advice::StatusKeys::kHttp, true);
 }
 
 // ---- what a request says
@@ -353,37 +322,27 @@ void post_source(HttpSession& session, const HttpRequest& request) {
        is_meant = yes != body->end() && *yes == true, quota = caller.quota(),
        whose = caller.name().empty()
                    ? std::string("callers without a token")
-                   : "the token " + caller.name()](SteadyTime until) -> Result<Made> {
-        const auto create = [&] {
-          return sources.at(source, [&](Mint& mint, const std::string& /*own*/) {
-            return mint.create(definition);
-          });
+                   : "the token " + caller.name()](SteadyTime /*until*/) -> Result<Made> {
+        std::optional<HttpResponse> refused;
+        std::optional<Creating> creating;
+        const auto may_make = [&]() -> Result<void> {
+          if (!is_meant)
+            if (Result<void> may = repeats_nothing(sources, source, definition); !may) return may;
+          const std::int64_t stripes = stripes_of(definition);
+          if (Result<void> counted = quota->begin(source, stripes, whose); !counted) {
+            refused = problem(counted.error(), Steps::kOne, std::chrono::seconds{0});
+            return counted;
+          }
+          creating.emplace(*quota, source, stripes);
+          return {};
         };
-        const auto look = [&]() -> Result<Made> {
-          Result<SequenceStatus> status = sources.peek(source, until);
-          if (!status) return std::unexpected(std::move(status.error()));
-          return Made(*std::move(status));
-        };
-        const Result<SequenceStatus> before = sources.peek(source, until);
-        if (!before && before.error().code != Code::kNotFound)
-          return std::unexpected(before.error());
-        if (before) {  // it is compared, and nothing is made
-          if (Result<void> same = create(); !same) return std::unexpected(std::move(same.error()));
-          return look();
-        }
-        if (!is_meant) {
-          if (Result<void> new_values = repeats_nothing(sources, source, definition); !new_values)
-            return std::unexpected(std::move(new_values.error()));
-        }
-        const std::int64_t stripes = stripes_of(definition);
-        if (const Result<void> counted = quota->begin(source, stripes, whose); !counted)
-          return Made(std::unexpect,
-                      problem(counted.error(), Steps::kOne, std::chrono::seconds{0}));
-        Creating creating(*quota, source, stripes);
-        Result<void> made = create();
-        creating.made = made || !is_refusal(made.error().code);
+        Result<Changed> made = sources.change(source, [&](Mint& mint, const std::string& /*own*/) {
+          return mint.create(definition, {.may_make = may_make});
+        });
+        if (refused) return Made(std::unexpect, *std::move(refused));
+        if (creating) creating->made = made ? made->made : !is_refusal(made.error().code);
         if (!made) return std::unexpected(std::move(made.error()));
-        return look();
+        return Made(std::move(made->status));
       },
       [](const Made& made) {
         if (!made) return made.error();
@@ -417,20 +376,18 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
 }
 
 // Changes the definition of the source that the path names, and responds with what it is then.
-// `act` gets the mint that has it and the name that it has there, and returns a Result.
+// `act` gets the mint that has it and the name that it has there, and returns Result<Changed>.
 template <class Act>
 void change(HttpSession& session, const HttpRequest& request, Act act) {
   Sources& sources = session.service().sources;
   session.elsewhere(
       request.path[2],
-      [&sources, source = request.path[2], act](SteadyTime until) -> Result<SequenceStatus> {
-        auto done = sources.at(source, act);
-        if (!done) return std::unexpected(std::move(done.error()));
-        return sources.peek(source, until);
+      [&sources, source = request.path[2], act](SteadyTime /*until*/) {
+        return sources.change(source, act);
       },
-      [&sources](const SequenceStatus& status) {
-        sources.reopen(name(status.definition));
-        return ok(source_json(status));
+      [&sources](const Changed& changed) {
+        sources.reopen(name(changed.status.definition));
+        return ok(source_json(changed.status));
       },
       Steps::kSeveral);
 }

@@ -40,7 +40,7 @@ class IntegersTest : public testing::Test {
   }
   [[nodiscard]] std::string url() const { return "sqlite:" + folder_.path("ids.db"); }
   void create(const Definition& definition) {
-    const Result<void> made = mint_.create(definition);
+    const auto made = mint_.create(definition);
     ASSERT_TRUE(made) << made.error().message();
   }
   void create_pool() { create(PoolDefinition{.name = "web"}); }

@@ -104,7 +104,7 @@ class MetricsTest : public testing::Test {
 
   void create(const SequenceDefinition& definition, const std::string& file = "ids") {
     Mint mint(MintOptions{.store = url(file)});
-    const Result<void> made = mint.create(definition);
+    const auto made = mint.create(definition);
     ASSERT_TRUE(made) << made.error().message();
   }
   [[nodiscard]] std::string url(const std::string& file) const {

@@ -28,7 +28,7 @@ class Pipeline : public testing::Test {
 
   void create(const SequenceDefinition& definition) const {
     Mint mint(MintOptions{.store = url()});
-    const Result<void> made = mint.create(definition);
+    const auto made = mint.create(definition);
     ASSERT_TRUE(made) << made.error().message();
   }
   [[nodiscard]] std::string url() const { return "sqlite:" + folder_.path("ids.db"); }

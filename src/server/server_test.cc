@@ -44,7 +44,7 @@ class ServerTest : public testing::Test {
   void create(const SequenceDefinition& definition) {
     MintOptions options{.store = url()};
     Mint mint(options);
-    const Result<void> made = mint.create(definition);
+    const auto made = mint.create(definition);
     ASSERT_TRUE(made) << made.error().message();
   }
   [[nodiscard]] std::string url() const { return "sqlite:" + folder_.path("ids.db"); }

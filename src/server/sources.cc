@@ -112,6 +112,18 @@ Result<SequenceStatus> Sources::peek(std::string_view source, SteadyTime until) 
   });
 }
 
+Result<Changed> Sources::change(
+    std::string_view source,
+    const std::function<Result<Changed>(Mint&, const std::string&)>& act) const {
+  return at(source, [&](Mint& mint, const std::string& name) {
+    Result<Changed> changed = act(mint, name);
+    if (changed)
+      changed->status =
+          named(std::move(changed->status), source.substr(0, source.size() - name.size()));
+    return changed;
+  });
+}
+
 Result<void> Sources::each(std::span<const std::string> stores, const ListOptions& options,
                            SteadyTime until, const Act& act) const {
   const std::size_t part = std::clamp<std::size_t>(options.most, 100, 5000);

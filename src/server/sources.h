@@ -151,6 +151,10 @@ class Sources final {
   }
   // Mint::peek(). The result has the name for clients.
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view source, SteadyTime until) const;
+  // at(), with the status that `act` returns under the name for clients.
+  [[nodiscard]] Result<Changed> change(
+      std::string_view source,
+      const std::function<Result<Changed>(Mint&, const std::string&)>& act) const;
   // Calls `act` with each source in the stores of these names, by name in each store; names are
   // those for clients, `options.after` too, and `options.most` is ignored. If `act` returns false,
   // that store has no more. The stores are read in parts, of which one is in memory. Ends by

@@ -1,6 +1,8 @@
 // The argument checks of all stores.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -113,8 +115,9 @@ Result<std::string> Adoption::with_query(std::string_view text, std::string_view
                                {.remedy = Remedy::kSetOption, .values = {"where"}}});
 }
 
-Result<void> CounterStore::create(std::span<const NewCounter> counters) {
-  if (auto ok = check_new_counters(counters, adoption() != nullptr); !ok) return ok;
+Result<std::vector<CounterState>> CounterStore::create(std::span<const NewCounter> counters) {
+  if (auto ok = check_new_counters(counters, adoption() != nullptr); !ok)
+    return std::unexpected(std::move(ok.error()));
   return do_create(counters);
 }
 
@@ -157,18 +160,31 @@ Result<void> check_stored(const Definition& definition) {
   return {};
 }
 
-Result<Definition> Catalog::define(const Definition& definition) {
+Result<Defined> Catalog::define(const Definition& definition) {
   if (auto ok = check_stored(definition); !ok) return std::unexpected(std::move(ok).error());
   return do_define(definition);
 }
 
-Result<Definition> Catalog::replace(const Definition& old, const Definition& updated) {
+Result<Defined> Catalog::replace(const Definition& old, const Definition& updated) {
   if (name(old) != name(updated)) {
     return refuse_to("cannot replace the definition of " + shown(name(old)),
                      "the new one is of " + shown(name(updated)));
   }
   if (auto ok = check_stored(updated); !ok) return std::unexpected(std::move(ok).error());
   return do_replace(old, updated);
+}
+
+Result<std::vector<CatalogEntry>> Catalog::list(SteadyTime until) {
+  constexpr std::size_t kPart = 1000;
+  std::vector<CatalogEntry> all;
+  for (std::size_t found = kPart; found == kPart;) {
+    const std::string after = all.empty() ? std::string() : all.back().name;
+    Result<std::vector<CatalogEntry>> part = do_list_after(after, kPart, until);
+    if (!part) return part;
+    found = part->size();
+    std::ranges::move(*part, std::back_inserter(all));
+  }
+  return all;
 }
 
 Result<void> UniqueIndex::create_space(std::string_view space) {

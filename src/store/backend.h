@@ -55,21 +55,6 @@ struct Backend {
 [[nodiscard]] Error damaged_database(std::string_view where, std::string_view why);
 // As Store::doubt() of a store on a server, which can be raised, and was perhaps only moved.
 [[nodiscard]] Error in_doubt(std::string_view url, const std::string& why);
-// A definition that was read under a name of the catalog: its error with the place before it, and
-// that of `damaged(why)` if it has another name.
-template <class Damaged>
-[[nodiscard]] Result<Definition> under_name(std::string_view name, Result<Definition> definition,
-                                            std::string_view where, const Damaged& damaged) {
-  if (!definition) {
-    definition.error() =
-        in_context(std::string(where) + ", " + shown(name), std::move(definition.error()));
-  } else if (idmint::name(*definition) != name) {
-    return damaged("the definition of " + shown(name) + " is that of " +
-                   shown(idmint::name(*definition)));
-  }
-  return definition;
-}
-
 // kInvalidArgument: not the name of a top-level field, or of a collection of MongoDB; the message
 // says why.
 [[nodiscard]] Result<void> check_field(std::string_view field);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +21,16 @@ struct CatalogEntry {
   Result<Definition> definition{};
 };
 
+struct Defined {
+  Definition definition{};  // that is there now
+  // This call wrote it, or may have: an attempt whose answer was lost may have been applied.
+  bool made = false;
+
+  friend bool operator==(const Defined& there, const Definition& wanted) {
+    return there.definition == wanted;
+  }
+};
+
 // Any thread may call any method at any time. Errors as in CounterStore. There is no remove: a name
 // is never used again.
 class Catalog {
@@ -29,14 +38,14 @@ class Catalog {
   // Writes the definition unless its name has one already, in one atomic, durable step. Returns the
   // one that is there now, which may be another's; the caller must compare. kInvalidArgument: not
   // valid, or not complete (check_stored()).
-  [[nodiscard]] IDMINT_EXPORT Result<Definition> define(const Definition& definition);
+  [[nodiscard]] IDMINT_EXPORT Result<Defined> define(const Definition& definition);
 
   // Replaces `old` by `updated` in one atomic, durable step, if `old` is what is there. Returns the
   // definition that is there now.
   // - kNotFound: no such name.
   // - kInvalidArgument: different names, or one of the two is not valid or not complete
   //   (check_stored()).
-  [[nodiscard]] Result<Definition> replace(const Definition& old, const Definition& updated);
+  [[nodiscard]] Result<Defined> replace(const Definition& old, const Definition& updated);
 
   // kNotFound: no such name.
   [[nodiscard]] Result<Definition> find(std::string_view name,
@@ -44,10 +53,9 @@ class Catalog {
     return do_find(name, until);
   }
   // Sorted by name. A definition that is damaged or from a newer idmint has its error in its entry.
+  // Read in parts, each within the deadline of a call, and other calls come between them.
   // kUnavailable: the definitions were not read by `until`.
-  [[nodiscard]] Result<std::vector<CatalogEntry>> list(SteadyTime until = SteadyTime::max()) {
-    return do_list_all(until);
-  }
+  [[nodiscard]] Result<std::vector<CatalogEntry>> list(SteadyTime until = SteadyTime::max());
   // Those whose names come after `after`: the next page of a list, of `most` entries unless it is
   // the last one. A store that cannot read a part of its catalog returns all the rest. Two pages
   // are not of one moment. REQUIRES: most > 0.
@@ -61,12 +69,9 @@ class Catalog {
 
  private:
   // The methods above, with checked arguments.
-  virtual Result<Definition> do_define(const Definition& definition) = 0;
-  virtual Result<Definition> do_replace(const Definition& old, const Definition& updated) = 0;
+  virtual Result<Defined> do_define(const Definition& definition) = 0;
+  virtual Result<Defined> do_replace(const Definition& old, const Definition& updated) = 0;
   virtual Result<Definition> do_find(std::string_view name, SteadyTime until) = 0;
-  virtual Result<std::vector<CatalogEntry>> do_list_all(SteadyTime until) {
-    return do_list_after("", std::numeric_limits<std::size_t>::max(), until);
-  }
   virtual Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
                                                           SteadyTime until) = 0;
 };

@@ -89,19 +89,21 @@ enum class Take : std::uint8_t {
 // - kFailedPrecondition: the handle was inherited through fork().
 class CounterStore {
  public:
-  // Creates counters whose next value is bounds.first. Existing ones with the same bounds stay as
-  // they are, whatever their value. An adopted record must be there, unless `make` is set. What
-  // exists keeps its value. On an error some of the
-  // counters may have been created; the same call again creates the rest.
+  // Creates counters whose next value is bounds.first, and returns each as it is then. Existing
+  // ones with the same bounds stay as they are, whatever their value. An adopted record must be
+  // there, unless `make` is set. What exists keeps its value. On an error some of the counters may
+  // have been created; the same call again creates the rest.
   // - kAlreadyExists: one exists with other bounds.
   // - kInvalidArgument: more than kMaxCounters; an empty name or one longer than 1024 bytes; bounds
   //   not as above; `adopted` is not the text of a record, or the record cannot count from
   //   bounds.first.
   // - kFailedPrecondition: an adopted record has no value to continue from; it was left as it was.
   // - kUnimplemented: the store adopts no records.
-  [[nodiscard]] IDMINT_EXPORT Result<void> create(std::span<const NewCounter> counters);
+  [[nodiscard]] IDMINT_EXPORT Result<std::vector<CounterState>> create(
+      std::span<const NewCounter> counters);
   static constexpr std::size_t kMaxCounters = 10'000;
-  [[nodiscard]] Result<void> create(std::string_view counter, const CounterBounds& bounds) {
+  [[nodiscard]] Result<std::vector<CounterState>> create(std::string_view counter,
+                                                         const CounterBounds& bounds) {
     const NewCounter one{std::string(counter), bounds};
     return create(std::span(&one, 1));
   }
@@ -183,7 +185,7 @@ class CounterStore {
 
  private:
   // The methods above, with checked arguments.
-  virtual Result<void> do_create(std::span<const NewCounter> counters) = 0;
+  virtual Result<std::vector<CounterState>> do_create(std::span<const NewCounter> counters) = 0;
   virtual Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
                                    SteadyTime until) = 0;
   virtual Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "idmint/clock.h"
+#include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/result.h"
 #include "idmint/uuid.h"
@@ -112,6 +113,49 @@ class CounterRows {
   ~CounterRows() = default;
 };
 
+// What came of a change that depends on what is there.
+enum class Swapped : std::uint8_t {
+  kYes,
+  kNo,       // another row is there; nothing was changed
+  kPerhaps,  // likewise, but an attempt whose answer was lost may have been applied before
+};
+
+// A definition as it is stored.
+struct DefinitionRow {
+  std::string name{};
+  std::string json{};
+};
+
+// The definitions. No row is ever removed. Errors, besides those of each method, are those of
+// Catalog. `doing`: for messages, such as "write a definition into".
+class DefinitionRows {
+ public:
+  // Inserts the row unless its name has one, in one atomic step that is durable before it returns.
+  // Not kYes: a reading has to show whether the name has one, or the store is in doubt.
+  [[nodiscard]] virtual Result<Swapped> insert_definition(const DefinitionRow& row,
+                                                          SteadyTime until,
+                                                          std::string_view doing) = 0;
+  // Gives the name the text `json` if it has that of `row`, likewise in one step.
+  [[nodiscard]] virtual Result<Swapped> swap_definition(const DefinitionRow& row,
+                                                        const std::string& json, SteadyTime until,
+                                                        std::string_view doing) = 0;
+  // The text. Nothing: the name has none.
+  [[nodiscard]] virtual Result<std::optional<std::string>> read_definition(std::string_view name,
+                                                                           SteadyTime until) = 0;
+  // Those whose names come after `after`, sorted by name: `most` of them, or fewer if there are no
+  // more. A store that cannot read a part returns all.
+  [[nodiscard]] virtual Result<std::vector<DefinitionRow>> list_definitions(std::string_view after,
+                                                                            std::size_t most,
+                                                                            SteadyTime until) = 0;
+  // The definition in a text. Errors of definition_from_json().
+  [[nodiscard]] virtual Result<Definition> parse(std::string_view json) const {
+    return definition_from_json(json);
+  }
+
+ protected:
+  ~DefinitionRows() = default;
+};
+
 // The row of a worker id.
 struct WorkerRow {
   // held_for: what was left by the store's clock when the row was read.
@@ -130,12 +174,6 @@ struct WorkerSwap {
   // What is to stand there. held_for counts from the store's clock at the swap. The holder is
   // written where the token changes, and stays otherwise.
   WorkerRow to{};
-};
-
-enum class Swapped : std::uint8_t {
-  kYes,
-  kNo,       // the row is another one; nothing was changed
-  kPerhaps,  // likewise, but an attempt whose answer was lost may have been applied before
 };
 
 // A choice of rows for an acquire.

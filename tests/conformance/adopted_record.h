@@ -68,7 +68,7 @@ class AdoptedRecords : public testing::TestWithParam<AdoptedWay> {
     store_ = open();
   }
   [[nodiscard]] std::unique_ptr<Store> open() const { return fakes::opened(place_.url); }
-  Result<void> adopt(CounterBounds bounds = {1, 1'000'000'000}, const std::string& counter = "c") {
+  auto adopt(CounterBounds bounds = {1, 1'000'000'000}, const std::string& counter = "c") {
     const NewCounter one{counter, bounds, place_.record};
     return counters().create(std::span(&one, 1));
   }
@@ -89,7 +89,7 @@ TEST_P(AdoptedRecords, IsGoneOnWithByAllInTurn) {
   make(3);
   const PlainClients::Next next = place_.connect();
   ASSERT_EQ(next(), 4);
-  const Result<void> adopted = adopt();
+  const auto adopted = adopt();
   ASSERT_TRUE(adopted) << fakes::why(adopted);
   EXPECT_EQ(counters().peek("c"), (CounterState{"c", {1, 1'000'000'000}, 5, false}));
   const auto first = take();

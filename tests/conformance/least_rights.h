@@ -63,14 +63,15 @@ inline Result<void> mint(const LeastRights& user, std::int64_t key) {
 inline Result<void> make(const LeastRights& user, const std::string& name) {
   const auto store = Store::open(user.url, {.create = false});
   if (!store) return std::unexpected(store.error());
-  if (auto made = (*store)->counters()->create(name, {1, 9}); !made) return made;
+  if (auto made = (*store)->counters()->create(name, {1, 9}); !made)
+    return std::unexpected(std::move(made.error()));
   if (auto made = (*store)->unique_index()->create_space(name); !made) return made;
   if (auto closed = (*store)->unique_index()->close_space(name); !closed) return closed;
   if (auto made = (*store)->leases()->create_pool(name, 1); !made) return made;
   const auto old = (*store)->catalog()->define(SequenceDefinition{.name = name, .last = 9});
   if (!old) return std::unexpected(old.error());
   const auto altered =
-      (*store)->catalog()->replace(*old, SequenceDefinition{.name = name, .last = 10});
+      (*store)->catalog()->replace(old->definition, SequenceDefinition{.name = name, .last = 10});
   if (!altered) return std::unexpected(altered.error());
   user.doubt();
   Result<void> settled = (*store)->settle();

@@ -115,7 +115,7 @@ TEST_P(StoreConformance, MakesManyCountersInOneCallAndTheRestInTheNext) {
 // A record of no store, with a control character.
 TEST_P(StoreConformance, ARecordThatItDoesNotKnowIsNotAdopted) {
   const NewCounter some[] = {{"own", {1, 9}}, {"adopted", {1, 9}, "no record\n"}};
-  const Result<void> refused = counters().create(some);
+  const auto refused = counters().create(some);
   EXPECT_EQ(code_of(refused),
             counters().adoption() == nullptr ? Code::kUnimplemented : Code::kInvalidArgument);
   EXPECT_EQ(code_of(counters().peek("own")), Code::kNotFound) << "nothing was made";
@@ -558,6 +558,7 @@ TEST_P(StoreConformance, TheCatalogKeepsTheFirstDefinition) {
   EXPECT_EQ(code_of(catalog().find("orders")), Code::kNotFound);
   EXPECT_EQ(catalog().define(orders), orders);
   EXPECT_EQ(catalog().define(orders), orders);
+  EXPECT_FALSE(catalog().define(orders)->made);
   EXPECT_EQ(catalog().define(SequenceDefinition{"orders", Strategy::kCounter, 1, 2}), orders);
   EXPECT_EQ(catalog().find("orders"), orders);
   EXPECT_EQ(code_of(catalog().find("Orders")), Code::kNotFound);
@@ -569,10 +570,10 @@ TEST_P(StoreConformance, TheCatalogKeepsTheFirstDefinition) {
   EXPECT_EQ(code_of(counters().peek("orders")), Code::kNotFound);
 }
 
-TEST_P(StoreConformance, OneOfManyDefinersWinsAndAllHearWhich) {
+TEST_P(StoreConformance, OneOfManyDefinersIsToldThatItWonAndAllHearWhich) {
   for (int round = 0; round < 10; ++round) {
     const std::string name = "n" + std::to_string(round);
-    std::array<Result<Definition>, 8> heard;
+    std::array<Result<Defined>, 8> heard;
     {
       std::barrier start(8);
       std::vector<std::jthread> threads;
@@ -583,7 +584,8 @@ TEST_P(StoreConformance, OneOfManyDefinersWinsAndAllHearWhich) {
               catalog().define(SequenceDefinition{name, Strategy::kCounter, t, 100});
         });
     }
-    for (const auto& each : heard) EXPECT_EQ(each, catalog().find(name));
+    for (const auto& each : heard) EXPECT_EQ(each, catalog().find(name).value());
+    EXPECT_EQ(std::ranges::count_if(heard, [](const auto& each) { return each->made; }), 1);
   }
 }
 
@@ -619,7 +621,7 @@ TEST_P(StoreConformance, OfManyReplacementsOfOneDefinitionOneWins) {
   Definition now = SequenceDefinition{"orders", Strategy::kCounter, 1, 1};
   ASSERT_TRUE(catalog().define(now).has_value());
   for (int round = 0; round < 10; ++round) {
-    std::array<Result<Definition>, 8> heard;
+    std::array<Result<Defined>, 8> heard;
     {
       std::barrier start(8);
       std::vector<std::jthread> threads;
@@ -633,6 +635,7 @@ TEST_P(StoreConformance, OfManyReplacementsOfOneDefinitionOneWins) {
     }
     now = catalog().find("orders").value();
     for (const auto& each : heard) EXPECT_EQ(each, now);
+    EXPECT_EQ(std::ranges::count_if(heard, [](const auto& each) { return each->made; }), 1);
   }
   EXPECT_GT(as_sequence(now).last, 10);
 }

@@ -73,7 +73,7 @@ void create_all(const std::string& url) {
     if (strategy == Strategy::kStriped || strategy == Strategy::kInterleaved)
       definition.stripes = 10;
     definition.last = 1'000'000'000;
-    const Result<void> created = create_sequence(*store, definition);
+    const auto created = create_sequence(*store, definition);
     EXPECT_TRUE(created) << created.error().message();
   }
 }

@@ -61,7 +61,7 @@ TEST(SpreadFaults, IdsGoOnWhileAServerIsKilledAndTheBalanceReturns) {
   const std::string trust_folder = folder.path("trust");
   options.store_options.trust_folder = trust_folder;
   Mint mint(options);
-  const Result<void> made = mint.create_over(
+  const auto made = mint.create_over(
       {.name = "tickets", .strategy = Strategy::kInterleaved, .last = 1'000'000'000}, urls);
   ASSERT_TRUE(made) << why(made);
 

@@ -103,11 +103,11 @@ TEST(TicketPair, NoTicketComesTwiceWhicheverServerIsKilled) {
   const std::string trust_folder = folder.path("trust");
   options.store_options.trust_folder = trust_folder;
   Mint mint(options);
-  const Result<void> made = mint.create_over({.name = "tickets",
-                                              .strategy = Strategy::kInterleaved,
-                                              .last = 1'000'000'000,
-                                              .adopted = "tickets:Tickets64/stub=a:last=id"},
-                                             urls);
+  const auto made = mint.create_over({.name = "tickets",
+                                      .strategy = Strategy::kInterleaved,
+                                      .last = 1'000'000'000,
+                                      .adopted = "tickets:Tickets64/stub=a:last=id"},
+                                     urls);
   ASSERT_TRUE(made) << why(made);
 
   Taken taken;

@@ -196,9 +196,11 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   }
 
   // CounterStore
-  Result<void> do_create(std::span<const NewCounter> counters) override {
+  Result<std::vector<CounterState>> do_create(std::span<const NewCounter> counters) override {
     const std::lock_guard lock(mutex_);
-    return call<void>([&]() -> Result<void> {
+    using States = std::vector<CounterState>;
+    return call<States>([&]() -> Result<States> {
+      States all;
       for (const auto& [name, bounds, adopted, stripe, make] : counters) {
         const auto at = counters_.try_emplace(name, name, bounds, bounds.first, false).first;
         if (adopted_.contains(name)) {
@@ -207,8 +209,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
         if (at->second.bounds != bounds) {
           return std::unexpected(Error{Code::kAlreadyExists, "exists with other bounds"});
         }
+        all.push_back(at->second);
       }
-      return {};
+      return all;
     });
   }
 
@@ -281,20 +284,22 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   }
 
   // Catalog
-  Result<Definition> do_define(const Definition& definition) override {
+  Result<Defined> do_define(const Definition& definition) override {
     const std::lock_guard lock(mutex_);
-    return call<Definition>(next_fault(), [&]() -> Result<Definition> {
-      return defined_.try_emplace(name(definition), definition).first->second;
+    return call<Defined>(next_fault(), [&]() -> Result<Defined> {
+      const auto [at, made] = defined_.try_emplace(name(definition), definition);
+      return Defined{at->second, made};
     });
   }
 
-  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
+  Result<Defined> do_replace(const Definition& old, const Definition& updated) override {
     const std::lock_guard lock(mutex_);
-    return call<Definition>([&]() -> Result<Definition> {
+    return call<Defined>([&]() -> Result<Defined> {
       const auto at = defined_.find(name(old));
       if (at == defined_.end()) return std::unexpected(no_such("definition"));
-      if (at->second == old) at->second = updated;
-      return at->second;
+      const bool made = at->second == old;
+      if (made) at->second = updated;
+      return Defined{at->second, made};
     });
   }
   Result<Definition> do_find(std::string_view name, SteadyTime /*until*/) override {

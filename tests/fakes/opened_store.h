@@ -61,7 +61,7 @@ inline Error refusal_that_says(const std::string& what, const std::string& url,
 // With a counter "c" that begins with 1.
 inline std::unique_ptr<Store> with_counter(const std::string& url) {
   std::unique_ptr<Store> store = opened(url);
-  const Result<void> made = store->counters()->create("c", {1, kLargestValue});
+  const auto made = store->counters()->create("c", {1, kLargestValue});
   EXPECT_TRUE(made) << why(made);
   return store;
 }

@@ -63,7 +63,7 @@ class SequenceWorld {
   };
 
   [[nodiscard]] SequenceDefinition definition(std::uint32_t variant) const;
-  Result<void> create(Process& me, Handles& stores);
+  Result<Changed> create(Process& me, Handles& stores);
   void opened(Process& me, const SequenceDefinition& there);
   void values(Process& me, std::span<const std::int64_t> values, std::int64_t before,
               std::size_t begun);
@@ -86,7 +86,7 @@ SequenceDefinition SequenceWorld::definition(std::uint32_t variant) const {
   return made;
 }
 
-Result<void> SequenceWorld::create(Process& me, Handles& stores) {
+Result<Changed> SequenceWorld::create(Process& me, Handles& stores) {
   const SequenceDefinition wanted = definition(me.decide(2));
   if (spread) {
     const std::array<Store*, 2> both = {stores.a.get(), stores.b.get()};

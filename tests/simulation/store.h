@@ -20,6 +20,7 @@
 #include "store/counter_store.h"
 #include "store/engine.h"
 #include "store/protocol/counters.h"
+#include "store/protocol/definitions.h"
 #include "store/protocol/leases.h"
 #include "store/unique_index.h"
 #include "tests/simulation/history.h"
@@ -45,13 +46,14 @@ struct Place {
   static Uuid fresh_id() noexcept;
 };
 
-// One process's handle. The rules of counters and leases are the real ones, over the rows of the
+// One process's handle. The rules of counters,
+// definitions and leases are the real ones, over the rows of the
 // place.
 class SimulatedStore final : public Store,
-                             private Catalog,
                              private UniqueIndex,
                              private stores::Engine,
                              private stores::CounterRows,
+                             private stores::DefinitionRows,
                              private stores::WorkerRows {
  public:
   // Undisturbed: its calls are no steps, and none fails.
@@ -64,7 +66,7 @@ class SimulatedStore final : public Store,
   std::string server() const override { return server_; }
   std::chrono::milliseconds deadline() const noexcept override { return kDeadline; }
   CounterStore* counters() noexcept override { return &counters_; }
-  Catalog* catalog() noexcept override { return this; }
+  Catalog* catalog() noexcept override { return &definitions_; }
   UniqueIndex* unique_index() noexcept override { return this; }
   LeaseTable* leases() noexcept override { return &leases_; }
 
@@ -182,26 +184,29 @@ class SimulatedStore final : public Store,
                                            });
   }
 
-  Result<Definition> do_define(const Definition& definition) override {
-    return call<Definition>("defines " + std::string(name(definition)),
-                            [definition](Place& place) { return place.tables.define(definition); });
+  Result<stores::Swapped> insert_definition(const stores::DefinitionRow& row, SteadyTime,
+                                            std::string_view) override {
+    return call<stores::Swapped>(
+        "defines " + row.name, [row](Place& place) { return place.tables.insert_definition(row); });
   }
-  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
-    return call<Definition>("replaces a definition", [old, updated](Place& place) {
-      return place.tables.replace(old, updated);
+  Result<stores::Swapped> swap_definition(const stores::DefinitionRow& row, const std::string& json,
+                                          SteadyTime, std::string_view) override {
+    return call<stores::Swapped>("replaces a definition", [row, json](Place& place) {
+      return place.tables.swap_definition(row, json);
     });
   }
-  Result<Definition> do_find(std::string_view name, SteadyTime) override {
-    return call<Definition>("reads the definition", [name = std::string(name)](Place& place) {
-      return place.tables.find(name);
-    });
+  Result<std::optional<std::string>> read_definition(std::string_view name, SteadyTime) override {
+    return call<std::optional<std::string>>(
+        "reads the definition",
+        [name = std::string(name)](Place& place) { return place.tables.read_definition(name); });
   }
-  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
-                                                  SteadyTime) override {
-    return call<std::vector<CatalogEntry>>("lists the definitions",
-                                           [after = std::string(after), most](Place& place) {
-                                             return place.tables.list_after(after, most);
-                                           });
+  Result<std::vector<stores::DefinitionRow>> list_definitions(std::string_view after,
+                                                              std::size_t most,
+                                                              SteadyTime) override {
+    return call<std::vector<stores::DefinitionRow>>(
+        "lists the definitions", [after = std::string(after), most](Place& place) {
+          return place.tables.list_definitions(after, most);
+        });
   }
 
   Result<void> do_create_space(std::string_view space) override {
@@ -238,6 +243,7 @@ class SimulatedStore final : public Store,
   const bool disturbed_;
   const std::string server_;
   stores::Counters counters_{*this, *this};
+  stores::Definitions definitions_{*this, *this};
   stores::Leases leases_{*this, *this};
 };
 

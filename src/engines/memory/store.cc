@@ -10,10 +10,10 @@
 #include "engines/memory/tables.h"
 #include "ids/lease_table.h"
 #include "store/backend.h"
-#include "store/catalog.h"
 #include "store/counter_store.h"
 #include "store/engine.h"
 #include "store/protocol/counters.h"
+#include "store/protocol/definitions.h"
 #include "store/protocol/leases.h"
 #include "store/unique_index.h"
 
@@ -24,10 +24,10 @@ constexpr std::string_view kUrl = "memory:";
 
 // Tables under a mutex. Durable as long as the process, as the URL promises.
 class MemoryStore final : public Store,
-                          private Catalog,
                           private UniqueIndex,
                           private Engine,
                           private CounterRows,
+                          private DefinitionRows,
                           private WorkerRows {
  public:
   MemoryStore(const StoreOptions& options, Entropy& entropy)
@@ -37,7 +37,7 @@ class MemoryStore final : public Store,
   std::string_view url() const noexcept override { return kUrl; }
   std::chrono::milliseconds deadline() const noexcept override { return options_.deadline; }
   CounterStore* counters() noexcept override { return &counters_; }
-  Catalog* catalog() noexcept override { return this; }
+  Catalog* catalog() noexcept override { return &definitions_; }
   UniqueIndex* unique_index() noexcept override { return this; }
   LeaseTable* leases() noexcept override { return &leases_; }
 
@@ -104,18 +104,21 @@ class MemoryStore final : public Store,
     return locked([&] { return tables_.list_counters(prefix); });
   }
 
-  Result<Definition> do_define(const Definition& definition) override {
-    return locked([&] { return tables_.define(definition); });
+  Result<Swapped> insert_definition(const DefinitionRow& row, SteadyTime /*until*/,
+                                    std::string_view /*doing*/) override {
+    return locked([&] { return tables_.insert_definition(row); });
   }
-  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
-    return locked([&] { return tables_.replace(old, updated); });
+  Result<Swapped> swap_definition(const DefinitionRow& row, const std::string& json,
+                                  SteadyTime /*until*/, std::string_view /*doing*/) override {
+    return locked([&] { return tables_.swap_definition(row, json); });
   }
-  Result<Definition> do_find(std::string_view name, SteadyTime /*until*/) override {
-    return locked([&] { return tables_.find(name); });
+  Result<std::optional<std::string>> read_definition(std::string_view name,
+                                                     SteadyTime /*until*/) override {
+    return locked([&] { return tables_.read_definition(name); });
   }
-  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
-                                                  SteadyTime /*until*/) override {
-    return locked([&] { return tables_.list_after(after, most); });
+  Result<std::vector<DefinitionRow>> list_definitions(std::string_view after, std::size_t most,
+                                                      SteadyTime /*until*/) override {
+    return locked([&] { return tables_.list_definitions(after, most); });
   }
 
   Result<void> do_create_space(std::string_view space) override {
@@ -142,6 +145,7 @@ class MemoryStore final : public Store,
   std::mutex mutex_;  // guards tables_
   memory::Tables tables_{kUrl};
   Counters counters_{*this, *this};
+  Definitions definitions_{*this, *this};
   Leases leases_{*this, *this};
 };
 

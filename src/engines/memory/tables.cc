@@ -62,26 +62,25 @@ Result<std::vector<CounterState>> Tables::list_counters(std::string_view prefix)
 
 // ---- definitions
 
-Result<Definition> Tables::define(const Definition& definition) {
-  return definitions_.try_emplace(name(definition), definition).first->second;
+Result<Swapped> Tables::insert_definition(const DefinitionRow& row) {
+  return definitions_.try_emplace(row.name, row.json).second ? Swapped::kYes : Swapped::kNo;
 }
 
-Result<Definition> Tables::replace(const Definition& old, const Definition& updated) {
-  const auto at = definitions_.find(name(old));
-  if (at == definitions_.end()) return std::unexpected(no_definition(name(old), url_));
-  if (at->second == old) at->second = updated;
-  return at->second;
+Result<Swapped> Tables::swap_definition(const DefinitionRow& row, const std::string& json) {
+  const auto at = definitions_.find(row.name);
+  if (at == definitions_.end() || at->second != row.json) return Swapped::kNo;
+  at->second = json;
+  return Swapped::kYes;
 }
 
-Result<Definition> Tables::find(std::string_view name) const {
+Result<std::optional<std::string>> Tables::read_definition(std::string_view name) const {
   const auto at = definitions_.find(name);
-  if (at == definitions_.end()) return std::unexpected(no_definition(name, url_));
-  return at->second;
+  return at != definitions_.end() ? std::optional(at->second) : std::nullopt;
 }
 
-Result<std::vector<CatalogEntry>> Tables::list_after(std::string_view after,
-                                                     std::size_t most) const {
-  std::vector<CatalogEntry> some;
+Result<std::vector<DefinitionRow>> Tables::list_definitions(std::string_view after,
+                                                            std::size_t most) const {
+  std::vector<DefinitionRow> some;
   for (auto at = definitions_.upper_bound(after); at != definitions_.end() && some.size() < most;
        ++at)
     some.push_back({at->first, at->second});

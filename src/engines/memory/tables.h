@@ -13,16 +13,14 @@
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/definition.h"
 #include "idmint/result.h"
-#include "store/catalog.h"
 #include "store/counter_store.h"
 #include "store/engine.h"
 
 namespace idmint::stores::memory {
 
 // Not for several threads at once. A copy is a backup. The methods are those of CounterRows,
-// Catalog, UniqueIndex and WorkerRows, with their errors; `now` is the store's clock.
+// DefinitionRows, UniqueIndex and WorkerRows, with their errors; `now` is the store's clock.
 class Tables {
  public:
   // For messages.
@@ -35,11 +33,11 @@ class Tables {
   [[nodiscard]] Result<CounterStates> read_counters(std::span<const std::string> counters) const;
   [[nodiscard]] Result<std::vector<CounterState>> list_counters(std::string_view prefix) const;
 
-  Result<Definition> define(const Definition& definition);
-  Result<Definition> replace(const Definition& old, const Definition& updated);
-  [[nodiscard]] Result<Definition> find(std::string_view name) const;
-  [[nodiscard]] Result<std::vector<CatalogEntry>> list_after(std::string_view after,
-                                                             std::size_t most) const;
+  Result<Swapped> insert_definition(const DefinitionRow& row);
+  Result<Swapped> swap_definition(const DefinitionRow& row, const std::string& json);
+  [[nodiscard]] Result<std::optional<std::string>> read_definition(std::string_view name) const;
+  [[nodiscard]] Result<std::vector<DefinitionRow>> list_definitions(std::string_view after,
+                                                                    std::size_t most) const;
 
   Result<void> create_space(std::string_view space);
   Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys);
@@ -77,7 +75,7 @@ class Tables {
 
   std::string_view url_;
   CounterStates counters_;
-  std::map<std::string, Definition, std::less<>> definitions_;
+  std::map<std::string, std::string, std::less<>> definitions_;
   std::map<std::string, Space, std::less<>> spaces_;
   std::map<std::string, Pool, std::less<>> pools_;
 };

@@ -60,8 +60,8 @@ class Adopted : public testing::Test {
   }
 
   CounterStore& counters() { return *store_->counters(); }
-  Result<void> adopt(const AdoptedRecord& record, const CounterBounds& bounds,
-                     const std::string& name = "c") {
+  auto adopt(const AdoptedRecord& record, const CounterBounds& bounds,
+             const std::string& name = "c") {
     const NewCounter one{name, bounds, to_text(record), 0, true};
     return counters().create(std::span(&one, 1));
   }

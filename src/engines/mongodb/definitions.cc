@@ -1,7 +1,7 @@
 #include "engines/mongodb/definitions.h"
 
 #include <cstddef>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,11 +10,10 @@
 #include "engines/mongodb/adopted_record.h"
 #include "engines/mongodb/adoption.h"
 #include "store/backend.h"
-#include "store/catalog.h"
 
 namespace idmint::stores::mongodb {
 
-Result<Definition> Definitions::parse(std::string_view name, std::string_view json) const {
+Result<Definition> DefinitionTable::parse(std::string_view json) const {
   Result<Definition> definition = definition_from_json(json);
   if (auto* const sequence = definition ? std::get_if<SequenceDefinition>(&*definition) : nullptr;
       sequence != nullptr && !sequence->adopted.empty()) {
@@ -27,78 +26,53 @@ Result<Definition> Definitions::parse(std::string_view name, std::string_view js
                                  "text=" + sequence->adopted.substr(slash + 1));
     if (record) sequence->adopted = to_text(*record);
     if (const Result<void> valid = kAdoption.check(*sequence); !valid)
-      definition = std::unexpected(damaged_definition(valid.error().message()));
+      return std::unexpected(damaged_definition(valid.error().message()));
   }
-  return under_name(name, std::move(definition), database_.where,
-                    [&](const std::string& why) { return database_.damaged(why); });
+  return definition;
 }
 
-Result<Definition> Definitions::read(std::string_view name, SteadyTime until, std::string* json) {
-  std::string text;
-  const Result<bool> there = database_.read(kDefinitions, name, until, [&](const Document& found) {
-    text = found.bytes("json").value_or("");
-  });
-  if (!there) return std::unexpected(there.error());
-  if (!*there) return std::unexpected(no_definition(name, database_.url));
-  if (json != nullptr) *json = text;
-  return parse(name, text);
-}
-
-Result<Definition> Definitions::do_define(const Definition& definition) {
-  const Result<SteadyTime> until = database_.enter();
-  if (!until) return std::unexpected(until.error());
-  static_cast<void>(first_.take());
+Result<Swapped> DefinitionTable::insert_definition(const DefinitionRow& row, SteadyTime until,
+                                                   std::string_view doing) {
   Bson document;
-  document.add("_id", std::string_view(name(definition)))
-      .add("json", std::string_view(to_json(definition)));
-  const auto made = database_.servers->insert_new(kDefinitions, Bson().add("0", document), 1,
-                                                  *until, "write a definition into");
-  if (!made) return std::unexpected(made.error());
-  Result<Definition> there = read(name(definition), *until);
-  if (!there) return std::unexpected(after_a_write(there.error()));
-  return there;
+  document.add("_id", std::string_view(row.name)).add("json", std::string_view(row.json));
+  const auto taken =
+      database_.servers->insert_new(kDefinitions, Bson().add("0", document), 1, until, doing);
+  if (!taken) return std::unexpected(taken.error());
+  return taken->empty() ? Swapped::kYes : Swapped::kNo;
 }
 
-// Replaces exactly the text that was read.
-Result<Definition> Definitions::do_replace(const Definition& old, const Definition& updated) {
-  const Result<SteadyTime> until = database_.enter();
-  if (!until) return std::unexpected(until.error());
-  static_cast<void>(first_.take());
-  std::string json;
-  Result<Definition> there = read(name(old), *until, &json);
-  if (!there || *there != old) return there;
+Result<Swapped> DefinitionTable::swap_definition(const DefinitionRow& row, const std::string& json,
+                                                 SteadyTime until, std::string_view doing) {
   Bson query;
-  query.add("_id", std::string_view(name(old))).add("json", std::string_view(json));
+  query.add("_id", std::string_view(row.name)).add("json", std::string_view(row.json));
   Bson update;
   update.add(
-      "0", Bson().add("$set", Bson().add("json", Bson().add("$literal",
-                                                            std::string_view(to_json(updated))))));
-  const Result<bool> done = database_.change(kDefinitions, std::move(query), update, *until,
-                                             "replace a definition in", [](const Document&) {});
+      "0", Bson().add("$set", Bson().add("json", Bson().add("$literal", std::string_view(json)))));
+  const Result<bool> done = database_.change(kDefinitions, std::move(query), update, until, doing,
+                                             [](const Document&) {});
   if (!done) return std::unexpected(done.error());
-  there = read(name(old), *until);
-  if (!there) return std::unexpected(after_a_write(there.error()));
-  return there;
+  return *done ? Swapped::kYes : Swapped::kNo;
 }
 
-Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter_to_read(by);
-  if (!until) return std::unexpected(until.error());
-  if (const auto first = first_.take(); first && first->first == name)
-    return parse(name, first->second);
-  return read(name, *until);
+Result<std::optional<std::string>> DefinitionTable::read_definition(std::string_view name,
+                                                                    SteadyTime until) {
+  std::optional<std::string> json;
+  const Result<bool> there = database_.read(kDefinitions, name, until, [&](const Document& found) {
+    json = found.bytes("json").value_or("");
+  });
+  if (!there) return std::unexpected(there.error());
+  return json;
 }
 
-Result<std::vector<CatalogEntry>> Definitions::do_list_after(std::string_view after,
-                                                             std::size_t most, SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter_to_read(by);
-  if (!until) return std::unexpected(until.error());
-  static_cast<void>(first_.take());
-  std::vector<CatalogEntry> all;
+Result<std::vector<DefinitionRow>> DefinitionTable::list_definitions(std::string_view after,
+                                                                     std::size_t most,
+                                                                     SteadyTime until) {
+  std::vector<DefinitionRow> all;
   const Result<void> read =
-      database_.read_all(kDefinitions, after, *until, [&](const Document& document) {
-        const std::string name(document.bytes("_id").value_or(""));
-        if (name != after) all.push_back({name, parse(name, document.bytes("json").value_or(""))});
+      database_.read_all(kDefinitions, after, until, [&](const Document& document) {
+        const std::string_view name = document.bytes("_id").value_or("");
+        if (name != after)
+          all.push_back({std::string(name), std::string(document.bytes("json").value_or(""))});
         return all.size() < most;
       });
   if (!read) return std::unexpected(read.error());

@@ -4,40 +4,42 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engines/mongodb/database.h"
 #include "idmint/definition.h"
-#include "store/catalog.h"
-#include "store/first_definition.h"
+#include "store/engine.h"
+#include "store/protocol/definitions.h"
 
 namespace idmint::stores::mongodb {
 
 inline constexpr const char* kDefinitions = "idmint.definitions";
 
-class Definitions final : public Catalog {
+class DefinitionTable final : private DefinitionRows {
  public:
-  // `database` must outlive it.
-  explicit Definitions(const Database& database) : database_(database) {}
+  // Both must outlive it.
+  DefinitionTable(const Database& database, DatabaseEngine& engine)
+      : database_(database), catalog_(engine, *this) {}
 
-  // Has the definition that was read when the store was opened.
-  [[nodiscard]] FirstDefinition& first() noexcept { return first_; }
-
-  Result<Definition> do_define(const Definition& definition) override;
-  Result<Definition> do_replace(const Definition& old, const Definition& updated) override;
-  Result<Definition> do_find(std::string_view name, SteadyTime by) override;
-  Result<std::vector<CatalogEntry>> do_list_after(std::string_view after, std::size_t most,
-                                                  SteadyTime by) override;
+  [[nodiscard]] Definitions& catalog() noexcept { return catalog_; }
 
  private:
-  // Stores the text in `json`.
-  Result<Definition> read(std::string_view name, SteadyTime until, std::string* json = nullptr);
-  Result<Definition> parse(std::string_view name, std::string_view json) const;
+  Result<Swapped> insert_definition(const DefinitionRow& row, SteadyTime until,
+                                    std::string_view doing) override;
+  Result<Swapped> swap_definition(const DefinitionRow& row, const std::string& json,
+                                  SteadyTime until, std::string_view doing) override;
+  Result<std::optional<std::string>> read_definition(std::string_view name,
+                                                     SteadyTime until) override;
+  Result<std::vector<DefinitionRow>> list_definitions(std::string_view after, std::size_t most,
+                                                      SteadyTime until) override;
+  // The record of an adopted counter in the one text that it has.
+  [[nodiscard]] Result<Definition> parse(std::string_view json) const override;
 
   const Database& database_;
-  FirstDefinition first_;
+  Definitions catalog_;
 };
 
 }  // namespace idmint::stores::mongodb

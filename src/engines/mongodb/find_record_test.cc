@@ -53,8 +53,8 @@ class AdoptedByName : public testing::Test {
     return reply.substr(from, reply.find(", \"ok\"", from) - from);
   }
   // As the command does.
-  Result<void> create(const std::string& name, const std::string& adopt, bool make = false,
-                      std::optional<std::string> where = {}) {
+  Result<Changed> create(const std::string& name, const std::string& adopt, bool make = false,
+                         std::optional<std::string> where = {}) {
     const auto wanted = definition_of(
         {.name = name, .adopt = adopt, .make = make, .where = std::move(where)}, "mongodb://h/d");
     if (!wanted) return std::unexpected(wanted.error());
@@ -260,7 +260,7 @@ TEST_F(AdoptedByName, TheStripesAreAllTextsOrAllIntegers) {
   const auto blocks = [&](const std::string& name, const std::string& adopt) {
     const auto wanted =
         definition_of({.name = name, .max = 29, .stripes = 3, .adopt = adopt}, "mongodb://h/d");
-    if (!wanted) return Result<void>(std::unexpected(wanted.error()));
+    if (!wanted) return Result<Changed>(std::unexpected(wanted.error()));
     return create_sequence(*store_, as_sequence(*wanted));
   };
   insert(R"({"_id":0,"n":0},{"_id":1,"n":10},{"_id":{"$numberInt":"2"},"n":20})");

@@ -38,7 +38,6 @@
 #include "ids/lease_table.h"
 #include "mongo/bson.h"
 #include "store/backend.h"
-#include "store/catalog.h"
 #include "store/counter_store.h"
 #include "store/unique_index.h"
 
@@ -61,7 +60,7 @@ class MongodbStore final : public Store {
   std::string_view url() const noexcept override { return database_.url; }
   milliseconds deadline() const noexcept override { return database_.deadline; }
   CounterStore* counters() noexcept override { return &counters_.counters(); }
-  Catalog* catalog() noexcept override { return &definitions_; }
+  Catalog* catalog() noexcept override { return &definitions_.catalog(); }
   UniqueIndex* unique_index() noexcept override { return &claims_; }
   LeaseTable* leases() noexcept override { return leases_.get(); }
   GaplessStore* gapless() noexcept override { return &gapless_; }
@@ -82,7 +81,7 @@ class MongodbStore final : public Store {
   Entropy& entropy_;
   DatabaseEngine engine_{database_, entropy_};
   CounterTable counters_{database_, engine_};
-  Definitions definitions_{database_};
+  DefinitionTable definitions_{database_, engine_};
   Claims claims_{database_};
   const std::shared_ptr<LeaseTable> leases_ = workers_of(database_, engine_);
   Gapless gapless_;
@@ -112,7 +111,7 @@ Result<bool> MongodbStore::read_with_definition(std::string_view name, SteadyTim
     found = true;
     use(document);
     document.each("definition", [&](const Document& json) {
-      definitions_.first().remember(name, json.bytes("json").value_or(""));
+      definitions_.catalog().remember(name, json.bytes("json").value_or(""));
     });
   });
   return found;

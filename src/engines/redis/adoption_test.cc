@@ -86,8 +86,8 @@ class RedisAdoption : public testing::Test {
   [[nodiscard]] PlainClients::Next plain() const {
     return [this] { return std::int64_t{std::stoll(redis({"INCR", "orders"}))}; };
   }
-  Result<void> adopt(CounterBounds bounds = {1, 1'000'000'000},
-                     const std::string& record = "key:orders", const std::string& name = "c") {
+  auto adopt(CounterBounds bounds = {1, 1'000'000'000}, const std::string& record = "key:orders",
+             const std::string& name = "c") {
     const NewCounter one{name, bounds, record};
     return counters().create(std::span(&one, 1));
   }
@@ -204,7 +204,7 @@ TEST_F(RedisAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
                             {"key:word", "it holds no integer"},
                             {"key:hash", "it is a hash"},
                             {"key:five", "it holds 5, and the sequence begins further above"}}) {
-    const Result<void> refused = adopt({7, 99}, record);
+    const auto refused = adopt({7, 99}, record);
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << record;
     EXPECT_THAT(fakes::why(refused), AllOf(HasSubstr(why), HasSubstr("left as it is"))) << record;
     EXPECT_EQ(code_of(counters().peek("c")), Code::kNotFound) << record;
@@ -215,7 +215,7 @@ TEST_F(RedisAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
                                                         {"key:a\"b", "1 to 200 ASCII"},
                                                         {"key:{idmint}:store", "idmint's own"},
                                                         {"row:t/k=one:next=n", "write key:NAME"}}) {
-    const Result<void> refused = adopt({1, 99}, record);
+    const auto refused = adopt({1, 99}, record);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << record;
     EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
   }

@@ -2,27 +2,22 @@
 
 #include "engines/redis/scripts.h"
 #include "engines/redis/tables.h"
-#include "store/backend.h"
+#include "store/engine.h"
 
 namespace idmint::stores::redis {
 namespace {
 
-// ARGV[2] the name, [3] the text. The text that is there then.
-constexpr Script kDefine{IDMINT_LUA_HAND_OUT R"(
-call('HSETNX', key('definitions', ''), ARGV[2], ARGV[3])
-return {'ok', call('HGET', key('definitions', ''), ARGV[2])})",
+// ARGV[2] the name, [3] the text. The outcome "there": the name has a text.
+constexpr Script kInsert{IDMINT_LUA_HAND_OUT R"(
+return {call('HSETNX', key('definitions', ''), ARGV[2], ARGV[3]) == 1 and 'ok' or 'there'})",
                          Kind::kHandOut};
 
-// ARGV[2] the name; [3] the text that it must have; [4] the new one. The text that is there then.
-constexpr Script kReplace{IDMINT_LUA_WRITE R"(
-local there = call('HGET', key('definitions', ''), ARGV[2])
-if not there then return {'none'} end
-if there == ARGV[3] then
-  there = ARGV[4]
-  call('HSET', key('definitions', ''), ARGV[2], there)
-end
-return {'ok', there})",
-                          Kind::kWrite};
+// ARGV[2] the name; [3] the text that it must have, or the outcome is "none"; [4] the new one.
+constexpr Script kSwap{IDMINT_LUA_WRITE R"(
+if call('HGET', key('definitions', ''), ARGV[2]) ~= ARGV[3] then return {'none'} end
+call('HSET', key('definitions', ''), ARGV[2], ARGV[4])
+return {'ok'})",
+                       Kind::kWrite};
 
 constexpr Script kFindDefinition{IDMINT_LUA_BEGIN R"(
 local there = call('HGET', key('definitions', ''), ARGV[2])
@@ -36,73 +31,57 @@ table.insert(all, 1, 'ok')
 return all)",
                                   Kind::kRead};
 
+class DefinitionTable final : private DefinitionRows {
+ public:
+  explicit DefinitionTable(Database& database) : database_(database) {}
+
+  [[nodiscard]] Definitions& catalog() noexcept { return catalog_; }
+
+ private:
+  Result<Swapped> insert_definition(const DefinitionRow& row, SteadyTime until,
+                                    std::string_view doing) override {
+    return changed(database_.run(kInsert, values_of(row.name, row.json), until, doing));
+  }
+
+  Result<Swapped> swap_definition(const DefinitionRow& row, const std::string& json,
+                                  SteadyTime until, std::string_view doing) override {
+    return changed(database_.run(kSwap, values_of(row.name, row.json, json), until, doing));
+  }
+  static Result<Swapped> changed(const Result<Answer>& answer) {
+    if (!answer) return std::unexpected(answer.error());
+    return answer->outcome() == "ok" ? Swapped::kYes : Swapped::kNo;
+  }
+
+  Result<std::optional<std::string>> read_definition(std::string_view name,
+                                                     SteadyTime until) override {
+    const Result<Answer> answer = database_.run(kFindDefinition, values_of(name), until, "read");
+    if (!answer) return std::unexpected(answer.error());
+    if (answer->outcome() == "none") return std::nullopt;
+    return std::string(answer->text(1));
+  }
+
+  // No part of a hash can be read in the order of its fields.
+  Result<std::vector<DefinitionRow>> list_definitions(std::string_view after, std::size_t /*most*/,
+                                                      SteadyTime until) override {
+    const Result<Answer> answer = database_.run(kListDefinitions, {}, until, "read");
+    if (!answer) return std::unexpected(answer.error());
+    std::vector<DefinitionRow> all;
+    for (std::size_t i = 1; i + 1 < answer->size(); i += 2)
+      if (answer->text(i) > after)
+        all.push_back({std::string(answer->text(i)), std::string(answer->text(i + 1))});
+    std::ranges::sort(all, {}, &DefinitionRow::name);
+    return all;
+  }
+
+  Database& database_;
+  Definitions catalog_{database_, *this};
+};
+
 }  // namespace
 
-Result<Definition> Definitions::parse(std::string_view name, std::string_view json) const {
-  return under_name(name, definition_from_json(json), database_.url(),
-                    [&](const std::string& why) { return database_.damaged(why); });
-}
-
-Result<Definition> Definitions::now_there(std::string_view name,
-                                          const Result<Answer>& answer) const {
-  if (!answer) return std::unexpected(answer.error());
-  if (answer->outcome() == "none") return std::unexpected(no_definition(name, database_.url()));
-  return parse(name, answer->text(1));
-}
-
-Result<std::string> Definitions::read(std::string_view name, SteadyTime until) {
-  const Result<Answer> answer = database_.run(kFindDefinition, values_of(name), until, "read");
-  if (!answer) return std::unexpected(answer.error());
-  if (answer->outcome() == "none") return std::unexpected(no_definition(name, database_.url()));
-  return std::string(answer->text(1));
-}
-
-Result<Definition> Definitions::do_define(const Definition& definition) {
-  const Result<SteadyTime> until = database_.enter();
-  if (!until) return std::unexpected(until.error());
-  static_cast<void>(first_.take());
-  const std::string& name = idmint::name(definition);
-  return now_there(name, database_.run(kDefine, values_of(name, to_json(definition)), *until,
-                                       "write a definition into"));
-}
-
-// Replaces the text that was read, and no other.
-Result<Definition> Definitions::do_replace(const Definition& old, const Definition& updated) {
-  const Result<SteadyTime> until = database_.enter();
-  if (!until) return std::unexpected(until.error());
-  static_cast<void>(first_.take());
-  const std::string& name = idmint::name(old);
-  const Result<std::string> json = read(name, *until);
-  if (!json) return std::unexpected(json.error());
-  Result<Definition> there = parse(name, *json);
-  if (!there || *there != old) return there;
-  return now_there(name, database_.run(kReplace, values_of(name, *json, to_json(updated)), *until,
-                                       "replace a definition in"));
-}
-
-Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter_to_read(by);
-  if (!until) return std::unexpected(until.error());
-  if (const auto first = first_.take(); first && first->first == name)
-    return parse(name, first->second);
-  return now_there(name, database_.run(kFindDefinition, values_of(name), *until, "read"));
-}
-
-// Of a hash no part can be read in the order of its fields.
-Result<std::vector<CatalogEntry>> Definitions::do_list_after(std::string_view after,
-                                                             std::size_t /*most*/, SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter_to_read(by);
-  if (!until) return std::unexpected(until.error());
-  static_cast<void>(first_.take());
-  const Result<Answer> answer = database_.run(kListDefinitions, {}, *until, "read");
-  if (!answer) return std::unexpected(answer.error());
-  std::vector<CatalogEntry> all;
-  for (std::size_t i = 1; i + 1 < answer->size(); i += 2) {
-    const std::string name(answer->text(i));
-    if (name > after) all.push_back({name, parse(name, answer->text(i + 1))});
-  }
-  std::ranges::sort(all, {}, &CatalogEntry::name);
-  return all;
+std::shared_ptr<Definitions> definitions_of(Database& database) {
+  const auto table = std::make_shared<DefinitionTable>(database);
+  return {table, &table->catalog()};
 }
 
 }  // namespace idmint::stores::redis

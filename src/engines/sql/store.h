@@ -35,7 +35,7 @@ class SqlStore final : public Store {
 
   Result<void> open(const StoreOptions& options) {
     return database_.open(options, [&](std::string_view json) {
-      definitions_.first().remember(options.first_definition, json);
+      definitions_.catalog().remember(options.first_definition, json);
     });
   }
 
@@ -44,7 +44,7 @@ class SqlStore final : public Store {
   std::string_view url() const noexcept override { return database_.url(); }
   std::chrono::milliseconds deadline() const noexcept override { return database_.deadline(); }
   CounterStore* counters() noexcept override { return &counters_.counters(); }
-  Catalog* catalog() noexcept override { return &definitions_; }
+  Catalog* catalog() noexcept override { return &definitions_.catalog(); }
   UniqueIndex* unique_index() noexcept override { return &claims_; }
   LeaseTable* leases() noexcept override { return &workers_.leases(); }
   std::optional<Error> doubt(SteadyTime until) override { return database_.doubt(until); }
@@ -70,7 +70,7 @@ class SqlStore final : public Store {
  private:
   const Statements& sql_;
   Database<Dialect> database_;
-  Definitions<Dialect> definitions_{database_, sql_.definitions};
+  DefinitionTable<Dialect> definitions_{database_, sql_.definitions};
   CounterTable<Dialect> counters_{database_, sql_.counters};
   Claims<Dialect> claims_{database_, sql_.claims};
   Workers<Dialect> workers_{database_, sql_.workers};

@@ -18,7 +18,7 @@ constexpr std::chrono::microseconds kLongestPause{20'000};
 }  // namespace
 
 // Of those with one name, the first is made, and the others are compared with it.
-Result<void> Counters::do_create(std::span<const NewCounter> counters) {
+Result<std::vector<CounterState>> Counters::do_create(std::span<const NewCounter> counters) {
   const Result<SteadyTime> until = engine_.enter(Purpose::kHandOut, SteadyTime::max());
   if (!until) return std::unexpected(until.error());
   std::vector<NewCounter> wanted;
@@ -34,17 +34,20 @@ Result<void> Counters::do_create(std::span<const NewCounter> counters) {
   }
   const Result<CounterStates> there = rows_.make_counters(wanted, *until, "make counters in");
   if (!there) return std::unexpected(there.error());
-  for (const NewCounter& each : wanted) {
+  std::vector<CounterState> all;
+  for (const NewCounter& each : counters) {
     const auto at = there->find(each.name);
     if (at == there->end()) {
-      if (Result<void> trusted = engine_.expect_trust(*until); !trusted) return trusted;
+      if (Result<void> trusted = engine_.expect_trust(*until); !trusted)
+        return std::unexpected(std::move(trusted.error()));
       return std::unexpected(damaged_database(
           engine_.shown_url(), "counter " + shown(each.name) + " went away while it was made"));
     }
     if (at->second.bounds != each.bounds)
       return std::unexpected(other_bounds(at->second, each.bounds));
+    all.push_back(at->second);
   }
-  return {};
+  return all;
 }
 
 Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count, Take take,

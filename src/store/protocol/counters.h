@@ -27,7 +27,7 @@ class Counters final : public CounterStore {
   }
 
  private:
-  Result<void> do_create(std::span<const NewCounter> counters) override;
+  Result<std::vector<CounterState>> do_create(std::span<const NewCounter> counters) override;
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
                            SteadyTime by) override;
   Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,

@@ -138,8 +138,8 @@ class MariadbAdoption : public testing::Test {
  protected:
   std::string run(const std::string& sql) const { return server_.run(sql, name_); }
 
-  Result<void> adopt(const std::string& record, CounterBounds bounds = {1, 1'000'000'000},
-                     const std::string& counter = "c") {
+  auto adopt(const std::string& record, CounterBounds bounds = {1, 1'000'000'000},
+             const std::string& counter = "c") {
     const NewCounter one{counter, bounds, record};
     return counters().create(std::span(&one, 1));
   }
@@ -238,7 +238,7 @@ TEST_F(MariadbAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
                             {"tickets:short/stub=a:last=n", "n is no AUTO_INCREMENT column"},
                             {"tickets:missing/stub=a:last=id", "missing"},
                             {"tickets:short/stub=a:last=none", "it is not there"}}) {
-    const Result<void> refused = adopt(record);
+    const auto refused = adopt(record);
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << record;
     EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
     EXPECT_EQ(code_of(counters().peek("c")), Code::kNotFound) << record;
@@ -252,7 +252,7 @@ TEST_F(MariadbAdoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
                             {"row:idmint_counters/name=c:next=next", "idmint's own"},
                             {"table:t", "cannot adopt \"table:t\": write row:TABLE"},
                             {"auto_increment:many", "raise it past the table's AUTO_INCREMENT"}}) {
-    const Result<void> refused = adopt(record);
+    const auto refused = adopt(record);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << record;
     EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
   }
@@ -378,7 +378,7 @@ class MariadbTicketsOfAPair : public testing::Test {
         ", GLOBAL auto_increment_offset = " + std::to_string(offset));
   }
   std::string run(const std::string& sql) const { return server_.run(sql, "ids"); }
-  Result<void> adopt(CounterBounds bounds) {
+  auto adopt(CounterBounds bounds) {
     const NewCounter one{"c", bounds, "tickets:Tickets64/stub=a:last=id"};
     return counters().create(std::span(&one, 1));
   }
@@ -393,7 +393,7 @@ class MariadbTicketsOfAPair : public testing::Test {
 
 TEST_F(MariadbTicketsOfAPair, TheCounterCountsAsTheServerDoes) {
   const auto plain = program(server_, "ids", "REPLACE INTO Tickets64 (stub) VALUES ('a')");
-  const Result<void> adopted = adopt({2, 99, 2});
+  const auto adopted = adopt({2, 99, 2});
   ASSERT_TRUE(adopted) << fakes::why(adopted);
   EXPECT_EQ(counters().peek("c"), (CounterState{"c", {2, 99, 2}, 2, false}));
   const auto first = take();

@@ -211,9 +211,8 @@ constexpr Query kMoment{
 // ---- the catalog
 
 constexpr Query kDefine{"define",
-                        "INSERT INTO idmint_definitions (name, json)"
-                        " SELECT $1, $2 FROM idmint_store t WHERE " IDMINT_TRUSTED
-                        " ON DUPLICATE KEY UPDATE json = idmint_definitions.json",
+                        "INSERT IGNORE INTO idmint_definitions (name, json)"
+                        " SELECT $1, $2 FROM idmint_store t WHERE " IDMINT_TRUSTED,
                         Kind::kHandOut};
 constexpr Query kReplace{"replace",
                          "UPDATE idmint_definitions SET json = $3 WHERE name = $1 AND json = $2"
@@ -276,9 +275,9 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                         .swap = kSwap,
                                                         .swap_many = kSwapMany,
                                                         .moment = kMoment},
-                                            .definitions = {.define = kDefine,
-                                                            .replace = kReplace,
-                                                            .find = kFindDefinition,
+                                            .definitions = {.insert = kDefine,
+                                                            .swap = kReplace,
+                                                            .read = kFindDefinition,
                                                             .list = kListDefinitions},
                                             .clock = kClock};
 

@@ -229,12 +229,12 @@ TEST(MariadbCounters, WhatFailsAfterTheFirstPartIsNotSaidToBeUndone) {
   std::vector<NewCounter> counters;
   for (int i = 0; i < 1000; ++i) counters.push_back({"c" + std::to_string(i), {1, 9}});
   counters.push_back({"d", {1, 9}});
-  const Result<void> made = store->counters()->create(counters);
+  const auto made = store->counters()->create(counters);
   EXPECT_EQ(code_of(made), Code::kUnknown);
   EXPECT_THAT(fakes::why(made), AllOf(HasSubstr("a part of it may have been done"),
                                       Not(HasSubstr("nothing was changed"))));
   EXPECT_EQ(store->counters()->peek("c999")->next, 1);
-  const Result<void> alone = store->counters()->create("d", {1, 9});
+  const auto alone = store->counters()->create("d", {1, 9});
   EXPECT_EQ(code_of(alone), Code::kResourceExhausted);
   EXPECT_THAT(fakes::why(alone), HasSubstr("nothing was changed"));
 }

@@ -150,8 +150,8 @@ class Adoption : public testing::Test {
     return program(url_, recipe);
   }
 
-  Result<void> adopt(const std::string& record, CounterBounds bounds = {1, 1'000'000'000},
-                     const std::string& counter = "c") {
+  auto adopt(const std::string& record, CounterBounds bounds = {1, 1'000'000'000},
+             const std::string& counter = "c") {
     const NewCounter one{counter, bounds, record};
     return counters().create(std::span(&one, 1));
   }
@@ -251,7 +251,7 @@ TEST_F(Adoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
            {"sequence:public.short", "it counts up to 99"},
            {"sequence:public.missing", "missing"},
            {"sequence:public.t", "t"}}) {
-    const Result<void> refused = adopt(record);
+    const auto refused = adopt(record);
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << record;
     EXPECT_THAT(fakes::why(refused), AllOf(HasSubstr(why), Not(HasSubstr("INCREMENT BY"))))
         << record;
@@ -265,7 +265,7 @@ TEST_F(Adoption, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
                             {"row:public.t/k=one:next=k", "cannot count and tell the rows apart"},
                             {"row:idmint.counters/name=c:next=next", "idmint's own"},
                             {"table:t", "cannot adopt \"table:t\": write row:TABLE"}}) {
-    const Result<void> refused = adopt(record);
+    const auto refused = adopt(record);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << record;
     EXPECT_THAT(fakes::why(refused), HasSubstr(why)) << record;
   }

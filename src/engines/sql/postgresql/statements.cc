@@ -265,9 +265,9 @@ constinit const sql::Statements kStatements{.counters = {.create = kCreate,
                                                         .swap = kSwap,
                                                         .swap_many = kSwapMany,
                                                         .moment = kMoment},
-                                            .definitions = {.define = kDefine,
-                                                            .replace = kReplace,
-                                                            .find = kFindDefinition,
+                                            .definitions = {.insert = kDefine,
+                                                            .swap = kReplace,
+                                                            .read = kFindDefinition,
                                                             .list = kListDefinitions},
                                             .clock = kClock};
 
