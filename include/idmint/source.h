@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,8 +58,22 @@ class IDMINT_EXPORT Source {
     return next(out);
   }
 
-  // The sequence behind it, for example to submit without blocking. It lives as long as the source.
-  // Null unless it is a kSequence.
+  // The same without waiting. `done` is called once with the result of next(), never inside
+  // submit(): from a task of MintOptions::executor, or from the destructor (kUnavailable). It may
+  // call submit(); it must not block, throw or destroy the source. `out` must stay valid until
+  // then. The deadline is StoreOptions::deadline from submit() on. Requests that wait at the same
+  // time share a call of the store. If the source has an order, ids come in the order in which a
+  // thread submits.
+  //
+  // If submit() itself fails, nothing was queued and `done` is never called:
+  // - kResourceExhausted: a million requests wait already, or the executor has no thread.
+  // - kFailedPrecondition: the source was inherited through fork().
+  // - kUnimplemented: the source is none of Mint::source().
+  [[nodiscard]] virtual Result<void> submit(std::span<Id> out,
+                                            std::move_only_function<void(Result<void>)> done);
+
+  // The sequence behind it, for its ranges and statistics. It lives as long as the source. Null
+  // unless it is a kSequence.
   [[nodiscard]] virtual Sequence* sequence() noexcept { return nullptr; }
 };
 

@@ -19,6 +19,7 @@
 #include "idmint/uuid_time.h"
 #include "ids/format.h"
 #include "ids/snowflake_space.h"
+#include "mint/submitted_ids.h"
 #include "mint/worker.h"
 
 namespace idmint {
@@ -29,17 +30,26 @@ namespace fs = std::filesystem;
 
 class FormatSource final : public Source {
  public:
-  FormatSource(Declaration declaration, std::unique_ptr<IdGenerator> generator)
-      : declaration_(std::move(declaration)), generator_(std::move(generator)) {}
+  FormatSource(Declaration declaration, std::unique_ptr<IdGenerator> generator,
+               const MadeWith& mint)
+      : declaration_(std::move(declaration)),
+        generator_(std::move(generator)),
+        submitted_(*this, declaration_.name, mint.options.executor,
+                   mint.options.store_options.deadline) {}
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 
   using Source::next;
   Result<void> next(std::span<Id> out) override { return generator_->next(out); }
+  Result<void> submit(std::span<Id> out,
+                      std::move_only_function<void(Result<void>)> done) override {
+    return submitted_.submit(out, std::move(done));
+  }
 
  private:
   const Declaration declaration_;
   const std::unique_ptr<IdGenerator> generator_;
+  SubmittedIds submitted_;
 };
 
 // ---- options
@@ -126,17 +136,18 @@ Clock& clock_of_seconds(const MadeWith& mint) {
 
 template <class Value, class Generator>
 OpenedSource source_over(Declaration declaration, const FormatOptions& options,
-                         std::unique_ptr<Generator> generator) {
+                         std::unique_ptr<Generator> generator, const MadeWith& mint) {
   if (options.form) declaration.form = *options.form;
   return std::make_unique<FormatSource>(std::move(declaration),
-                                        generator_of<Value>(std::move(generator)));
+                                        generator_of<Value>(std::move(generator)), mint);
 }
 
 OpenedSource open_plain(const Format& format, const FormatOptions& options, const MadeWith& mint) {
   Declaration declaration = declaration_of(format, Guarantee::kPractical);
   if (options.form) declaration.form = *options.form;
   Clock& clock = format.order == Order::kBySecond ? clock_of_seconds(mint) : mint.clock;
-  return std::make_unique<FormatSource>(std::move(declaration), format.make(clock, mint.entropy));
+  return std::make_unique<FormatSource>(std::move(declaration), format.make(clock, mint.entropy),
+                                        mint);
 }
 
 OpenedSource open_type_id(const Opener& opener, const FormatOptions& options,
@@ -149,7 +160,7 @@ OpenedSource open_type_id(const Opener& opener, const FormatOptions& options,
   as_text.form = Form{.prefix = type.empty() ? "" : type + "_", .encoding = Encoding::kBase32Lower};
   return source_over<Uuid>(
       opener.declaration(), as_text,
-      std::make_unique<Uuid7Generator>(Uuid7Options{}, mint.clock, mint.entropy));
+      std::make_unique<Uuid7Generator>(Uuid7Options{}, mint.clock, mint.entropy), mint);
 }
 
 OpenedSource open_digits(const Opener& opener, const FormatOptions& options, const MadeWith& mint) {
@@ -166,7 +177,7 @@ OpenedSource open_digits(const Opener& opener, const FormatOptions& options, con
                 2 * capacity);
   declaration.notes = odds;
   return source_over<Digits>(std::move(declaration), options,
-                             std::make_unique<DigitsGenerator>(layout, mint.entropy));
+                             std::make_unique<DigitsGenerator>(layout, mint.entropy), mint);
 }
 
 // ---- formats with a state file
@@ -242,7 +253,7 @@ OpenedSource open_uuid1(const Opener& opener, const FormatOptions& options, cons
   if (uuid1.node && (*generator)->made_state_file()) {
     tell_of(uuid1.state_file, "node " + hex(*uuid1.node), mint);
   }
-  return source_over<Uuid>(std::move(declaration), options, *std::move(generator));
+  return source_over<Uuid>(std::move(declaration), options, *std::move(generator), mint);
 }
 
 OpenedSource open_uuid2(const Opener& opener, const FormatOptions& options, const MadeWith& mint) {
@@ -275,7 +286,7 @@ OpenedSource open_uuid2(const Opener& opener, const FormatOptions& options, cons
   if ((*generator)->made_state_file()) {
     tell_of(uuid2.state_file, "local id " + std::to_string(uuid2.local_id), mint);
   }
-  return source_over<Uuid>(opener.declaration(), options, *std::move(generator));
+  return source_over<Uuid>(opener.declaration(), options, *std::move(generator), mint);
 }
 
 // ---- Snowflake
@@ -326,7 +337,7 @@ OpenedSource open_snowflake(const Opener& opener, const FormatOptions& options,
   if ((*generator)->made_state_file()) {
     tell_of(snowflake.state_file, "worker " + std::to_string(snowflake.worker), mint);
   }
-  return source_over<Snowflake>(std::move(declaration), options, *std::move(generator));
+  return source_over<Snowflake>(std::move(declaration), options, *std::move(generator), mint);
 }
 
 constexpr std::array kOpeners = {

@@ -413,8 +413,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
       return State::open_placed(state, state->others.follow(std::move(now), by), by,
                                 State::spread_to_take(state, name));
     };
-  return make_sequence_source(*std::move(opened), std::move(reopen), of_store.deadline,
-                              state_->clock);
+  return make_sequence_source(*std::move(opened), std::move(reopen), state_->made_with());
 }
 
 Result<Changed> Mint::create(const Definition& definition, const CreateOptions& options) {

@@ -15,6 +15,7 @@
 #include "base/fork_wiped.h"
 #include "base/outcome.h"
 #include "idmint/snowflake.h"
+#include "mint/submitted_ids.h"
 #include "sequences/held_for.h"
 #include "sequences/strategies.h"
 
@@ -67,7 +68,8 @@ class PoolSource final : public Source {
                      .notes = to_string(pool_.layout) + ", " + std::to_string(pool_.workers) +
                               " worker ids, leased from " + std::string(store_->url()),
                      .form = pool_.form,
-                     .largest_count = pool_.largest_count} {}
+                     .largest_count = pool_.largest_count},
+        submitted_(*this, "pool " + pool_.name, mint.options.executor, deadline_) {}
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 
@@ -84,6 +86,11 @@ class PoolSource final : public Source {
     if (!filled && filled.error().code == Code::kDataLoss && is_settled_since(generator, by))
       return first_next(out, by);
     return filled;
+  }
+
+  Result<void> submit(std::span<Id> out,
+                      std::move_only_function<void(Result<void>)> done) override {
+    return submitted_.submit(out, std::move(done));
   }
 
  private:
@@ -200,6 +207,7 @@ class PoolSource final : public Source {
   // Those before the last stay for the calls of other threads that use them.
   std::vector<std::unique_ptr<SnowflakeGenerator>> owned_;  // guarded by opening_
   std::int64_t opened_within_ = 0;  // Store::settle_count() of the last; guarded by opening_
+  SubmittedIds submitted_;
 };
 
 }  // namespace

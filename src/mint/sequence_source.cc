@@ -13,6 +13,7 @@
 #include "base/bounded_mutex.h"
 #include "base/errors.h"
 #include "base/url.h"
+#include "mint/submitted_ids.h"
 #include "sequences/life_cycle.h"
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
@@ -104,9 +105,12 @@ bool is_of_move(const Error& error) {
 
 class SequenceSource final : public Source {
  public:
-  SequenceSource(PlacedSequence first, Reopen reopen, std::chrono::milliseconds deadline,
-                 Clock& clock)
-      : reopen_(std::move(reopen)), deadline_(deadline), clock_(clock) {
+  SequenceSource(PlacedSequence first, Reopen reopen, const MadeWith& mint)
+      : reopen_(std::move(reopen)),
+        deadline_(mint.options.store_options.deadline),
+        clock_(mint.clock),
+        submitted_(*this, "sequence " + first.sequence->definition().name, mint.options.executor,
+                   deadline_) {
     const SequenceDefinition& definition = first.sequence->definition();
     declaration_ = {SourceKind::kSequence,
                     definition.name,
@@ -138,6 +142,11 @@ class SequenceSource final : public Source {
     if (Result<void> filled = fill(values, until); !filled) return filled;
     std::ranges::copy(values, out.begin());
     return {};
+  }
+
+  Result<void> submit(std::span<Id> out,
+                      std::move_only_function<void(Result<void>)> done) override {
+    return submitted_.submit(out, std::move(done));
   }
 
   Sequence* sequence() noexcept override { return now_.load(std::memory_order_acquire); }
@@ -200,13 +209,14 @@ class SequenceSource final : public Source {
   // Those before the last stay for the calls of other threads that use them.
   std::vector<PlacedSequence> places_;  // guarded by mutex_
   std::atomic<Sequence*> now_{nullptr};
+  SubmittedIds submitted_;
 };
 
 }  // namespace
 
 std::unique_ptr<Source> make_sequence_source(PlacedSequence first, Reopen reopen,
-                                             std::chrono::milliseconds deadline, Clock& clock) {
-  return std::make_unique<SequenceSource>(std::move(first), std::move(reopen), deadline, clock);
+                                             const MadeWith& mint) {
+  return std::make_unique<SequenceSource>(std::move(first), std::move(reopen), mint);
 }
 
 }  // namespace idmint

@@ -1,7 +1,6 @@
 // The source of a sequence, which follows it when it is moved to another store.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "idmint/sequence.h"
 #include "idmint/source.h"
 #include "idmint/store.h"
+#include "mint/formats.h"
 
 namespace idmint {
 
@@ -68,10 +68,9 @@ using Reopen = std::function<Result<PlacedSequence>(SteadyTime until)>;
 
 // The source of an open sequence. With `reopen`, a call that finds the sequence moved opens it
 // again and asks there; one that comes during the move tries again until its deadline. Both share
-// the deadline of that call, `deadline` from its first failure on. sequence() is the one that was
-// opened last.
+// the deadline of that call, StoreOptions::deadline from its first failure on. sequence() is the
+// one that was opened last.
 [[nodiscard]] std::unique_ptr<Source> make_sequence_source(PlacedSequence first, Reopen reopen,
-                                                           std::chrono::milliseconds deadline,
-                                                           Clock& clock);
+                                                           const MadeWith& mint);
 
 }  // namespace idmint
