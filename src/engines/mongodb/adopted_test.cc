@@ -713,8 +713,9 @@ TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
                   R"("MAX_VALUE":{"$numberDouble":"7999999999"}}]})"),
               HasSubstr(R"("n" : 2)"));
   std::vector<std::int64_t> told;
-  ASSERT_TRUE(create_sequence(*store_, definition,
-                              [&](std::int64_t done, std::int64_t) { told.push_back(done); }));
+  ASSERT_TRUE(create_sequence(
+      *store_, definition,
+      {.progress = [&](std::int64_t done, std::int64_t) { told.push_back(done); }}));
   EXPECT_EQ(told.back(), 1000);
   EXPECT_THAT(ask(R"({"count":"uniqueIdentifierCounter"})"), HasSubstr(R"("n" : 1000)"));
   const auto all = counters().list("accounts/");
