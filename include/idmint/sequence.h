@@ -73,12 +73,14 @@ struct SequenceStatus {
   [[nodiscard]] IDMINT_EXPORT std::int64_t skew() const noexcept;
 };
 
-// What is there after a change, and whether this call made it. Each function reads the state within
-// the change: it is of a moment in the call, and costs no round trip.
+// What is there after a change, and whether this call made it. The state is of a moment in the call.
+// It costs no round trip, except for an adopted sequence, an altered random one, or where another
+// process was quicker.
 struct Changed {
   SequenceStatus status{};
-  // This call made the change, or may have: the answer to an attempt was lost. False: it was made
-  // before, or by another process at the same time.
+  // This call made the change, or may have: where the answer to an attempt was lost, two calls can
+  // both be told so. False: it was made before, or by another process at the same time. A call that
+  // only completes an interrupted change did not make it.
   bool made = false;
 };
 

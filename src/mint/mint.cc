@@ -431,11 +431,11 @@ Result<Changed> Mint::create(const Definition& definition, const CreateOptions& 
     return options.may_make ? options.may_make() : Result<void>{};
   };
   // Nothing is made, the store neither, unless the source may be.
-  Result<std::shared_ptr<Store>> store = state_->open(!asks);
-  if (!store && asks && !may_come_back(store.error().code)) {
+  Result<std::shared_ptr<Store>> store = state_->open(!asks, name(definition));
+  if (!store && asks && store.error().code == Code::kNotFound) {
     if (Result<void> may = std::exchange(asking.may_make, {})(); !may)
       return std::unexpected(std::move(may.error()));
-    store = state_->open(true);
+    store = state_->open(true, name(definition));
   }
   if (!store) return std::unexpected(store.error());
   if (pool != nullptr) return create_pool(**store, *pool, asking);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -680,6 +681,27 @@ TEST_F(MintTest, AStoreIsMadeOnlyIfTheSourceMayBe) {
   EXPECT_FALSE(std::filesystem::exists(file));
   ASSERT_TRUE(mint.create(orders));
   EXPECT_TRUE(mint.create(orders, refusing));
+}
+
+// Such as a damaged file, from which nothing is made anew.
+TEST_F(MintTest, NobodyIsAskedWhetherASourceMayBeMadeInAStoreThatDoesNotOpen) {
+  const std::filesystem::path file = folder_ / "ids.db";
+  std::ofstream(file) << "no database at all";
+  MintOptions sqlite = options();
+  sqlite.store = "sqlite:" + file.string();
+  Mint mint(sqlite, clock_, entropy_);
+  int asked = 0;
+  const CreateOptions counting{.may_make = [&]() -> Result<void> {
+    ++asked;
+    return {};
+  }};
+  for (const Definition& each : {Definition(SequenceDefinition{.name = "orders"}),
+                                 Definition(PoolDefinition{.name = "web"})}) {
+    const auto refused = mint.create(each, counting);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(code_of(refused), Code::kNotFound) << refused.error().message();
+  }
+  EXPECT_EQ(asked, 0);
 }
 
 TEST_F(MintTest, OnlyCreateMakesAStore) {

@@ -20,6 +20,7 @@
 #include "sequences/permutation.h"
 #include "sequences/spread.h"
 #include "sequences/strategies.h"
+#include "store/backend.h"
 #include "store/catalog.h"
 #include "store/counter_store.h"
 #include "store/unique_index.h"
@@ -387,9 +388,15 @@ Result<Changed> create_sequence(Store& store, const SequenceDefinition& given,
   if (auto agreed = must_agree(store, defined->definition, definition); !agreed)
     return std::unexpected(std::move(agreed.error()));
   const auto& there = std::get<SequenceDefinition>(defined->definition);
+  // The counters of another process, or in records that other programs use, may have moved since.
+  if (!defined->made || !there.adopted.empty()) {
+    Result<SequenceStatus> status = read_status(store, there, SteadyTime::max());
+    if (!status) return std::unexpected(stores::after_a_write(std::move(status.error())));
+    return Changed{*std::move(status), defined->made};
+  }
   return Changed{there.strategy == Strategy::kRandom ? status_with(there, std::int64_t{0})
                                                      : status_with(store, there, *made),
-                 defined->made};
+                 true};
 }
 
 bool can_extend(const SequenceDefinition& there, const SequenceDefinition& wanted) {
@@ -476,7 +483,8 @@ Result<Changed> alter_here(Store& store, const Definition& read, std::int64_t la
     Result<SequenceStatus> status = updated.strategy == Strategy::kRandom
                                         ? read_status(store, updated, SteadyTime::max())
                                         : status_with(store, updated, *counters);
-    if (!status) return std::unexpected(std::move(status.error()));
+    if (!status)
+      return std::unexpected(made ? stores::after_a_write(status.error()) : status.error());
     return Changed{*std::move(status), made};
   }
   return std::unexpected(

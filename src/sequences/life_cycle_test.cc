@@ -165,6 +165,27 @@ TEST(CreateSequence, SaysWhatIsThereAndWhetherItMadeThat) {
   }
 }
 
+// The other one makes the sequence, and takes from it, between the look and the making.
+TEST(CreateSequence, SaysWhatIsThereIfAnotherWasQuicker) {
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kStriped, Strategy::kRandom}) {
+    GatedStore store;
+    const CreateOptions overtaken{.may_make = [&]() -> Result<void> {
+      EXPECT_TRUE(create_sequence(store, of(strategy))->made);
+      const auto sequence = Sequence::open(store, "s");
+      EXPECT_TRUE(sequence && (*sequence)->next());
+      return {};
+    }};
+    const auto created = create_sequence(store, of(strategy), overtaken);
+    ASSERT_TRUE(created) << created.error().message();
+    EXPECT_FALSE(created->made);
+    const auto there = peek_sequence(store, "s");
+    ASSERT_TRUE(there);
+    EXPECT_EQ(created->status.next, there->next);
+    EXPECT_EQ(created->status.left, there->left);
+    EXPECT_EQ(created->status.left, 30);
+  }
+}
+
 TEST(CreateSequence, AsksBeforeItMakesSomethingAndOnlyThen) {
   GatedStore store;
   int asked = 0;

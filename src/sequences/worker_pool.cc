@@ -20,6 +20,7 @@
 #include "sequences/life_cycle.h"
 #include "sequences/rounds.h"
 #include "sequences/strategies.h"
+#include "store/backend.h"
 #include "store/catalog.h"
 
 namespace idmint {
@@ -193,7 +194,10 @@ Result<Changed> create_pool(Store& store, const PoolDefinition& pool,
   if (auto agreed = must_agree(store, defined->definition, pool); !agreed)
     return std::unexpected(std::move(agreed.error()));
   const auto& there = std::get<PoolDefinition>(defined->definition);
-  return Changed{status_with(store, there, {.free = there.workers}), defined->made};
+  if (defined->made) return Changed{status_with(store, there, {.free = there.workers}), true};
+  const Result<WorkersLeft> workers = workers_left(store, there);
+  if (!workers) return std::unexpected(stores::after_a_write(workers.error()));
+  return Changed{.status = status_with(store, there, *workers)};
 }
 
 Result<std::vector<LeaseState>> read_workers(Store& store, const PoolDefinition& pool,

@@ -218,6 +218,19 @@ TEST(Pool, AnotherLayoutIsRefusedNamingTheDifference) {
   EXPECT_EQ(store.find("web"), Definition(web()));
 }
 
+TEST(Pool, ThatAnotherMadeMeanwhileSaysWhatIsLeft) {
+  CutStore store;
+  const CreateOptions overtaken{.may_make = [&]() -> Result<void> {
+    EXPECT_TRUE(create_pool(store, web())->made);
+    acquired(store, 1);
+    return {};
+  }};
+  const auto created = create_pool(store, web(), overtaken);
+  ASSERT_TRUE(created) << created.error().message();
+  EXPECT_FALSE(created->made);
+  EXPECT_EQ(created->status.left, 3);
+}
+
 TEST(Pool, OfAStoreWithoutLeasesIsRefused) {
   CutStore store;
   store.offers_leases = false;

@@ -22,7 +22,6 @@
 #include "idmint/worker_pool.h"
 #include "mint/formats.h"
 #include "mint/given_before.h"
-#include "mint/sequence_facts.h"
 #include "mint/sequence_wish.h"
 #include "server/access.h"
 #include "server/http_session.h"

@@ -23,7 +23,8 @@ struct CatalogEntry {
 
 struct Defined {
   Definition definition{};  // that is there now
-  // This call wrote it, or may have: an attempt whose answer was lost may have been applied.
+  // This call wrote it, or may have: an attempt whose answer was lost may have been applied, and
+  // what is there is what it wrote.
   bool made = false;
 
   friend bool operator==(const Defined& there, const Definition& wanted) {

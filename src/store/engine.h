@@ -74,7 +74,8 @@ constexpr void lift_to(const CounterLift& lift, CounterState& state) {
 // `doing`: for messages, such as "take values from".
 class CounterRows {
  public:
-  // Makes those that are missing, and returns each as it is then. REQUIRES: names once each.
+  // Makes those that are missing, and returns each as it is then, but for the next value of an
+  // adopted one. REQUIRES: names once each.
   // - kAlreadyExists: one of them is in another record, or none, than it is to be adopted from.
   [[nodiscard]] virtual Result<CounterStates> make_counters(std::span<const NewCounter> counters,
                                                             SteadyTime until,

@@ -46,9 +46,8 @@ struct Place {
   static Uuid fresh_id() noexcept;
 };
 
-// One process's handle. The rules of counters,
-// definitions and leases are the real ones, over the rows of the
-// place.
+// One process's handle. The rules of counters, definitions and leases are the real ones, over the
+// rows of the place.
 class SimulatedStore final : public Store,
                              private UniqueIndex,
                              private stores::Engine,

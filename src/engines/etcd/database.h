@@ -76,7 +76,8 @@ class Database final : public Engine {
   // The transaction, again where another attempt may succeed. `doing`: for messages. The answer is
   // that of the transaction: if it did not succeed, its own compares did not hold, and nothing was
   // changed; but see Answer::sent_before.
-  // REQUIRES: its compares, or those of each nested one, do not hold any more once it was applied.
+  // REQUIRES: its compares, or those of each nested one, do not hold any more once it was applied,
+  // or it changes nothing.
   // So it is sent to another member where one has no answer, and cannot be applied twice.
   Result<Answer> change(Kind kind, Transaction transaction, SteadyTime until,
                         std::string_view doing);
