@@ -104,8 +104,8 @@ struct MintOptions {
   // URLs for all sequences over several stores (SpreadOptions::over, over_others). If `store` does
   // not answer, source() and peek() also look for such a sequence in these stores.
   std::vector<std::string> over{};
-  // For Source::submit() and sequences (SequenceOptions::executor); null: shared_executor(). It must
-  // outlive the sources.
+  // For Source::submit() and sequences (SequenceOptions::executor); null: shared_executor(). It
+  // must outlive the sources.
   Executor* executor = nullptr;
   // The folder of the state files; empty: DATA.
   std::string state_directory{};

@@ -73,9 +73,9 @@ struct SequenceStatus {
   [[nodiscard]] IDMINT_EXPORT std::int64_t skew() const noexcept;
 };
 
-// What is there after a change, and whether this call made it. The state is of a moment in the call.
-// It costs no round trip, except for an adopted sequence, an altered random one, or where another
-// process was quicker.
+// What is there after a change, and whether this call made it. The state is of a moment in the
+// call. It costs no round trip, except for an adopted sequence, an altered random one, or where
+// another process was quicker.
 struct Changed {
   SequenceStatus status{};
   // This call made the change, or may have: where the answer to an attempt was lost, two calls can
