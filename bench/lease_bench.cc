@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
         "%lld workers, window 15 s, %s: %.0f renewals/s, %lld failed; primary: %.1f %% of a core "
         "idle, %.1f %% under them; %.2f ms each; 10,000 hosts: %.0f %%\n",
         static_cast<long long>(workers),
-        meeting == kSpread ? "spread out" : "at quarters of a second", rate,
+        meeting == kSpread ? "multi_store out" : "at quarters of a second", rate,
         static_cast<long long>(failed.load()), 100 * idle, 100 * busy, 1e3 * each,
         100 * each * 10'000 / 5);
   }

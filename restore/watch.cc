@@ -146,7 +146,7 @@ void ServerWatch::ask_all() {
     const bool answered = mongoc_client_command_with_opts(client_.get(), "admin", ping.get(),
                                                           any.get(), options.get(), &reply, &error);
     bson_destroy(&reply);
-    Heard& heard = heard_[mongoc_server_description_host(all[i])->host_and_port];
+    Pings& heard = heard_[mongoc_server_description_host(all[i])->host_and_port];
     if (answered || code_of_repeatable(error) != Code::kUnavailable || heard.last == Time{})
       heard = {.last = std::chrono::steady_clock::now()};
   }

@@ -56,7 +56,7 @@ class ServerWatch {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
-  struct Heard {
+  struct Pings {
     Time last{};     // the last answer, or when the member became known
     int missed = 0;  // pings since
   };
@@ -68,7 +68,7 @@ class ServerWatch {
 
   const MongocClient client_;
   const WatchOptions options_;
-  std::map<std::string, Heard, std::less<>> heard_;  // by "HOST:PORT"; only the thread uses it
+  std::map<std::string, Pings, std::less<>> heard_;  // by "HOST:PORT"; only the thread uses it
   mutable std::mutex mutex_;                         // guards the members below
   std::condition_variable changed_;
   bool over_ = false;

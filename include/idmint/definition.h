@@ -170,7 +170,7 @@ struct SequenceDefinition {
   // The number of values from `first` to `last`. REQUIRES: valid.
   [[nodiscard]] constexpr std::int64_t size() const noexcept { return (last - first) / stride + 1; }
   // Whether the sequence is over several stores.
-  [[nodiscard]] bool is_spread() const noexcept { return !over.empty(); }
+  [[nodiscard]] bool is_multi_store() const noexcept { return !over.empty(); }
   // The remainder of all values modulo `stride`, 1 to `stride`; `stride` stands for 0.
   [[nodiscard]] constexpr std::int64_t offset() const noexcept {
     return first % stride == 0 ? stride : first % stride;

@@ -101,8 +101,8 @@ struct MintOptions {
   // error says where the sequence is (Remedy::kFollowMove). A caller of Source::sequence() must
   // open the source again.
   std::vector<std::string> also{};
-  // URLs for all sequences over several stores (SpreadOptions::over, over_others). If `store` does
-  // not answer, source() and peek() also look for such a sequence in these stores.
+  // URLs for all sequences over several stores (MultiStoreOptions::over, over_others). If `store`
+  // does not answer, source() and peek() also look for such a sequence in these stores.
   std::vector<std::string> over{};
   // For Source::submit() and sequences (SequenceOptions::executor); null: shared_executor(). It
   // must outlive the sources.
@@ -124,7 +124,7 @@ struct MintOptions {
   // store), or when this host keeps no record of a store (Store::unrecorded(), once for each
   // process). Called within the calls that open a store; must not throw.
   std::function<void(std::string_view)> notice{};
-  // As SpreadOptions::store_changed, with the name of the sequence.
+  // As MultiStoreOptions::store_changed, with the name of the sequence.
   std::function<void(std::string_view sequence, std::string_view url, const Error* why)>
       store_changed{};
 };

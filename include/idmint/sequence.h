@@ -119,7 +119,7 @@ struct CreateOptions {
 // store or definition, Sequence::open() fails with kFailedPrecondition, and the message has the
 // difference. Functions that raise, alter or retire act on the rest, then fail with an error that
 // names the store; the others return that error in SequenceStatus::error.
-struct SpreadOptions {
+struct MultiStoreOptions {
   // These replace URLs of the definition, which have no passwords. Each is of the same servers and
   // database, or of a store's new place; a store at a new place must answer.
   std::vector<std::string> over{};
@@ -165,11 +165,9 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 // - kFailedPrecondition: the sequence is retired, or is gapless.
 // - kOutOfRange: `past` is above the last value, so the raise would not hold after an extension.
 // - kNotFound: no such sequence.
-[[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
-                                                          std::int64_t past,
-                                                          RaiseMode mode = RaiseMode::kCarryOut,
-                                                          SteadyTime until = SteadyTime::max(),
-                                                          const SpreadOptions& spread = {});
+[[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(
+    Store& store, std::string_view name, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
+    SteadyTime until = SteadyTime::max(), const MultiStoreOptions& multi_store = {});
 
 // Raises each counter of a striped or interleaved sequence past the largest value in `past` that
 // belongs to it; a counter without such a value stays where it is. In a sequence over several
@@ -184,10 +182,9 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 // others write meanwhile may be missed, so raise after they have stopped. Errors also:
 // - kInvalidArgument: strategy permuted, whose values have no order.
 // - kFailedPrecondition and others: errors of ExistingValues.
-[[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
-                                                          ExistingValues& values,
-                                                          RaiseMode mode = RaiseMode::kCarryOut,
-                                                          const SpreadOptions& spread = {});
+[[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(
+    Store& store, std::string_view name, ExistingValues& values,
+    RaiseMode mode = RaiseMode::kCarryOut, const MultiStoreOptions& multi_store = {});
 
 // Raises each counter to the position of the same counter in `from`, a store that handed out values
 // while `store` did not. In a sequence over several stores, raises only the counter in `store`.
@@ -248,15 +245,15 @@ struct GivenValue {
 // - kFailedPrecondition: `last` is smaller than the present last value; the sequence is retired; or
 //   the values of its strategy depend on the last one (striped, permuted).
 // - kInvalidArgument: the last value is not possible, or `name` is a pool.
-[[nodiscard]] IDMINT_EXPORT Result<Changed> alter_sequence(Store& store, std::string_view name,
-                                                           std::int64_t last,
-                                                           const SpreadOptions& spread = {});
+[[nodiscard]] IDMINT_EXPORT Result<Changed> alter_sequence(
+    Store& store, std::string_view name, std::int64_t last,
+    const MultiStoreOptions& multi_store = {});
 
 // Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Can be
 // repeated. Cached sequences still hand out the ranges that they hold in memory, and generators the
 // ids below the bounds that were granted to them.
-[[nodiscard]] IDMINT_EXPORT Result<Changed> retire_sequence(Store& store, std::string_view name,
-                                                            const SpreadOptions& spread = {});
+[[nodiscard]] IDMINT_EXPORT Result<Changed> retire_sequence(
+    Store& store, std::string_view name, const MultiStoreOptions& multi_store = {});
 
 // The move of a sequence to another store.
 struct Moved {
@@ -299,7 +296,7 @@ enum class MoveMode : std::uint8_t { kCarryOut, kPreview };
 // kNotFound: no such sequence.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> peek_sequence(
     Store& store, std::string_view name, SteadyTime until = SteadyTime::max(),
-    const SpreadOptions& spread = {});
+    const MultiStoreOptions& multi_store = {});
 struct ListOptions {
   // A page of the list: the names that come after `after`, at most `most` of them. Two pages are
   // not of one moment.
@@ -315,7 +312,7 @@ struct ListOptions {
 // (kUnavailable): a store of a million sequences takes ten seconds or more, so give a caller who
 // waits a page.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> list_sequences(
-    Store& store, SteadyTime until = SteadyTime::max(), const SpreadOptions& spread = {},
+    Store& store, SteadyTime until = SteadyTime::max(), const MultiStoreOptions& multi_store = {},
     const ListOptions& options = {});
 
 // Whether the store knows that `value` was handed out: by its counters, its claims or, for an id of
@@ -345,7 +342,7 @@ struct SequenceOptions {
   // shared_executor().
   Executor* executor = nullptr;
   // For a sequence over several stores.
-  SpreadOptions spread{};
+  MultiStoreOptions multi_store{};
 };
 
 struct SequenceStatistics {
@@ -365,7 +362,7 @@ class IDMINT_EXPORT Sequence {
   // - kFailedPrecondition: retired, gapless (gapless.h) or a pool (snowflake.h).
   // - kDataLoss: the definition is there, but a counter is gone.
   //
-  // A sequence over several stores (SpreadOptions) opens if at least one of them answers. Each
+  // A sequence over several stores (MultiStoreOptions) opens if at least one of them answers. Each
   // round trip goes to the store with the smallest next value. A store that fails is left out for
   // 0.5 to 30 s, until a task has read its counter again; meanwhile the others serve each call
   // within its deadline. kUnavailable: none answers; the message names each.

@@ -12,7 +12,7 @@ namespace {
 // Longer commands are written to a file instead of printed.
 constexpr std::size_t kLongestPrinted = 500;
 
-bool is_long(const Minted& minted) {
+bool is_long(const IssuedValues& minted) {
   return minted.commands.size() > 2 ||
          std::ranges::any_of(minted.commands, [](const std::string& command) {
            return command.size() > kLongestPrinted;
@@ -21,20 +21,20 @@ bool is_long(const Minted& minted) {
 
 }  // namespace
 
-void print_minted(Output& out, const MintedReport& report, const std::string& verify) {
+void print_minted(Output& out, const IssuedReport& report, const std::string& verify) {
   if (report.sources.empty()) return;
   out.write(
       "\nWARNING: sequences and pools of idmint went back to where they were. Before clients\n"
       "return, with nobody minting, each is brought past what production handed out:\n");
   if (!report.until) {
-    for (const Minted& each : report.sources)
+    for (const IssuedValues& each : report.sources)
       out.write_line("  " + each.database + ": " + each.name +
                      (each.strategy.empty() ? "" : ", " + each.strategy));
     out.write("With the oplog, this prints the commands and their values:\n  " + verify +
               " --oplog OPLOG\n");
     return;
   }
-  for (const Minted& each : report.sources) {
+  for (const IssuedValues& each : report.sources) {
     std::string what = "  ";
     what.append(each.database).append(": ").append(each.name).append(": ");
     if (is_long(each)) {
@@ -58,9 +58,9 @@ void print_minted(Output& out, const MintedReport& report, const std::string& ve
             verify + " --oplog OPLOG\n");
 }
 
-nlohmann::ordered_json json_of(const MintedReport& report) {
+nlohmann::ordered_json json_of(const IssuedReport& report) {
   auto sources = nlohmann::ordered_json::array();
-  for (const Minted& each : report.sources)
+  for (const IssuedValues& each : report.sources)
     sources.push_back({{"database", each.database},
                        {"name", each.name},
                        {"strategy", each.strategy},
@@ -69,9 +69,9 @@ nlohmann::ordered_json json_of(const MintedReport& report) {
   return sources;
 }
 
-std::string raise_script(const MintedReport& report) {
+std::string raise_script(const IssuedReport& report) {
   std::string script = "set -e\n";
-  for (const Minted& each : report.sources) {
+  for (const IssuedValues& each : report.sources) {
     if (!each.note.empty())
       script += "# " + escaped(each.database + ": " + each.name + ": " + each.note) + "\n";
     for (const std::string& command : each.commands) {

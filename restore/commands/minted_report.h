@@ -11,12 +11,12 @@ namespace idmint::restore {
 
 // Prints what to do; prints nothing if there are no sources. `verify` is the command that does the
 // same with another oplog: "idmint-restore verify --spare DIR".
-void print_minted(Output& out, const MintedReport& report, const std::string& verify);
+void print_minted(Output& out, const IssuedReport& report, const std::string& verify);
 
 // One object for each source.
-[[nodiscard]] nlohmann::ordered_json json_of(const MintedReport& report);
+[[nodiscard]] nlohmann::ordered_json json_of(const IssuedReport& report);
 
 // A shell script of all commands, with the notes as comments.
-[[nodiscard]] std::string raise_script(const MintedReport& report);
+[[nodiscard]] std::string raise_script(const IssuedReport& report);
 
 }  // namespace idmint::restore

@@ -20,7 +20,7 @@
 #include "restore/error_in.h"
 #include "restore/keep/kept.h"
 #include "restore/oplog/live.h"
-#include "restore/oplog/room.h"
+#include "restore/oplog/retention.h"
 
 namespace idmint::restore {
 namespace {
@@ -142,7 +142,7 @@ Result<void> run_ready_kept(Context& context, double warn_below) {
                     ", after the newest entry of " + shell_word(ready_options.from) +
                     ": keep makes a new base as soon as it runs"};
     } else {
-      const Result<OplogRoom> room = oplog_room(*member, *window);
+      const Result<OplogRetention> room = oplog_retention(*member, *window);
       if (!room) return error_in(room);
       report.left = seconds_left(*room, *window, newest);
     }
@@ -188,10 +188,10 @@ Result<void> run_ready(Context& context) {
   const Result<OplogWindow> window = oplog_window(*member);
   if (!window) return error_in(window);
   const Result<void> reaches = reaches_back(*member, *window, *base);
-  std::optional<OplogRoom> room;
+  std::optional<OplogRetention> room;
   double left = 0;
   if (reaches) {
-    Result<OplogRoom> asked = oplog_room(*member, *window);
+    Result<OplogRetention> asked = oplog_retention(*member, *window);
     if (!asked) return error_in(asked);
     room = *asked;
     left = seconds_left(*room, *window, base->at);

@@ -233,7 +233,7 @@ std::string counts_text(const ReplayCounts& counts) {
 }
 
 void print_report(Output& out, const RestorePlan& plan, const RestoreReport& report,
-                  const MintedReport& minted) {
+                  const IssuedReport& minted) {
   out.write(std::string("\n") +
             (report.oplog.missed == 0 ? "Restored" : "Restored, but not to be trusted") +
             (report.was_done  ? " by a run before this one: nothing was left to do.\n"
@@ -262,7 +262,7 @@ void print_report(Output& out, const RestorePlan& plan, const RestoreReport& rep
   print_minted(out, minted, verify);
 }
 
-Json json_of(const RestorePlan& plan, const RestoreReport& report, const MintedReport& minted) {
+Json json_of(const RestorePlan& plan, const RestoreReport& report, const IssuedReport& minted) {
   Json json = json_of(plan);
   json["resumed"] = report.resumed;
   json["target"] = report.target;
@@ -417,9 +417,9 @@ Result<void> run_all(Context& context) {
   }
   context.out.flush();
 
-  MintedReport minted;
+  IssuedReport minted;
   const Result<RestoreReport> report = restore(*plan, watch, [&](Server& server) -> Result<void> {
-    Result<MintedReport> found =
+    Result<IssuedReport> found =
         find_minted(server, plan->options.filter, plan->options.oplog,
                     plan->after.value_or(Timestamp{}), plan->options.limit.value_or(kNoLimit));
     if (!found) return error_in(found);

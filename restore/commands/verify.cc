@@ -109,7 +109,7 @@ struct Report {
   std::string other{};  // the server compared with; empty: none
   // The first different documents, by namespace; only for a comparison with another server.
   std::map<std::string, std::vector<Difference>> documents_first{};
-  MintedReport minted{};
+  IssuedReport minted{};
   std::uint64_t documents = 0;
   std::vector<std::string> left_out{};  // indexes that the server refused, in words
   std::string restore_report{};         // the file with the record; empty: none
@@ -426,7 +426,7 @@ std::string html_of(const Report& report, Instant written) {
         "<h2>Sequences and pools that went back</h2>\n<p>Before clients return, bring each past "
         "everything that production has handed out.</p>\n<table>\n" +
         html_row({"Database", "Name", "Kind", "Commands", "Note"}, "th");
-    for (const Minted& each : report.minted.sources) {
+    for (const IssuedValues& each : report.minted.sources) {
       std::string commands;
       for (const std::string& command : each.commands) commands += command + "\n";
       html += html_row({each.database, each.name, each.strategy, commands, each.note}, "td");
@@ -456,7 +456,7 @@ Result<void> verify(Server& server, Context& context) {
     if (!recorded) return error_in(recorded);
     limit = *recorded;
   }
-  Result<MintedReport> minted = find_minted(server, *filter, verify_options.oplog, {}, limit);
+  Result<IssuedReport> minted = find_minted(server, *filter, verify_options.oplog, {}, limit);
   if (!minted) return error_in(minted);
   report->minted = std::move(*minted);
   if (!verify_options.raise.empty()) {

@@ -289,7 +289,7 @@ TEST_F(HandedOutTest, TheLargestOfTwoReportsCounts) {
   EXPECT_THAT(one.redefined, ElementsAre("c"));
 }
 
-TEST(Minted, TheStoreOfADatabase) {
+TEST(IssuedValues, TheStoreOfADatabase) {
   EXPECT_EQ(with_database("mongodb://a,b/?x=y", "shop"), "mongodb://a,b/shop?x=y");
   EXPECT_EQ(with_database("mongodb://a", "shop"), "mongodb://a/shop");
   EXPECT_EQ(with_database("mongodb://u:***@a:1/other", "shop"), "mongodb://u:***@a:1/shop");

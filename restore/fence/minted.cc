@@ -82,7 +82,7 @@ std::vector<std::string> raises(const StoreStates& states, const SequenceDefinit
       if (only) return {" --past " + std::to_string(only->last_value())};
       return {};
     case Strategy::kInterleaved:
-      if (definition.is_spread()) {  // its only counter here
+      if (definition.is_multi_store()) {  // its only counter here
         if (only) return {" --past-each " + std::to_string(only->last_value())};
         return {};
       }
@@ -117,7 +117,7 @@ std::string time_below(const SnowflakeLayout& layout, std::int64_t bound) {
 }
 
 void advise_pool(const StoreStates& states, const PoolDefinition& pool, const std::string& store,
-                 Minted& minted) {
+                 IssuedValues& minted) {
   const std::string workers = stores::mongodb::collection_of("idmint.workers", minted.name);
   const auto reached = states.reached.bounds.find(workers);
   const auto bound = states.restored.bounds.find(workers);
@@ -128,7 +128,7 @@ void advise_pool(const StoreStates& states, const PoolDefinition& pool, const st
 }
 
 void advise(const StoreStates& states, const Definition& restored, const std::string& store,
-            Minted& minted) {
+            IssuedValues& minted) {
   const std::string name = shell_word(minted.name);
   const auto later = states.reached.definitions.find(minted.name);
   const bool changed = later != states.reached.definitions.end();
@@ -180,13 +180,13 @@ void advise(const StoreStates& states, const Definition& restored, const std::st
 // Adds the sources of a store: those that are restored, and those that were created after the
 // limit.
 void add_sources(const std::string& database, const StoreStates& states, const std::string& store,
-                 MintedReport& report) {
+                 IssuedReport& report) {
   const auto& [restored, reached] = states;
   std::set<std::string> names;
   for (const auto& [name, definition] : restored.definitions) names.insert(name);
   for (const auto& [name, why] : restored.unreadable) names.insert(name);
   for (const std::string& name : names) {
-    Minted minted{.database = database, .name = name};
+    IssuedValues minted{.database = database, .name = name};
     const auto definition = restored.definitions.find(name);
     if (definition == restored.definitions.end()) {
       minted.note = "its definition cannot be read: see idmint list with the idmint that made it";
@@ -227,7 +227,7 @@ std::string with_database(std::string_view uri, std::string_view database) {
          std::string(uri.substr(options));
 }
 
-Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
+Result<IssuedReport> find_minted(Server& server, const NamespaceFilter& filter,
                                  const std::string& oplog, Timestamp after, Timestamp limit) {
   const Result<std::vector<std::string>> databases = list_databases(server);
   if (!databases) return error_in(databases);
@@ -239,7 +239,7 @@ Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
     if (!store->definitions.empty() || !store->unreadable.empty())
       restored.emplace(database, *std::move(store));
   }
-  MintedReport report;
+  IssuedReport report;
   if (restored.empty()) return report;
   HandedOutStores reached;
   if (!oplog.empty()) {

@@ -14,7 +14,7 @@
 
 namespace idmint::restore {
 
-struct Minted {
+struct IssuedValues {
   std::string database{};  // of the store
   std::string name{};
   std::string strategy{};  // "counter", ..., "pool"; empty: the definition is unreadable
@@ -23,9 +23,9 @@ struct Minted {
   std::string note{};  // what no command does; empty: nothing
 };
 
-struct MintedReport {
-  std::vector<Minted> sources{};     // by database and name; without retired ones
-  std::optional<Timestamp> until{};  // the last entry of the oplog; nullopt: no oplog
+struct IssuedReport {
+  std::vector<IssuedValues> sources{};  // by database and name; without retired ones
+  std::optional<Timestamp> until{};     // the last entry of the oplog; nullopt: no oplog
 };
 
 // The limit of a restore without one: no entry comes after it.
@@ -33,7 +33,7 @@ inline constexpr Timestamp kNoLimit{.seconds = UINT32_MAX, .ordinal = UINT32_MAX
 
 // `oplog` tells what was handed out: a file, or its folder. Empty: there is none, and no source has
 // a command. Skips the slices before `after`. Claims count from `limit` on.
-[[nodiscard]] Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
+[[nodiscard]] Result<IssuedReport> find_minted(Server& server, const NamespaceFilter& filter,
                                                const std::string& oplog, Timestamp after,
                                                Timestamp limit);
 

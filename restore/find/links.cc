@@ -107,7 +107,7 @@ void fold_routines(Suspects& suspects, Timestamp oplog_first, Timestamp oplog_la
     const auto* const slot =
         each.reason == Reason::kFall || each.key == 0 ? nullptr : suspects.habits().find(each.key);
     if (slot == nullptr) continue;
-    const Habit& habit = slot->value;
+    const RecurringEvent& habit = slot->value;
     if (!habit.is_routine(oplog_first, oplog_last)) {
       auto [at, added] = first.try_emplace(each.key, &each);
       if (!added && each.limit < at->second->limit) at->second = &each;
@@ -131,7 +131,7 @@ void fold_routines(Suspects& suspects, Timestamp oplog_first, Timestamp oplog_la
   }
   for (Suspect& each : suspects.all()) {
     if (is_gone(each) || !first.contains(each.key)) continue;
-    const Habit& habit = suspects.habits().find(each.key)->value;
+    const RecurringEvent& habit = suspects.habits().find(each.key)->value;
     // A TTL index that is created and changed later is no repetition.
     if (habit.times() >= 2 && each.reason != Reason::kTimeToLive)
       weigh_repeats(each, habit.similar(each.documents.value_or(0)));

@@ -93,7 +93,7 @@ void Suspects::keep(Suspect suspect) {
 
 bool Suspects::keep_now(Suspect suspect) {
   const bool run = is_run(suspect.reason);
-  Habit* habit = nullptr;
+  RecurringEvent* habit = nullptr;
   if (suspect.key != 0 && suspect.reason != Reason::kFall) {
     auto& slot = habits_.take(suspect.key);
     ++slot.uses;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "restore/find/answer.h"
-#include "restore/find/habits.h"
 #include "restore/find/namespace_counts.h"
+#include "restore/find/recurring_events.h"
 #include "restore/oplog/operation_text.h"
 
 namespace idmint::restore {

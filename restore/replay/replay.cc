@@ -26,7 +26,7 @@ namespace idmint::restore {
 namespace {
 
 // The state of a namespace.
-struct Lane {
+struct NamespaceState {
   bool included = false;
   bool views = false;   // this is system.views; its documents are views
   bool exists = false;  // on the server, now
@@ -132,7 +132,7 @@ class Replay::Engine {
   std::unexpected<Error> refused(const Operation& operation, const std::string& why,
                                  Code code = Code::kFailedPrecondition) const;
   Result<void> answered(const Answer& answer, const Operation& operation) const;
-  Lane& lane(std::string_view ns);
+  NamespaceState& state_of(std::string_view ns);
 
   Server& server_;
   Record& record_;
@@ -143,7 +143,7 @@ class Replay::Engine {
   Lives lives_;
   bool of_left_out_ = false;  // the current command changes or drops an index that is left out
   const bool over_;  // in an earlier run: entries are read for transactions and indexes only
-  std::unordered_map<std::string, Lane, TextHash, std::equal_to<>> lanes_;
+  std::unordered_map<std::string, NamespaceState, TextHash, std::equal_to<>> namespaces_;
   Worker::Shared shared_;
   Chain commands_{std::string(), 0};
   bool doing_ = false;    // the command at commands_.position may have been run
@@ -172,13 +172,13 @@ const std::array<Replay::Engine::CommandRow, 13> Replay::Engine::kCommands = {{
     {"emptycapped", &Engine::empty},
 }};
 
-Lane& Replay::Engine::lane(std::string_view ns) {
-  if (const auto at = lanes_.find(ns); at != lanes_.end()) return at->second;
-  Lane lane;
-  lane.included = options_.filter.includes(ns);
-  lane.views = ns.ends_with(".system.views") && ns.find('.') == ns.size() - 13;
-  lane.worker = worker_of(ns, static_cast<unsigned>(std::max<std::size_t>(workers_.size(), 1)));
-  return lanes_.emplace(std::string(ns), lane).first->second;
+NamespaceState& Replay::Engine::state_of(std::string_view ns) {
+  if (const auto at = namespaces_.find(ns); at != namespaces_.end()) return at->second;
+  NamespaceState state;
+  state.included = options_.filter.includes(ns);
+  state.views = ns.ends_with(".system.views") && ns.find('.') == ns.size() - 13;
+  state.worker = worker_of(ns, static_cast<unsigned>(std::max<std::size_t>(workers_.size(), 1)));
+  return namespaces_.emplace(std::string(ns), state).first->second;
 }
 
 Result<void> Replay::Engine::find_collections() {
@@ -186,7 +186,7 @@ Result<void> Replay::Engine::find_collections() {
       list_namespaces(server_, options_.filter.users());
   if (!all) return error_in(all);
   for (const CollectionFacts& each : *all)
-    if (each.kind == CollectionKind::kCollection) lane(each.ns()).exists = true;
+    if (each.kind == CollectionKind::kCollection) state_of(each.ns()).exists = true;
   return {};
 }
 
@@ -281,14 +281,14 @@ Result<void> Replay::Engine::take(const Operation& operation, const Position& po
 }
 
 Result<void> Replay::Engine::write(const Operation& operation, const Position& position) {
-  const Lane& lane = this->lane(operation.ns);
-  if (!lane.included) return {};
+  const NamespaceState& state = state_of(operation.ns);
+  if (!state.included) return {};
   const bool unsure = operation.by_hand || operation.upsert;
   const std::string life = unsure ? lives_.of(operation.ns) : std::string();
   if (position < commands_.position) return {};
-  if (lane.views) return write_view(operation, position);
+  if (state.views) return write_view(operation, position);
   if (position == commands_.position && !doing_) return {};
-  if (!lane.exists) {
+  if (!state.exists) {
     if (options_.slice || operation.op == Op::kDelete) return {};
     return refused(operation,
                    "there is no such collection: an entry is missing, or somebody else "
@@ -296,7 +296,7 @@ Result<void> Replay::Engine::write(const Operation& operation, const Position& p
   }
   if (operation.op != Op::kDelete && needs_one_step(operation.o))
     return write_alone(operation, position);
-  return workers_[lane.worker]->add(operation, position, life);
+  return workers_[state.worker]->add(operation, position, life);
 }
 
 // The markers before and after are those of a command, so a run that was killed in between does it
@@ -379,7 +379,7 @@ Result<void> Replay::Engine::write_view(const Operation& operation, const Positi
   const Document key = operation.op == Op::kUpdate ? operation.o2 : operation.o;
   if (key.has("_id") && !options_.filter.includes(key.text("_id"))) return {};
   if (Result<void> clear = barrier(); !clear) return clear;
-  if (Lane& views = lane(operation.ns); !views.exists) {
+  if (NamespaceState& views = state_of(operation.ns); !views.exists) {
     const Bson create = Bson("create", "system.views", "idIndex",
                              Bson("v", 2, "key", Bson("_id", 1), "name", "_id_"));
     const Answer answer = apply_command(server_, operation.database(), create);
@@ -402,14 +402,14 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   if (is_own_database(operation.database()) && !is_users(ns)) return {};
   if (operation.command() == "dropDatabase"
           ? !options_.filter.includes_database(operation.database())
-          : !lane(ns).included)
+          : !state_of(ns).included)
     return {};
   // The base is later than the slice's first entry: dump lists the collections after it.
   if (options_.slice && operation.command() == "renameCollection" && at_ == first_) return {};
   if (catalog_ != nullptr) {
     if (Result<void> kept = catalog_->apply(operation); !kept)
       return refused(operation, kept.error().message());
-    if (const std::string to = new_namespace_of(operation); !to.empty() && !lane(to).included)
+    if (const std::string to = new_namespace_of(operation); !to.empty() && !state_of(to).included)
       catalog_->drop(to);
   } else {
     of_left_out_ = left_out_.concerns(operation);
@@ -463,7 +463,7 @@ Result<std::optional<OnServer>> Replay::Engine::look(const std::string& ns) {
 }
 
 Result<void> Replay::Engine::create(const Operation& operation, const std::string& ns) {
-  if (lane(ns).views && lane(ns).exists) return {};
+  if (state_of(ns).views && state_of(ns).exists) return {};
   const Bson wanted = options_of_create(operation);
   const Result<std::optional<OnServer>> looked = look(ns);
   if (!looked) return error_in(looked);
@@ -477,7 +477,7 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
                                     to_relaxed_json(there->options()) +
                                     ": an entry is missing, or somebody else changes the target");
     if (!resumed_) notes_.push_back(in_words(operation, at_) + ": it was there already");
-    lane(ns).exists = true;
+    state_of(ns).exists = true;
     return {};
   }
   // Without temp: a server drops temporary collections when it starts, and later entries need them.
@@ -491,7 +491,7 @@ Result<void> Replay::Engine::create(const Operation& operation, const std::strin
   // one was dropped, and so the slice drops this one: what happens in it until then is left out.
   if (options_.slice && answer.code == kDatabaseDifferCase) return {};
   if (Result<void> made = answered(answer, operation); !made) return made;
-  lane(ns).exists = true;
+  state_of(ns).exists = true;
   return {};
 }
 
@@ -500,7 +500,7 @@ Result<void> Replay::Engine::drop(const Operation& operation, const std::string&
   const Answer answer = apply_command(server_, operation.database(), o);
   if (answer.code != kNamespaceNotFound)
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
-  lane(ns).exists = false;
+  state_of(ns).exists = false;
   return {};
 }
 
@@ -508,8 +508,8 @@ Result<void> Replay::Engine::drop_database(const Operation& operation, const std
   const Answer answer = apply_command(server_, operation.database(), Bson("dropDatabase", 1));
   if (answer.code != kNamespaceNotFound)
     if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
-  for (auto& [name, lane] : lanes_)
-    if (name.starts_with(ns)) lane.exists = false;
+  for (auto& [name, state] : namespaces_)
+    if (name.starts_with(ns)) state.exists = false;
   return {};
 }
 
@@ -518,15 +518,15 @@ Result<void> Replay::Engine::drop_database(const Operation& operation, const std
 Result<void> Replay::Engine::rename(const Operation& operation, const std::string& ns) {
   const std::string to = new_namespace_of(operation);
   // A temporary collection ($out and others) goes with the excluded one that it will replace.
-  if (!lane(to).included && is_temporary_name(collection_of(ns))) return drop(operation, ns);
-  if (!lane(to).included)
+  if (!state_of(to).included && is_temporary_name(collection_of(ns))) return drop(operation, ns);
+  if (!state_of(to).included)
     return refused(operation, to + " is not restored, and " + ns + " is: restore both or neither");
   const Result<std::optional<OnServer>> looked = look(to);
   if (!looked) return error_in(looked);
   const std::optional<OnServer>& target = *looked;
   const bool done = resumed_ && target && !renamed_.empty() && target->uuid() == renamed_;
   if (!done) {
-    if (!lane(ns).exists)
+    if (!state_of(ns).exists)
       return refused(operation,
                      "there is no such collection: an entry is missing, or somebody "
                      "else changes the target");
@@ -540,15 +540,15 @@ Result<void> Replay::Engine::rename(const Operation& operation, const std::strin
         !renamed)
       return renamed;
   }
-  lane(ns).exists = false;
-  lane(to).exists = true;
+  state_of(ns).exists = false;
+  state_of(to).exists = true;
   return {};
 }
 
 Result<void> Replay::Engine::build_index(const Operation& operation, const std::string& ns) {
   if (catalog_ != nullptr) return {};
   // The server would create the collection.
-  if (!lane(ns).exists)
+  if (!state_of(ns).exists)
     return refused(operation,
                    "there is no such collection: an entry is missing, or somebody else "
                    "changes the target");
@@ -596,7 +596,7 @@ Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std:
 }
 
 Result<void> Replay::Engine::change(const Operation& operation, const std::string& ns) {
-  if (catalog_ != nullptr && !lane(ns).exists) return {};  // and the slice drops it later
+  if (catalog_ != nullptr && !state_of(ns).exists) return {};  // and the slice drops it later
   const Bson command = Bson("collMod", collection_of(ns));
   int changes = 0;
   for (const Field& field : Fields(operation.o)) {
@@ -611,7 +611,7 @@ Result<void> Replay::Engine::change(const Operation& operation, const std::strin
 }
 
 Result<void> Replay::Engine::empty(const Operation& operation, const std::string& ns) {
-  if (options_.slice && !lane(ns).exists) return {};
+  if (options_.slice && !state_of(ns).exists) return {};
   const Bson o = Bson("emptycapped", collection_of(ns));
   return answered(apply_command(server_, operation.database(), o), operation);
 }

@@ -16,7 +16,7 @@ class UnsharedEntropy final : public Entropy {
  public:
   void fill(std::span<std::byte> out) noexcept override {
     while (!out.empty()) {
-      const Unshared drawn = draw_unshared();
+      const CloneSafeNonce drawn = draw_unshared();
       const std::size_t some = std::min(out.size(), drawn.size());
       std::ranges::copy(std::as_bytes(std::span(drawn)).first(some), out.begin());
       out = out.subspan(some);
@@ -31,12 +31,12 @@ Entropy& unshared_entropy() noexcept {
   return all;
 }
 
-Unshared unshared(const std::array<std::uint64_t, 2>& words, const Moment& moment) noexcept {
+CloneSafeNonce unshared(const std::array<std::uint64_t, 2>& words, const Moment& moment) noexcept {
   const std::array<std::uint64_t, 2> digest = digest_of(moment);
-  return std::bit_cast<Unshared>(std::array{words[0] ^ digest[0], words[1] ^ digest[1]});
+  return std::bit_cast<CloneSafeNonce>(std::array{words[0] ^ digest[0], words[1] ^ digest[1]});
 }
 
-Unshared draw_unshared() noexcept {
+CloneSafeNonce draw_unshared() noexcept {
   std::array<std::uint64_t, 2> words{};
   // If the kernel gives nothing, the process's own stream remains.
   if (::getrandom(words.data(), sizeof words, 0) != sizeof words) words = {};

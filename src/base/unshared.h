@@ -13,15 +13,15 @@
 
 namespace idmint {
 
-using Unshared = std::array<std::uint8_t, 16>;
+using CloneSafeNonce = std::array<std::uint8_t, 16>;
 
 // Each draw reads getrandom(2), the process's entropy and this moment. Takes about 2 us.
-[[nodiscard]] Unshared draw_unshared() noexcept;
+[[nodiscard]] CloneSafeNonce draw_unshared() noexcept;
 // The same as a source.
 [[nodiscard]] Entropy& unshared_entropy() noexcept;
 
 // As random as `words`. Two draws with equal words differ if the digests of their moments do.
-[[nodiscard]] Unshared unshared(const std::array<std::uint64_t, 2>& words,
-                                const Moment& moment) noexcept;
+[[nodiscard]] CloneSafeNonce unshared(const std::array<std::uint64_t, 2>& words,
+                                      const Moment& moment) noexcept;
 
 }  // namespace idmint

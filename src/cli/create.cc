@@ -173,7 +173,7 @@ void tell_of_equal_pools(Mint& mint, const PoolDefinition& pool, bool json) {
                   json);
 }
 
-// The wish for a sequence over several stores: interleaved, with a stripe in each.
+// The specification of a sequence over several stores: interleaved, with a stripe in each.
 Result<SequenceTexts> over_several(SequenceTexts texts, const std::vector<std::string>& over) {
   if (over.empty()) return texts;
   texts.over_stores = true;

@@ -22,7 +22,7 @@
 #include "mint/records.h"
 #include "mint/sequence_facts.h"
 #include "sequences/life_cycle.h"
-#include "sequences/rounds.h"
+#include "sequences/range_source.h"
 #include "sequences/strategies.h"
 
 namespace idmint::cli {

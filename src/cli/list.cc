@@ -107,7 +107,7 @@ Result<void> print_toml(Output& out, std::span<const SequenceStatus> all) {
   out.write(text);
   for (const Definition& definition : definitions) {
     const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-    if (sequence != nullptr && sequence->is_spread() && !sequence->retired)
+    if (sequence != nullptr && sequence->is_multi_store() && !sequence->retired)
       report_notice(sequence->name +
                         " is over several stores, and left out of the file: make it with idmint "
                         "create " +

@@ -304,7 +304,7 @@ Result<void> raise_one(Context& context, std::string_view way) {
   }
   if (context.json) {
     if (const auto& its = std::get<SequenceDefinition>(raised.status.definition);
-        its.is_spread() && raised.status.stripes.empty()) {  // one counter was raised
+        its.is_multi_store() && raised.status.stripes.empty()) {  // one counter was raised
       Result<SequenceStatus> status = mint.peek(name);
       if (!status) return std::unexpected(std::move(status.error()));
       raised.status = *std::move(status);

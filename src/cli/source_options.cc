@@ -14,7 +14,7 @@
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
 #include "ids/lease_table.h"
-#include "mint/sequence_wish.h"
+#include "mint/sequence_spec.h"
 #include "terminal/output.h"
 
 namespace idmint::cli {
@@ -305,7 +305,7 @@ Result<FormatOptions> format_options(std::string_view format, const FormatTexts&
 
 Result<Definition> definition(std::string_view name, const SequenceTexts& given,
                               std::string_view store) {
-  SequenceWish wish{.name = std::string(name),
+  SequenceSpec spec{.name = std::string(name),
                     .kind = given.kind,
                     .layout = given.layout,
                     .strategy = given.strategy,
@@ -326,16 +326,16 @@ Result<Definition> definition(std::string_view name, const SequenceTexts& given,
     std::optional<std::int64_t>& value;
   };
   const std::array numbers = {
-      Number{"--digits", given.form.digits, 1, kMostDigits, wish.digits},
-      Number{"--width", given.form.width, 1, kMostWidth, wish.width},
-      Number{"--start", given.start, 0, kLargestValue, wish.start},
-      Number{"--max", given.max, 0, kLargestValue, wish.max},
-      Number{"--stride", given.stride, 1, SequenceDefinition::kMaxStride, wish.stride},
-      Number{"--offset", given.offset, 1, SequenceDefinition::kMaxStride, wish.offset},
-      Number{"--stripes", given.stripes, 2, SequenceDefinition::kMaxStripes, wish.stripes},
-      Number{"--step", given.step, 1, kLargestStep, wish.step},
-      Number{"--workers", given.workers, 1, LeaseTable::kMaxWorkers, wish.workers},
-      Number{"--largest-count", given.largest_count, 1, kLargestValue, wish.largest_count},
+      Number{"--digits", given.form.digits, 1, kMostDigits, spec.digits},
+      Number{"--width", given.form.width, 1, kMostWidth, spec.width},
+      Number{"--start", given.start, 0, kLargestValue, spec.start},
+      Number{"--max", given.max, 0, kLargestValue, spec.max},
+      Number{"--stride", given.stride, 1, SequenceDefinition::kMaxStride, spec.stride},
+      Number{"--offset", given.offset, 1, SequenceDefinition::kMaxStride, spec.offset},
+      Number{"--stripes", given.stripes, 2, SequenceDefinition::kMaxStripes, spec.stripes},
+      Number{"--step", given.step, 1, kLargestStep, spec.step},
+      Number{"--workers", given.workers, 1, LeaseTable::kMaxWorkers, spec.workers},
+      Number{"--largest-count", given.largest_count, 1, kLargestValue, spec.largest_count},
   };
   for (const Number& number : numbers) {
     if (!number.text) continue;
@@ -344,7 +344,7 @@ Result<Definition> definition(std::string_view name, const SequenceTexts& given,
     if (!value) return std::unexpected(value.error());
     number.value = *value;
   }
-  return definition_of(wish, store);
+  return definition_of(spec, store);
 }
 
 }  // namespace idmint::cli

@@ -85,7 +85,7 @@ void add_timeout(CLI::App& command, std::optional<std::string>& timeout, const s
 [[nodiscard]] Result<FormatOptions> format_options(std::string_view format,
                                                    const FormatTexts& given);
 
-// Omitted members follow from the others: see mint/sequence_wish.h. `store` is its URL, or empty.
+// Omitted members follow from the others: see mint/sequence_spec.h. `store` is its URL, or empty.
 [[nodiscard]] Result<Definition> definition(std::string_view name, const SequenceTexts& given,
                                             std::string_view store = {});
 

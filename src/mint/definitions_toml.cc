@@ -10,7 +10,7 @@
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "mint/sequence_facts.h"
-#include "mint/sequence_wish.h"
+#include "mint/sequence_spec.h"
 #include "mint/toml.h"
 
 namespace idmint {
@@ -19,40 +19,40 @@ namespace {
 
 struct IntegerKey {
   std::string_view name;
-  std::optional<std::int64_t> SequenceWish::* value;
+  std::optional<std::int64_t> SequenceSpec::* value;
 };
-constexpr std::array kIntegers = {IntegerKey{"start", &SequenceWish::start},
-                                  IntegerKey{"max", &SequenceWish::max},
-                                  IntegerKey{"stride", &SequenceWish::stride},
-                                  IntegerKey{"offset", &SequenceWish::offset},
-                                  IntegerKey{"stripes", &SequenceWish::stripes},
-                                  IntegerKey{"step", &SequenceWish::step},
-                                  IntegerKey{"digits", &SequenceWish::digits},
-                                  IntegerKey{"width", &SequenceWish::width},
-                                  IntegerKey{"workers", &SequenceWish::workers},
-                                  IntegerKey{"largest_count", &SequenceWish::largest_count}};
+constexpr std::array kIntegers = {IntegerKey{"start", &SequenceSpec::start},
+                                  IntegerKey{"max", &SequenceSpec::max},
+                                  IntegerKey{"stride", &SequenceSpec::stride},
+                                  IntegerKey{"offset", &SequenceSpec::offset},
+                                  IntegerKey{"stripes", &SequenceSpec::stripes},
+                                  IntegerKey{"step", &SequenceSpec::step},
+                                  IntegerKey{"digits", &SequenceSpec::digits},
+                                  IntegerKey{"width", &SequenceSpec::width},
+                                  IntegerKey{"workers", &SequenceSpec::workers},
+                                  IntegerKey{"largest_count", &SequenceSpec::largest_count}};
 
 struct TextKey {
   std::string_view name;
-  std::optional<std::string> SequenceWish::* value;
+  std::optional<std::string> SequenceSpec::* value;
 };
 constexpr std::array kTexts = {
-    TextKey{"strategy", &SequenceWish::strategy}, TextKey{"key", &SequenceWish::key},
-    TextKey{"prefix", &SequenceWish::prefix},     TextKey{"encoding", &SequenceWish::encoding},
-    TextKey{"check", &SequenceWish::check},       TextKey{"adopt", &SequenceWish::adopt},
-    TextKey{"kind", &SequenceWish::kind},         TextKey{"layout", &SequenceWish::layout},
-    TextKey{"where", &SequenceWish::where}};
+    TextKey{"strategy", &SequenceSpec::strategy}, TextKey{"key", &SequenceSpec::key},
+    TextKey{"prefix", &SequenceSpec::prefix},     TextKey{"encoding", &SequenceSpec::encoding},
+    TextKey{"check", &SequenceSpec::check},       TextKey{"adopt", &SequenceSpec::adopt},
+    TextKey{"kind", &SequenceSpec::kind},         TextKey{"layout", &SequenceSpec::layout},
+    TextKey{"where", &SequenceSpec::where}};
 
 struct FlagKey {
   std::string_view name;
-  bool SequenceWish::* value;
+  bool SequenceSpec::* value;
 };
-constexpr std::array kFlags = {FlagKey{"no_leading_zeros", &SequenceWish::no_leading_zeros},
-                               FlagKey{"validator", &SequenceWish::validator},
-                               FlagKey{"make", &SequenceWish::make}};
+constexpr std::array kFlags = {FlagKey{"no_leading_zeros", &SequenceSpec::no_leading_zeros},
+                               FlagKey{"validator", &SequenceSpec::validator},
+                               FlagKey{"make", &SequenceSpec::make}};
 
-Result<SequenceWish> read_table(std::string_view name, const toml::table& table) {
-  SequenceWish given{.name = std::string(name)};
+Result<SequenceSpec> read_table(std::string_view name, const toml::table& table) {
+  SequenceSpec given{.name = std::string(name)};
   for (const auto& [key, node] : table) {
     const auto* const integer = std::ranges::find(kIntegers, key.str(), &IntegerKey::name);
     const auto* const text = std::ranges::find(kTexts, key.str(), &TextKey::name);
@@ -121,7 +121,7 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text,
         return at_line(name.source(), quoted_key(name.str()) + " is no table: write [sequence." +
                                           std::string(name.str().substr(0, 60)) + "]");
       }
-      const Result<SequenceWish> given = read_table(name.str(), *table);
+      const Result<SequenceSpec> given = read_table(name.str(), *table);
       if (!given) return std::unexpected(given.error());
       Result<Definition> definition = definition_of(*given, store);
       if (!definition) return at_line(name.source(), definition.error().message());
@@ -221,7 +221,7 @@ std::optional<Absence> absence_of(const Definition& definition) {
     return move->stage == Move::Stage::kGone ? Absence::kMoved : Absence::kMoving;
   if (is_retired(definition)) return Absence::kRetired;
   const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  if (sequence != nullptr && sequence->is_spread()) return Absence::kSpread;
+  if (sequence != nullptr && sequence->is_multi_store()) return Absence::kSpread;
   return std::nullopt;
 }
 

@@ -7,7 +7,7 @@
 //   stripes = 1000
 //   step, key, largest_count, prefix, encoding, check, digits, no_leading_zeros
 //
-// Omitted keys follow from the others: see sequence_wish.h. A file is for one store: a sequence
+// Omitted keys follow from the others: see sequence_spec.h. A file is for one store: a sequence
 // over several is not in it.
 #pragma once
 

@@ -220,10 +220,10 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
 }
 
 TEST(DefinitionsToml, AFileNamesNoStores) {
-  SequenceDefinition spread{.name = "tickets", .strategy = Strategy::kInterleaved};
-  spread.stripes = 2;
-  spread.over = {{.id = {}, .url = "sqlite:/a.db"}, {.id = {}, .url = "sqlite:/b.db"}};
-  const std::string text = to_toml(std::vector<Definition>{spread});
+  SequenceDefinition multi_store{.name = "tickets", .strategy = Strategy::kInterleaved};
+  multi_store.stripes = 2;
+  multi_store.over = {{.id = {}, .url = "sqlite:/a.db"}, {.id = {}, .url = "sqlite:/b.db"}};
+  const std::string text = to_toml(std::vector<Definition>{multi_store});
   EXPECT_EQ(text,
             "# Over several stores, which a file does not name, so left out here:\n#   tickets\n");
   EXPECT_TRUE(definitions_from_toml(text).value().empty());

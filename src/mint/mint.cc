@@ -26,7 +26,7 @@
 #include "mint/pool_source.h"
 #include "mint/records.h"
 #include "mint/sequence_source.h"
-#include "sequences/spread.h"
+#include "sequences/multi_store.h"
 #include "sequences/strategies.h"
 #include "store/catalog.h"
 
@@ -137,7 +137,7 @@ struct Mint::State {
   }
 
   // For a sequence that may outlive the mint.
-  [[nodiscard]] static SpreadOptions spread(const std::shared_ptr<State>& state) {
+  [[nodiscard]] static MultiStoreOptions multi_store(const std::shared_ptr<State>& state) {
     return {.over = state->options.over,
             .over_others = true,
             .open = [state](const std::string& where,
@@ -164,10 +164,10 @@ struct Mint::State {
                    "): mend that, or give the whole URL of the store for a sequence over several");
   }
 
-  // As spread(), for a sequence that gives values.
-  [[nodiscard]] static SpreadOptions spread_to_take(const std::shared_ptr<State>& state,
-                                                    std::string_view name) {
-    SpreadOptions watched = spread(state);
+  // As multi_store(), for a sequence that gives values.
+  [[nodiscard]] static MultiStoreOptions multi_store_to_take(const std::shared_ptr<State>& state,
+                                                             std::string_view name) {
+    MultiStoreOptions watched = multi_store(state);
     watched.store_changed = [state, name = std::string(name)](std::string_view its_url,
                                                               const Error* why) {
       state->note_answer(its_url, why);
@@ -177,9 +177,9 @@ struct Mint::State {
   }
 
   // Likewise, within source(): stores that are left out are noted.
-  [[nodiscard]] static SpreadOptions spread_noted(const std::shared_ptr<State>& state,
-                                                  std::string_view name) {
-    SpreadOptions noted = spread_to_take(state, name);
+  [[nodiscard]] static MultiStoreOptions multi_store_noted(const std::shared_ptr<State>& state,
+                                                           std::string_view name) {
+    MultiStoreOptions noted = multi_store_to_take(state, name);
     noted.left_out = [state, name = std::string(name)](std::string_view its_url, const Error& why) {
       state->note_left_out(name, its_url, why);
     };
@@ -189,9 +189,9 @@ struct Mint::State {
   // The sequence at its place. The executor and the deadline are those of the options.
   [[nodiscard]] static Result<PlacedSequence> open_placed(const std::shared_ptr<State>& state,
                                                           PlacedDefinition at, SteadyTime until,
-                                                          SpreadOptions spread) {
+                                                          MultiStoreOptions multi_store) {
     const SequenceOptions sequence_options{
-        .until = until, .executor = state->options.executor, .spread = std::move(spread)};
+        .until = until, .executor = state->options.executor, .multi_store = std::move(multi_store)};
     Result<std::unique_ptr<Sequence>> sequence = open_defined(
         *at.store, std::move(at.found), sequence_options, state->clock, state->entropy);
     if (!sequence) return std::unexpected(std::move(sequence.error()));
@@ -399,7 +399,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   if (pool != nullptr && !pool->retired)
     return make_pool_source(*std::move(store), *pool, options.window, state_->made_with());
   Result<PlacedSequence> opened =
-      State::open_placed(state_, std::move(at), until, State::spread_noted(state_, name));
+      State::open_placed(state_, std::move(at), until, State::multi_store_noted(state_, name));
   if (!opened) {
     if (opened.error().code == Code::kNotFound)
       return std::unexpected(state_->unknown(name, true, until));
@@ -411,7 +411,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
               name = std::string(name)](SteadyTime by) -> Result<PlacedSequence> {
       PlacedDefinition now{.store = first, .found = find_definition(*first, name, by)};
       return State::open_placed(state, state->others.follow(std::move(now), by), by,
-                                State::spread_to_take(state, name));
+                                State::multi_store_to_take(state, name));
     };
   return make_sequence_source(*std::move(opened), std::move(reopen), state_->made_with());
 }
@@ -497,20 +497,20 @@ Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
     const Result<std::shared_ptr<Store>> any = state_->open_any(name, until);
     // Errors of the usual one are worded below.
     if (any && *any != state_->opened_usual(share_of(until, 4)))
-      return peek_sequence(**any, name, until, State::spread(state_));
+      return peek_sequence(**any, name, until, State::multi_store(state_));
     if (!any && State::may_be_left_out(any.error().code)) return std::unexpected(any.error());
   }
   const SteadyTime by = is_over ? share_of(until, 2) : until;
   Result<SequenceStatus> status = state_->on_sequence(
-      name, [&](Store& store) { return peek_sequence(store, name, by, State::spread(state_)); },
-      by);
+      name,
+      [&](Store& store) { return peek_sequence(store, name, by, State::multi_store(state_)); }, by);
   if (status || !is_over || !State::may_be_left_out(status.error().code)) return status;
   const std::string place = place_of(without_secrets(state_->url().value_or("")));
   std::size_t shares = state_->options.over.size() + 1;
   for (const std::string& each : state_->options.over) {
     const auto another = state_->open_another(name, place, each, share_of(until, shares--));
     if (another && *another != nullptr)
-      return peek_sequence(**another, name, until, State::spread(state_));
+      return peek_sequence(**another, name, until, State::multi_store(state_));
   }
   return status;
 }
@@ -520,7 +520,7 @@ Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode m
   return state_->on_sequence(
       name,
       [&](Store& store) {
-        return raise_sequence(store, name, past, mode, until, State::spread(state_));
+        return raise_sequence(store, name, past, mode, until, State::multi_store(state_));
       },
       until);
 }
@@ -533,7 +533,7 @@ Result<Raised> Mint::raise(std::string_view name, std::span<const std::int64_t> 
 
 Result<Raised> Mint::raise(std::string_view name, ExistingValues& values, RaiseMode mode) {
   return state_->on_sequence(name, [&](Store& store) {
-    return raise_sequence(store, name, values, mode, State::spread(state_));
+    return raise_sequence(store, name, values, mode, State::multi_store(state_));
   });
 }
 
@@ -543,13 +543,14 @@ Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
 }
 
 Result<Changed> Mint::alter(std::string_view name, std::int64_t last) {
-  return state_->on_sequence(
-      name, [&](Store& store) { return alter_sequence(store, name, last, State::spread(state_)); });
+  return state_->on_sequence(name, [&](Store& store) {
+    return alter_sequence(store, name, last, State::multi_store(state_));
+  });
 }
 
 Result<Changed> Mint::retire(std::string_view name) {
   return state_->on_sequence(
-      name, [&](Store& store) { return retire_sequence(store, name, State::spread(state_)); });
+      name, [&](Store& store) { return retire_sequence(store, name, State::multi_store(state_)); });
 }
 
 Result<std::vector<LeaseState>> Mint::list_workers(std::string_view pool) {
@@ -572,7 +573,7 @@ Result<std::vector<SequenceStatus>> Mint::list(SteadyTime until, const ListOptio
     if (state_->nothing_created(store.error())) return std::vector<SequenceStatus>{};
     return std::unexpected(store.error());
   }
-  return list_sequences(**store, until, State::spread(state_), options);
+  return list_sequences(**store, until, State::multi_store(state_), options);
 }
 
 Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {

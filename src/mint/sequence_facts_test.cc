@@ -10,7 +10,7 @@
 #include "idmint/store.h"
 #include "store/counter_store.h"
 #include "tests/fakes/gated_store.h"
-#include "tests/fakes/spread_pair.h"
+#include "tests/fakes/multi_store_pair.h"
 
 namespace idmint {
 namespace {
@@ -37,11 +37,11 @@ TEST(SequenceState, AStoreThatRefusesIsNotASequenceThatWasClosed) {
 }
 
 TEST(SequenceState, OfSeveralStoresOneMayRefuseOrBeClosed) {
-  const fakes::SpreadPair pair;
+  const fakes::MultiStorePair pair;
   EXPECT_EQ(state_of(*pair.gated, "tickets"), "open");
   ASSERT_TRUE(pair.gated->counters()->close("tickets"));
   EXPECT_EQ(state_of(*pair.gated, "tickets"), "closed");
-  const fakes::SpreadPair other;
+  const fakes::MultiStorePair other;
   other.forget_file();
   EXPECT_EQ(state_of(*other.gated, "tickets"), "refused");
 }

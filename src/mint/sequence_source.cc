@@ -15,7 +15,7 @@
 #include "base/url.h"
 #include "mint/submitted_ids.h"
 #include "sequences/life_cycle.h"
-#include "sequences/spread.h"
+#include "sequences/multi_store.h"
 #include "sequences/strategies.h"
 #include "store/catalog.h"
 
@@ -93,7 +93,7 @@ std::string steps_of(const SequenceDefinition& definition) {
 }
 
 std::string places_of(const SequenceDefinition& definition, const Store& store) {
-  if (!definition.is_spread()) return std::string(store.url());
+  if (!definition.is_multi_store()) return std::string(store.url());
   std::string all;
   for (const StoreOfStripe& each : definition.over) all += (all.empty() ? "" : ", ") + each.url;
   return all;

@@ -31,7 +31,7 @@
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "sequences/rounds.h"
+#include "sequences/range_source.h"
 #include "sequences/step.h"
 #include "sequences/strategies.h"
 #include "store/counter_store.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "sequences/combiner.h"
+#include "sequences/group_commit.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -10,26 +10,26 @@ namespace idmint {
 struct CombinedSequence::State {
   State(SequenceDefinition its_definition, const SequenceOptions& options,
         std::chrono::milliseconds deadline,
-        const std::function<std::unique_ptr<Rounds>(const SequenceDefinition&)>& make)
+        const std::function<std::unique_ptr<RangeSource>(const SequenceDefinition&)>& make)
       : definition(std::move(its_definition)),
         rounds(make(definition)),
-        combiner(*rounds, definition.name, options.max_outstanding, deadline,
-                 executor_of(options)) {}
+        group_commit(*rounds, definition.name, options.max_outstanding, deadline,
+                     executor_of(options)) {}
 
   const SequenceDefinition definition;
-  const std::unique_ptr<Rounds> rounds;
-  Combiner combiner;
+  const std::unique_ptr<RangeSource> rounds;
+  GroupCommit group_commit;
 };
 
 CombinedSequence::CombinedSequence(
     SequenceDefinition definition, const SequenceOptions& options,
     std::chrono::milliseconds deadline,
-    const std::function<std::unique_ptr<Rounds>(const SequenceDefinition&)>& make)
+    const std::function<std::unique_ptr<RangeSource>(const SequenceDefinition&)>& make)
     : state_(std::make_unique<State>(std::move(definition), options, deadline, make)) {}
 
 CombinedSequence::~CombinedSequence() {
   // In a child of fork() the locks may be held, so nothing is touched.
-  if (!state_->combiner.inherited()) return;
+  if (!state_->group_commit.inherited()) return;
   [[maybe_unused]] const State* const left_alone = state_.release();
 }
 
@@ -41,25 +41,25 @@ Result<void> CombinedSequence::next(std::span<std::int64_t> out, SteadyTime unti
   if (out.empty()) return {};
   const auto count = static_cast<std::int64_t>(out.size());
   if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
-  return state_->combiner.fill(out, until);
+  return state_->group_commit.fill(out, until);
 }
 
 Result<void> CombinedSequence::submit(std::span<std::int64_t> out,
                                       std::move_only_function<void(Result<void>)> done) {
   if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
-  return state_->combiner.submit_fill(out, std::move(done));
+  return state_->group_commit.submit_fill(out, std::move(done));
 }
 
-void CombinedSequence::close() noexcept { state_->combiner.close(); }
+void CombinedSequence::close() noexcept { state_->group_commit.close(); }
 
 std::vector<Range> CombinedSequence::given_up() const {
-  if (!state_->combiner.is_closed()) return {};
+  if (!state_->group_commit.is_closed()) return {};
   const std::span<const Range> kept = state_->rounds->kept();
   return merged({kept.begin(), kept.end()});
 }
 
 SequenceStatistics CombinedSequence::statistics() const noexcept {
-  return state_->combiner.statistics();
+  return state_->group_commit.statistics();
 }
 
 }  // namespace idmint

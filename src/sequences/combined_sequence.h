@@ -1,4 +1,4 @@
-// CombinedSequence: a sequence over any Rounds, for values without an order.
+// CombinedSequence: a sequence over any RangeSource, for values without an order.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 #include "idmint/definition.h"
 #include "idmint/sequence.h"
-#include "sequences/rounds.h"
+#include "sequences/range_source.h"
 
 namespace idmint {
 
@@ -17,9 +17,10 @@ class CombinedSequence final : public Sequence {
  public:
   // `make` gets the sequence's own copy of the definition, which outlives the rounds. `deadline`:
   // the longest that a call waits.
-  CombinedSequence(SequenceDefinition definition, const SequenceOptions& options,
-                   std::chrono::milliseconds deadline,
-                   const std::function<std::unique_ptr<Rounds>(const SequenceDefinition&)>& make);
+  CombinedSequence(
+      SequenceDefinition definition, const SequenceOptions& options,
+      std::chrono::milliseconds deadline,
+      const std::function<std::unique_ptr<RangeSource>(const SequenceDefinition&)>& make);
   ~CombinedSequence() override;
   CombinedSequence(const CombinedSequence&) = delete;
   CombinedSequence& operator=(const CombinedSequence&) = delete;

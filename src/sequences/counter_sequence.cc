@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "idmint/sequence.h"
-#include "sequences/combiner.h"
-#include "sequences/counter_rounds.h"
+#include "sequences/counter_range_source.h"
+#include "sequences/group_commit.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -12,12 +12,12 @@ struct CounterSequence::State {
   State(Store& store, SequenceDefinition its_definition, const SequenceOptions& options)
       : definition(std::move(its_definition)),
         rounds(store, definition, counter_of(definition, 0).bounds),
-        combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
-                 executor_of(options)) {}
+        group_commit(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
+                     executor_of(options)) {}
 
   SequenceDefinition definition;
-  CounterRounds rounds;
-  Combiner combiner;
+  CounterRangeSource rounds;
+  GroupCommit group_commit;
 };
 
 CounterSequence::CounterSequence(std::unique_ptr<State> state) noexcept
@@ -25,7 +25,7 @@ CounterSequence::CounterSequence(std::unique_ptr<State> state) noexcept
 
 CounterSequence::~CounterSequence() {
   // In a child of fork() the locks may be held, so nothing is touched.
-  if (!state_->combiner.inherited()) return;
+  if (!state_->group_commit.inherited()) return;
   [[maybe_unused]] const State* const left_alone = state_.release();
 }
 
@@ -57,30 +57,30 @@ Result<void> CounterSequence::next(std::span<std::int64_t> out, SteadyTime until
 Result<Range> CounterSequence::take(std::int64_t count, SteadyTime until) {
   if (auto ok = check_count(state_->definition, count); !ok)
     return std::unexpected(std::move(ok.error()));
-  return state_->combiner.take(count, until);
+  return state_->group_commit.take(count, until);
 }
 
 Result<void> CounterSequence::submit(std::int64_t count,
                                      std::move_only_function<void(Result<Range>)> done) {
   if (auto ok = check_count(state_->definition, count); !ok) return ok;
-  return state_->combiner.submit(count, std::move(done));
+  return state_->group_commit.submit(count, std::move(done));
 }
 
 Result<void> CounterSequence::submit(std::span<std::int64_t> out,
                                      std::move_only_function<void(Result<void>)> done) {
   if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
-  return state_->combiner.submit_fill(out, std::move(done));
+  return state_->group_commit.submit_fill(out, std::move(done));
 }
 
 Result<void> CounterSequence::submit_each(std::span<std::int64_t> out,
                                           std::move_only_function<void(Served)> done) {
-  return state_->combiner.submit_each(out, std::move(done));
+  return state_->group_commit.submit_each(out, std::move(done));
 }
 
-void CounterSequence::close() noexcept { state_->combiner.close(); }
+void CounterSequence::close() noexcept { state_->group_commit.close(); }
 
 SequenceStatistics CounterSequence::statistics() const noexcept {
-  return state_->combiner.statistics();
+  return state_->group_commit.statistics();
 }
 
 Opened open_counter(Store& store, SequenceDefinition definition, const SequenceOptions& options,

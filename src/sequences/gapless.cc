@@ -7,7 +7,7 @@
 #include "base/fork_wiped.h"
 #include "idmint/store.h"
 #include "sequences/gapless_queue.h"
-#include "sequences/rounds.h"
+#include "sequences/range_source.h"
 #include "sequences/strategies.h"
 #include "store/gapless_store.h"
 

@@ -17,7 +17,7 @@
 
 #include "idmint/gapless.h"
 #include "idmint/sequence.h"
-#include "sequences/rounds.h"
+#include "sequences/range_source.h"
 #include "sequences/strategies.h"
 #include "store/counter_store.h"
 #include "tests/fakes/code_of.h"

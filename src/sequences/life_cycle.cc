@@ -17,8 +17,8 @@
 #include "idmint/sequence.h"
 #include "ids/form_width.h"
 #include "sequences/moved.h"
+#include "sequences/multi_store.h"
 #include "sequences/permutation.h"
-#include "sequences/spread.h"
 #include "sequences/strategies.h"
 #include "store/backend.h"
 #include "store/catalog.h"
@@ -199,7 +199,7 @@ Result<void> must_agree(const Store& store, const Definition& there, Definition 
   if (there == here) return {};
   const auto over_several = [](const Definition& definition) {
     const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-    return sequence != nullptr && sequence->is_spread();
+    return sequence != nullptr && sequence->is_multi_store();
   };
   Error other = defined_otherwise(store, there, here);
   // The differences name the stores.
@@ -314,7 +314,7 @@ Result<Changed> create_sequence(Store& store, const SequenceDefinition& given,
                   "it cannot be made while it moves: create it, then move it");
   if (auto offered = offers(store, definition); !offered)
     return std::unexpected(std::move(offered.error()));
-  if (definition.is_spread() &&
+  if (definition.is_multi_store() &&
       store.id() != definition.over[static_cast<std::size_t>(definition.stripe)].id)
     return refuse(Code::kFailedPrecondition,
                   "its definition is that of stripe " + std::to_string(definition.stripe) +
@@ -652,19 +652,19 @@ Result<SequenceStatus> status_of(Store& store, Definition definition, SteadyTime
 }
 
 Result<SequenceStatus> peek_sequence(Store& store, std::string_view name, SteadyTime until,
-                                     const SpreadOptions& spread) {
+                                     const MultiStoreOptions& multi_store) {
   Result<Definition> found = find_definition(store, name, until);
   if (!found) return std::unexpected(std::move(found.error()));
-  return with_stripes(store, status_of(store, *std::move(found), until), until, spread);
+  return with_stripes(store, status_of(store, *std::move(found), until), until, multi_store);
 }
 
 namespace {
 
 Result<SequenceStatus> listed(Store& store, CatalogEntry entry, SteadyTime until,
-                              const SpreadOptions& spread, bool counters) {
+                              const MultiStoreOptions& multi_store, bool counters) {
   if (entry.definition && counters)
     return with_stripes(store, status_of(store, *std::move(entry.definition), until), until,
-                        spread);
+                        multi_store);
   SequenceStatus status;
   if (entry.definition) {
     status.definition = *std::move(entry.definition);
@@ -678,7 +678,7 @@ Result<SequenceStatus> listed(Store& store, CatalogEntry entry, SteadyTime until
 }  // namespace
 
 Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime until,
-                                                   const SpreadOptions& spread,
+                                                   const MultiStoreOptions& multi_store,
                                                    const ListOptions& options) {
   if (store.catalog() == nullptr)
     return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
@@ -701,7 +701,7 @@ Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime unti
                                           " sequences were read in time; ask for fewer at a time, "
                                           "or wait longer"});
       Result<SequenceStatus> status =
-          listed(store, std::move(entry), until, spread, options.counters);
+          listed(store, std::move(entry), until, multi_store, options.counters);
       if (!status) return std::unexpected(std::move(status.error()));
       all.push_back(*std::move(status));
     }
@@ -713,7 +713,7 @@ std::optional<std::int64_t> position_of(const SequenceDefinition& definition, st
   if (value < definition.first || (value > definition.last && !has_movable_end(definition)) ||
       (value - definition.first) % definition.stride != 0)
     return std::nullopt;
-  if (definition.is_spread() &&
+  if (definition.is_multi_store() &&
       (value - definition.first) / definition.stride % definition.stripes != definition.stripe)
     return std::nullopt;
   if (definition.strategy != Strategy::kPermuted) return value;

@@ -111,7 +111,7 @@ Result<SequenceDefinition> find_in_source(const Route& route) {
     return refuse(
         "it is gapless, and its number and the documents are of one database; create one beside "
         "the documents there that begins above it");
-  if (sequence->is_spread())
+  if (sequence->is_multi_store())
     return refuse(
         "it is over several stores, and its definition in each of them names the others; create "
         "one over the new stores that begins above it");

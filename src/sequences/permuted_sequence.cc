@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "base/errors.h"
-#include "sequences/combiner.h"
-#include "sequences/counter_rounds.h"
+#include "sequences/counter_range_source.h"
+#include "sequences/group_commit.h"
 #include "sequences/permutation.h"
 #include "sequences/strategies.h"
 
@@ -20,7 +20,7 @@ class PermutedSequence final : public Sequence {
 
   ~PermutedSequence() override {
     // In a child of fork() the locks may be held, so nothing is touched.
-    if (!state_->combiner.inherited()) return;
+    if (!state_->group_commit.inherited()) return;
     [[maybe_unused]] const State* const left_alone = state_.release();
   }
   PermutedSequence(const PermutedSequence&) = delete;
@@ -32,22 +32,24 @@ class PermutedSequence final : public Sequence {
   Result<void> next(std::span<std::int64_t> out, SteadyTime until) override {
     if (out.empty()) return {};
     if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
-    return state_->values_of(state_->combiner.fill(out, until), out);
+    return state_->values_of(state_->group_commit.fill(out, until), out);
   }
 
   Result<void> submit(std::span<std::int64_t> out,
                       std::move_only_function<void(Result<void>)> done) override {
-    if (out.empty()) return state_->combiner.submit_fill(out, std::move(done));
+    if (out.empty()) return state_->group_commit.submit_fill(out, std::move(done));
     if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
-    return state_->combiner.submit_fill(
+    return state_->group_commit.submit_fill(
         out, [state = state_.get(), out, done = std::move(done)](Result<void> filled) mutable {
           done(state->values_of(std::move(filled), out));
         });
   }
 
-  void close() noexcept override { state_->combiner.close(); }
+  void close() noexcept override { state_->group_commit.close(); }
 
-  SequenceStatistics statistics() const noexcept override { return state_->combiner.statistics(); }
+  SequenceStatistics statistics() const noexcept override {
+    return state_->group_commit.statistics();
+  }
 
  private:
   struct State {
@@ -56,8 +58,8 @@ class PermutedSequence final : public Sequence {
         : definition(std::move(its_definition)),
           permutation(its_permutation),
           rounds(store, definition, counter_of(definition, 0).bounds),
-          combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
-                   executor_of(options)) {}
+          group_commit(rounds, definition.name, options.max_outstanding,
+                       deadline_of(store, options), executor_of(options)) {}
 
     // Maps the indices in `out` to values.
     [[nodiscard]] Result<void> values_of(Result<void> filled, std::span<std::int64_t> out) const {
@@ -79,8 +81,8 @@ class PermutedSequence final : public Sequence {
 
     const SequenceDefinition definition;
     const Permutation permutation;
-    CounterRounds rounds;
-    Combiner combiner;
+    CounterRangeSource rounds;
+    GroupCommit group_commit;
   };
 
   std::unique_ptr<State> state_;

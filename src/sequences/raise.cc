@@ -19,7 +19,7 @@
 #include "ids/lease_table.h"
 #include "sequences/life_cycle.h"
 #include "sequences/moved.h"
-#include "sequences/spread.h"
+#include "sequences/multi_store.h"
 #include "sequences/strategies.h"
 #include "store/catalog.h"
 #include "store/counter_store.h"
@@ -157,7 +157,7 @@ namespace {
 // the definition, which is kStriped or kInterleaved.
 std::size_t counter_with(const SequenceDefinition& definition,
                          const std::vector<CounterState>& counters, std::int64_t value) {
-  if (definition.is_spread()) return 0;
+  if (definition.is_multi_store()) return 0;
   if (definition.strategy == Strategy::kInterleaved)
     return static_cast<std::size_t>((value - definition.first) / definition.stride %
                                     definition.stripes);
@@ -210,13 +210,15 @@ Result<Raised> raise_blocks(Store& store, const SequenceDefinition& definition,
 // In this store, or in all stores of the sequence.
 Result<Raised> raise_everywhere(Store& store, const SequenceDefinition& definition,
                                 std::int64_t past, RaiseMode mode, SteadyTime until,
-                                const SpreadOptions& spread) {
-  if (definition.is_spread()) return raise_stripes(store, definition, past, mode, until, spread);
+                                const MultiStoreOptions& multi_store) {
+  if (definition.is_multi_store())
+    return raise_stripes(store, definition, past, mode, until, multi_store);
   return raise_here(store, definition, past, mode, until);
 }
 
 Result<Raised> raise_past(Store& store, const SequenceDefinition& definition,
-                          ExistingValues& values, RaiseMode mode, const SpreadOptions& spread) {
+                          ExistingValues& values, RaiseMode mode,
+                          const MultiStoreOptions& multi_store) {
   if (definition.strategy == Strategy::kPermuted)
     return std::unexpected(error_at(
         store, Code::kInvalidArgument, definition.name,
@@ -228,7 +230,7 @@ Result<Raised> raise_past(Store& store, const SequenceDefinition& definition,
   const auto largest = values.largest(definition.first, definition.last);
   if (!largest) return std::unexpected(largest.error());
   return raise_everywhere(store, definition, largest->value_or(definition.first - 1), mode,
-                          SteadyTime::max(), spread);
+                          SteadyTime::max(), multi_store);
 }
 
 // Its definition in `from`. The two may differ in a movable end and in being retired.
@@ -371,18 +373,19 @@ Result<Raised> raise_named(Store& store, std::string_view name, RaiseDefined rai
 }  // namespace
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, ExistingValues& values,
-                              RaiseMode mode, const SpreadOptions& spread) {
+                              RaiseMode mode, const MultiStoreOptions& multi_store) {
   return raise_named(store, name, [&](const SequenceDefinition& definition) {
-    return raise_past(store, definition, values, mode, spread);
+    return raise_past(store, definition, values, mode, multi_store);
   });
 }
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t past,
-                              RaiseMode mode, SteadyTime until, const SpreadOptions& spread) {
+                              RaiseMode mode, SteadyTime until,
+                              const MultiStoreOptions& multi_store) {
   return raise_named(
       store, name,
       [&](const SequenceDefinition& definition) {
-        return raise_everywhere(store, definition, past, mode, until, spread);
+        return raise_everywhere(store, definition, past, mode, until, multi_store);
       },
       until);
 }

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "sequences/combined_sequence.h"
-#include "sequences/random_rounds.h"
+#include "sequences/random_range_source.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -13,7 +13,7 @@ Opened open_random(Store& store, SequenceDefinition definition, const SequenceOp
   return std::make_unique<CombinedSequence>(
       std::move(definition), options, deadline_of(store, options),
       [&](const SequenceDefinition& its) {
-        return std::make_unique<RandomRounds>(store, its, *claimed, entropy);
+        return std::make_unique<RandomRangeSource>(store, its, *claimed, entropy);
       });
 }
 

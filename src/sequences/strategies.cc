@@ -50,7 +50,7 @@ constexpr std::array kOpeners = {
 bool has_stripes(const SequenceDefinition& definition) {
   return (definition.strategy == Strategy::kStriped ||
           definition.strategy == Strategy::kInterleaved) &&
-         !definition.is_spread();
+         !definition.is_multi_store();
 }
 
 std::string text_of(const CounterBounds& bounds) {
@@ -173,7 +173,7 @@ Result<void> check_count(const SequenceDefinition& definition, std::int64_t coun
 }
 
 std::int64_t counter_count(const SequenceDefinition& definition) noexcept {
-  if (definition.is_spread()) return 1;
+  if (definition.is_multi_store()) return 1;
   return definition.strategy == Strategy::kRandom ? 0 : definition.stripes;
 }
 
@@ -208,7 +208,7 @@ NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
               definition.make_adopted};
     }
     case Strategy::kInterleaved:
-      if (definition.is_spread()) {
+      if (definition.is_multi_store()) {
         const std::int64_t every = definition.stripes * stride;
         return {
             definition.name, {first + definition.stripe * stride, last, every}, definition.adopted};
@@ -294,7 +294,7 @@ Opened open_defined(Store& store, Result<Definition> found, const SequenceOption
       return std::unexpected(error_at(store, Code::kUnimplemented, sequence,
                                       "this idmint does not open sequences of strategy " +
                                           std::string(name(sequence.strategy))));
-    const auto open = sequence.is_spread() ? open_spread : opener->open;
+    const auto open = sequence.is_multi_store() ? open_spread : opener->open;
     Opened opened = open(store, sequence, options, clock, entropy);
     if (opened || opened.error().code != Code::kDataLoss) return opened;
     // Its counters may have been extended since its definition was read.

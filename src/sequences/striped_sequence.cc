@@ -3,7 +3,7 @@
 
 #include "sequences/combined_sequence.h"
 #include "sequences/strategies.h"
-#include "sequences/stripe_rounds.h"
+#include "sequences/stripe_range_source.h"
 #include "store/counter_store.h"
 
 namespace idmint {
@@ -15,7 +15,7 @@ Opened open_striped(Store& store, SequenceDefinition definition, const SequenceO
   return std::make_unique<CombinedSequence>(
       std::move(definition), options, deadline_of(store, options),
       [&](const SequenceDefinition& its) {
-        return std::make_unique<StripeRounds>(store, its, *stripes, clock, entropy);
+        return std::make_unique<StripeRangeSource>(store, its, *stripes, clock, entropy);
       });
 }
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "idmint/sequence.h"
-#include "sequences/stripe_rounds.h"
+#include "sequences/stripe_range_source.h"
 #include "store/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
@@ -360,7 +360,7 @@ TEST(Striped, AStripeThatIsNotThereIsLeftAloneForAWhileInFavourOfOthers) {
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(f.next(1));
   EXPECT_EQ(std::ranges::count(f.store.asked(), "accounts/1"), 1) << "not asked for a while";
   f.store.fail_counter("accounts/1", std::nullopt);
-  f.clock.advance(StripeRounds::kLeftAlone);
+  f.clock.advance(StripeRangeSource::kLeftAlone);
   f.pick(1, 3);
   EXPECT_EQ(f.next(1), Values{100}) << "it is back";
 }
@@ -422,7 +422,7 @@ TEST(Striped, ValuesOfAnUnknownOutcomeAreNeverHandedOut) {
       const auto other = f.next(1);
       ASSERT_TRUE(other);
       EXPECT_THAT(f.store.asked().back(), testing::Ne("accounts/1")) << "left alone for a while";
-      f.clock.advance(StripeRounds::kLeftAlone);
+      f.clock.advance(StripeRangeSource::kLeftAlone);
       Values all = got.value_or(Values{});
       all.push_back(other->front());
       while (const auto one = f.next(1)) all.push_back(one->front());

@@ -18,7 +18,7 @@
 #include "ids/snowflake_space.h"
 #include "sequences/held_for.h"
 #include "sequences/life_cycle.h"
-#include "sequences/rounds.h"
+#include "sequences/range_source.h"
 #include "sequences/strategies.h"
 #include "store/backend.h"
 #include "store/catalog.h"

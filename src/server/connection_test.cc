@@ -27,7 +27,7 @@
 #include "server/redis_session.h"
 #include "server/service.h"
 #include "server/sources.h"
-#include "server/survey.h"
+#include "server/store_probe.h"
 #include "server/tls.h"
 #include "tests/fakes/certificate.h"
 #include "tests/fakes/gated_store.h"
@@ -133,9 +133,9 @@ class ConnectionTest : public testing::Test {
   Sources sources_{loop_, one_store(store_)};
   Access access_;
   Log log_{LogSettings{.level = LogSettings::Level::kError}};
-  Survey survey_{loop_, sources_, std::chrono::seconds{2}};
+  StoreProbe probe_{loop_, sources_, std::chrono::seconds{2}};
   Service service_{
-      .loop = loop_, .sources = sources_, .access = access_, .log = log_, .survey = survey_};
+      .loop = loop_, .sources = sources_, .access = access_, .log = log_, .probe = probe_};
   Unsent unsent_;
   Handshakes handshakes_;
   std::vector<std::shared_ptr<Connection>> connections_;

@@ -22,7 +22,7 @@
 #include "idmint/worker_pool.h"
 #include "mint/formats.h"
 #include "mint/given_before.h"
-#include "mint/sequence_wish.h"
+#include "mint/sequence_spec.h"
 #include "server/access.h"
 #include "server/http_session.h"
 #include "server/metrics.h"
@@ -181,23 +181,23 @@ void get_sources(HttpSession& session, const HttpRequest& request) {
   }
   session.elsewhere(
       std::nullopt,
-      [sight = session.service().sight_of(session.caller()),
+      [view = session.service().view_of(session.caller()),
        after = std::string(request.parameter("after").value_or("")),
        size = static_cast<std::size_t>(most)](SteadyTime until) -> Result<HttpResponse> {
         // The first of each store, and one more.
         std::vector<SequenceStatus> all;
         std::string store;
         std::size_t of_store = 0;
-        const Result<void> read =
-            sight.each({.after = after, .most = size + 1}, Verb::kPeek, until,
-                       [&](const SequenceStatus& status) {
-                         const std::string& its_name = name(status.definition);
-                         std::string its_store = its_name.substr(0, its_name.rfind('/') + 1);
-                         if (its_store != store) of_store = 0;
-                         store = std::move(its_store);
-                         all.push_back(status);
-                         return ++of_store <= size;
-                       });
+        const Result<void> read = view.each({.after = after, .most = size + 1}, Verb::kPeek, until,
+                                            [&](const SequenceStatus& status) {
+                                              const std::string& its_name = name(status.definition);
+                                              std::string its_store =
+                                                  its_name.substr(0, its_name.rfind('/') + 1);
+                                              if (its_store != store) of_store = 0;
+                                              store = std::move(its_store);
+                                              all.push_back(status);
+                                              return ++of_store <= size;
+                                            });
         if (!read) return std::unexpected(read.error());
         std::ranges::sort(all, {}, [](const SequenceStatus& status) -> const std::string& {
           return name(status.definition);
@@ -270,17 +270,17 @@ void post_source(HttpSession& session, const HttpRequest& request) {
       "prefix", "encoding", "check",  "digits",  "width"};
   const Result<Json> body = body_of(request, known);
   if (!body) return session.respond(body.error());
-  SequenceWish wish;
+  SequenceSpec spec;
   std::optional<std::string> its_name;
   const std::array<std::pair<std::string_view, std::optional<std::string>*>, 8> texts{{
       {"name", &its_name},
-      {"kind", &wish.kind},
-      {"layout", &wish.layout},
-      {"strategy", &wish.strategy},
-      {"key", &wish.key},
-      {"prefix", &wish.prefix},
-      {"encoding", &wish.encoding},
-      {"check", &wish.check},
+      {"kind", &spec.kind},
+      {"layout", &spec.layout},
+      {"strategy", &spec.strategy},
+      {"key", &spec.key},
+      {"prefix", &spec.prefix},
+      {"encoding", &spec.encoding},
+      {"check", &spec.check},
   }};
   for (const auto& [member, into] : texts) {
     Result<std::optional<std::string>> text = text_of(*body, member);
@@ -288,16 +288,16 @@ void post_source(HttpSession& session, const HttpRequest& request) {
     *into = *std::move(text);
   }
   const std::array<std::pair<std::string_view, std::optional<std::int64_t>*>, 10> integers{{
-      {"workers", &wish.workers},
-      {"start", &wish.start},
-      {"max", &wish.max},
-      {"stride", &wish.stride},
-      {"offset", &wish.offset},
-      {"stripes", &wish.stripes},
-      {"step", &wish.step},
-      {"largest_count", &wish.largest_count},
-      {"digits", &wish.digits},
-      {"width", &wish.width},
+      {"workers", &spec.workers},
+      {"start", &spec.start},
+      {"max", &spec.max},
+      {"stride", &spec.stride},
+      {"offset", &spec.offset},
+      {"stripes", &spec.stripes},
+      {"step", &spec.step},
+      {"largest_count", &spec.largest_count},
+      {"digits", &spec.digits},
+      {"width", &spec.width},
   }};
   for (const auto& [member, into] : integers) {
     const Result<std::optional<std::int64_t>> value = integer_of(*body, member);
@@ -308,8 +308,8 @@ void post_source(HttpSession& session, const HttpRequest& request) {
   const std::string source = *std::move(its_name);
   if (const Result<void> may = session.caller().check(Verb::kCreate, source); !may)
     return session.respond(may.error());
-  wish.name = source.substr(source.find('/') + 1);
-  const Result<Definition> definition = definition_of(wish);
+  spec.name = source.substr(source.find('/') + 1);
+  const Result<Definition> definition = definition_of(spec);
   if (!definition) return session.respond(definition.error());
   const auto yes = body->find("yes");
   const Caller& caller = session.caller();
@@ -438,7 +438,7 @@ void get_workers(HttpSession& session, const HttpRequest& request) {
 // As this caller may see it.
 void get_metrics(HttpSession& session, const HttpRequest& /*request*/) {
   session.hold();
-  session.service().survey.look([&session, caller = session.shared_caller()] {
+  session.service().probe.look([&session, caller = session.shared_caller()] {
     session.respond({.type = "text/plain; version=0.0.4; charset=utf-8",
                      .body = metrics_page(session.service(), *caller, system_clock().now())});
     session.go_on();
@@ -456,7 +456,7 @@ void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
     if (ready) {
       session.respond({.type = "text/plain; charset=utf-8", .body = "ready\n"});
     } else {
-      session.respond(session.service().told(ready.error()));
+      session.respond(session.service().redacted(ready.error()));
     }
     session.go_on();
   });

@@ -356,7 +356,7 @@ void HttpSession::respond_with_ids(IdsWanted wanted) {
         } else if (opened) {
           begin_stream(*opened, std::move(wanted));
         } else {
-          respond(service_.told(opened.error(), wanted.name));
+          respond(service_.redacted(opened.error(), wanted.name));
         }
         if (!held_) go_on();
       });
@@ -365,7 +365,7 @@ void HttpSession::respond_with_ids(IdsWanted wanted) {
 void HttpSession::look_at(SourceHandle source, IdsWanted wanted) {
   hold();
   service_.loop.elsewhere(
-      service_.lane_of(source->name), service_.loop.due(),
+      service_.bulkhead_of(source->name), service_.loop.due(),
       [&sources = service_.sources, name = source->name](SteadyTime until) {
         return sources.peek(name, until);
       },
@@ -378,7 +378,7 @@ void HttpSession::look_at(SourceHandle source, IdsWanted wanted) {
         } else if (seen) {
           begin_stream(std::move(source), std::move(wanted));
         } else {
-          respond(service_.told(seen.error(), wanted.name));
+          respond(service_.redacted(seen.error(), wanted.name));
         }
         if (!held_) go_on();
       });
@@ -497,7 +497,7 @@ void HttpSession::ask() {
   if (source.is_pool()) {
     if (stream.ids.size() < stream.size) stream.ids.resize(stream.size);
     service_.loop.elsewhere(
-        service_.lane_of(source.name), service_.loop.due(),
+        service_.bulkhead_of(source.name), service_.loop.due(),
         [handle = stream.source, out = std::span(stream.ids).first(stream.size)](SteadyTime until) {
           return handle->source->next(out, until);
         },
@@ -581,7 +581,7 @@ void HttpSession::put_ids() {
     if (stream.charged)
       caller_->refund(stream.left -
                       (outcome_unknown(code) ? static_cast<std::int64_t>(stream.size) : 0));
-    stream.error = service_.told(*std::move(stream.error), stream.source->name);
+    stream.error = service_.redacted(*std::move(stream.error), stream.source->name);
     ++stream.source->counts->errors;
   }
   if (stream.error && !stream.begun) {

@@ -96,7 +96,7 @@ class HttpSession final : public Conversation {
   // Sets the verb under which the current request is counted; without one it is counted as "other".
   void count_as(std::optional<Verb> verb) noexcept { counted_as_ = verb; }
   void respond(const HttpResponse& response);
-  // An error of a source must go through Service::told() first.
+  // An error of a source must go through Service::redacted() first.
   void respond(const Error& error) { respond(problem(error)); }
   // Runs `work` on another thread and responds with the result of `then` for its Result. `work`
   // gets the time by which it must answer. It does not run if the caller's token was revoked
@@ -106,7 +106,7 @@ class HttpSession final : public Conversation {
                  Steps steps = Steps::kOne) {
     hold();
     service_.loop.elsewhere(
-        source ? service_.lane_of(*source) : Loop::kAllStores, service_.loop.due(),
+        source ? service_.bulkhead_of(*source) : Loop::kAllStores, service_.loop.due(),
         unless_revoked(caller_, std::move(work)),
         [this, source, then = std::move(then), steps](auto result) mutable {
           if (result) {

@@ -28,7 +28,7 @@ bool matches(const std::string& pattern, const std::string& text) {
   return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
-Result<std::vector<std::string>> names(const Sight& sight, const std::string& pattern,
+Result<std::vector<std::string>> names(const AuthorizedView& view, const std::string& pattern,
                                        SteadyTime until, std::size_t most) {
   std::vector<std::string> all;
   std::size_t bytes = 0;
@@ -41,10 +41,10 @@ Result<std::vector<std::string>> names(const Sight& sight, const std::string& pa
     return true;
   };
   for (const Declaration& format : Mint::formats()) {
-    if (sight.rights.sees(format.name)) add(format.name);
+    if (view.rights.sees(format.name)) add(format.name);
   }
   const Result<void> read =
-      sight.each({.counters = false}, std::nullopt, until, [&](const SequenceStatus& status) {
+      view.each({.counters = false}, std::nullopt, until, [&](const SequenceStatus& status) {
         return is_retired(status.definition) || add(name(status.definition));
       });
   if (!read) return std::unexpected(read.error());
@@ -53,9 +53,9 @@ Result<std::vector<std::string>> names(const Sight& sight, const std::string& pa
   return all;
 }
 
-Result<std::string> names_reply(const Sight& sight, const std::string& pattern, SteadyTime until,
-                                std::size_t most) {
-  const Result<std::vector<std::string>> all = names(sight, pattern, until, most);
+Result<std::string> names_reply(const AuthorizedView& view, const std::string& pattern,
+                                SteadyTime until, std::size_t most) {
+  const Result<std::vector<std::string>> all = names(view, pattern, until, most);
   if (!all) return std::unexpected(all.error());
   std::string reply;
   put_array(reply, all->size());
@@ -63,11 +63,11 @@ Result<std::string> names_reply(const Sight& sight, const std::string& pattern, 
   return reply;
 }
 
-Result<std::string> states_reply(const Sight& sight, Resp version, Integers integers,
+Result<std::string> states_reply(const AuthorizedView& view, Resp version, Integers integers,
                                  SteadyTime until, std::size_t most) {
   std::string states;
   std::size_t count = 0;
-  const Result<void> read = sight.each({}, Verb::kPeek, until, [&](const SequenceStatus& status) {
+  const Result<void> read = view.each({}, Verb::kPeek, until, [&](const SequenceStatus& status) {
     put_status(states, status, version, integers);
     ++count;
     return states.size() <= most;

@@ -22,15 +22,17 @@ inline constexpr std::size_t kLongestList = std::size_t{16} * 1024 * 1024;
 // sorted. Retired ones are left out. Errors, as of the functions below:
 // - kUnavailable: the stores were not read by `until`.
 // - kResourceExhausted: they have more than `most` bytes.
-[[nodiscard]] Result<std::vector<std::string>> names(const Sight& sight, const std::string& pattern,
-                                                     SteadyTime until,
+[[nodiscard]] Result<std::vector<std::string>> names(const AuthorizedView& view,
+                                                     const std::string& pattern, SteadyTime until,
                                                      std::size_t most = kLongestList);
 // The same as a reply.
-[[nodiscard]] Result<std::string> names_reply(const Sight& sight, const std::string& pattern,
-                                              SteadyTime until, std::size_t most = kLongestList);
+[[nodiscard]] Result<std::string> names_reply(const AuthorizedView& view,
+                                              const std::string& pattern, SteadyTime until,
+                                              std::size_t most = kLongestList);
 // The state of each source that the caller may peek at, as a reply.
-[[nodiscard]] Result<std::string> states_reply(const Sight& sight, Resp version, Integers integers,
-                                               SteadyTime until, std::size_t most = kLongestList);
+[[nodiscard]] Result<std::string> states_reply(const AuthorizedView& view, Resp version,
+                                               Integers integers, SteadyTime until,
+                                               std::size_t most = kLongestList);
 
 // Appends the state of a source to a reply.
 void put_status(std::string& out, const SequenceStatus& status, Resp version, Integers integers);

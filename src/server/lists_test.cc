@@ -111,19 +111,19 @@ TEST_F(ListsTest, AreNoLongerThanTheyMayBe) {
   std::vector<ServedStore> stores;
   stores.push_back({.store = store_});
   const Sources sources(loop, std::move(stores));
-  const Sight sight{sources, {""}, {.all = true}};
+  const AuthorizedView view{sources, {""}, {.all = true}};
   const SteadyTime never = SteadyTime::max();
   const auto states = [&](std::size_t most) {
-    return states_reply(sight, Resp::k2, Integers::kWhole, never, most);
+    return states_reply(view, Resp::k2, Integers::kWhole, never, most);
   };
   ASSERT_TRUE(states(kLongestList));
   EXPECT_TRUE(states(states(kLongestList)->size()));
   const Result<std::string> longer = states(1000);
   ASSERT_EQ(fakes::code_of(longer), Code::kResourceExhausted);
   EXPECT_THAT(longer.error().message(), HasSubstr("GET /v1/sources?limit=1000"));
-  EXPECT_EQ(names(sight, "stock*", never, 20 * 17)->size(), 20U);
-  EXPECT_EQ(fakes::code_of(names(sight, "stock*", never, 20 * 17 - 1)), Code::kResourceExhausted);
-  EXPECT_EQ(fakes::code_of(names_reply(sight, "*", never, 10)), Code::kResourceExhausted);
+  EXPECT_EQ(names(view, "stock*", never, 20 * 17)->size(), 20U);
+  EXPECT_EQ(fakes::code_of(names(view, "stock*", never, 20 * 17 - 1)), Code::kResourceExhausted);
+  EXPECT_EQ(fakes::code_of(names_reply(view, "*", never, 10)), Code::kResourceExhausted);
 }
 
 }  // namespace

@@ -102,12 +102,12 @@ void Loop::begin(Round round) {
   if (!round.to->post([shared] { (*shared)(); })) (*shared)();
 }
 
-Loop::Lane& Loop::lane_of(std::string_view name) {
+Loop::Bulkhead& Loop::bulkhead_of(std::string_view name) {
   const auto found = lanes_.find(name);
   return found != lanes_.end() ? found->second : lanes_[std::string(name)];
 }
 
-void Loop::end(Lane* lane) {
+void Loop::end(Bulkhead* lane) {
   --elsewhere_;
   if (lane == nullptr) return;
   --lane->under_way;

@@ -82,7 +82,7 @@ class Loop final {
   static constexpr std::string_view kAllStores = "*";
   template <class Work, class Then>
   void elsewhere(std::string_view lane, SteadyTime due, Work work, Then then) {
-    Lane& its = lane_of(lane);
+    Bulkhead& its = bulkhead_of(lane);
     if (its.under_way < kMostOfLane) return start(&its, due, std::move(work), std::move(then));
     ++elsewhere_;
     its.waiting.push_back(
@@ -105,15 +105,15 @@ class Loop final {
   void stop() { context_.stop(); }
 
  private:
-  struct Lane {
+  struct Bulkhead {
     std::size_t under_way = 0;
     std::deque<std::move_only_function<void()>> waiting{};  // each starts a call
   };
-  [[nodiscard]] Lane& lane_of(std::string_view name);
+  [[nodiscard]] Bulkhead& bulkhead_of(std::string_view name);
   // A call has its answer, so that another call of its lane may begin. Null: it has no lane.
-  void end(Lane* lane);
+  void end(Bulkhead* lane);
   template <class Work, class Then>
-  void start(Lane* lane, SteadyTime due, Work work, Then then) {
+  void start(Bulkhead* lane, SteadyTime due, Work work, Then then) {
     using Answer = std::invoke_result_t<Work&, SteadyTime>;
     ++elsewhere_;
     if (lane != nullptr) ++lane->under_way;
@@ -162,7 +162,7 @@ class Loop final {
   boost::asio::io_context context_{1};
   std::function<void()> after_answers_;
   std::size_t elsewhere_ = 0;
-  std::map<std::string, Lane, std::less<>> lanes_;
+  std::map<std::string, Bulkhead, std::less<>> lanes_;
 
   std::mutex mutex_;                 // guards the next two
   std::vector<Awaited*> delivered_;  // answers

@@ -18,7 +18,7 @@
 
 #include "server/counts.h"
 #include "server/sources.h"
-#include "server/survey.h"
+#include "server/store_probe.h"
 
 namespace idmint::server {
 namespace {
@@ -236,46 +236,46 @@ void put_uses(Page& page, const std::vector<SourceUse>& uses) {
 // ---- stores
 
 // The store without a name has one that no store can have.
-std::string_view label_of(const SurveyedStore& store) {
+std::string_view label_of(const ProbedStore& store) {
   return store.name.empty() ? std::string_view("(default)") : store.name;
 }
 
-void put_stores(Page& page, const std::vector<const SurveyedStore*>& stores) {
+void put_stores(Page& page, const std::vector<const ProbedStore*>& stores) {
   const auto put = [&](std::string_view family, std::string_view help, auto value_of) {
     page.family(family, kGauge, help);
-    for (const SurveyedStore* const store : stores) {
+    for (const ProbedStore* const store : stores) {
       if (const auto value = value_of(*store)) page.sample({{"store", label_of(*store)}}, *value);
     }
   };
   using Seconds = std::optional<double>;
   using Count = std::optional<std::size_t>;
   put("idmint_store_up", "Whether the store answers in time and is not in doubt.",
-      [](const SurveyedStore& store) { return Count(store.up ? 1 : 0); });
+      [](const ProbedStore& store) { return Count(store.up ? 1 : 0); });
   put("idmint_store_looked_at_seconds",
       "When the store last answered, since 1970; what is told of its sources is of then.",
-      [](const SurveyedStore& store) {
+      [](const ProbedStore& store) {
         return store.looked_at ? Seconds(seconds(*store.looked_at)) : std::nullopt;
       });
   put("idmint_store_look_seconds", "How long reading all its sequences and pools took.",
-      [](const SurveyedStore& store) {
+      [](const ProbedStore& store) {
         return store.looked_at ? Seconds(seconds(store.took)) : std::nullopt;
       });
   put("idmint_store_clock_offset_seconds",
       "The clock of the store less that of this host; of stores that have a clock.",
-      [](const SurveyedStore& store) {
+      [](const ProbedStore& store) {
         return store.clock_offset ? Seconds(seconds(*store.clock_offset)) : std::nullopt;
       });
   put("idmint_store_damaged_sources", "Sequences and pools whose state cannot be read.",
-      [](const SurveyedStore& store) { return Count(store.damaged); });
+      [](const ProbedStore& store) { return Count(store.damaged); });
   put("idmint_store_unlisted_sources", "Sequences and pools past the limit, without series here.",
-      [](const SurveyedStore& store) { return Count(store.left_out); });
+      [](const ProbedStore& store) { return Count(store.left_out); });
 }
 
-void put_contents(Page& page, const std::vector<const SurveyedSource*>& sources, Instant now) {
+void put_contents(Page& page, const std::vector<const ProbedSource*>& sources, Instant now) {
   const auto put = [&](std::string_view family, std::string_view help, bool of_pools,
                        auto value_of) {
     page.family(family, kGauge, help);
-    for (const SurveyedSource* const source : sources) {
+    for (const ProbedSource* const source : sources) {
       if (source->is_pool != of_pools) continue;
       if (const auto value = value_of(*source)) page.sample({{"source", source->name}}, *value);
     }
@@ -283,19 +283,19 @@ void put_contents(Page& page, const std::vector<const SurveyedSource*>& sources,
   using Count = std::optional<std::int64_t>;
   put("idmint_sequence_next_value",
       "What the counter hands out next; of sequences that have one counter.", false,
-      [](const SurveyedSource& source) { return source.next; });
+      [](const ProbedSource& source) { return source.next; });
   put("idmint_sequence_left_values", "Values that are not taken yet.", false,
-      [](const SurveyedSource& source) { return Count(source.left); });
+      [](const ProbedSource& source) { return Count(source.left); });
   put("idmint_sequence_exhausts_at_seconds",
       "When none is left at the rate of the last hour, since 1970; +Inf: none was taken.", false,
-      [](const SurveyedSource& source) { return source.exhausts_at; });
+      [](const ProbedSource& source) { return source.exhausts_at; });
   put("idmint_pool_workers", "Worker ids of the pool.", true,
-      [](const SurveyedSource& source) { return Count(source.workers); });
+      [](const ProbedSource& source) { return Count(source.workers); });
   put("idmint_pool_free_workers", "Worker ids that nobody owns.", true,
-      [](const SurveyedSource& source) { return Count(source.left); });
+      [](const ProbedSource& source) { return Count(source.left); });
   page.family("idmint_pool_lease_ahead_seconds", kGauge,
               "How far the bound of a lease of this daemon is ahead of its clock.");
-  for (const SurveyedSource* const source : sources) {
+  for (const ProbedSource* const source : sources) {
     for (const OwnLease& lease : source->leases)
       page.sample({{"source", source->name}, {"worker", std::to_string(lease.worker)}},
                   seconds(lease.bound - now));
@@ -318,11 +318,11 @@ std::string metrics_page(Service& service, const Caller& caller, Instant now) {
     return use.name != Sources::kOthers && !caller.sees(use.name);
   });
   put_uses(page, uses);
-  std::vector<const SurveyedStore*> stores;
-  std::vector<const SurveyedSource*> sources;
-  for (const SurveyedStore& store : service.survey.stores()) {
+  std::vector<const ProbedStore*> stores;
+  std::vector<const ProbedSource*> sources;
+  for (const ProbedStore& store : service.probe.stores()) {
     if (caller.sees_in(store.name)) stores.push_back(&store);
-    for (const SurveyedSource& source : store.sources) {
+    for (const ProbedSource& source : store.sources) {
       if (caller.may(Verb::kPeek, source.name)) sources.push_back(&source);
     }
   }

@@ -9,7 +9,7 @@
 
 namespace idmint::server {
 
-// The counts, and the results of the latest survey, at `now`. Sources on which the caller has no
+// The counts, and the results of the latest probe, at `now`. Sources on which the caller has no
 // right have no series; neither has a store without visible sources. Call it on the loop.
 [[nodiscard]] std::string metrics_page(Service& service, const Caller& caller, Instant now);
 

@@ -415,7 +415,7 @@ TEST_F(MetricsTest, ManySourcesAreCountedTogether) {
   ASSERT_TRUE(opened);
   const std::shared_ptr<Store> store = *std::move(opened);
   constexpr std::size_t all = Sources::kMostCounted + 3;
-  static_assert(Sources::kMostCounted == Survey::kMostSources);
+  static_assert(Sources::kMostCounted == StoreProbe::kMostSources);
   std::string pipeline;
   for (std::size_t i = 0; i < all; ++i) {
     const std::string name = "s" + std::to_string(i);
@@ -440,7 +440,7 @@ TEST_F(MetricsTest, ManySourcesAreCountedTogether) {
   EXPECT_EQ(series.of("source_ids_total", "s0"), 2);
   EXPECT_EQ(series.of("source_ids_total", "(others)"), 6);
   EXPECT_EQ(series.of("source_store_rounds_total", "(others)"), 3);
-  EXPECT_EQ(listed, Survey::kMostSources);
+  EXPECT_EQ(listed, StoreProbe::kMostSources);
   EXPECT_EQ(series["idmint_store_unlisted_sources{store=\"(default)\"}"], 3);
 }
 

@@ -38,7 +38,7 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, st
   const auto* const sequence = std::get_if<SequenceDefinition>(&status->definition);
   const std::optional<std::int64_t> next = status->next;
   if (sequence == nullptr || !next || sequence->strategy == Strategy::kPermuted ||
-      sequence->is_spread())
+      sequence->is_multi_store())
     return refuse(std::string(name) + " is " +
                   (sequence == nullptr ? "a pool"
                                        : "a sequence of strategy " +
@@ -68,9 +68,9 @@ Error too_late(std::size_t read, std::size_t of) {
 
 // The lane of calls that ask for each of these sources.
 std::string_view lane_of_all(const Service& service, Words sources) {
-  const std::string_view first = service.lane_of(sources.front());
+  const std::string_view first = service.bulkhead_of(sources.front());
   const bool same = std::ranges::all_of(
-      sources, [&](std::string_view source) { return service.lane_of(source) == first; });
+      sources, [&](std::string_view source) { return service.bulkhead_of(source) == first; });
   return same ? first : Loop::kAllStores;
 }
 
@@ -170,7 +170,7 @@ void RedisSession::elsewhere(std::string_view lane, std::string_view source, Wor
 
 void RedisSession::get(Words words) {
   elsewhere(
-      service_.lane_of(words[1]), words[1],
+      service_.bulkhead_of(words[1]), words[1],
       [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
         return value_before_next(sources, name, until);
       },
@@ -235,7 +235,7 @@ void RedisSession::exists(Words words) {
 
 void RedisSession::type(Words words) {
   elsewhere(
-      service_.lane_of(words[1]), words[1],
+      service_.bulkhead_of(words[1]), words[1],
       [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
         return is_source(sources, name, until);
       },
@@ -245,7 +245,7 @@ void RedisSession::type(Words words) {
 void RedisSession::dbsize(Words /*words*/) {
   elsewhere(
       Loop::kAllStores, "",
-      [sight = service_.sight_of(*caller_)](SteadyTime until) { return names(sight, "*", until); },
+      [view = service_.view_of(*caller_)](SteadyTime until) { return names(view, "*", until); },
       [this](const std::vector<std::string>& all) { put_integer(reply(), std::ssize(all)); });
 }
 
@@ -262,8 +262,8 @@ void RedisSession::keys(Words words) {
   if (takes_long(words[1])) return fail(kPatternTooLong);
   elsewhere(
       Loop::kAllStores, "",
-      [sight = service_.sight_of(*caller_), pattern = std::string(words[1])](SteadyTime until) {
-        return names_reply(sight, pattern, until);
+      [view = service_.view_of(*caller_), pattern = std::string(words[1])](SteadyTime until) {
+        return names_reply(view, pattern, until);
       },
       [this](std::string list) { put_list(std::move(list)); });
 }
@@ -300,10 +300,10 @@ void RedisSession::scan(Words words) {
   };
   elsewhere(
       Loop::kAllStores, "",
-      [sight = service_.sight_of(*caller_), pattern, other_type,
+      [view = service_.view_of(*caller_), pattern, other_type,
        begin = static_cast<std::size_t>(*cursor),
        size = static_cast<std::size_t>(count)](SteadyTime until) -> Result<Part> {
-        Result<std::vector<std::string>> all = names(sight, "*", until);
+        Result<std::vector<std::string>> all = names(view, "*", until);
         if (!all) return std::unexpected(std::move(all.error()));
         const std::size_t end =
             begin < all->size() ? std::min(all->size(), begin + size) : all->size();
@@ -324,7 +324,7 @@ void RedisSession::scan(Words words) {
 
 void RedisSession::id_peek(Words words) {
   elsewhere(
-      service_.lane_of(words[1]), words[1],
+      service_.bulkhead_of(words[1]), words[1],
       [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
         return sources.peek(name, until);
       },
@@ -334,8 +334,8 @@ void RedisSession::id_peek(Words words) {
 void RedisSession::id_list(Words /*words*/) {
   elsewhere(
       Loop::kAllStores, "",
-      [sight = service_.sight_of(*caller_), version = version_, of = integers()](SteadyTime until) {
-        return states_reply(sight, version, of, until);
+      [view = service_.view_of(*caller_), version = version_, of = integers()](SteadyTime until) {
+        return states_reply(view, version, of, until);
       },
       [this](std::string list) { put_list(std::move(list)); });
 }
@@ -344,7 +344,7 @@ void RedisSession::id_raise(Words words) {
   const std::optional<std::int64_t> past = whole(words[2], 0);
   if (!past) return fail("value is not an integer or out of range");
   elsewhere(
-      service_.lane_of(words[1]), words[1],
+      service_.bulkhead_of(words[1]), words[1],
       [&sources = service_.sources, name = std::string(words[1]), past = *past](SteadyTime until) {
         return sources.at(name, [&](Mint& mint, const std::string& own) {
           return mint.raise(own, past, RaiseMode::kCarryOut, until);

@@ -30,7 +30,7 @@
 #include "server/redis_session.h"
 #include "server/service.h"
 #include "server/sources.h"
-#include "server/survey.h"
+#include "server/store_probe.h"
 
 namespace idmint::server {
 
@@ -248,12 +248,12 @@ struct Server::State {
         loop(executor != nullptr ? *executor : *own_threads, longest_deadline(options.stores),
              options.now),
         sources(loop, options.stores),
-        survey(loop, sources, options.scrape_patience),
+        probe(loop, sources, options.scrape_patience),
         service{.loop = loop,
                 .sources = sources,
                 .access = access,
                 .log = options.log != nullptr ? *options.log : no_log,
-                .survey = survey,
+                .probe = probe,
                 .version = options.version},
         signals(loop.context()),
         check_timer(loop.context()),
@@ -498,7 +498,7 @@ struct Server::State {
   const std::unique_ptr<ThreadPool> own_threads;
   Loop loop;
   Sources sources;
-  Survey survey;
+  StoreProbe probe;
   Access access{};  // change() sets the tokens
   Log no_log{LogSettings{.level = LogSettings::Level::kError}};
   TlsSettings tls_settings{};
@@ -597,7 +597,7 @@ void Server::stop_at(const std::vector<int>& signals, std::function<void(int sig
   for (const int signal : signals) state_->signals.add(signal);
   state_->signals.async_wait([this, told = std::move(told)](const error_code& error, int signal) {
     if (error) return;
-    if (told) told(signal);
+    if (told) redacted(signal);
     state_->drain();
     state_->signals.async_wait([this](const error_code& stopped, int) {
       if (!stopped) state_->loop.stop();

@@ -47,9 +47,9 @@ bool is_about_store(const Advice& advice) {
 
 }  // namespace
 
-Error Service::told(Error error, std::string_view source) {
+Error Service::redacted(Error error, std::string_view source) {
   error = sources.followed(std::move(error), source);
-  if (access.is_open()) return sources.told(std::move(error), source);
+  if (access.is_open()) return sources.redacted(std::move(error), source);
   if (std::ranges::find(kOfTheCall, error.code) != kOfTheCall.end() &&
       !is_about_store(error.advice) && is_about_the_call(error, source)) {
     error.place.clear();
@@ -62,7 +62,7 @@ Error Service::told(Error error, std::string_view source) {
   const SteadyTime now = loop.now();
   if (error.code != Code::kNotFound && now - told_at >= at_most_once_in) {
     told_at = now;
-    const Error whole = sources.told(std::move(error), source);
+    const Error whole = sources.redacted(std::move(error), source);
     log.write(LogSettings::Level::kWarning, "store_error",
               {{"source", source}, {"code", name(whole.code)}, {"message", whole.message()}});
   }
@@ -88,18 +88,17 @@ void Service::tell_guesses() {
 
 Error Service::told_to(const Caller& caller, Error error, std::string_view source) {
   if (error.code == Code::kUnauthenticated && caller.is_revoked()) return token_is_gone();
-  return told(std::move(error), source);
+  return redacted(std::move(error), source);
 }
 
-Sight Service::sight_of(const Caller& caller) const {
-  Sight sight{sources, sources.store_names(), caller.rights()};
-  std::erase_if(sight.stores,
-                [&](const std::string& store) { return !sight.rights.sees_in(store); });
-  return sight;
+AuthorizedView Service::view_of(const Caller& caller) const {
+  AuthorizedView view{sources, sources.store_names(), caller.rights()};
+  std::erase_if(view.stores, [&](const std::string& store) { return !view.rights.sees_in(store); });
+  return view;
 }
 
-Result<void> Sight::each(const ListOptions& options, std::optional<Verb> verb, SteadyTime until,
-                         const Sources::Act& act) const {
+Result<void> AuthorizedView::each(const ListOptions& options, std::optional<Verb> verb,
+                                  SteadyTime until, const Sources::Act& act) const {
   return sources.each(stores, options, until, [&](const SequenceStatus& status) {
     const std::string& its_name = name(status.definition);
     return !(verb ? rights.may(*verb, its_name) : rights.sees(its_name)) || act(status);

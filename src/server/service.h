@@ -17,7 +17,7 @@
 #include "server/log.h"
 #include "server/loop.h"
 #include "server/sources.h"
-#include "server/survey.h"
+#include "server/store_probe.h"
 
 namespace idmint::server {
 
@@ -35,7 +35,7 @@ inline constexpr std::size_t kMostStreams = 256;
 
 // The authorized view of a caller: the sources that it may see, as of the time at which it is made.
 // Any thread may use it.
-struct Sight {
+struct AuthorizedView {
   const Sources& sources;
   std::vector<std::string> stores;  // with sources that may be visible
   Rights rights;
@@ -62,7 +62,7 @@ struct Service {
   Sources& sources;
   Access& access;
   Log& log;
-  Survey& survey;
+  StoreProbe& probe;
   std::string version{};
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   Instant started_at = system_clock().now();
@@ -116,14 +116,14 @@ struct Service {
     if (!further) ++source.counts->calls;
   }
 
-  // The error of a call for the source, worded by Sources::told(). With tokens, the message names
-  // no other source, no host and no file, and the full message is logged (`store_error`) at most
-  // once a second. An empty `source` stands for all.
-  [[nodiscard]] Error told(Error error, std::string_view source = {});
+  // The error of a call for the source, worded by Sources::redacted(). With tokens, the message
+  // names no other source, no host and no file, and the full message is logged (`store_error`) at
+  // most once a second. An empty `source` stands for all.
+  [[nodiscard]] Error redacted(Error error, std::string_view source = {});
   // Likewise for a caller whose token may have been revoked; see unless_revoked().
   [[nodiscard]] Error told_to(const Caller& caller, Error error, std::string_view source);
   // The authorized view of the caller now.
-  [[nodiscard]] Sight sight_of(const Caller& caller) const;
+  [[nodiscard]] AuthorizedView view_of(const Caller& caller) const;
 
   // kUnavailable: too many calls wait.
   [[nodiscard]] Result<void> admit() const {
@@ -144,7 +144,7 @@ struct Service {
   }
 
   // The lane of calls to the store of this source; see Loop::elsewhere().
-  [[nodiscard]] std::string_view lane_of(std::string_view source) const noexcept {
+  [[nodiscard]] std::string_view bulkhead_of(std::string_view source) const noexcept {
     const std::size_t slash = source.find('/');
     const std::string_view store =
         slash == std::string_view::npos ? std::string_view() : source.substr(0, slash);

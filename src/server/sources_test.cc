@@ -15,7 +15,7 @@
 #include "idmint/sequence.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/manual_executor.h"
-#include "tests/fakes/spread_pair.h"
+#include "tests/fakes/multi_store_pair.h"
 
 namespace idmint::server {
 namespace {
@@ -125,7 +125,7 @@ TEST_F(SourcesTest, ProbesThatComeDuringALookShareIt) {
 // The round that fails is the first, and one that finds the file used up asks the other store
 // again.
 TEST(SourcesOverTwoStores, AChangeOfOneIsToldOnce) {
-  fakes::SpreadPair pair;
+  fakes::MultiStorePair pair;
   ManualExecutor elsewhere;
   Loop loop{elsewhere};
   std::vector<ServedStore> served;

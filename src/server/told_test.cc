@@ -13,7 +13,7 @@
 #include "server/log.h"
 #include "server/server.h"
 #include "tests/fakes/gated_server.h"
-#include "tests/fakes/spread_pair.h"
+#include "tests/fakes/multi_store_pair.h"
 
 namespace idmint::server {
 namespace {
@@ -102,7 +102,7 @@ TEST_F(ToldTest, NoPlaceOfAStoreIsToldAndTheLogHasIt) {
 }
 
 TEST_F(ToldTest, TheLogHasAStoreOfSeveralThatIsLeftOutAndItsReturn) {
-  fakes::SpreadPair pair;
+  fakes::MultiStorePair pair;
   testing::internal::CaptureStderr();
   {
     Log log(LogSettings{});

@@ -228,7 +228,7 @@ Result<void> validate_adopted(const SequenceDefinition& definition) {
     return refuse(sequence + " adopts nothing that could be made: name it");
   if (adopted.empty()) return {};
   if (definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kCounter &&
-      definition.strategy != Strategy::kCached && !definition.is_spread())
+      definition.strategy != Strategy::kCached && !definition.is_multi_store())
     return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +
                   ", and other programs take the values of an adopted record as they come: "
                   "adopt it as counter, cached or striped, or over several stores");
@@ -244,7 +244,7 @@ Result<void> validate_move(const SequenceDefinition& definition) {
   if (!definition.move) return {};
   const Move& move = *definition.move;
   const std::string sequence = titled(definition);
-  if (definition.is_spread())
+  if (definition.is_multi_store())
     return refuse(sequence + " is over several stores, and such a sequence is not moved");
   if (move.url.empty() || move.url.size() > kLongest || escaped(move.url) != move.url)
     return refuse(sequence + " cannot move to or from " + stores::shown(move.url) +
@@ -462,7 +462,7 @@ Json json_of(const SequenceDefinition& sequence) {
   write_form(json, sequence.form, sequence.retired);
   write(json, "adopted", sequence.adopted, plain.adopted);
   write(json, "stride", sequence.stride, plain.stride);
-  if (sequence.is_spread()) {
+  if (sequence.is_multi_store()) {
     Json& over = json["over"] = Json::array();
     for (const StoreOfStripe& each : sequence.over)
       over.push_back({{"id", each.id.to_string()}, {"url", each.url}});

@@ -30,7 +30,7 @@ class SequenceWorld {
   explicit SequenceWorld(History& its_history)
       : history(its_history),
         strategy(kStrategies[history.choose(kStrategies.size())]),
-        spread(strategy == Strategy::kInterleaved && history.choose(3) == 2),
+        multi_store(strategy == Strategy::kInterleaved && history.choose(3) == 2),
         act(static_cast<Act>(history.choose(6))) {}
 
   void take(Process& me);
@@ -42,7 +42,7 @@ class SequenceWorld {
   Place a{"simulated://a/ids"};
   Place b{"simulated://b/ids"};
   const Strategy strategy;
-  const bool spread;
+  const bool multi_store;
   const Act act;
 
  private:
@@ -53,13 +53,13 @@ class SequenceWorld {
     explicit Handles(SequenceWorld& world, Process& me, bool disturbed = true)
         : a(std::make_shared<SimulatedStore>(me, world.a, disturbed)),
           b(std::make_shared<SimulatedStore>(me, world.b, disturbed)),
-          spread{
+          multi_store{
               .open = [this](const std::string& url, SteadyTime) -> Result<std::shared_ptr<Store>> {
                 return std::static_pointer_cast<Store>(url == b->url() ? b : a);
               }} {}
     std::shared_ptr<SimulatedStore> a;
     std::shared_ptr<SimulatedStore> b;
-    SpreadOptions spread;
+    MultiStoreOptions multi_store;
   };
 
   [[nodiscard]] SequenceDefinition definition(std::uint32_t variant) const;
@@ -88,7 +88,7 @@ SequenceDefinition SequenceWorld::definition(std::uint32_t variant) const {
 
 Result<Changed> SequenceWorld::create(Process& me, Handles& stores) {
   const SequenceDefinition wanted = definition(me.decide(2));
-  if (spread) {
+  if (multi_store) {
     const std::array<Store*, 2> both = {stores.a.get(), stores.b.get()};
     return create_sequence(both, wanted);
   }
@@ -137,8 +137,9 @@ void SequenceWorld::take(Process& me) {
   SimulatedStore* from = stores.a.get();
   for (int lives = 0; lives < 6 && me.is_alive(); ++lives) {
     if (me.decide(3) == 1) static_cast<void>(create(me, stores));
-    const auto sequence = Sequence::open(
-        *from, kName, {.executor = &executor, .spread = stores.spread}, me.clock(), me.entropy());
+    const auto sequence =
+        Sequence::open(*from, kName, {.executor = &executor, .multi_store = stores.multi_store},
+                       me.clock(), me.entropy());
     if (!sequence) {
       history.note(&me, "cannot open: " + sequence.error().message());
       if (sequence.error().code == Code::kNotFound) static_cast<void>(create(me, stores));
@@ -185,7 +186,7 @@ void SequenceWorld::raise(Process& me, Handles& stores) {
   const std::int64_t past = largest_ + history.choose(8);
   if (past < 1) return;
   const Result<Raised> raised = raise_sequence(*stores.a, kName, past, RaiseMode::kCarryOut,
-                                               SteadyTime::max(), stores.spread);
+                                               SteadyTime::max(), stores.multi_store);
   if (!raised || !me.is_alive()) return;
   raised_past_ = std::max(raised_past_, past);
   raised_at_ = ++history.moment;
@@ -206,10 +207,10 @@ void SequenceWorld::operate(Process& me) {
         break;
       case Act::kAlter:
         static_cast<void>(
-            alter_sequence(*stores.a, kName, 400 + 50 * history.choose(4), stores.spread));
+            alter_sequence(*stores.a, kName, 400 + 50 * history.choose(4), stores.multi_store));
         break;
       case Act::kRetire:
-        if (done == 4) static_cast<void>(retire_sequence(*stores.a, kName, stores.spread));
+        if (done == 4) static_cast<void>(retire_sequence(*stores.a, kName, stores.multi_store));
         break;
       case Act::kMove:
         static_cast<void>(move_sequence(*stores.a, *stores.b, kName));
@@ -240,8 +241,9 @@ void SequenceWorld::take_the_next(Process& me) {
   Handles stores(*this, me, false);
   for (SimulatedStore* from : {stores.a.get(), stores.b.get()}) {
     fakes::ManualExecutor executor;
-    const auto sequence = Sequence::open(
-        *from, kName, {.executor = &executor, .spread = stores.spread}, me.clock(), me.entropy());
+    const auto sequence =
+        Sequence::open(*from, kName, {.executor = &executor, .multi_store = stores.multi_store},
+                       me.clock(), me.entropy());
     if (!sequence) continue;
     std::array<std::int64_t, 3> out{};
     const std::int64_t before = largest_;

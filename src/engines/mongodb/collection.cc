@@ -126,7 +126,8 @@ Result<void> Target::check_proxy(const std::string& proxy) const {
   return {};
 }
 
-Result<Judgement> Target::judge_index(const std::string& collection, const std::string& field) {
+Result<UniqueIndexCheck> Target::judge_index(const std::string& collection,
+                                             const std::string& field) {
   const Result<Bson> hello = this->hello();
   if (!hello) return std::unexpected(hello.error());
   std::optional<Bson> sharding;
@@ -196,22 +197,22 @@ Result<void> Target::make_index(const std::string& field, bool unique) {
 
 Result<void> Target::need_unique(const std::string& field, bool make) {
   if (known(field)) return {};
-  const Result<Judgement> found = judge_index(collection_, field);
+  const Result<UniqueIndexCheck> found = judge_index(collection_, field);
   if (!found) return std::unexpected(found.error());
-  if (found->guard == Guard::kProxy)
+  if (found->guard == IndexState::kProxy)
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  name_ + " can have no unique index on " + shown(field) +
                                      " alone: " + found->why +
                                      "; claim the ids in a proxy collection first",
                                  {.remedy = Remedy::kSetOption, .values = {"proxy"}}});
-  if (found->guard == Guard::kMissing && !make)
+  if (found->guard == IndexState::kMissing && !make)
     return std::unexpected(
         Error{Code::kFailedPrecondition,
               name_ + " has no unique index on exactly " + shown(field) + ": " + found->why +
                   "; without one the same id can be there twice; make it in mongosh: " +
                   make_index_command(collection_, field, true) + ", or let the insert make it",
               {.remedy = Remedy::kSetOption, .values = {"make_index"}}});
-  if (found->guard == Guard::kMissing)
+  if (found->guard == IndexState::kMissing)
     if (Result<void> made = make_index(field, true); !made) return made;
   const std::lock_guard lock(mutex_);
   known_.insert(field);
@@ -243,9 +244,9 @@ Result<void> Target::need_look_up(const std::string& field, bool make) {
 Result<void> Target::need_proxy(const std::string& proxy) {
   const std::string key = "." + proxy;
   if (known(key)) return {};
-  const Result<Judgement> found = judge_index(proxy, "_id");
+  const Result<UniqueIndexCheck> found = judge_index(proxy, "_id");
   if (!found) return std::unexpected(found.error());
-  if (found->guard != Guard::kUnique)
+  if (found->guard != IndexState::kUnique)
     return std::unexpected(
         Error{Code::kFailedPrecondition, "the proxy collection " + shown(proxy) +
                                              " cannot keep ids apart: " + found->why +

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "engines/mongodb/guard.h"
 #include "engines/mongodb/servers.h"
+#include "engines/mongodb/unique_index_check.h"
 #include "idmint/mongodb.h"
 #include "mongo/bson.h"
 
@@ -36,7 +36,7 @@ class Target {
   [[nodiscard]] Result<void> check_proxy(const std::string& proxy) const;
 
   // Whether `collection` rejects repeated values of the field.
-  Result<Judgement> judge_index(const std::string& collection, const std::string& field);
+  Result<UniqueIndexCheck> judge_index(const std::string& collection, const std::string& field);
   // Ensures this, once. Creates a missing index if `make`.
   Result<void> need_unique(const std::string& field, bool make);
   // The same for the _id of a proxy; also checks that claims can be marked there.

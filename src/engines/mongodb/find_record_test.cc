@@ -11,7 +11,7 @@
 
 #include "idmint/sequence.h"
 #include "idmint/store.h"
-#include "mint/sequence_wish.h"
+#include "mint/sequence_spec.h"
 #include "store/catalog.h"
 #include "store/counter_store.h"
 #include "tests/fakes/code_of.h"

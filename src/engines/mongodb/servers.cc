@@ -82,7 +82,7 @@ void Servers::end() {
     work_.notify_all();
     hangs = !ended_.wait_for(lock, kForThreads, [this] { return running_ == 0; }) || late_;
   }
-  const std::shared_ptr<Heard> heard = heard_;
+  const std::shared_ptr<TopologyMonitor> heard = heard_;
   hangs = hangs || !heard->all_well();
   const SteadyTime exit_waits =
       std::chrono::steady_clock::now() + (hangs ? kForThreads : kForMonitors);
@@ -590,7 +590,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   mongoc_uri_set_appname(uri.get(), application.c_str());
 
   const char* const name = mongoc_uri_get_replica_set(uri.get());
-  auto heard = std::make_unique<Heard>(
+  auto heard = std::make_unique<TopologyMonitor>(
       Wanted{name != nullptr ? name : "", alone, mongoc_uri_get_tls(uri.get())});
   const Result<mongoc_client_pool_t*> made =
       new_pool(std::move(uri), std::min(begin + deadline, options.until));

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/fork_wiped.h"
-#include "engines/mongodb/heard.h"
+#include "engines/mongodb/topology_monitor.h"
 #include "idmint/clock.h"
 #include "idmint/result.h"
 #include "mongo/bson.h"
@@ -96,7 +96,7 @@ struct Call {
 class Servers {
  public:
   // `heard` receives the reports of the pool's monitors.
-  Servers(mongoc_client_pool_t* pool, std::unique_ptr<Heard> heard, std::string database,
+  Servers(mongoc_client_pool_t* pool, std::unique_ptr<TopologyMonitor> heard, std::string database,
           std::string where, std::size_t most)
       : pool_(pool),
         heard_(std::move(heard)),
@@ -146,7 +146,7 @@ class Servers {
 
   const OwnedByProcess owner_;
   mongoc_client_pool_t* const pool_;
-  const std::shared_ptr<Heard> heard_;  // outlives the pool, never null
+  const std::shared_ptr<TopologyMonitor> heard_;  // outlives the pool, never null
   const std::string database_;
   const std::string where_;
   const std::size_t most_;
