@@ -1,7 +1,7 @@
 # The functions that the CMakeLists.txt below use.
 
 # The stores that a build may leave out: IDMINT_NAME=OFF.
-set(idmint_optional_stores ETCD MARIADB MONGODB POSTGRESQL REDIS)
+set(idmint_optional_stores ETCD MARIADB MONGODB POSTGRESQL REDIS ZOOKEEPER)
 
 # idmint_compile_options(TARGET): the warnings of this project. Consumers never see them.
 function(idmint_compile_options target)

@@ -7,7 +7,7 @@
 //   mysql://HOST/DB        the same, in MariaDB
 //   redis://HOST           the same, in Redis
 //   etcd://HOST,.../PREFIX any number of hosts; durable, a cluster survives fail-overs, and a
-//                          restored snapshot is noticed
+//                          restored snapshot is noticed; zookeeper://HOST,.../PATH likewise
 //   memory:                this process only, gone with it; for tests
 #pragma once
 
@@ -97,7 +97,7 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] std::string name_on_host() const;
   // Identifies the server among others that the same URL may reach later, for example through a
   // tunnel: the system identifier of PostgreSQL with the oid of the database, the cluster id of
-  // etcd. It belongs to the place. Empty: nothing identifies it.
+  // etcd, the node of a store in ZooKeeper. It belongs to the place. Empty: nothing identifies it.
   [[nodiscard]] virtual std::string server() const { return {}; }
   // The longest that one call waits: StoreOptions::deadline.
   [[nodiscard]] virtual std::chrono::milliseconds deadline() const noexcept {

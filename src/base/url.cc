@@ -143,6 +143,9 @@ constexpr auto kEtcdOptions = std::to_array<std::string_view>({
 });
 static_assert(std::ranges::is_sorted(kEtcdOptions));
 
+// ZooKeeper has none.
+constexpr std::array<std::string_view, 0> kZookeeperOptions{};
+
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 int hex_digit(char c) {
@@ -167,6 +170,7 @@ Known known_options(std::string_view scheme) {
   if (scheme.starts_with("postgres")) return kPostgresqlOptions;
   if (scheme.starts_with("redis")) return kRedisOptions;
   if (scheme.starts_with("etcd")) return kEtcdOptions;
+  if (scheme.starts_with("zookeeper")) return kZookeeperOptions;
   return kOptions;
 }
 
@@ -332,11 +336,11 @@ std::string shown_query(Known options, std::string_view query) {
 // The schemes of the stores on servers.
 constexpr auto kOfServers =
     std::to_array<std::string_view>({"etcd", "mariadb", "mongodb", "mongodb+srv", "mysql",
-                                     "postgres", "postgresql", "redis", "rediss"});
+                                     "postgres", "postgresql", "redis", "rediss", "zookeeper"});
 // Words that people write for a scheme. None of them can be a secret.
 constexpr auto kOtherSchemes = std::to_array<std::string_view>(
     {"http", "https", "jdbc", "maria", "mongo", "mssql", "oracle", "pg", "pgsql", "psql", "sqlite3",
-     "sqlserver", "tcp", "unix", "valkey", "valkeys"});
+     "sqlserver", "tcp", "unix", "valkey", "valkeys", "zk"});
 
 bool is_near_a_scheme(std::string_view scheme) {
   static const std::vector<std::string> known(kOfServers.begin(), kOfServers.end());
@@ -457,6 +461,10 @@ Result<void> check_etcd_url(std::string_view url) {
   return check_url(url, {.of = "etcd", .driver = "idmint's store of etcd"});
 }
 
+Result<void> check_zookeeper_url(std::string_view url) {
+  return check_url(url, {.of = "ZooKeeper", .driver = "idmint's store of ZooKeeper"});
+}
+
 std::optional<UrlParts> url_parts(std::string_view url) {
   const std::optional<Parts> parts = split(url);
   if (!parts) return std::nullopt;
@@ -488,7 +496,9 @@ void each_option(std::string_view url,
 
 std::string user_without_password(std::string_view url) {
   const std::optional<Parts> parts = split(url);
-  if (!parts || (!parts->scheme.starts_with("mongodb") && parts->scheme != "etcd://") ||
+  if (!parts ||
+      (!parts->scheme.starts_with("mongodb") && parts->scheme != "etcd://" &&
+       parts->scheme != "zookeeper://") ||
       !parts->has_user || parts->user.contains(':') || !is_clear(*parts))
     return {};
   bool password = true;

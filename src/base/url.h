@@ -46,6 +46,8 @@ namespace idmint {
 [[nodiscard]] Result<void> check_redis_url(std::string_view url);
 // The same for etcd.
 [[nodiscard]] Result<void> check_etcd_url(std::string_view url);
+// The same for ZooKeeper.
+[[nodiscard]] Result<void> check_zookeeper_url(std::string_view url);
 
 // The user who needs a password that the URL does not give; empty: none does.
 [[nodiscard]] std::string user_without_password(std::string_view url);

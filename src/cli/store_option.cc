@@ -77,8 +77,8 @@ void add_store(CLI::App& command, Stays stays) {
   command
       .add_option("--store", store_option.url,
                   "sqlite:PATH, mongodb://HOST/DB, postgresql://HOST/DB, mysql://HOST/DB, "
-                  "redis://HOST, etcd://HOST/PREFIX or memory: (default: ids.db in "
-                  "~/.local/share/idmint)")
+                  "redis://HOST, etcd://HOST/PREFIX, zookeeper://HOST/PATH or memory: (default: "
+                  "ids.db in ~/.local/share/idmint)")
       ->type_name("URL");
 }
 

@@ -451,7 +451,7 @@ int run(std::span<const char* const> words) {
          "--store", line.stores,
          "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, "
          "postgresql://HOST,.../DB, mysql://HOST,.../DB, redis://HOST, "
-         "etcd://HOST,.../PREFIX, env:NAME, file:PATH; or "
+         "etcd://HOST,.../PREFIX, zookeeper://HOST,.../PATH, env:NAME, file:PATH; or "
          "IDMINT_STORE (the default store of idmint). NAME=URL adds a store, whose sources are "
          "NAME/SOURCE; may be repeated")
       ->type_name("URL")

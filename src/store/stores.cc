@@ -27,6 +27,7 @@ extern const Backend kPostgresql;
 extern const Backend kMariadb;
 extern const Backend kRedis;
 extern const Backend kEtcd;
+extern const Backend kZookeeper;
 
 }  // namespace stores
 
@@ -49,6 +50,9 @@ constexpr std::array kBackends = {
 #ifdef IDMINT_ETCD
     &stores::kEtcd,
 #endif
+#ifdef IDMINT_ZOOKEEPER
+    &stores::kZookeeper,
+#endif
 };
 
 // The optional backends, and the build options that include them.
@@ -63,7 +67,8 @@ constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"},
                                   Optional{"mariadb", "-DIDMINT_MARIADB=ON"},
                                   Optional{"redis", "-DIDMINT_REDIS=ON"},
                                   Optional{"rediss", "-DIDMINT_REDIS=ON"},
-                                  Optional{"etcd", "-DIDMINT_ETCD=ON"}};
+                                  Optional{"etcd", "-DIDMINT_ETCD=ON"},
+                                  Optional{"zookeeper", "-DIDMINT_ZOOKEEPER=ON"}};
 
 // Null: the URL is of no known kind.
 const stores::Backend* backend_of(std::string_view url) {
@@ -84,6 +89,7 @@ struct Alias {
 constexpr std::array kAliases = {
     Alias{"maria", "mariadb"},    Alias{"mongo", "mongodb"},   Alias{"pg", "postgresql"},
     Alias{"pgsql", "postgresql"}, Alias{"psql", "postgresql"}, Alias{"sqlite3", "sqlite"},
+    Alias{"zk", "zookeeper"},
 };
 
 // The URL that is meant. Empty: not known.

@@ -38,6 +38,9 @@
 #ifdef IDMINT_CONFORMANCE_REDIS
 #include "tests/servers/redis.h"
 #endif
+#ifdef IDMINT_CONFORMANCE_ZOOKEEPER
+#include "tests/servers/zookeeper.h"
+#endif
 
 namespace idmint {
 
@@ -83,6 +86,16 @@ inline const std::array kStores = {
     StoreUnderTest{"etcd",
                    [](const fakes::TempFolder& folder) {
                      return servers::etcd_cluster().url(database(folder));
+                   },
+                   true},
+};
+
+#elif defined(IDMINT_CONFORMANCE_ZOOKEEPER)
+
+inline const std::array kStores = {
+    StoreUnderTest{"zookeeper",
+                   [](const fakes::TempFolder& folder) {
+                     return servers::zookeeper_ensemble().url(database(folder));
                    },
                    true},
 };

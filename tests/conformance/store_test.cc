@@ -871,7 +871,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, StoreConformance, testing::ValuesIn(kStores),
 
 #if !defined(IDMINT_CONFORMANCE_MONGODB) && !defined(IDMINT_CONFORMANCE_POSTGRESQL) && \
     !defined(IDMINT_CONFORMANCE_MARIADB) && !defined(IDMINT_CONFORMANCE_REDIS) &&      \
-    !defined(IDMINT_CONFORMANCE_ETCD)
+    !defined(IDMINT_CONFORMANCE_ETCD) && !defined(IDMINT_CONFORMANCE_ZOOKEEPER)
 
 TEST(StoreUrls, EveryKindIsListedAndTested) {
   std::vector<std::string_view> listed;
@@ -892,6 +892,9 @@ TEST(StoreUrls, EveryKindIsListedAndTested) {
 #endif
 #ifdef IDMINT_ETCD
   tested.emplace_back("etcd");  // by etcd_conformance_test
+#endif
+#ifdef IDMINT_ZOOKEEPER
+  tested.emplace_back("zookeeper");  // by zookeeper_conformance_test
 #endif
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(tested));
 }
@@ -965,6 +968,16 @@ TEST(StoreUrls, EtcdLeftOutSaysWhatToBuild) {
   const auto store = Store::open("etcd://host/ids");
   ASSERT_EQ(code_of(store), Code::kUnimplemented);
   EXPECT_THAT(store.error().message(), testing::HasSubstr("-DIDMINT_ETCD=ON"));
+}
+
+#endif
+
+#ifndef IDMINT_ZOOKEEPER
+
+TEST(StoreUrls, ZookeeperLeftOutSaysWhatToBuild) {
+  const auto store = Store::open("zookeeper://host/ids");
+  ASSERT_EQ(code_of(store), Code::kUnimplemented);
+  EXPECT_THAT(store.error().message(), testing::HasSubstr("-DIDMINT_ZOOKEEPER=ON"));
 }
 
 #endif

@@ -39,6 +39,8 @@
 #include "tests/servers/postgresql.h"
 #elif defined(IDMINT_DEADLINES_REDIS)
 #include "tests/servers/redis.h"
+#elif defined(IDMINT_DEADLINES_ZOOKEEPER)
+#include "tests/servers/zookeeper.h"
 #else
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -205,13 +207,19 @@ TEST(Deadlines, OfMongodbWithEveryMemberFrozen) {
   expect_values(cells);
 }
 
-#elif defined(IDMINT_DEADLINES_ETCD) || defined(IDMINT_DEADLINES_MARIADB) || \
-    defined(IDMINT_DEADLINES_POSTGRESQL) || defined(IDMINT_DEADLINES_REDIS)
+#elif defined(IDMINT_DEADLINES_ETCD) || defined(IDMINT_DEADLINES_MARIADB) ||   \
+    defined(IDMINT_DEADLINES_POSTGRESQL) || defined(IDMINT_DEADLINES_REDIS) || \
+    defined(IDMINT_DEADLINES_ZOOKEEPER)
 
 #if defined(IDMINT_DEADLINES_ETCD)
 struct FrozenServer : servers::EtcdCluster {
   [[nodiscard]] std::string database(const std::string& name) const { return url(name); }
   void signal(int number) const { EtcdCluster::signal(0, number); }
+};
+#elif defined(IDMINT_DEADLINES_ZOOKEEPER)
+struct FrozenServer : servers::ZookeeperEnsemble {
+  [[nodiscard]] std::string database(const std::string& name) const { return url(name); }
+  void signal(int number) const { ZookeeperEnsemble::signal(0, number); }
 };
 #elif defined(IDMINT_DEADLINES_MARIADB)
 using FrozenServer = servers::MariadbServer;

@@ -26,6 +26,8 @@
 #include "tests/servers/postgresql.h"
 #elif defined(IDMINT_MOVE_REDIS)
 #include "tests/servers/redis.h"
+#elif defined(IDMINT_MOVE_ZOOKEEPER)
+#include "tests/servers/zookeeper.h"
 #endif
 
 namespace idmint::e2e {
@@ -51,6 +53,8 @@ class MoveCli : public Cli {
     return servers::postgresql_server().database(name);
 #elif defined(IDMINT_MOVE_REDIS)
     return servers::redis_server().database(name);
+#elif defined(IDMINT_MOVE_ZOOKEEPER)
+    return servers::zookeeper_ensemble().url(name);
 #else
     return "sqlite:" + (folder_ / name).string() + ".db";
 #endif

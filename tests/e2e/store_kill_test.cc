@@ -39,6 +39,8 @@
 #include "tests/servers/postgresql.h"
 #elif defined(IDMINT_KILL_REDIS)
 #include "tests/servers/redis.h"
+#elif defined(IDMINT_KILL_ZOOKEEPER)
+#include "tests/servers/zookeeper.h"
 #endif
 
 namespace idmint::e2e {
@@ -46,10 +48,10 @@ namespace {
 
 // The server, with a store in its database "ids". is_idle(): nothing that a client sent is being
 // done any more. claims(): how many its tables have, as text.
-#if defined(IDMINT_KILL_ETCD)
 #ifndef IDMINT_KILL_MEMBERS
 #define IDMINT_KILL_MEMBERS 1
 #endif
+#if defined(IDMINT_KILL_ETCD)
 struct KilledServer : servers::EtcdCluster {
   KilledServer() : EtcdCluster(IDMINT_KILL_MEMBERS) {}
   [[nodiscard]] std::string database(const std::string& name) const { return url(name); }
@@ -102,6 +104,43 @@ struct KilledServer : servers::PostgresqlServer {
 struct KilledServer : servers::RedisServer {
   [[nodiscard]] bool is_idle() const { return !run({"CLIENT", "LIST"}).contains("name=idmint"); }
   [[nodiscard]] std::string claims() const { return run({"SCARD", "{idmint}:claims:s"}, 1); }
+};
+#elif defined(IDMINT_KILL_ZOOKEEPER)
+struct KilledServer : servers::ZookeeperEnsemble {
+  KilledServer() : ZookeeperEnsemble(IDMINT_KILL_MEMBERS) {}
+  [[nodiscard]] std::string database(const std::string& name) const { return url(name); }
+  void kill() {
+    for (std::size_t i = 0; i < IDMINT_KILL_MEMBERS; ++i)
+      if (is_hit(i)) ZookeeperEnsemble::kill(i);
+  }
+  void restart() {
+    for (std::size_t i = 0; i < IDMINT_KILL_MEMBERS; ++i)
+      if (is_hit(i)) ZookeeperEnsemble::restart(i);
+    ++round_;
+  }
+  [[nodiscard]] bool is_idle() const {
+    wait_until_ready();
+    for (std::size_t i = 0; i < IDMINT_KILL_MEMBERS; ++i)
+      if (!says(i).contains("Outstanding: 0\n")) return false;
+    return true;
+  }
+  [[nodiscard]] std::string claims() const {
+    const servers::ZookeeperClient client(host(0));
+    std::size_t all = 0;
+    for (const std::string& shard : client.children("/ids/claim"))
+      for (const std::string& part : client.children("/ids/claim/" + shard + "/s"))
+        all += client.children("/ids/claim/" + shard + "/s/" + part).size();
+    return std::to_string(all);
+  }
+
+ private:
+  // Whether this round kills the member: each in turn, then all at once.
+  [[nodiscard]] bool is_hit(std::size_t member) const {
+    const std::size_t turn = round_ % (IDMINT_KILL_MEMBERS + 1);
+    return turn == member || turn == IDMINT_KILL_MEMBERS;
+  }
+
+  std::size_t round_ = 0;
 };
 #endif
 

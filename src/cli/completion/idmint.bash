@@ -21,9 +21,9 @@ _idmint() {
   if [[ $COMP_CWORD -eq 1 ]]; then
     words="next create raise alter retire move list peek workers inspect bounds convert check name plan plan-change bench doctor apply insert sweep formats completion version --help --version"
   elif [[ $command/$previous == move/--from || $command/$previous == move/--to || $previous == --also || $previous == --over ]]; then
-    words="sqlite: mongodb: postgresql: mysql: redis: etcd: env: file:"
+    words="sqlite: mongodb: postgresql: mysql: redis: etcd: zookeeper: env: file:"
   elif [[ $previous == --store || $command/$previous == raise/--uri || $command/$previous == raise/--past-from ]]; then
-    words="sqlite: mongodb: postgresql: mysql: redis: etcd: memory: env: file:"
+    words="sqlite: mongodb: postgresql: mysql: redis: etcd: zookeeper: memory: env: file:"
   elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --workers || $previous == --from-collection || $previous == --from-table ]]; then
     words=""
   elif [[ $previous == --strategy ]]; then

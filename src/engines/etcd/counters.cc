@@ -4,14 +4,12 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
-#include "base/bounded_mutex.h"
 #include "base/errors.h"
-#include "base/fork_wiped.h"
 #include "engines/etcd/tables.h"
+#include "engines/key_value/turns.h"
 #include "store/backend.h"
 #include "store/engine.h"
 
@@ -28,29 +26,12 @@ struct Seen {
 class CounterTable final : private CounterRows {
  public:
   explicit CounterTable(Database& database) : database_(database) {}
-  ~CounterTable() {
-    // A child of fork() may have them half changed, by a thread of its parent.
-    if (owner_) return;
-    [[maybe_unused]] const AllTurns* const left_alone = turns_.release();
-  }
   CounterTable(const CounterTable&) = delete;
   CounterTable& operator=(const CounterTable&) = delete;
 
   [[nodiscard]] CounterStore& counters() noexcept { return counters_; }
 
  private:
-  // Calls of this process on one counter take turns, as of those that come at once only one could
-  // succeed. `guess` is what the counter was at the end of the latest one: with it, the next one
-  // needs no reading. It is only a guess: the transaction names the revision that it belongs to,
-  // and its value, as a restored snapshot gives revisions again.
-  struct Turns {
-    BoundedMutex mutex;  // guards guess
-    std::optional<Seen> guess;
-  };
-  struct AllTurns {
-    std::mutex mutex;  // guards by_counter
-    std::map<std::string, std::shared_ptr<Turns>, std::less<>> by_counter;
-  };
   // One of many counters, while it is changed.
   struct Task {
     const std::string* name;
@@ -96,16 +77,10 @@ class CounterTable final : private CounterRows {
   Result<std::optional<Range>> advance(std::string_view counter, std::int64_t most,
                                        std::int64_t least, SteadyTime until,
                                        std::string_view doing) override {
-    const std::shared_ptr<Turns> turns = turns_of(counter);
-    if (!turns->mutex.try_lock_until(until))
-      return std::unexpected(
-          Error{.code = Code::kUnavailable,
-                .what = "could not " + std::string(doing) + " " + database_.url() +
-                        ": other calls of this process hold counter " + shown(counter),
-                .outcome = std::string(kNothingChanged)});
-    const std::unique_lock turn(turns->mutex, std::adopt_lock);
+    const auto turn = turns_.take(counter, until, database_.url(), doing);
+    if (!turn) return std::unexpected(turn.error());
     const std::string key = database_.keys().counter(counter);
-    std::optional<Seen> there = std::exchange(turns->guess, std::nullopt);
+    std::optional<Seen> there = std::exchange(turn->guess(), std::nullopt);
     bool guessed = there.has_value();
     bool sent = false;  // an attempt may have been applied: its values are nobody's
     const auto failed = [&sent](Error error) {
@@ -136,7 +111,7 @@ class CounterTable final : private CounterRows {
       sent = sent || answer->sent_before;
       if (answer->succeeded) {
         std::string text = text_of(after);
-        turns->guess = Seen{std::move(after), answer->header.revision, std::move(text)};
+        turn->guess() = Seen{std::move(after), answer->header.revision, std::move(text)};
         return range;
       }
       auto found = parse(counter, answer->found.front());
@@ -205,14 +180,6 @@ class CounterTable final : private CounterRows {
   // Whether the counter gives at least that many values.
   static bool has(const CounterState& state, std::int64_t least) {
     return !state.closed && state.left() >= least;
-  }
-
-  // REQUIRES: this is no child of fork().
-  std::shared_ptr<Turns> turns_of(std::string_view counter) {
-    const std::lock_guard lock(turns_->mutex);
-    const auto at = turns_->by_counter.find(counter);
-    if (at != turns_->by_counter.end()) return at->second;
-    return turns_->by_counter.emplace(counter, std::make_shared<Turns>()).first->second;
   }
 
   [[nodiscard]] Result<Seen> parse(std::string_view counter, const Entry& entry) const {
@@ -287,9 +254,10 @@ class CounterTable final : private CounterRows {
     return {};
   }
 
-  const OwnedByProcess owner_;
   Database& database_;
-  std::unique_ptr<AllTurns> turns_ = std::make_unique<AllTurns>();
+  // A guess is only that: the transaction names the revision that it belongs to, and its value, as
+  // a restored snapshot gives revisions again.
+  key_value::Turns<Seen> turns_{};
   Counters counters_{database_, *this};
 };
 

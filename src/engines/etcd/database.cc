@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
-#include <thread>
 #include <utility>
 
 #include "base/errors.h"
 #include "base/outcome.h"
-#include "base/uniform.h"
+#include "engines/key_value/step_aside.h"
 #include "store/backend.h"
 
 namespace idmint::stores::etcd {
@@ -428,21 +427,7 @@ Result<Answer> Database::change(Kind kind, Transaction transaction, SteadyTime u
 }
 
 Result<void> Database::step_aside(int attempt, SteadyTime until, std::string_view doing) {
-  SteadyTime next = time_now();
-  // After a pause it is old again, and the attempt after that one has it fresh.
-  if (attempt % 2 == 1) {
-    const std::uint64_t longest = std::uint64_t{500} << std::min(attempt / 2, 5);
-    next += std::chrono::microseconds{uniform_below(entropy_, longest)};
-  }
-  if (next >= until)
-    return std::unexpected(Error{.code = Code::kUnavailable,
-                                 .what = "could not " + std::string(doing) + " " + url() +
-                                         ": others changed it at each of " +
-                                         std::to_string(attempt + 1) +
-                                         " attempts; ask again, or take more values at a time",
-                                 .outcome = std::string(kNothingChanged)});
-  std::this_thread::sleep_until(next);
-  return {};
+  return key_value::step_aside(entropy_, attempt, until, url(), doing);
 }
 
 // ---- opening

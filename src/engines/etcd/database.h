@@ -82,9 +82,7 @@ class Database final : public Engine {
   Result<Answer> change(Kind kind, Transaction transaction, SteadyTime until,
                         std::string_view doing);
   Result<void> expect_trust(SteadyTime until) override;
-  // Before the next attempt of a call whose compares did not hold, as another was quicker. It
-  // begins at once where what is there now has just been read, and otherwise after a random time,
-  // which is longer with each attempt. kUnavailable: no time is left.
+  // As in key_value/step_aside.h.
   [[nodiscard]] Result<void> step_aside(int attempt, SteadyTime until, std::string_view doing);
 
   // As Store::doubt() and Store::settle().

@@ -7,29 +7,26 @@
 //                       how many more entries its log had than it had revisions (Place);
 //                       settled: Store::settle_count(); gone_back: what a process saw that the
 //                       cluster cannot have forgotten; empty as a rule
-//   counter/NAME        {"next","first","last","stride","closed"}
+//   counter/NAME        as in key_value/rows.h, and so are those of pools and worker ids
 //   definition/NAME     to_json()
 //   space/NAME          open, or closed
 //   claim/SPACE/KEY     empty
-//   pool/NAME           {"workers"}
-//   worker/POOL/NUMBER  {"minted_until","generation","token","holder","taken_from","held_until",
-//                       "nonce"}; held_until is in ms since 1970
+//   pool/NAME
+//   worker/POOL/NUMBER
 //
 // Names are the bytes that they are; in the middle of a key, SPACE and POOL have % and / as %25 and
 // %2F, so that none is the beginning of another.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "engines/key_value/rows.h"
 #include "idmint/uuid.h"
-#include "store/counter_store.h"
-#include "store/engine.h"
 
 namespace idmint::stores::etcd {
 
@@ -61,20 +58,6 @@ struct StoreRecord {
   friend bool operator==(const StoreRecord&, const StoreRecord&) = default;
 };
 
-// A row of a pool. LeaseState::held_for stands in held_until.
-struct WorkerRecord {
-  WorkerRow row{};
-  std::int64_t held_until = 0;  // ms since 1970, by the clock of the host that wrote it
-
-  // What is left of the lease at a time.
-  [[nodiscard]] WorkerRow at(std::int64_t now) const {
-    WorkerRow there = row;
-    there.state.held_for = std::chrono::milliseconds{
-        row.state.token == Uuid{} ? 0 : std::max<std::int64_t>(held_until - now, 0)};
-    return there;
-  }
-};
-
 // The keys of one store. A prefix ends with a slash.
 class Keys {
  public:
@@ -99,18 +82,18 @@ class Keys {
 [[nodiscard]] std::optional<std::int64_t> number_behind(std::string_view prefix,
                                                         std::string_view key);
 
-inline constexpr std::string_view kOpen = "open";
-inline constexpr std::string_view kClosed = "closed";
-
-// Of values. The reading ones give nothing where the value is damaged.
+// Of values. The reading one gives nothing where the value is damaged.
 [[nodiscard]] std::string text_of(const StoreRecord& record);
 [[nodiscard]] std::optional<StoreRecord> read_store(std::string_view text);
-[[nodiscard]] std::string text_of(const CounterState& counter);
-[[nodiscard]] std::optional<CounterState> read_counter(std::string_view name,
-                                                       std::string_view text);
-[[nodiscard]] std::string pool_text(std::int64_t workers);
-[[nodiscard]] std::optional<std::int64_t> read_pool(std::string_view text);
-[[nodiscard]] std::string text_of(const WorkerRecord& row);
-[[nodiscard]] std::optional<WorkerRecord> read_worker(std::int64_t worker, std::string_view text);
+
+using key_value::clock_of_the_host;
+using key_value::kClosed;
+using key_value::kOpen;
+using key_value::pool_text;
+using key_value::read_counter;
+using key_value::read_pool;
+using key_value::read_worker;
+using key_value::text_of;
+using key_value::WorkerRecord;
 
 }  // namespace idmint::stores::etcd

@@ -13,16 +13,12 @@
 #include "engines/etcd/tables.h"
 #include "ids/lease_table.h"
 #include "store/backend.h"
-#include "store/callers_clock.h"
 #include "store/engine.h"
 #include "store/protocol/lease_rules.h"
 #include "store/protocol/leases.h"
 
 namespace idmint::stores::etcd {
 namespace {
-
-// The clock of the host, since etcd has none. It only decides which worker ids are free.
-std::int64_t clock_of_the_host() { return since_1970(system_clock().now()); }
 
 // A row as it was at one revision, which is that of its latest change.
 struct SeenRow {
@@ -178,7 +174,7 @@ class Workers final : private WorkerRows {
 
   [[nodiscard]] Result<SeenRow> parse(std::string_view pool, std::int64_t worker,
                                       const Entry& entry) const {
-    std::optional<WorkerRecord> row = etcd::read_worker(worker, entry.value);
+    std::optional<WorkerRecord> row = key_value::read_worker(worker, entry.value);
     if (!row)
       return database_.damaged("pool " + shown(pool) + ", worker id " + std::to_string(worker) +
                                ": the value is " + shown(entry.value));
