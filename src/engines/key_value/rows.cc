@@ -61,7 +61,8 @@ std::optional<WorkerRecord> read_worker(std::int64_t worker, std::string_view te
   state.taken_from = reader.integer("taken_from");
   record.held_until = reader.integer("held_until");
   record.row.nonce = reader.uuid("nonce");
-  const bool right = reader.whole() && state.minted_until >= 0;
+  // What is left of the lease is computed from it: of a negative one that would overflow.
+  const bool right = reader.whole() && state.minted_until >= 0 && record.held_until >= 0;
   return right ? std::optional(std::move(record)) : std::nullopt;
 }
 

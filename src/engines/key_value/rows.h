@@ -24,7 +24,8 @@ namespace idmint::stores::key_value {
 // A row of a pool. LeaseState::held_for stands in held_until.
 struct WorkerRecord {
   WorkerRow row{};
-  std::int64_t held_until = 0;  // ms since 1970, by the clock of the host that wrote it
+  // ms since 1970, by the clock of the host that wrote it; not negative
+  std::int64_t held_until = 0;
 
   // What is left of the lease at a time.
   [[nodiscard]] WorkerRow at(std::int64_t now) const {

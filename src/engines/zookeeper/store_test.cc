@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -212,6 +213,16 @@ TEST(ZookeeperNodes, OneThatIsDamagedIsNamed) {
   }
   ASSERT_TRUE(store->leases()->create_pool("p", 2));
   const std::string rows = only_path(client, "/damaged/worker");
+  const std::string row = client.get(rows + "/0/0");
+  std::string negative = row;
+  const std::string held = R"("held_until":)";
+  ASSERT_NE(row.find(held + "0"), std::string::npos) << row;
+  client.set(rows + "/0/0",
+             negative.replace(row.find(held) + held.size(), 1,
+                              std::to_string(std::numeric_limits<std::int64_t>::min())));
+  const auto overflowing = store->leases()->acquire("p", {.token = Uuid(Uuid::Bytes{1}), .now = 1});
+  EXPECT_EQ(code_of(overflowing), Code::kDataLoss) << "no lease ends before 1970";
+  client.set(rows + "/0/0", row);
   client.remove(rows + "/0/1");
   const auto lease = store->leases()->acquire("p", {.token = Uuid(Uuid::Bytes{1}), .now = 1});
   EXPECT_EQ(code_of(lease), Code::kDataLoss) << "a row that went away is not a free one";
