@@ -1,33 +1,16 @@
 #include "base/thread_pool.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <atomic>
 #include <memory>
 #include <system_error>
 #include <utility>
 
+#include "base/signals_blocked.h"
+
 namespace idmint {
 namespace {
 
 constexpr std::size_t kSharedThreads = 16;
-
-// Threads that start meanwhile block all signals.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 // Never destroyed: static objects may post after any static destructor of this file.
 constinit std::atomic<ThreadPool*> of_the_process{nullptr};

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/given_up.h"
+#include "base/signals_blocked.h"
 #include "base/text.h"
 
 namespace idmint::stores::zookeeper {
@@ -296,6 +297,7 @@ Connection::~Connection() {
     zookeeper_close(handle_);
     return;
   }
+  const SignalsBlocked in_the_thread;
   try {
     std::thread([state = state_, handle = handle_] { zookeeper_close(handle); }).detach();
   } catch (const std::system_error&) {
@@ -309,8 +311,12 @@ bool Connection::is_usable() const {
 }
 
 std::expected<void, Failure> Connection::connect(const std::string& server, SteadyTime until) {
-  handle_ = zookeeper_init2(server.c_str(), State::watch, static_cast<int>(kSessionTimeout.count()),
-                            nullptr, state_.get(), ZOO_NO_LOG_CLIENTENV, drop_message);
+  {
+    const SignalsBlocked in_its_threads;
+    handle_ =
+        zookeeper_init2(server.c_str(), State::watch, static_cast<int>(kSessionTimeout.count()),
+                        nullptr, state_.get(), ZOO_NO_LOG_CLIENTENV, drop_message);
+  }
   if (handle_ == nullptr)
     return std::unexpected(Failure{
         .error = {Code::kUnavailable, "the host " + shown(server) +
