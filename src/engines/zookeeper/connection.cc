@@ -27,6 +27,9 @@ constexpr milliseconds kSessionTimeout{10'000};
 // libzookeeper waits for a 60th of that time before it tries all addresses of a server again.
 constexpr milliseconds kRefusedFor{60};
 constexpr milliseconds kLook{10};
+// Requests that have no answer yet. For each of them the library writes a byte into a pipe, which
+// holds 64 KiB; a pipe that is full is a connection that broke.
+constexpr std::size_t kMostUnanswered = 1000;
 
 // Those of the library are variables in it, which a program that loads it has no access to.
 constexpr std::int32_t kAllRights = 0x1f;
@@ -101,6 +104,9 @@ Write set(std::string path, std::string value, std::int32_t version) {
 
 // What the threads of the library write. It lives until the library has closed the handle.
 struct Connection::State {
+  // What was asked last, if the library may still write answers into it.
+  std::shared_ptr<Batch> batch{};
+
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
   bool connected = false;
@@ -129,7 +135,8 @@ struct Connection::State {
 
 // What the library keeps of one request until its answer is there.
 struct Connection::Slot {
-  std::shared_ptr<Batch> batch;
+  Batch* batch = nullptr;  // null: it was not sent, or is answered
+  bool sent = false;
   int code = ZOK;
   bool answered = false;
   Node node{};
@@ -141,39 +148,37 @@ struct Connection::Slot {
   std::vector<::Stat> stats{};
 };
 
-// The answers to what was sent together. The library writes into it until each has come, so that
-// one that is late finds it still there.
+// The answers to what was sent together. The library writes into it until each has come, or until
+// it has closed the handle, so the State of the connection keeps it until then.
 class Connection::Batch : public std::enable_shared_from_this<Batch> {
  public:
-  // Sends one request: begin(slot) gives it to the library, and returns its code.
+  // Sends one request: begin(slot) gives it to the library, and returns its code. It waits first
+  // while many have no answer. Once that took until `until`, neither it nor a later one is sent.
   template <class Begin>
-  Slot& send(const Begin& begin) {
+  Slot& send(SteadyTime until, const Begin& begin) {
     Slot& slot = slots_.emplace_back();
-    slot.batch = shared_from_this();
+    if (!has_room(until)) return slot;
+    slot.batch = this;
+    slot.sent = true;
     {
       const std::lock_guard lock(mutex_);
       ++left_;
     }
-    if (const int code = begin(slot); code != ZOK) end(slot, code);
+    if (const int code = begin(slot); code != ZOK) {
+      refused_ = true;
+      end(slot, code);
+    }
     return slot;
   }
 
-  // False: not all answers are there by then.
-  bool wait(SteadyTime until) {
-    std::unique_lock lock(mutex_);
-    const auto all = [&] { return left_ == 0; };
-    while (!all()) {
-      if (steady_now() >= until || MayBeGivenUp::happened()) return false;
-      SteadyTime next = until;
-      if (MayBeGivenUp::applies()) next = std::min(next, steady_now() + milliseconds{200});
-      all_.wait_until(lock, next, all);
-    }
-    return true;
-  }
+  // False: not all was sent and answered by then.
+  bool wait(SteadyTime until) { return !late_ && wait_for(0, until); }
   [[nodiscard]] bool is_answered(const Slot& slot) {
     const std::lock_guard lock(mutex_);
     return slot.answered;
   }
+  // Whether the library refused a request. It may say so later once more.
+  [[nodiscard]] bool was_refused() const { return refused_; }
 
   static void on_node(int code, const char* value, int size, const ::Stat* stat, const void* data) {
     Slot& slot = slot_of(data);
@@ -201,17 +206,46 @@ class Connection::Batch : public std::enable_shared_from_this<Batch> {
 
  private:
   static Slot& slot_of(const void* data) { return *static_cast<Slot*>(const_cast<void*>(data)); }
+  // The library may end one twice: it refuses a request that it has noted already.
   static void end(Slot& slot, int code) {
-    const std::shared_ptr<Batch> batch = std::exchange(slot.batch, nullptr);
+    Batch* const of = std::exchange(slot.batch, nullptr);
+    if (of == nullptr) return;
+    const std::shared_ptr<Batch> batch = of->shared_from_this();
     const std::lock_guard lock(batch->mutex_);
     slot.code = code;
     slot.answered = true;
-    if (--batch->left_ == 0) batch->all_.notify_all();
+    if (--batch->left_ <= batch->wanted_) batch->fewer_.notify_all();
   }
 
-  std::mutex mutex_;  // guards left_, and what is answered in each slot
-  std::condition_variable all_;
-  std::size_t left_ = 0;
+  bool has_room(SteadyTime until) {
+    if (late_) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (left_ < kMostUnanswered) return true;
+    }
+    late_ = !wait_for(kMostUnanswered / 2, until);
+    return !late_;
+  }
+  // False: more than `most` have no answer by then.
+  bool wait_for(std::size_t most, SteadyTime until) {
+    std::unique_lock lock(mutex_);
+    wanted_ = most;
+    const auto few = [&] { return left_ <= most; };
+    while (!few()) {
+      if (steady_now() >= until || MayBeGivenUp::happened()) return false;
+      SteadyTime next = until;
+      if (MayBeGivenUp::applies()) next = std::min(next, steady_now() + milliseconds{200});
+      fewer_.wait_until(lock, next, few);
+    }
+    return true;
+  }
+
+  bool late_ = false;     // not all was sent
+  bool refused_ = false;  // by the library
+  std::mutex mutex_;      // guards what follows, and what is answered in each slot
+  std::condition_variable fewer_;
+  std::size_t left_ = 0;    // that have no answer
+  std::size_t wanted_ = 0;  // so many left are waited for
   std::deque<Slot> slots_;
 };
 
@@ -348,16 +382,20 @@ std::expected<void, Failure> Connection::connect(const std::string& server, Stea
 
 std::expected<void, Failure> Connection::log_in(SteadyTime until) {
   const auto batch = std::make_shared<Batch>();
-  const auto& slot = batch->send([&](Slot& to) {
+  state_->batch = batch;
+  const auto& slot = batch->send(until, [&](Slot& to) {
     return zoo_add_auth(handle_, "digest", address_.credentials.data(), give(address_.credentials),
                         Batch::on_end, &to);
   });
   if (!batch->wait(until)) return std::unexpected(late(Kind::kRead));
-  if (slot.code == ZOK) return {};
+  if (slot.code == ZOK) {
+    state_->batch.reset();
+    return {};
+  }
   return std::unexpected(failure_of(slot.code, Kind::kRead, address_.root));
 }
 
-std::expected<Answer, Failure> Connection::ask(Request request, SteadyTime until,
+std::expected<Answer, Failure> Connection::ask(const Request& request, SteadyTime until,
                                                std::vector<Done>* steps) {
   until = std::min(until, answer_by_);
   if (steady_now() >= until)
@@ -366,22 +404,26 @@ std::expected<Answer, Failure> Connection::ask(Request request, SteadyTime until
   if (!is_usable())
     return std::unexpected(Failure{
         .error = {Code::kUnavailable, "the server closed the connection"}, .passing = true});
+  // Whatever keeps this from its end: the library may write into the batch until it is closed.
+  given_up_ = true;
   const auto batch = std::make_shared<Batch>();
+  state_->batch = batch;
+  const auto send = [&](const auto& begin) { return &batch->send(until, begin); };
   const Rights rights(!address_.credentials.empty());
   std::vector<Slot*> folders;
   std::vector<Slot*> stepped;
   std::vector<Slot*> nodes;
   std::vector<Slot*> lists;
   for (const std::string& path : request.folders)
-    folders.push_back(&batch->send([&](Slot& to) {
+    folders.push_back(send([&](Slot& to) {
       return zoo_acreate(handle_, path.c_str(), "", 0, rights.get(), 0, Batch::on_text, &to);
     }));
   Slot* synced = nullptr;
   if (request.sync)
-    synced = &batch->send(
+    synced = send(
         [&](Slot& to) { return zoo_async(handle_, address_.root.c_str(), Batch::on_text, &to); });
   for (const Step& step : request.steps)
-    stepped.push_back(&batch->send([&](Slot& to) {
+    stepped.push_back(send([&](Slot& to) {
       std::vector<zoo_op_t> operations;
       to.stats.resize(step.size());
       for (std::size_t i = 0; i < step.size(); ++i) {
@@ -405,18 +447,23 @@ std::expected<Answer, Failure> Connection::ask(Request request, SteadyTime until
                         to.results.data(), Batch::on_end, &to);
     }));
   for (const std::string& path : request.reads)
-    nodes.push_back(&batch->send(
-        [&](Slot& to) { return zoo_aget(handle_, path.c_str(), 0, Batch::on_node, &to); }));
+    nodes.push_back(
+        send([&](Slot& to) { return zoo_aget(handle_, path.c_str(), 0, Batch::on_node, &to); }));
   for (const std::string& path : request.lists)
-    lists.push_back(&batch->send([&](Slot& to) {
+    lists.push_back(send([&](Slot& to) {
       return zoo_aget_children(handle_, path.c_str(), 0, Batch::on_names, &to);
     }));
   const bool whole = batch->wait(until);
-  if (!whole) given_up_ = true;
+  given_up_ = !whole || batch->was_refused();
+  if (!given_up_) state_->batch.reset();
 
   Answer answer;
   for (std::size_t i = 0; i < stepped.size(); ++i) {
     const Slot& slot = *stepped[i];
+    if (!slot.sent) {
+      answer.steps.push_back({.fate = Done::Fate::kNotDone, .failure = late(Kind::kRead)});
+      continue;
+    }
     if (!whole && !batch->is_answered(slot)) {
       answer.steps.push_back({.failure = late(Kind::kWrite)});
       continue;

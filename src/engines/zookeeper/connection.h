@@ -97,7 +97,7 @@ class Connection {
 
   // The failure is that of a folder, a read or a list. What came of each step stands in `steps`,
   // also if there is a failure.
-  std::expected<Answer, Failure> ask(Request request, SteadyTime until,
+  std::expected<Answer, Failure> ask(const Request& request, SteadyTime until,
                                      std::vector<Done>* steps = nullptr);
 
   // False: it is closed, or has not answered in time.
