@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <limits>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -308,13 +306,31 @@ Done Connection::fate_of(const Step& step, const Slot& slot) {
           .failure = std::move(failure)};
 }
 
-Connection::Connection(const Address& address)
-    : address_(address), state_(std::make_shared<State>()), number_(next_number()) {}
+void Closings::begin() {
+  const std::lock_guard lock(mutex_);
+  ++open_;
+}
 
-std::expected<std::unique_ptr<Connection>, Failure> Connection::open(const Address& address,
-                                                                     const std::string& server,
-                                                                     SteadyTime until) {
-  std::unique_ptr<Connection> connection(new Connection(address));
+void Closings::end() {
+  const std::lock_guard lock(mutex_);
+  if (--open_ == 0) none_.notify_all();
+}
+
+void Closings::wait(SteadyTime until) {
+  std::unique_lock lock(mutex_);
+  none_.wait_until(lock, until, [&] { return open_ == 0; });
+}
+
+Connection::Connection(const Address& address, std::shared_ptr<Closings> closings)
+    : address_(address),
+      closings_(std::move(closings)),
+      state_(std::make_shared<State>()),
+      number_(next_number()) {}
+
+std::expected<std::unique_ptr<Connection>, Failure> Connection::open(
+    const Address& address, const std::string& server, SteadyTime until,
+    std::shared_ptr<Closings> closings) {
+  std::unique_ptr<Connection> connection(new Connection(address, std::move(closings)));
   auto connected = connection->connect(server, until);
   if (connected && !address.credentials.empty()) connected = connection->log_in(until);
   if (!connected) {
@@ -324,18 +340,21 @@ std::expected<std::unique_ptr<Connection>, Failure> Connection::open(const Addre
   return connection;
 }
 
-// A server that does not answer may keep the library from closing the connection for seconds.
+// The library says good-bye and waits for the answer, up to 4.5 s, which no call is to pay for.
+// Only where the system starts no thread the caller waits: the handle has two that are then free
+// again.
 Connection::~Connection() {
   if (handle_ == nullptr) return;
-  if (is_usable()) {
-    zookeeper_close(handle_);
-    return;
-  }
+  closings_->begin();
+  const auto close = [state = state_, closings = closings_, handle = handle_] {
+    zookeeper_close(handle);
+    closings->end();
+  };
   const SignalsBlocked in_the_thread;
   try {
-    std::thread([state = state_, handle = handle_] { zookeeper_close(handle); }).detach();
+    std::thread(close).detach();
   } catch (const std::system_error&) {
-    zookeeper_close(handle_);
+    close();
   }
 }
 

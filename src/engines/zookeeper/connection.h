@@ -2,10 +2,12 @@
 // what a failure says of what was done.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,15 +84,32 @@ struct Answer {
   std::vector<std::optional<std::vector<std::string>>> lists{};  // of names; likewise
 };
 
+// The connections of a store that are being closed, each by a thread of its own: a server that
+// stands still keeps libzookeeper from that for seconds. Any thread may call any method at any
+// time.
+class Closings {
+ public:
+  void begin();
+  void end();
+  // Until all have ended, or that time.
+  void wait(SteadyTime until);
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable none_;
+  std::size_t open_ = 0;
+};
+
 // Used by one thread at a time. The connection is made once only: what was learned of the ensemble
 // at its other end is true as long as it lasts.
 class Connection {
  public:
   // `server`: one of address.servers. Looking a host name up takes as long as the resolver takes;
-  // all else ends by `until`.
-  static std::expected<std::unique_ptr<Connection>, Failure> open(const Address& address,
-                                                                  const std::string& server,
-                                                                  SteadyTime until);
+  // all else ends by `until`. `closings`: is told when it is closed, which the destructor does not
+  // wait for.
+  static std::expected<std::unique_ptr<Connection>, Failure> open(
+      const Address& address, const std::string& server, SteadyTime until,
+      std::shared_ptr<Closings> closings);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -121,12 +140,13 @@ class Connection {
   class Batch;
   struct Slot;
 
-  explicit Connection(const Address& address);
+  Connection(const Address& address, std::shared_ptr<Closings> closings);
   static Done fate_of(const Step& step, const Slot& slot);
   std::expected<void, Failure> connect(const std::string& server, SteadyTime until);
   std::expected<void, Failure> log_in(SteadyTime until);
 
   const Address& address_;
+  const std::shared_ptr<Closings> closings_;
   std::shared_ptr<State> state_;
   zhandle_t* handle_ = nullptr;
   const std::uint64_t number_;

@@ -51,8 +51,15 @@ Database::Seen Database::seen() const {
 
 // ---- sessions
 
+// A server that stands still does not say good-bye, and forgets the session by itself.
+Database::LastClosings::~LastClosings() {
+  constexpr milliseconds kMoment{100};
+  // Those of the parent are not closed in a child of fork(), and its threads may hold the lock.
+  if (owner_) all_->wait(time_now() + kMoment);
+}
+
 Attempt<Session> Database::connect(std::size_t server, SteadyTime until) {
-  auto connection = Connection::open(address_, address_.servers[server], until);
+  auto connection = Connection::open(address_, address_.servers[server], until, closings_.all());
   if (!connection) return std::unexpected(std::move(connection.error()));
   Session session{*std::move(connection)};
   if (auto looked = look(session, until); !looked)

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fork_wiped.h"
 #include "engines/zookeeper/address.h"
 #include "engines/zookeeper/connection.h"
 #include "engines/zookeeper/records.h"
@@ -139,6 +140,19 @@ class Database final : public Engine {
     std::optional<Witness> witness{};
     std::string gone_back{};  // what cannot be, and is not in the record yet
   };
+  // Gives the connections of the store, when it ends, a moment to say good-bye.
+  class LastClosings {
+   public:
+    LastClosings() = default;
+    ~LastClosings();
+    LastClosings(const LastClosings&) = delete;
+    LastClosings& operator=(const LastClosings&) = delete;
+    [[nodiscard]] const std::shared_ptr<Closings>& all() const noexcept { return all_; }
+
+   private:
+    const OwnedByProcess owner_;
+    const std::shared_ptr<Closings> all_ = std::make_shared<Closings>();
+  };
   // Changes of one step.
   using Together = std::vector<Change*>;
 
@@ -173,6 +187,7 @@ class Database final : public Engine {
   Seen seen_;
   std::set<std::string, std::less<>> folders_{};  // that are there
 
+  const LastClosings closings_;  // ends after the sessions
   Sessions<Session> sessions_;
 };
 

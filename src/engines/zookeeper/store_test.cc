@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <latch>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -238,7 +239,8 @@ TEST(ZookeeperNodes, OneThatWasChangedOftenIsMadeAnew) {
   const zookeeper::Address address{
       .shown = "", .servers = {ensemble.host(0)}, .root = "/often", .renewed_at = 2};
   const auto until = steady_clock::now() + std::chrono::minutes{1};
-  const auto connection = zookeeper::Connection::open(address, address.servers[0], until);
+  const auto connection = zookeeper::Connection::open(address, address.servers[0], until,
+                                                      std::make_shared<zookeeper::Closings>());
   ASSERT_TRUE(connection) << connection.error().error.message();
   const auto set = [&](const std::string& value, std::int32_t version) {
     const auto answer = (*connection)
@@ -296,6 +298,46 @@ TEST(ZookeeperServers, ACallEndsByItsDeadlineWhileTheServerStandsStill) {
   EXPECT_LT(steady_clock::now() - begun, std::chrono::seconds{20});
   ensemble.signal(0, SIGCONT);
   EXPECT_TRUE(eventually([&] { return take(*store).has_value(); }));
+}
+
+// As many sessions as a store has at most, idle afterwards.
+void open_sessions(Store& store) {
+  constexpr int kSessions = 8;
+  std::latch all_begin(kSessions);
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < kSessions; ++thread)
+    threads.emplace_back([&] {
+      all_begin.arrive_and_wait();
+      EXPECT_TRUE(eventually([&] { return store.counters()->peek("c").has_value(); }));
+    });
+}
+
+// The library waits for seconds at such a server before it closes a connection.
+TEST(ZookeeperServers, NoCallWaitsForConnectionsToBeClosed) {
+  const ZookeeperEnsemble ensemble(3);
+  constexpr std::chrono::seconds kFarLess{20};  // than three stores of eight sessions took
+  std::vector<std::unique_ptr<Store>> stores;
+  const auto path = [](int store) { return "idle" + std::to_string(store); };
+  for (int i = 0; i < 3; ++i) {
+    stores.push_back(with_counter(ensemble.url(path(i)), milliseconds{1000}));
+    open_sessions(*stores.back());
+  }
+  ensemble.signal(0, SIGSTOP);
+  auto begun = steady_clock::now();
+  for (const auto& store : stores) static_cast<void>(take(*store));
+  EXPECT_LT(steady_clock::now() - begun, kFarLess) << "calls";
+  for (const auto& store : stores)
+    EXPECT_TRUE(eventually([&] { return take(*store).has_value(); })) << "at another server";
+  ensemble.signal(0, SIGCONT);
+  stores.clear();
+  for (int i = 0; i < 3; ++i) {
+    stores.push_back(opened("zookeeper://" + ensemble.host(0) + "/" + path(i)));
+    open_sessions(*stores.back());
+  }
+  ensemble.signal(0, SIGSTOP);
+  begun = steady_clock::now();
+  stores.clear();
+  EXPECT_LT(steady_clock::now() - begun, kFarLess) << "the end of a store";
 }
 
 TEST(ZookeeperServers, OneThatWasKilledAndStartedIsGoneOnWith) {
