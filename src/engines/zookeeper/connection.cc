@@ -1,6 +1,11 @@
 #include "engines/zookeeper/connection.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -23,6 +28,7 @@ using std::chrono::milliseconds;
 // has bounds of its own. A session holds nothing, so nothing depends on it.
 constexpr milliseconds kSessionTimeout{10'000};
 // libzookeeper waits for a 60th of that time before it tries all addresses of a server again.
+// Whoever is without a connection for a part of that, after it began to make one, has been refused.
 constexpr milliseconds kRefusedFor{60};
 constexpr milliseconds kLook{10};
 // Requests that have no answer yet. For each of them the library writes a byte into a pipe, which
@@ -34,6 +40,7 @@ constexpr std::int32_t kAllRights = 0x1f;
 constexpr int kConnecting = 1;
 constexpr int kAssociating = 2;
 constexpr int kConnected = 3;
+constexpr int kNotTried = 999;  // afterwards, without a connection, it is 0
 constexpr int kAuthFailed = -113;
 constexpr int kSessionEvent = -1;
 // Codes of newer servers.
@@ -273,6 +280,43 @@ class Rights {
   ACL_vector all_{.count = 1, .data = &acl_};
 };
 
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+
+// All addresses of "HOST:PORT", in numbers, such as "10.0.0.1:2181,10.0.0.2:2181": a thread of the
+// library looks a name up again and again.
+std::expected<std::string, Failure> addresses_of(const std::string& server) {
+  const std::size_t colon = server.rfind(':');
+  const std::string host = server.substr(0, colon);
+  const addrinfo wanted{.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV,
+                        .ai_family = AF_UNSPEC,
+                        .ai_socktype = SOCK_STREAM,
+                        .ai_protocol = 0,
+                        .ai_addrlen = 0,
+                        .ai_addr = nullptr,
+                        .ai_canonname = nullptr,
+                        .ai_next = nullptr};
+  addrinfo* raw = nullptr;
+  int unknown = ::getaddrinfo(host.c_str(), server.c_str() + colon + 1, &wanted, &raw);
+  const std::unique_ptr<addrinfo, FreeAddresses> found(raw);
+  std::string all;
+  for (const addrinfo* each = found.get(); each != nullptr && unknown == 0; each = each->ai_next) {
+    if (each->ai_family != AF_INET && each->ai_family != AF_INET6) continue;
+    std::array<char, NI_MAXHOST> address{};
+    std::array<char, NI_MAXSERV> port{};
+    unknown = ::getnameinfo(each->ai_addr, each->ai_addrlen, address.data(), address.size(),
+                            port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV);
+    all += (all.empty() ? "" : ",") + std::string(address.data()) + ":" + port.data();
+  }
+  if (unknown == 0 && !all.empty()) return all;
+  const std::string why = unknown != 0 ? ::gai_strerror(unknown) : "it has no address";
+  return std::unexpected(Failure{
+      .error = {Code::kUnavailable, "the host " + shown(host) + " could not be looked up (" +
+                                        escaped(as_utf8(why)) + "); look at how it is spelled"},
+      .passing = true});
+}
+
 int give(const std::string& text) { return static_cast<int>(text.size()); }
 
 }  // namespace
@@ -364,17 +408,19 @@ bool Connection::is_usable() const {
 }
 
 std::expected<void, Failure> Connection::connect(const std::string& server, SteadyTime until) {
+  const auto addresses = addresses_of(server);
+  if (!addresses) return std::unexpected(addresses.error());
   {
     const SignalsBlocked in_its_threads;
     handle_ =
-        zookeeper_init2(server.c_str(), State::watch, static_cast<int>(kSessionTimeout.count()),
+        zookeeper_init2(addresses->c_str(), State::watch, static_cast<int>(kSessionTimeout.count()),
                         nullptr, state_.get(), ZOO_NO_LOG_CLIENTENV, drop_message);
   }
   if (handle_ == nullptr)
     return std::unexpected(Failure{
-        .error = {Code::kUnavailable, "the host " + shown(server) +
-                                          " could not be looked up; look at how it is spelled"},
+        .error = {Code::kUnavailable, "libzookeeper cannot begin a connection to " + *addresses},
         .passing = true});
+  zoo_set_servers_resolution_delay(handle_, -1);
   std::unique_lock lock(state_->mutex);
   for (SteadyTime tried = steady_now(); !state_->connected && !state_->ended;) {
     const SteadyTime now = steady_now();
@@ -382,7 +428,8 @@ std::expected<void, Failure> Connection::connect(const std::string& server, Stea
       return std::unexpected(
           Failure{.error = {Code::kUnavailable, "the server does not answer"}, .passing = true});
     const int state = zoo_state(handle_);
-    if (state == kConnecting || state == kAssociating || state == kConnected) tried = now;
+    if (state == kNotTried || state == kConnecting || state == kAssociating || state == kConnected)
+      tried = now;
     if (now - tried >= kRefusedFor)
       return std::unexpected(Failure{
           .error = {Code::kUnavailable,
