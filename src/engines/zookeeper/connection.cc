@@ -107,6 +107,10 @@ Write set(std::string path, std::string value, std::int32_t version) {
           .version = version};
 }
 
+Write remove(std::string path, std::int32_t version) {
+  return {.kind = Write::Kind::kRemove, .path = std::move(path), .version = version};
+}
+
 // What the threads of the library write. It lives until the library has closed the handle.
 struct Connection::State {
   // What was asked last, if the library may still write answers into it.
@@ -503,7 +507,8 @@ std::expected<Answer, Failure> Connection::ask(const Request& request, SteadyTim
         else if (write.kind == Write::Kind::kSet && !renews(write))
           zoo_set_op_init(add(), write.path.c_str(), write.value.data(), give(write.value),
                           write.version, &to.stats[i]);
-        if (renews(write)) zoo_delete_op_init(add(), write.path.c_str(), write.version);
+        if (renews(write) || write.kind == Write::Kind::kRemove)
+          zoo_delete_op_init(add(), write.path.c_str(), write.version);
         if (renews(write) || write.kind == Write::Kind::kCreate)
           zoo_create_op_init(add(), write.path.c_str(), write.value.data(), give(write.value),
                              rights.get(), 0, nullptr, 0);

@@ -40,6 +40,7 @@ struct Write {
     kCheck,   // changes nothing
     kCreate,  // the node is not there, and its folder is
     kSet,     // from Address::renewed_at on the node is made anew in the same transaction
+    kRemove,  // nothing is below it
   };
   Kind kind = Kind::kCheck;
   std::string path{};
@@ -52,6 +53,7 @@ struct Write {
 [[nodiscard]] Write check(std::string path, std::int32_t version);
 [[nodiscard]] Write create(std::string path, std::string value);
 [[nodiscard]] Write set(std::string path, std::string value, std::int32_t version);
+[[nodiscard]] Write remove(std::string path, std::int32_t version);
 
 // Writes that are all done in one transaction, or none.
 using Step = std::vector<Write>;

@@ -24,6 +24,7 @@ struct Seen {
   CounterState state{};
   std::int32_t version = 0;
   std::uint64_t connection = 0;  // on which it was read, or written
+  Uuid nonce{};                  // of the record of the store beside it
   SteadyTime at = std::chrono::steady_clock::now();
 };
 // A node that is made anew has the same versions again, but not so soon: see Address::renewed_at.
@@ -100,7 +101,7 @@ class CounterTable final : private CounterRows {
             if (one.fate == Change::Fate::kPerhaps) sent = true;
             if (one.fate == Change::Fate::kDone) {
               there = Seen{std::move(after), session.connection->version_after(one.write),
-                           session.connection->number()};
+                           session.connection->number(), nonce_of(session)};
               return true;
             }
             there.reset();
@@ -224,9 +225,13 @@ class CounterTable final : private CounterRows {
     return all;
   }
 
+  // That of the record which the session knows, and which each change checks.
+  static Uuid nonce_of(const Session& session) {
+    return session.record ? session.record->nonce : Uuid{};
+  }
   // Whether the version still counts.
   static bool is_recent(const Session& session, const Seen& there) {
-    return there.connection == session.connection->number() &&
+    return there.connection == session.connection->number() && there.nonce == nonce_of(session) &&
            std::chrono::steady_clock::now() - there.at < kGuessLasts;
   }
   // Whether the counter gives at least that many values.
@@ -242,7 +247,7 @@ class CounterTable final : private CounterRows {
           .error =
               database_.damaged("counter " + shown(counter) + " has the value " + shown(node.value))
                   .error()});
-    return Seen{*std::move(state), node.version, session.connection->number()};
+    return Seen{*std::move(state), node.version, session.connection->number(), nonce_of(session)};
   }
 
   // Nothing: no such counter.
@@ -278,8 +283,8 @@ class CounterTable final : private CounterRows {
   }
 
   Database& database_;
-  // A guess is only that: it names the version that the counter must have, and its connection, as a
-  // restored ensemble gives versions again.
+  // A guess is only that: it names the version that the counter must have, its connection, as a
+  // restored ensemble gives versions again, and the record beside it, as a copy does so too.
   key_value::Turns<Seen> turns_{};
   Counters counters_{database_, *this};
 };

@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "base/outcome.h"
 #include "base/text.h"
+#include "base/uniform.h"
 #include "store/backend.h"
 
 namespace idmint::stores::zookeeper {
@@ -17,6 +18,11 @@ namespace {
 constexpr std::size_t kMostWrites = 1000;
 constexpr std::size_t kMostBytes = 400'000;
 
+// The version at which a nonce is written: above those of a node that was copied, and random, as a
+// copy may be written again.
+constexpr std::int32_t kLeastVersion = 2;
+constexpr std::int64_t kMostVersions = 64;
+
 SteadyTime time_now() { return std::chrono::steady_clock::now(); }
 
 Failure failure_of(Code code, std::string message) { return {.error = {code, std::move(message)}}; }
@@ -25,6 +31,12 @@ Failure failure_of(Code code, std::string message) { return {.error = {code, std
 std::string place_text(const std::optional<Node>& node) {
   if (!node) return {};
   return std::to_string(node->created) + "-" + std::to_string(node->made_at);
+}
+
+// Whether the node of the record is the one that the session has looked at.
+bool is_as_seen(const Session& session, const std::optional<Node>& node) {
+  return session.record && node && node->created == session.created &&
+         node->version == session.version;
 }
 
 std::string folder_of(std::string_view path) {
@@ -70,8 +82,9 @@ Attempt<Session> Database::connect(std::size_t server, SteadyTime until) {
 // An answer has a count that is not below the one that the process had seen before it asked.
 Attempt<void> Database::take_record(Session& session, const std::optional<Node>& node,
                                     const Seen& before) {
+  // What it had before does not count any more, also after a failure.
+  session.record.reset();
   if (!node) {
-    session.record.reset();
     if (!opened_) return {};
     return std::unexpected(
         Failure{.error = damaged("the node " + paths_.store() + " is missing").error()});
@@ -98,6 +111,7 @@ Attempt<void> Database::take_record(Session& session, const std::optional<Node>&
   }
   session.record = std::move(record);
   session.version = node->version;
+  session.created = node->created;
   return {};
 }
 
@@ -120,23 +134,34 @@ Attempt<void> Database::take_witness(const Witness& before, const std::optional<
       failure_of(Code::kDataLoss, seen_.gone_back + ": the servers have lost what was written"));
 }
 
-// Reads the record, and the definition that is wanted first.
+// Reads the record, and the definition that is wanted first. The names in the root are read behind
+// the record, which may be replaced in between: then another look shows both of the next one.
 Attempt<void> Database::look(Session& session, SteadyTime until) {
-  const Seen before = seen();
-  Request request{.sync = true, .reads = {paths_.store(), paths_.place()}};
-  if (before.witness) request.reads.push_back(before.witness->path);
-  if (!first_definition_.empty())
-    request.reads.push_back(paths_.named(kDefinitions, first_definition_));
-  auto answer = session.connection->ask(std::move(request), until);
-  if (!answer) return std::unexpected(std::move(answer.error()));
-  std::vector<std::optional<Node>>& nodes = answer->nodes;
-  session.place = place_text(nodes[1]);
-  if (!opened_) place_ = session.place;
-  session.definition.reset();
-  if (std::optional<Node>& last = nodes.back(); last && !first_definition_.empty())
-    session.definition = std::move(last->value);
-  if (auto taken = take_record(session, nodes[0], before); !taken) return taken;
-  return before.witness ? take_witness(*before.witness, nodes[2]) : Attempt<void>{};
+  constexpr int kLooks = 3;
+  for (int looks = 1;; ++looks) {
+    session.record.reset();
+    const Seen before = seen();
+    Request request{
+        .sync = true, .reads = {paths_.store(), paths_.place()}, .lists = {paths_.root()}};
+    if (before.witness) request.reads.push_back(before.witness->path);
+    if (!first_definition_.empty())
+      request.reads.push_back(paths_.named(kDefinitions, first_definition_));
+    auto answer = session.connection->ask(request, until);
+    if (!answer) return std::unexpected(std::move(answer.error()));
+    std::vector<std::optional<Node>>& nodes = answer->nodes;
+    session.place = place_text(nodes[1]);
+    if (!opened_) place_ = session.place;
+    session.definition.reset();
+    if (std::optional<Node>& last = nodes.back(); last && !first_definition_.empty())
+      session.definition = std::move(last->value);
+    if (auto taken = take_record(session, nodes[0], before); !taken) return taken;
+    const auto& names = answer->lists.front();
+    session.has_trust =
+        session.record && names &&
+        std::ranges::find(*names, Paths::trust_name(session.record->nonce)) != names->end();
+    if (session.record && !session.has_trust && looks < kLooks) continue;
+    return before.witness ? take_witness(*before.witness, nodes[2]) : Attempt<void>{};
+  }
 }
 
 // ---- trust
@@ -149,6 +174,9 @@ std::optional<Error> Database::doubt_of(const Session& session) {
     why = "its nodes were written below " + record.root + ": they were moved, or are a copy";
   else if (record.place != session.place)
     why = "its nodes were made anew since they were written: it is a copy";
+  else if (!session.has_trust)
+    why = "the node " + paths_.trust(record.nonce) +
+          " is missing: nodes were removed, or it is a part of a copy";
   const std::string gone_back = record.gone_back.empty() ? seen().gone_back : record.gone_back;
   if (!gone_back.empty()) why += (why.empty() ? "" : "; ") + gone_back;
   if (why.empty()) return std::nullopt;
@@ -209,23 +237,38 @@ Attempt<void> Database::write_gone_back(Session& session, SteadyTime until) {
   }
 }
 
-// False: it has changed.
-Attempt<bool> Database::replace_record(Session& session, const StoreRecord& record,
-                                       SteadyTime until) {
+// With another nonce. False: it has changed.
+Attempt<bool> Database::replace_record(Session& session, StoreRecord record, SteadyTime until) {
   const bool is_new = !session.record;
+  record.nonce = draw_store_id(entropy_);
   const std::string text = text_of(record);
-  auto answer =
-      session.connection->ask({.steps = {{is_new ? create(paths_.store(), text)
-                                                 : set(paths_.store(), text, session.version)}}},
-                              until);
+  Step step;
+  if (is_new)
+    step.push_back(create(paths_.store(), text));
+  else if (session.has_trust)
+    step.push_back(remove(paths_.trust(session.record->nonce), 0));
+  bool made_anew = is_new;
+  std::int32_t version = is_new ? 0 : session.version;
+  auto left = static_cast<std::int64_t>(
+      uniform_below(entropy_, static_cast<std::uint64_t>(kMostVersions - kLeastVersion)));
+  do {
+    step.push_back(set(paths_.store(), text, version));
+    made_anew = made_anew || session.connection->renews(step.back());
+    version = session.connection->version_after(step.back());
+  } while (left-- > 0 || version < kLeastVersion);
+  step.push_back(create(paths_.trust(record.nonce), ""));
+  auto answer = session.connection->ask({.steps = {std::move(step)}}, until);
   if (!answer) return std::unexpected(std::move(answer.error()));
   Done& done = answer->steps.front();
   if (done.fate == Done::Fate::kRefused) return false;
   if (done.failure) return std::unexpected(*std::move(done.failure));
-  session.record = record;
-  session.version = is_new ? 0 : session.version + 1;
+  session.version = version;
+  if (made_anew) session.created = done.transaction;
+  session.has_trust = true;
+  const std::int64_t settled = record.settled;
+  session.record = std::move(record);
   const std::lock_guard lock(mutex_);
-  seen_.settled = std::max(seen_.settled, record.settled);
+  if (settled > seen_.settled) seen_ = {.settled = settled};
   return true;
 }
 
@@ -310,18 +353,22 @@ Result<void> Database::mark_gone_back(std::string_view why, std::int64_t settled
 
 // ---- reading and changing
 
-// Adds the record of the store to what is asked, and takes what is said of it.
+// Adds the record of the store to what is asked. What stands beside another record than the session
+// knows is read again once the session knows it, so that a change of it, which checks the record,
+// is one of the same store.
 Attempt<Answer> Database::read(Session& session, Request request, SteadyTime until) {
   request.sync = true;
   request.reads.push_back(paths_.store());
-  const Seen before = seen();
-  auto answer = session.connection->ask(std::move(request), until);
-  if (!answer) return answer;
-  const std::optional<Node> record = std::move(answer->nodes.back());
-  answer->nodes.pop_back();
-  if (auto taken = take_record(session, record, before); !taken)
-    return std::unexpected(std::move(taken.error()));
-  return answer;
+  for (;;) {
+    const Seen before = seen();
+    auto answer = session.connection->ask(request, until);
+    if (!answer) return answer;
+    const std::optional<Node> record = std::move(answer->nodes.back());
+    answer->nodes.pop_back();
+    if (is_as_seen(session, record) && session.record->settled >= before.settled) return answer;
+    if (auto looked = look(session, until); !looked)
+      return std::unexpected(std::move(looked.error()));
+  }
 }
 
 Result<Answer> Database::read(Request request, SteadyTime until) {
@@ -411,6 +458,13 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     failure.begun = failure.begun || applied;
     return std::unexpected(std::move(failure));
   };
+  // What the changes were computed from was beside the record that the session knew.
+  const auto nonce = [&] { return session.record ? session.record->nonce : Uuid{}; };
+  const Uuid computed_beside = nonce();
+  const auto other_record = [&] {
+    return failed({.error = {Code::kUnavailable, paths_.store() + " was changed meanwhile"},
+                   .passing = true});
+  };
   Nodes read_then(then.size());
   for (int round = 0;;) {
     const std::vector<Together> together = steps_of(changes, round >= kRoundsTogether);
@@ -418,10 +472,17 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     if (kind == Kind::kHandOut)
       if (auto trusted = expect_trust(session, until); !trusted)
         return failed(std::move(trusted.error()));
+    if (!session.record)
+      if (auto looked = look(session, until); !looked) return failed(std::move(looked.error()));
+    if (nonce() != computed_beside) return other_record();
     Request request{.folders = folders_of(changes), .reads = then};
-    std::size_t before = 1;  // checks at the begin of each step
+    std::size_t of_record = 0;  // checks at the begin of each step: of the record, and all
+    std::size_t before = 0;
     for (const Together& some : together) {
       Step step{check(paths_.store(), session.version)};
+      // In doubt, it may be missing.
+      if (session.has_trust) step.push_back(check(paths_.trust(session.record->nonce), 0));
+      of_record = step.size();
       if (also != nullptr) step.push_back(*also);
       before = step.size();
       for (const Change* each : some) step.push_back(each->write);
@@ -429,7 +490,7 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     }
     const std::vector<std::string> folders = request.folders;
     std::vector<Done> done;
-    auto answer = session.connection->ask(std::move(request), until, &done);
+    auto answer = session.connection->ask(request, until, &done);
     if (answer) remember(folders);
     std::optional<Failure> failure;
     bool is_other_record = false;
@@ -450,7 +511,7 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
         if (!failure) failure = std::move(one.failure);
       } else if (one.at >= before) {
         together[i][one.at - before]->fate = Change::Fate::kRefused;
-      } else if (one.at == 0) {
+      } else if (one.at < of_record) {
         is_other_record = true;
       } else if (!failure) {
         failure = Failure{.error = {Code::kUnavailable, also->path + " was changed meanwhile"},
@@ -467,9 +528,12 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     if (answer) read_then = std::move(answer->nodes);
     if (is_other_record) {
       if (auto looked = look(session, until); !looked) return failed(std::move(looked.error()));
-    } else {
-      ++round;
+      if (kind == Kind::kHandOut)
+        if (auto trusted = expect_trust(session, until); !trusted)
+          return failed(std::move(trusted.error()));
+      return other_record();
     }
+    ++round;
   }
 }
 
@@ -516,9 +580,11 @@ Attempt<StoreRecord> Database::make(Session& session, SteadyTime until) {
   folders.push_back(root);
   auto there = session.connection->ask({.sync = true, .reads = folders, .lists = {root}}, until);
   if (!there) return std::unexpected(std::move(there.error()));
-  if (const auto& children = there->lists.front(); children)
+  // Another one may have made the store since this session looked.
+  const auto& children = there->lists.front();
+  if (children && std::ranges::find(*children, "store") == children->end())
     for (const std::string& child : *children)
-      if (child != "place" && child != "store")
+      if (child != "place")
         return std::unexpected(
             failure_of(Code::kFailedPrecondition,
                        "there are nodes below " + root + ", such as " + shown(child) +
@@ -537,7 +603,7 @@ Attempt<StoreRecord> Database::make(Session& session, SteadyTime until) {
     StoreRecord record{.id = draw_store_id(entropy_), .place = session.place, .root = root};
     const auto replaced = replace_record(session, record, until);
     if (!replaced) return std::unexpected(replaced.error());
-    if (*replaced) return record;
+    if (*replaced) return *session.record;
   }
 }
 

@@ -1,10 +1,13 @@
 // The nodes of a store in a ZooKeeper ensemble: its sessions, and changes that are made by one of
 // them.
 //
-// Every change names the version of the store's own record, and is refused where the record is
-// another by now: a store that was removed, made anew or settled is noticed in the same transaction
-// that would have changed it. A restored ensemble uses versions again, so a version that was read
-// counts only for the connection on which it was read.
+// Every change names the version of the store's own record, and the node of the record's nonce
+// (Paths::trust()), and is refused where one of them is another by now: a store that was removed,
+// made anew or settled is noticed in the same transaction that would have changed it. Another store
+// has another nonce. A copy that is put back in its place may have the same one, but not the same
+// version: whoever copies nodes makes them at version 0, or sets them once, and each nonce is
+// written at a random version from kLeastVersion on. A restored ensemble uses versions again, so a
+// version that was read counts only for the connection on which it was read, and for that record.
 #pragma once
 
 #include <chrono>
@@ -40,9 +43,12 @@ using Attempt = std::expected<T, Failure>;
 
 struct Session {
   std::unique_ptr<Connection> connection;
-  std::optional<StoreRecord> record{};  // as it was when it connected, or was looked at later
-  std::int32_t version = 0;             // of the record
-  std::string place{};                  // of the store as it is here
+  // As it was looked at last; nothing: it is to be looked at, as it was missing, or another one.
+  std::optional<StoreRecord> record{};
+  std::int32_t version = 0;  // of the record
+  std::int64_t created = 0;  // the transaction that made its node
+  bool has_trust = false;    // the node of its nonce was there
+  std::string place{};       // of the store as it is here
   std::optional<std::string> definition{};
 
   [[nodiscard]] bool is_usable() const { return connection->is_usable(); }
@@ -102,13 +108,15 @@ class Database final : public Engine {
     return sessions_.run(kind, until, doing, attempt, true);
   }
 
-  // What is asked for, as it is after all that was done before. REQUIRES: it has no steps.
+  // What is asked for, as it is after all that was done before, and with the record that the
+  // session has then. REQUIRES: it has no steps.
   Attempt<Answer> read(Session& session, Request request, SteadyTime until);
   Result<Answer> read(Request request, SteadyTime until);
   // Makes each change whose condition holds, all of them durable before it returns, and the folders
   // of those that make a node. What became of each stands in its `fate`, also after a failure.
-  // `also`: a check that must hold as well; if it does not, another attempt reads anew. `then`: a
-  // node that is read behind the changes; it is returned as it is then, if it could be read.
+  // `also`: a check that must hold as well; if it does not, another attempt reads anew, and so it
+  // does if the record of the store has changed. `then`: a node that is read behind the changes; it
+  // is returned as it is then, if it could be read.
   using Nodes = std::vector<std::optional<Node>>;
   Attempt<Nodes> change(Session& session, Kind kind, std::span<Change> changes, SteadyTime until,
                         const Write* also = nullptr, const std::vector<std::string>& then = {});
@@ -162,7 +170,7 @@ class Database final : public Engine {
   Attempt<void> look(Session& session, SteadyTime until);
   Attempt<void> expect_trust(Session& session, SteadyTime until);
   Attempt<void> write_gone_back(Session& session, SteadyTime until);
-  Attempt<bool> replace_record(Session& session, const StoreRecord& record, SteadyTime until);
+  Attempt<bool> replace_record(Session& session, StoreRecord record, SteadyTime until);
   Result<StoreRecord> find_or_make(const StoreOptions& options, SteadyTime until,
                                    std::optional<std::string>* definition);
   Attempt<StoreRecord> make(Session& session, SteadyTime until);

@@ -64,7 +64,8 @@ std::string text_of(const StoreRecord& record) {
                             {"place", record.place},
                             {"settled", record.settled},
                             {"gone_back", record.gone_back},
-                            {"root", record.root}});
+                            {"root", record.root},
+                            {"nonce", record.nonce.to_string()}});
 }
 
 std::optional<StoreRecord> read_store(std::string_view text) {
@@ -76,7 +77,9 @@ std::optional<StoreRecord> read_store(std::string_view text) {
   record.settled = reader.integer("settled");
   record.gone_back = reader.text("gone_back");
   record.root = reader.text("root");
-  const bool whole = reader.whole() && record.id != Uuid{} && record.schema == kSchemaVersion;
+  record.nonce = reader.uuid("nonce");
+  const bool whole = reader.whole() && record.id != Uuid{} && record.schema == kSchemaVersion &&
+                     record.nonce != Uuid{};
   return whole ? std::optional(std::move(record)) : std::nullopt;
 }
 

@@ -2,10 +2,13 @@
 //
 // Version 1. Every path begins with the root of the URL, such as "/ids":
 //
-//   store                  {"id","schema":1,"place","settled","gone_back","root"}
+//   store                  {"id","schema":1,"place","settled","gone_back","root","nonce"}
 //                          where the store is known to be complete: the node beside it (Place);
 //                          settled: Store::settle_count(); gone_back: what a process saw that the
-//                          servers cannot have forgotten; empty as a rule
+//                          servers cannot have forgotten; empty as a rule; nonce: random, another
+//                          one each time that the record is written
+//   trust-NONCE            empty; made in the transaction that writes the record with that nonce,
+//                          and removed in the one that writes the next
 //   place                  empty; whoever copies the nodes one by one makes another one
 //   counter/HH/NAME        as in key_value/rows.h, and so are those of pools and worker ids
 //   definition/HH/NAME     to_json()
@@ -17,7 +20,7 @@
 // HH are the two hexadecimal digits of shard_of(): the children of a folder are listed in one
 // answer, which the clients of ZooKeeper read up to 1 MB of. In a name every byte that is no
 // printable character of ASCII, and "/", "%" and a dot at its begin, are %XX. A folder is made with
-// the first node in it, and none is ever removed.
+// the first node in it. Of all these only trust-NONCE is ever removed.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +44,7 @@ struct StoreRecord {
   std::int64_t settled = 0;
   std::string gone_back{};
   std::string root{};  // of its nodes, since they may be copied under another one
+  Uuid nonce{};        // not nil
 
   friend bool operator==(const StoreRecord&, const StoreRecord&) = default;
 };
@@ -68,6 +72,13 @@ class Paths {
   [[nodiscard]] const std::string& root() const { return root_; }
   [[nodiscard]] std::string store() const { return root_ + "/store"; }
   [[nodiscard]] std::string place() const { return root_ + "/place"; }
+  // The node of the record with that nonce, and its name in the root.
+  [[nodiscard]] std::string trust(const Uuid& nonce) const {
+    return root_ + "/" + trust_name(nonce);
+  }
+  [[nodiscard]] static std::string trust_name(const Uuid& nonce) {
+    return "trust-" + nonce.to_string();
+  }
   // A folder of a kind; it has a part of all names.
   [[nodiscard]] std::string shard(std::string_view kind, std::size_t shard) const;
   [[nodiscard]] std::string named(std::string_view kind, std::string_view name) const;

@@ -45,6 +45,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 // The only name in a folder of a kind, and its path.
 std::string only_path(const ZookeeperClient& client, const std::string& kind) {
@@ -74,11 +75,12 @@ TEST(ZookeeperUrls, ThePathIsThatOfTheNodes) {
   const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
   with_counter(ensemble.url("teams/shop"));
   const ZookeeperClient client(ensemble.host(0));
-  EXPECT_THAT(client.children("/teams/shop"), ElementsAre("counter", "place", "store"));
+  EXPECT_THAT(client.children("/teams/shop"),
+              ElementsAre("counter", "place", "store", StartsWith("trust-")));
   EXPECT_THAT(client.get(only_path(client, "/teams/shop/counter")),
               HasSubstr(R"({"next":1,"first":1,)"));
   opened("zookeeper://" + ensemble.host(0));
-  EXPECT_THAT(client.children("/idmint"), ElementsAre("place", "store"));
+  EXPECT_THAT(client.children("/idmint"), ElementsAre("place", "store", StartsWith("trust-")));
 }
 
 TEST(ZookeeperUrls, AnotherProgramsNodesAreLeftAlone) {
@@ -195,6 +197,88 @@ TEST(ZookeeperNodes, ACopyIsInDoubtUntilItIsSettled) {
   ASSERT_EQ(again->counters()->raise("c", 10), 10);
   ASSERT_TRUE(again->settle());
   EXPECT_EQ(take(*again), (Range{10, 1, 1}));
+}
+
+// What a tool puts back that writes each node so often after it made it.
+void put_back(const ZookeeperClient& client, const std::string& from, const std::string& to,
+              int sets) {
+  client.remove(to);
+  client.copy(from, to);
+  for (int set = 0; set < sets; ++set)
+    for (const std::string& path : {to + "/store", only_path(client, to + "/counter")})
+      client.set(path, client.get(path));
+}
+
+// No call comes between what was taken before and after, so only the servers can tell.
+TEST(ZookeeperNodes, ACopyInTheirPlaceIsNoticedByAStoreThatIsOpen) {
+  const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
+  const ZookeeperClient client(ensemble.host(0));
+  for (const int sets : {0, 1}) {
+    const std::string path = "/older" + std::to_string(sets);
+    const std::string kept = path + "-kept";
+    const auto store = with_counter(ensemble.url(path.substr(1)));
+    const auto reader = opened(ensemble.url(path.substr(1)));
+    const auto raiser = opened(ensemble.url(path.substr(1)));
+    client.copy(path, kept);
+    for (std::int64_t value = 1; value <= sets + 1; ++value)
+      EXPECT_EQ(take(*store), (Range{value, 1, 1}));
+    EXPECT_EQ(reader->counters()->peek("c")->next, sets + 2);
+    put_back(client, kept, path, sets);
+    expect_refused(take(*store), "its nodes were made anew");
+    expect_refused(take(*reader), "its nodes were made anew");
+    EXPECT_EQ(code_of(store->counters()->create("d", {1, 9})), Code::kFailedPrecondition);
+    EXPECT_EQ(raiser->counters()->raise("c", 100), 100) << "which is allowed in doubt";
+    EXPECT_EQ(reader->counters()->peek("c")->next, 100);
+    ASSERT_TRUE(raiser->settle());
+    EXPECT_EQ(take(*store), (Range{100, 1, 1}));
+    EXPECT_EQ(take(*reader), (Range{101, 1, 1}));
+  }
+}
+
+TEST(ZookeeperNodes, AnotherStoreInTheirPlaceIsNoticedByOneThatIsOpen) {
+  const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
+  const ZookeeperClient client(ensemble.host(0));
+  const auto store = with_counter(ensemble.url("another"));
+  const auto raiser = opened(ensemble.url("another"));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  client.remove("/another");
+  const auto other = with_counter(ensemble.url("another"));
+  for (int time = 0; time < 2; ++time) {
+    expect_refused(take(*store), "another store is there now");
+    expect_refused(raiser->counters()->raise("c", 100), "another store is there now");
+  }
+  EXPECT_EQ(take(*other), (Range{1, 1, 1}));
+}
+
+TEST(ZookeeperNodes, ASessionThatFoundNoStoreLooksAgain) {
+  const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
+  const ZookeeperClient client(ensemble.host(0));
+  const auto store = with_counter(ensemble.url("gone"));
+  client.copy("/gone", "/gone-kept");
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  client.remove("/gone/store");
+  EXPECT_EQ(code_of(take(*store)), Code::kDataLoss);
+  put_back(client, "/gone-kept", "/gone", 0);
+  expect_refused(take(*store), "its nodes were made anew");
+  ASSERT_EQ(store->counters()->raise("c", 10), 10);
+  ASSERT_TRUE(store->settle());
+  EXPECT_EQ(take(*store), (Range{10, 1, 1}));
+}
+
+TEST(ZookeeperNodes, WithoutTheNodeOfItsNonceARecordIsInDoubt) {
+  const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
+  const ZookeeperClient client(ensemble.host(0));
+  const auto store = with_counter(ensemble.url("part"));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  const std::string trust = "/part/" + client.children("/part").back();
+  ASSERT_THAT(trust, StartsWith("/part/trust-"));
+  client.remove(trust);
+  expect_refused(take(*store), (trust + " is missing").c_str());
+  expect_refused(take(*opened(ensemble.url("part"))), (trust + " is missing").c_str());
+  ASSERT_EQ(store->counters()->raise("c", 10), 10);
+  ASSERT_TRUE(store->settle());
+  EXPECT_EQ(take(*store), (Range{10, 1, 1}));
+  EXPECT_NE("/part/" + client.children("/part").back(), trust) << "each record has another one";
 }
 
 TEST(ZookeeperNodes, OneThatIsDamagedIsNamed) {
