@@ -25,6 +25,7 @@ struct Seen {
   std::int32_t version = 0;
   std::uint64_t connection = 0;  // on which it was read, or written
   Uuid nonce{};                  // of the record of the store beside it
+  std::int64_t created = 0;      // the transaction that made the node; 0: it is not known
   SteadyTime at = std::chrono::steady_clock::now();
 };
 // A node that is made anew has the same versions again, but not so soon: see Address::renewed_at.
@@ -96,18 +97,26 @@ class CounterTable final : private CounterRows {
             range = {after.next, after.bounds.stride, std::min(most, after.left())};
             after.next += range.count * range.stride;
             Change one{set(path, text_of(after), there->version)};
+            const std::int64_t created = there->created;
             auto now = database_.change(session, Kind::kHandOut, std::span(&one, 1), until, nullptr,
                                         {path});
+            // What was taken from a store that has gone back may have been taken before.
+            const bool is_lost = !now && now.error().error.code == Code::kDataLoss;
             if (one.fate == Change::Fate::kPerhaps) sent = true;
-            if (one.fate == Change::Fate::kDone) {
+            if (one.fate == Change::Fate::kDone && is_lost) sent = true;
+            if (one.fate == Change::Fate::kDone && !is_lost) {
               there = Seen{std::move(after), session.connection->version_after(one.write),
-                           session.connection->number(), nonce_of(session)};
+                           session.connection->number(), nonce_of(session),
+                           session.connection->renews(one.write) ? 0 : created};
               return true;
             }
             there.reset();
             if (!now) return std::unexpected(std::move(now.error()));
-            if (now->front()) {
-              auto seen = parse(session, counter, *now->front());
+            if (const std::optional<Node>& node = now->front(); node) {
+              if (node->created == created && node->version < one.write.version)
+                return std::unexpected(
+                    database_.gone_back(session, path, one.write.version, node->version));
+              auto seen = parse(session, counter, *node);
               if (!seen) return std::unexpected(std::move(seen.error()));
               there = *std::move(seen);
               fresh = true;
@@ -247,7 +256,8 @@ class CounterTable final : private CounterRows {
           .error =
               database_.damaged("counter " + shown(counter) + " has the value " + shown(node.value))
                   .error()});
-    return Seen{*std::move(state), node.version, session.connection->number(), nonce_of(session)};
+    return Seen{*std::move(state), node.version, session.connection->number(), nonce_of(session),
+                node.created};
   }
 
   // Nothing: no such counter.

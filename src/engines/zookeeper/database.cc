@@ -39,6 +39,14 @@ bool is_as_seen(const Session& session, const std::optional<Node>& node) {
          node->version == session.version;
 }
 
+// Nothing: it is not there.
+std::string gone_back_text(const std::string& path, std::int32_t before,
+                           std::optional<std::int32_t> now) {
+  return "the node " + path + " was at version " + std::to_string(before) + " and is " +
+         (now ? "at version " + std::to_string(*now) : "not there");
+}
+constexpr std::string_view kLost = ": the servers have lost what was written";
+
 std::string folder_of(std::string_view path) {
   return std::string(path.substr(0, path.rfind('/')));
 }
@@ -117,38 +125,67 @@ Attempt<void> Database::take_record(Session& session, const std::optional<Node>&
 
 // A node that this process changed is as it left it, or was changed since. The servers refuse
 // nobody after a restore, as those of the older state may have had an election since.
-Attempt<void> Database::take_witness(const Witness& before, const std::optional<Node>& node) {
-  const bool same = node && node->version == before.version && node->changed == before.changed;
-  const bool later = node && node->changed > before.changed &&
+bool Database::is_lost(const Witness& before, const std::optional<Node>& node) {
+  if (!node) return true;
+  const bool same = node->version == before.version && node->changed == before.changed;
+  const bool later = node->changed > before.changed &&
                      (node->version > before.version || node->created > before.changed);
-  if (same || later) return {};
+  return !same && !later;
+}
+
+Attempt<void> Database::take_witness(const Witness& before, const std::optional<Node>& node) {
+  if (!is_lost(before, node)) return {};
   const std::lock_guard lock(mutex_);
   if (!seen_.witness || seen_.witness->path != before.path ||
       seen_.witness->changed != before.changed)
     return {};  // the store was settled meanwhile, or another thread was first
-  seen_.gone_back = "the node " + before.path + " was at version " +
-                    std::to_string(before.version) + " and is " +
-                    (node ? "at version " + std::to_string(node->version) : "not there");
+  seen_.gone_back = gone_back_text(before.path, before.version,
+                                   node ? std::optional(node->version) : std::nullopt);
   seen_.witness.reset();
-  return std::unexpected(
-      failure_of(Code::kDataLoss, seen_.gone_back + ": the servers have lost what was written"));
+  return std::unexpected(failure_of(Code::kDataLoss, seen_.gone_back + std::string(kLost)));
+}
+
+Failure Database::gone_back(const Session& session, const std::string& path, std::int32_t before,
+                            std::int32_t now) {
+  const std::lock_guard lock(mutex_);
+  if (!session.record || session.record->settled != seen_.settled)
+    return {.error = {Code::kUnavailable, "the store was settled meanwhile"}, .passing = true};
+  seen_.gone_back = gone_back_text(path, before, now);
+  seen_.witness.reset();
+  return failure_of(Code::kDataLoss, seen_.gone_back + std::string(kLost));
 }
 
 // Reads the record, and the definition that is wanted first. The names in the root are read behind
 // the record, which may be replaced in between: then another look shows both of the next one.
+//
+// A server that leads no more, and has not noticed yet, answers a sync by itself. So what looks
+// older than it was is asked for again behind a transaction, which a quorum has to agree to; it
+// only checks the record, and a refusal will do as well.
 Attempt<void> Database::look(Session& session, SteadyTime until) {
   constexpr int kLooks = 3;
+  bool by_quorum = false;
   for (int looks = 1;; ++looks) {
     session.record.reset();
     const Seen before = seen();
     Request request{
         .sync = true, .reads = {paths_.store(), paths_.place()}, .lists = {paths_.root()}};
+    if (by_quorum) request.steps.push_back({check(paths_.store(), session.version)});
     if (before.witness) request.reads.push_back(before.witness->path);
     if (!first_definition_.empty())
       request.reads.push_back(paths_.named(kDefinitions, first_definition_));
     auto answer = session.connection->ask(request, until);
     if (!answer) return std::unexpected(std::move(answer.error()));
+    if (by_quorum)
+      if (const auto& failure = answer->steps.front().failure; failure)
+        return std::unexpected(unanswered(Kind::kRead, failure->error.what));
     std::vector<std::optional<Node>>& nodes = answer->nodes;
+    if (!by_quorum) {
+      const std::optional<Node>& node = nodes[0];
+      const auto record = node ? read_store(node->value) : std::nullopt;
+      by_quorum = (record && record->settled < before.settled) ||
+                  (before.witness && is_lost(*before.witness, nodes[2]));
+      if (by_quorum) continue;
+    }
     session.place = place_text(nodes[1]);
     if (!opened_) place_ = session.place;
     session.definition.reset();
@@ -239,16 +276,18 @@ Attempt<void> Database::write_gone_back(Session& session, SteadyTime until) {
 
 // With another nonce. False: it has changed.
 Attempt<bool> Database::replace_record(Session& session, StoreRecord record, SteadyTime until) {
-  const bool is_new = !session.record;
   record.nonce = draw_store_id(entropy_);
   const std::string text = text_of(record);
   Step step;
-  if (is_new)
+  bool made_anew = false;
+  std::int32_t version = session.version;
+  if (!session.record) {
     step.push_back(create(paths_.store(), text));
-  else if (session.has_trust)
+    made_anew = true;
+    version = 0;
+  } else if (session.has_trust) {
     step.push_back(remove(paths_.trust(session.record->nonce), 0));
-  bool made_anew = is_new;
-  std::int32_t version = is_new ? 0 : session.version;
+  }
   auto left = static_cast<std::int64_t>(
       uniform_below(entropy_, static_cast<std::uint64_t>(kMostVersions - kLeastVersion)));
   do {
@@ -365,7 +404,8 @@ Attempt<Answer> Database::read(Session& session, Request request, SteadyTime unt
     if (!answer) return answer;
     const std::optional<Node> record = std::move(answer->nodes.back());
     answer->nodes.pop_back();
-    if (is_as_seen(session, record) && session.record->settled >= before.settled) return answer;
+    const std::int64_t settled = session.record ? session.record->settled : -1;
+    if (is_as_seen(session, record) && settled >= before.settled) return answer;
     if (auto looked = look(session, until); !looked)
       return std::unexpected(std::move(looked.error()));
   }
@@ -476,12 +516,19 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
       if (auto looked = look(session, until); !looked) return failed(std::move(looked.error()));
     if (nonce() != computed_beside) return other_record();
     Request request{.folders = folders_of(changes), .reads = then};
+    // Servers may be put back behind a connection that stays open.
+    const std::optional<Witness> witness = seen().witness;
+    std::size_t of_witness = then.size();
+    if (witness) {
+      of_witness = static_cast<std::size_t>(std::ranges::find(then, witness->path) - then.begin());
+      if (of_witness == then.size()) request.reads.push_back(witness->path);
+    }
     std::size_t of_record = 0;  // checks at the begin of each step: of the record, and all
     std::size_t before = 0;
     for (const Together& some : together) {
       Step step{check(paths_.store(), session.version)};
       // In doubt, it may be missing.
-      if (session.has_trust) step.push_back(check(paths_.trust(session.record->nonce), 0));
+      if (session.has_trust) step.push_back(check(paths_.trust(computed_beside), 0));
       of_record = step.size();
       if (also != nullptr) step.push_back(*also);
       before = step.size();
@@ -493,7 +540,12 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     auto answer = session.connection->ask(request, until, &done);
     if (answer) remember(folders);
     std::optional<Failure> failure;
-    bool is_other_record = false;
+    // After it was settled, what was seen before does not count: look() knows.
+    const bool is_other_record = std::ranges::any_of(done, [&](const Done& one) {
+      return one.fate == Done::Fate::kRefused && one.at < of_record;
+    });
+    const bool lost =
+        answer && witness && !is_other_record && is_lost(*witness, answer->nodes[of_witness]);
     for (std::size_t i = 0; i < done.size(); ++i) {
       Done& one = done[i];
       const auto all_are = [&](Change::Fate fate) {
@@ -502,7 +554,8 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
       if (one.fate == Done::Fate::kDone) {
         all_are(Change::Fate::kDone);
         applied = true;
-        for (const Change* each : together[i]) saw(session, each->write, one.transaction);
+        if (!lost)
+          for (const Change* each : together[i]) saw(session, each->write, one.transaction);
       } else if (one.fate == Done::Fate::kPerhaps) {
         all_are(Change::Fate::kPerhaps);
         if (one.failure && (!failure || !outcome_unknown(failure->error.code)))
@@ -511,13 +564,16 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
         if (!failure) failure = std::move(one.failure);
       } else if (one.at >= before) {
         together[i][one.at - before]->fate = Change::Fate::kRefused;
-      } else if (one.at < of_record) {
-        is_other_record = true;
-      } else if (!failure) {
+      } else if (one.at >= of_record && !failure) {
         failure = Failure{.error = {Code::kUnavailable, also->path + " was changed meanwhile"},
                           .passing = true};
       }
     }
+    if (lost && witness)
+      if (auto taken = take_witness(*witness, answer->nodes[of_witness]); !taken) {
+        taken.error().begun = failure && outcome_unknown(failure->error.code);
+        return failed(std::move(taken.error()));
+      }
     if (failure && failure->reason == kNoFolder && !forgot) {
       forgot = true;
       forget_folders();
@@ -525,7 +581,10 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     }
     if (failure) return failed(*std::move(failure));
     if (!answer && (done.empty() || !folders.empty())) return failed(std::move(answer.error()));
-    if (answer) read_then = std::move(answer->nodes);
+    if (answer) {
+      read_then = std::move(answer->nodes);
+      read_then.resize(then.size());
+    }
     if (is_other_record) {
       if (auto looked = look(session, until); !looked) return failed(std::move(looked.error()));
       if (kind == Kind::kHandOut)
@@ -603,7 +662,7 @@ Attempt<StoreRecord> Database::make(Session& session, SteadyTime until) {
     StoreRecord record{.id = draw_store_id(entropy_), .place = session.place, .root = root};
     const auto replaced = replace_record(session, record, until);
     if (!replaced) return std::unexpected(replaced.error());
-    if (*replaced) return *session.record;
+    if (*replaced) return record;
   }
 }
 

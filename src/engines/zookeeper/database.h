@@ -132,6 +132,11 @@ class Database final : public Engine {
   Result<std::int64_t> read_settle_count(SteadyTime by);
   Result<void> mark_gone_back(std::string_view why, std::int64_t settled, SteadyTime by);
 
+  // kDataLoss: a node that was at version `before` beside the record of the session, as this
+  // process knows, is that same node at version `now`. Puts the store in doubt.
+  Failure gone_back(const Session& session, const std::string& path, std::int32_t before,
+                    std::int32_t now);
+
   // kDataLoss, with what is wrong and what to do.
   [[nodiscard]] std::unexpected<Error> damaged(const std::string& why) const;
 
@@ -166,6 +171,7 @@ class Database final : public Engine {
 
   Attempt<Session> connect(std::size_t server, SteadyTime until);
   Attempt<void> take_record(Session& session, const std::optional<Node>& node, const Seen& before);
+  static bool is_lost(const Witness& before, const std::optional<Node>& node);
   Attempt<void> take_witness(const Witness& before, const std::optional<Node>& node);
   Attempt<void> look(Session& session, SteadyTime until);
   Attempt<void> expect_trust(Session& session, SteadyTime until);
