@@ -18,10 +18,10 @@ namespace {
 constexpr std::size_t kMostWrites = 1000;
 constexpr std::size_t kMostBytes = 400'000;
 
-// The version at which a nonce is written: above those of a node that was copied, and random, as a
-// copy may be written again.
-constexpr std::int32_t kLeastVersion = 2;
-constexpr std::int64_t kMostVersions = 64;
+// How often a record is set when it is written. Its version is random then, and above that of a
+// copy, which a tool makes, and sets a few times at most.
+constexpr std::int32_t kLeastSets = 8;
+constexpr std::int32_t kMostSets = 64;
 
 SteadyTime time_now() { return std::chrono::steady_clock::now(); }
 
@@ -85,6 +85,21 @@ Attempt<Session> Database::connect(std::size_t server, SteadyTime until) {
   if (auto looked = look(session, until); !looked)
     return std::unexpected(std::move(looked.error()));
   return session;
+}
+
+// As the connection does it. The version of a node is a number of 32 bits that wraps, and -1 is no
+// condition. No node of a store gets there.
+Attempt<Answer> Database::ask(Session& session, const Request& request, SteadyTime until,
+                              std::vector<Done>* steps) const {
+  auto answer = session.connection->ask(request, until, steps);
+  if (!answer) return answer;
+  for (std::size_t i = 0; i < answer->nodes.size(); ++i)
+    if (const std::optional<Node>& node = answer->nodes[i]; node && node->version < 0)
+      return std::unexpected(
+          Failure{.error = damaged("the node " + request.reads[i] + " has the version " +
+                                   std::to_string(node->version))
+                               .error()});
+  return answer;
 }
 
 // An answer has a count that is not below the one that the process had seen before it asked.
@@ -173,7 +188,7 @@ Attempt<void> Database::look(Session& session, SteadyTime until) {
     if (before.witness) request.reads.push_back(before.witness->path);
     if (!first_definition_.empty())
       request.reads.push_back(paths_.named(kDefinitions, first_definition_));
-    auto answer = session.connection->ask(request, until);
+    auto answer = ask(session, request, until);
     if (!answer) return std::unexpected(std::move(answer.error()));
     if (by_quorum)
       if (const auto& failure = answer->steps.front().failure; failure)
@@ -288,15 +303,15 @@ Attempt<bool> Database::replace_record(Session& session, StoreRecord record, Ste
   } else if (session.has_trust) {
     step.push_back(remove(paths_.trust(session.record->nonce), 0));
   }
-  auto left = static_cast<std::int64_t>(
-      uniform_below(entropy_, static_cast<std::uint64_t>(kMostVersions - kLeastVersion)));
+  auto left = kLeastSets + static_cast<std::int32_t>(
+                               uniform_below(entropy_, std::uint64_t{kMostSets - kLeastSets + 1}));
   do {
     step.push_back(set(paths_.store(), text, version));
     made_anew = made_anew || session.connection->renews(step.back());
     version = session.connection->version_after(step.back());
-  } while (left-- > 0 || version < kLeastVersion);
+  } while (--left > 0 || version < kLeastSets);
   step.push_back(create(paths_.trust(record.nonce), ""));
-  auto answer = session.connection->ask({.steps = {std::move(step)}}, until);
+  auto answer = ask(session, {.steps = {std::move(step)}}, until);
   if (!answer) return std::unexpected(std::move(answer.error()));
   Done& done = answer->steps.front();
   if (done.fate == Done::Fate::kRefused) return false;
@@ -339,7 +354,7 @@ Result<void> Database::settle(Store::Settle how) {
       if (how == Store::Settle::kOnlyMoved && !session.record->gone_back.empty())
         return std::unexpected(Failure{.error = *std::move(doubt)});
       if (session.place.empty()) {
-        auto made = session.connection->ask({.folders = {paths_.place()}}, *until);
+        auto made = ask(session, {.folders = {paths_.place()}}, *until);
         if (!made) return std::unexpected(std::move(made.error()));
         continue;
       }
@@ -400,7 +415,7 @@ Attempt<Answer> Database::read(Session& session, Request request, SteadyTime unt
   request.reads.push_back(paths_.store());
   for (;;) {
     const Seen before = seen();
-    auto answer = session.connection->ask(request, until);
+    auto answer = ask(session, request, until);
     if (!answer) return answer;
     const std::optional<Node> record = std::move(answer->nodes.back());
     answer->nodes.pop_back();
@@ -537,7 +552,7 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     }
     const std::vector<std::string> folders = request.folders;
     std::vector<Done> done;
-    auto answer = session.connection->ask(request, until, &done);
+    auto answer = ask(session, request, until, &done);
     if (answer) remember(folders);
     std::optional<Failure> failure;
     // After it was settled, what was seen before does not count: look() knows.
@@ -579,6 +594,9 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
       forget_folders();
       continue;
     }
+    // Why the folder is not there.
+    if (!answer && !folders.empty() && failure && failure->reason == kNoFolder)
+      failure = std::move(answer.error());
     if (failure) return failed(*std::move(failure));
     if (!answer && (done.empty() || !folders.empty())) return failed(std::move(answer.error()));
     if (answer) {
@@ -653,7 +671,7 @@ Attempt<StoreRecord> Database::make(Session& session, SteadyTime until) {
   for (std::size_t i = 0; i < folders.size(); ++i)
     if (!there->nodes[i]) missing.push_back(folders[i]);
   missing.push_back(paths_.place());
-  auto made = session.connection->ask({.folders = std::move(missing)}, until);
+  auto made = ask(session, {.folders = std::move(missing)}, until);
   if (!made) return std::unexpected(std::move(made.error()));
   for (;;) {
     if (auto looked = look(session, until); !looked)

@@ -5,9 +5,9 @@
 // (Paths::trust()), and is refused where one of them is another by now: a store that was removed,
 // made anew or settled is noticed in the same transaction that would have changed it. Another store
 // has another nonce. A copy that is put back in its place may have the same one, but not the same
-// version: whoever copies nodes makes them at version 0, or sets them once, and each nonce is
-// written at a random version from kLeastVersion on. A restored ensemble uses versions again, so a
-// version that was read counts only for the connection on which it was read, and for that record.
+// version: whoever copies nodes makes them at version 0, or sets them once, and each record is
+// written at a random version above those. A restored ensemble uses versions again, so a version
+// that was read counts only for the connection on which it was read, and for that record.
 #pragma once
 
 #include <chrono>
@@ -170,6 +170,8 @@ class Database final : public Engine {
   using Together = std::vector<Change*>;
 
   Attempt<Session> connect(std::size_t server, SteadyTime until);
+  Attempt<Answer> ask(Session& session, const Request& request, SteadyTime until,
+                      std::vector<Done>* steps = nullptr) const;
   Attempt<void> take_record(Session& session, const std::optional<Node>& node, const Seen& before);
   static bool is_lost(const Witness& before, const std::optional<Node>& node);
   Attempt<void> take_witness(const Witness& before, const std::optional<Node>& node);

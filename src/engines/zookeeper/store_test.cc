@@ -111,6 +111,16 @@ TEST(ZookeeperUsers, TheNodesAreThoseOfWhoMadeThem) {
   EXPECT_EQ(take(*opened(ensemble.url("owned", "minter:geheim"))), (Range{2, 1, 1}));
 }
 
+TEST(ZookeeperUsers, AFolderThatIsRefusedIsAMatterOfRights) {
+  const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
+  const auto store = opened(ensemble.url("folders"));
+  const ZookeeperClient other(ensemble.host(0), "other:geheim");
+  other.create("/folders/counter", "");
+  const auto refused = store->counters()->create("c", {1, 9});
+  EXPECT_EQ(code_of(refused), Code::kPermissionDenied) << fakes::why(refused);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("/folders/counter/"));
+}
+
 TEST(ZookeeperReading, WhoMayOnlyReadReads) {
   const std::string url = servers::zookeeper_ensemble().url("reading");
   with_counter(url);
@@ -342,6 +352,27 @@ TEST(ZookeeperNodes, OneThatWasChangedOftenIsMadeAnew) {
   EXPECT_EQ(client.version("/often"), 0);
   EXPECT_EQ(client.get("/often"), "3");
   EXPECT_TRUE(set("4", 0));
+}
+
+// More at once than the pipe holds with which the library wakes its own thread.
+TEST(ZookeeperNodes, ABatchMayBeLong) {
+  namespace zookeeper = stores::zookeeper;
+  const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
+  ASSERT_TRUE(zookeeper::load_libzookeeper());
+  const ZookeeperClient client(ensemble.host(0));
+  client.create("/long", "value");
+  const zookeeper::Address address{.shown = "", .servers = {ensemble.host(0)}, .root = "/long"};
+  const auto until = steady_clock::now() + std::chrono::minutes{1};
+  const auto connection = zookeeper::Connection::open(address, address.servers[0], until,
+                                                      std::make_shared<zookeeper::Closings>());
+  ASSERT_TRUE(connection) << connection.error().error.message();
+  const zookeeper::Request request{.reads = std::vector<std::string>(70'000, "/long")};
+  const auto answer = (*connection)->ask(request, until);
+  ASSERT_TRUE(answer) << answer.error().error.message();
+  EXPECT_EQ(answer->nodes.size(), request.reads.size());
+  EXPECT_TRUE(std::ranges::all_of(answer->nodes,
+                                  [](const auto& node) { return node && node->value == "value"; }));
+  EXPECT_TRUE((*connection)->is_usable());
 }
 
 TEST(ZookeeperNodes, ThoseWhoCountAtOnceGetEveryValueOnce) {
