@@ -3,100 +3,94 @@
 #include <utility>
 
 #include "engines/zookeeper/tables.h"
-#include "store/backend.h"
+#include "store/engine.h"
 
 namespace idmint::stores::zookeeper {
+namespace {
 
-Result<Definition> Definitions::parse(std::string_view name, std::string_view json) const {
-  return under_name(name, definition_from_json(json), database_.url(),
-                    [&](const std::string& why) { return database_.damaged(why); });
-}
+class DefinitionTable final : private DefinitionRows {
+ public:
+  explicit DefinitionTable(Database& database) : database_(database) {}
 
-Result<Definition> Definitions::do_define(const Definition& definition) {
-  const Result<SteadyTime> until = database_.enter();
-  if (!until) return std::unexpected(until.error());
-  static_cast<void>(first_.take());
-  const std::string& name = idmint::name(definition);
-  const std::string path = database_.paths().named(kDefinitions, name);
-  bool written = false;
-  const auto there =
-      database_.run(Kind::kHandOut, *until, "write a definition into",
-                    [&](Session& session) -> Attempt<Database::Nodes> {
-                      Change one{create(path, to_json(definition))};
-                      auto after = database_.change(session, Kind::kHandOut, std::span(&one, 1),
-                                                    *until, nullptr, {path});
-                      if (one.fate == Change::Fate::kDone) written = true;
-                      return after;
-                    });
-  if (!there) return std::unexpected(there.error());
-  if (written) return definition;
-  if (const std::optional<Node>& node = there->front(); node) return parse(name, node->value);
-  return database_.damaged("the definition of " + shown(name) + " went away while it was made");
-}
+  [[nodiscard]] Definitions& catalog() noexcept { return catalog_; }
 
-// Replaces the text that was read, and no other.
-Result<Definition> Definitions::do_replace(const Definition& old, const Definition& updated) {
-  const Result<SteadyTime> until = database_.enter();
-  if (!until) return std::unexpected(until.error());
-  static_cast<void>(first_.take());
-  const std::string& name = idmint::name(old);
-  const std::string path = database_.paths().named(kDefinitions, name);
-  std::optional<std::string> last;  // that is there now
-  const auto replaced = database_.run(
-      Kind::kWrite, *until, "replace a definition in", [&](Session& session) -> Attempt<bool> {
-        for (;;) {
-          auto answer = database_.read(session, {.reads = {path}}, *until);
-          if (!answer) return std::unexpected(std::move(answer.error()));
-          std::optional<Node>& node = answer->nodes.front();
-          last.reset();
-          if (!node) return false;
-          last = std::move(node->value);
-          const Result<Definition> found = parse(name, *last);
-          if (!found || *found != old) return false;
-          Change one{set(path, to_json(updated), node->version)};
-          auto changed = database_.change(session, Kind::kWrite, std::span(&one, 1), *until);
-          if (!changed) return std::unexpected(std::move(changed.error()));
-          if (one.fate == Change::Fate::kDone) return true;
-        }
-      });
-  if (!replaced) return std::unexpected(replaced.error());
-  if (*replaced) return updated;
-  if (!last) return std::unexpected(no_definition(name, database_.url()));
-  return parse(name, *last);
-}
+ private:
+  // A change in one attempt of several: what was sent in an earlier one may be what refuses it.
+  static Swapped outcome(const Change& change, bool& sent_before) {
+    if (change.fate == Change::Fate::kDone) return Swapped::kYes;
+    if (change.fate == Change::Fate::kPerhaps) sent_before = true;
+    return sent_before ? Swapped::kPerhaps : Swapped::kNo;
+  }
 
-Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter_to_read(by);
-  if (!until) return std::unexpected(until.error());
-  if (const auto first = first_.take(); first && first->first == name)
-    return parse(name, first->second);
-  const auto answer =
-      database_.read({.reads = {database_.paths().named(kDefinitions, name)}}, *until);
-  if (!answer) return std::unexpected(answer.error());
-  const std::optional<Node>& node = answer->nodes.front();
-  if (!node) return std::unexpected(no_definition(name, database_.url()));
-  return parse(name, node->value);
-}
+  Result<Swapped> insert_definition(const DefinitionRow& row, SteadyTime until,
+                                    std::string_view doing) override {
+    bool sent_before = false;
+    return database_.run(Kind::kHandOut, until, doing, [&](Session& session) -> Attempt<Swapped> {
+      Change one{create(path(row.name), row.json)};
+      auto changed = database_.change(session, Kind::kHandOut, std::span(&one, 1), until);
+      const Swapped inserted = outcome(one, sent_before);
+      if (!changed) return std::unexpected(std::move(changed.error()));
+      return inserted;
+    });
+  }
 
-Result<std::vector<CatalogEntry>> Definitions::do_list_after(std::string_view after,
-                                                             std::size_t most, SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter_to_read(by);
-  if (!until) return std::unexpected(until.error());
-  static_cast<void>(first_.take());
-  Result<std::vector<std::string>> names = database_.names(kDefinitions, "", *until);
-  if (!names) return std::unexpected(std::move(names.error()));
-  std::erase_if(*names, [&](const std::string& name) { return name <= after; });
-  names->resize(std::min(names->size(), most));
-  Request reading;
-  for (const std::string& name : *names)
-    reading.reads.push_back(database_.paths().named(kDefinitions, name));
-  const auto answer = database_.read(std::move(reading), *until);
-  if (!answer) return std::unexpected(answer.error());
-  std::vector<CatalogEntry> all;
-  for (std::size_t i = 0; i < names->size(); ++i)
-    if (const std::optional<Node>& node = answer->nodes[i]; node)
-      all.push_back({(*names)[i], parse((*names)[i], node->value)});
-  return all;
+  Result<Swapped> swap_definition(const DefinitionRow& row, const std::string& json,
+                                  SteadyTime until, std::string_view doing) override {
+    bool sent_before = false;
+    return database_.run(Kind::kWrite, until, doing, [&](Session& session) -> Attempt<Swapped> {
+      for (;;) {
+        const auto answer = database_.read(session, {.reads = {path(row.name)}}, until);
+        if (!answer) return std::unexpected(answer.error());
+        const std::optional<Node>& node = answer->nodes.front();
+        if (!node || node->value != row.json)
+          return sent_before ? Swapped::kPerhaps : Swapped::kNo;
+        Change one{set(path(row.name), json, node->version)};
+        auto changed = database_.change(session, Kind::kWrite, std::span(&one, 1), until);
+        const Swapped swapped = outcome(one, sent_before);
+        if (!changed) return std::unexpected(std::move(changed.error()));
+        if (swapped == Swapped::kYes) return swapped;
+      }
+    });
+  }
+
+  Result<std::optional<std::string>> read_definition(std::string_view name,
+                                                     SteadyTime until) override {
+    const auto answer = database_.read({.reads = {path(name)}}, until);
+    if (!answer) return std::unexpected(answer.error());
+    const std::optional<Node>& node = answer->nodes.front();
+    return node ? std::optional(node->value) : std::nullopt;
+  }
+
+  Result<std::vector<DefinitionRow>> list_definitions(std::string_view after, std::size_t most,
+                                                      SteadyTime until) override {
+    Result<std::vector<std::string>> names = database_.names(kDefinitions, "", until);
+    if (!names) return std::unexpected(std::move(names.error()));
+    std::erase_if(*names, [&](const std::string& name) { return name <= after; });
+    names->resize(std::min(names->size(), most));
+    Request reading;
+    for (const std::string& name : *names) reading.reads.push_back(path(name));
+    const auto answer = database_.read(std::move(reading), until);
+    if (!answer) return std::unexpected(answer.error());
+    std::vector<DefinitionRow> all;
+    for (std::size_t i = 0; i < names->size(); ++i)
+      if (const std::optional<Node>& node = answer->nodes[i]; node)
+        all.push_back({(*names)[i], node->value});
+    return all;
+  }
+
+  [[nodiscard]] std::string path(std::string_view name) const {
+    return database_.paths().named(kDefinitions, name);
+  }
+
+  Database& database_;
+  Definitions catalog_{database_, *this};
+};
+
+}  // namespace
+
+std::shared_ptr<Definitions> definitions_of(Database& database) {
+  const auto table = std::make_shared<DefinitionTable>(database);
+  return {table, &table->catalog()};
 }
 
 }  // namespace idmint::stores::zookeeper

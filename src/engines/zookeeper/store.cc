@@ -24,7 +24,7 @@ class ZookeeperStore final : public Store {
 
   Result<void> open(const StoreOptions& options) {
     return database_.open(options, [&](std::string_view json) {
-      definitions_.first().remember(options.first_definition, json);
+      definitions_->remember(options.first_definition, json);
     });
   }
 
@@ -33,7 +33,7 @@ class ZookeeperStore final : public Store {
   std::string_view url() const noexcept override { return database_.url(); }
   milliseconds deadline() const noexcept override { return database_.deadline(); }
   CounterStore* counters() noexcept override { return counters_.get(); }
-  Catalog* catalog() noexcept override { return &definitions_; }
+  Catalog* catalog() noexcept override { return definitions_.get(); }
   UniqueIndex* unique_index() noexcept override { return claims_.get(); }
   LeaseTable* leases() noexcept override { return workers_.get(); }
   std::optional<Error> doubt(SteadyTime until) override { return database_.doubt(until); }
@@ -49,7 +49,7 @@ class ZookeeperStore final : public Store {
 
  private:
   Database database_;
-  Definitions definitions_{database_};
+  const std::shared_ptr<Definitions> definitions_ = definitions_of(database_);
   const std::shared_ptr<CounterStore> counters_ = counters_of(database_);
   const std::shared_ptr<UniqueIndex> claims_ = claims_of(database_);
   const std::shared_ptr<LeaseTable> workers_ = workers_of(database_);
