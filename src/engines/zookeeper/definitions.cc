@@ -42,8 +42,7 @@ class DefinitionTable final : private DefinitionRows {
         const auto answer = database_.read(session, {.reads = {path(row.name)}}, until);
         if (!answer) return std::unexpected(answer.error());
         const std::optional<Node>& node = answer->nodes.front();
-        if (!node || node->value != row.json)
-          return sent_before ? Swapped::kPerhaps : Swapped::kNo;
+        if (!node || node->value != row.json) return sent_before ? Swapped::kPerhaps : Swapped::kNo;
         Change one{set(path(row.name), json, node->version)};
         auto changed = database_.change(session, Kind::kWrite, std::span(&one, 1), until);
         const Swapped swapped = outcome(one, sent_before);
