@@ -11,7 +11,7 @@ idmint::Result<void> greet() {
   auto store = idmint::Store::open("sqlite:hello.db");
   if (!store) return std::unexpected(store.error());
   if (auto created = idmint::create_sequence(**store, {.name = "greetings"}); !created)
-    return created;
+    return std::unexpected(created.error());
   auto greetings = idmint::CounterSequence::open(**store, "greetings");
   if (!greetings) return std::unexpected(greetings.error());
   const idmint::Result<idmint::Range> number = (*greetings)->take(1);
