@@ -33,7 +33,7 @@ namespace idmint::stores::etcd {
 
 using std::chrono::milliseconds;
 
-// What the tables of one store share. Any thread may call any method at any time.
+// The part that all tables of one store share. Any thread may call any method at any time.
 class Database final : public Engine {
  public:
   Database(Address address, milliseconds deadline, Access access, Entropy& entropy);

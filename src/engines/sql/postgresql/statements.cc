@@ -75,8 +75,8 @@ constexpr Query kCreateSpace{"create_space",
                              " WHERE " IDMINT_TRUSTED " ON CONFLICT DO NOTHING",
                              Kind::kHandOut,
                              "SELECT and INSERT on idmint.spaces and SELECT on idmint.trusted"};
-// The space stays open until the end, as those who claim lock it together. Where it is there, open
-// and trusted, each row has a number that was free, or one row has none.
+// The space stays open until the end, as those who claim lock it together. If it is there, open and
+// trusted, each row has a number that was free, or one row has none.
 constexpr Query kClaim{
     "claim",
     "WITH space AS MATERIALIZED (SELECT name FROM idmint.spaces"
