@@ -192,8 +192,7 @@ Database::Attempt<void> Database::measure(Session& session, SteadyTime until) {
   return {};
 }
 
-// What the log is ahead now at least, whatever is written meanwhile: the revision is read after the
-// log.
+// The least lead of the log now, whatever is written meanwhile: the revision is read after the log.
 Database::Attempt<Place> Database::place_for_record(Session& session, SteadyTime until) {
   const auto log = session.connection->status(until);
   if (!log) return std::unexpected(log.error());
@@ -479,7 +478,7 @@ Result<StoreRecord> Database::find_or_make(const StoreOptions& options, SteadyTi
                        [&](Session& session) { return make(session, until); });
 }
 
-// Of two that come here at once, one makes the store, and the other finds it made.
+// If two callers come here at once, one makes the store, and the other finds it made.
 Database::Attempt<StoreRecord> Database::make(Session& session, SteadyTime until) {
   const std::string& prefix = keys_.all();
   const auto there = ask(session, {.then = {get_keys(prefix, after_prefix(prefix), 1)}}, until);

@@ -66,7 +66,7 @@ struct WorkerRecord {
   WorkerRow row{};
   std::int64_t held_until = 0;  // ms since 1970, by the clock of the host that wrote it
 
-  // What is left of the lease at a time.
+  // The row at a time, with the rest of its lease.
   [[nodiscard]] WorkerRow at(std::int64_t now) const {
     WorkerRow there = row;
     there.state.held_for = std::chrono::milliseconds{
@@ -102,7 +102,7 @@ class Keys {
 inline constexpr std::string_view kOpen = "open";
 inline constexpr std::string_view kClosed = "closed";
 
-// Of values. The reading ones give nothing where the value is damaged.
+// The texts of values. Reading gives nothing if the value is damaged.
 [[nodiscard]] std::string text_of(const StoreRecord& record);
 [[nodiscard]] std::optional<StoreRecord> read_store(std::string_view text);
 [[nodiscard]] std::string text_of(const CounterState& counter);
