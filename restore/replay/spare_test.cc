@@ -83,7 +83,7 @@ TEST(SpareFolder, IsNoSymbolicLinkAndHasNone) {
   EXPECT_TRUE(fs::is_empty(folder.path("elsewhere")));
   EXPECT_FALSE(fs::exists(folder.path("absent")));
 
-  // Of a run that was killed, or planted.
+  // A .part may be of a run that was killed, or be planted.
   std::ofstream(victim) << "precious";
   fs::create_directory(path);
   fs::create_symlink(victim, path + "/idmint-restore.json.part");

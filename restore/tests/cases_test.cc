@@ -193,7 +193,7 @@ TEST_F(Case, ZeroTimestampsLeaveRegularExpressionsAndCodeAsTheyAre) {
 
 TEST_F(Case, BinaryDataOfAnOldFormIsNoDamage) { expect_restored("binary2_oplog"); }
 
-// What libbson cannot read, or would write otherwise.
+// A document that libbson cannot read, or would write differently.
 std::string odd(std::uint32_t id) {
   return document({int32("_id", id), old_binary("b", "hello"), regex("r", "ab", "xig"),
                    code("c", std::string_view("a\0b", 3)),

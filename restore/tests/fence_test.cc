@@ -80,7 +80,7 @@ class FenceOfStores : public FenceTest {
     mint(*shop_, "idle", 3);
     give_invoices(3);
     restore_to_now();
-    // What clients have seen, and the restore took back.
+    // Clients have seen this work, and the restore took it back.
     mint_some();
     give_invoices(4);
     ASSERT_TRUE(alter_sequence(*shop_, "small", 1000));
@@ -237,7 +237,7 @@ TEST_F(FenceOfStores, IsStoppedAnywhereAndTheSameAgainFinishesIt) {
     StoppingFence observer(after);
     FenceReport report;
     const Result<void> done = fence(options, FenceMode::kCarryOut, observer, report);
-    // What is retired by then has no row any more.
+    // A sequence that is retired by then has no row any more.
     EXPECT_EQ(done.has_value(), after >= report.sources.size());
     EXPECT_EQ(observer.plans, 1);
     const auto now = next_of_each(*target);

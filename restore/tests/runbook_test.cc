@@ -1,6 +1,6 @@
 // docs/restore.md, followed on a live set of three members: its blocks marked `console runbook` are
-// run in their order, and between them happens what happens in production. Of what they show to be
-// printed, the words before the values are.
+// run in their order, and between them happens what happens in production. The commands print the
+// words that the blocks show before the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What every store does with a record that other programs count in, while they go on. A test
-// program of a store includes it and names the records:
+// Every store counts in a record that other programs count in, while they go on. A test program of
+// a store includes it and names the records:
 //
 //   INSTANTIATE_TEST_SUITE_P(Each, AdoptedRecords, testing::ValuesIn(ways()), name_of_way);
 #pragma once

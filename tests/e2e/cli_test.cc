@@ -544,7 +544,7 @@ TEST_F(Cli, WorkerIds) {
   EXPECT_THAT(drawn.err, HasSubstr("give a number or mac with --worker"));
 }
 
-// Whose host name and addresses these are is not known here; host_test has what becomes of them.
+// The host name and the addresses are not known here; host_test has the worker ids made of them.
 TEST_F(Cli, WorkerIdsThatTheHostHas) {
   const std::string mint = "idmint next snowflake --worker ";
   EXPECT_THAT(run("POD=7 " + mint + "env:POD | idmint inspect -").out,
@@ -697,7 +697,7 @@ TEST_F(Cli, APipeThatDoesNotBlockGetsEveryLine) {
 
 TEST_F(Cli, ASignalStopsAfterAWholeLine) {
   // The reader takes half a block, so that the writer waits within one: it sleeps nowhere else.
-  // Where that is differs: who is stopped at once may by chance end with a line.
+  // The place in the block differs: a writer that is stopped at once may by chance end with a line.
   const std::array<std::pair<std::string, int>, 3> signals{
       {{"INT", 130}, {"TERM", 143}, {"HUP", 129}}};
   for (int i = 0; i < 18; ++i) {

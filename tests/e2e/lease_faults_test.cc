@@ -158,7 +158,7 @@ int mint(const std::string& url, const std::string& pool, const fs::path& out,
 }
 
 // For each line of input one attempt, whose outcome is printed: a worker id, with an id minted
-// under it, or the code. What was had is given back with the next line.
+// under it, or the code. The next line gives the worker id back.
 int race(const std::string& url, const std::string& pool) {
   const std::unique_ptr<Store> store = store_at(url, 5min);  // many wait for one another
   const SnowflakeLayout layout = layout_of(kFewIds);

@@ -763,7 +763,7 @@ TEST_F(Cli, RaisesPastWhatACollectionHolds) {
   servers::mongo_command(url, "app", R"({"create":"empty"})");
   EXPECT_EQ(run(store + "idmint raise orders --from-collection app.empty:n").status, 0);
 
-  // Whose colon is it?
+  // A colon may belong to the collection or to the field.
   servers::mongo_command(
       url, "app", R"({"insert":"a:b","documents":[{"c:d":5000}],"writeConcern":{"w":"majority"}})");
   output(store + "idmint create colons");

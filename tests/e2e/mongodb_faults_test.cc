@@ -1,7 +1,7 @@
 // Processes take values from counters of a replica set, whose members stand behind relays, or
 // insert documents with gapless numbers, while its primary is killed, frozen, deposed and cut off,
 // and replies are dropped, requests repeated and all of it delayed. Each new connection must say
-// who it is. What the processes note, and what is in the collection, is all that the check knows.
+// who it is. The check knows only the notes of the processes and the collection.
 // IDMINT_FAULT_ROUNDS sets how often each fault is tried, IDMINT_FAULT_SEED repeats a run.
 #include <fcntl.h>
 #include <gmock/gmock.h>
