@@ -468,7 +468,7 @@ Result<Moved> move_sequence(Store& from, Store& to, std::string_view name, MoveM
     if (!source.move || mode == MoveMode::kPreview) {
       Result<Moved> seen = look(route, source);
       if (!seen) {
-        // What is in the way may be another call of this move.
+        // The obstacle may be another call of this move.
         const Result<Definition> now = from.catalog()->find(name);
         if (now && *now != Definition(source)) continue;
       }

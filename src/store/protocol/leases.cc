@@ -96,7 +96,7 @@ class Leases::Call {
     const Result<void> trusted = engine_.expect_trust(until_);
     return failed(trusted ? error : trusted.error());
   }
-  // What is not there may be missing in a store that has gone back.
+  // A pool or a row may be missing because the store has gone back.
   [[nodiscard]] Error unread(Error error) {
     return error.code == Code::kNotFound ? refused(error) : failed(std::move(error));
   }
