@@ -494,7 +494,7 @@ TEST_P(EachForm, ThatIsCutIsRefused) {
   const auto [form, gzip] = GetParam();
   const fakes::TempFolder folder;
   const std::string path = sample_at(folder.path("b"), form, gzip);
-  // As of another program: by the checksums each cut is found.
+  // The backup is as of another program: the checksums would find each cut.
   fs::remove(fs::is_directory(path) ? path + "/" + std::string(kChecksumsOfFolder)
                                     : checksums_beside(path));
   for (const fs::path& file : files_of(path)) {

@@ -478,7 +478,7 @@ TEST(Dump, GoesOnOverARenameMeanwhile) {
   }
 }
 
-// As a create that was cut short leaves it.
+// A create that was cut short leaves half a time series.
 TEST(Dump, LeavesOutHalfATimeSeries) {
   Server server = connected(mongo_set().url("admin"));
   command(server, "half", R"({"create":"series","timeseries":{"timeField":"t"}})");

@@ -240,7 +240,7 @@ TEST_F(OplogCheckTest, ShardedClustersAreRefused) {
     EXPECT_THAT(error.message(),
                 AllOf(HasSubstr("sharded cluster"), HasSubstr("100:3"), HasSubstr("--not-sharded")))
         << trace;
-    // Wherever it stands, and whoever knows better.
+    // An entry after the limit is refused, too. The user may say that the set is not sharded.
     EXPECT_EQ(refusal(oplog, {.limit = Timestamp{100, 2}}).code, Code::kFailedPrecondition);
     EXPECT_TRUE(check(oplog, {.not_sharded = true})) << trace;
   }

@@ -324,7 +324,7 @@ TEST(SpareTemporary, NamesTMPDIRWhereThereIsNoRoom) {
   EXPECT_TRUE(fs::is_empty(folder.path("tmp")));
 }
 
-// As where nobody asks for it, in a container: kill() finds it for ever.
+// A dead process that nobody waits for, as in a container, is found by kill() for ever.
 TEST(SpareWait, ForOneThatIsDeadIsOver) {
   const fakes::TempFolder folder;
   const Holder holder(folder.path(""), ":", "exit 0");

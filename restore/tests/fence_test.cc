@@ -215,7 +215,7 @@ TEST_F(FenceOfStores, TheLiveServerIsAskedAfterADropToo) {
   const auto expected = next_of_each(*shop_);
   FenceOptions options = by_live();
   options.leave_gap = true;
-  // As it is before the mistake, the live server alone tells.
+  // This is before the mistake, so the live server alone tells.
   FenceReport report = fenced(options, FenceMode::kPreview);
   EXPECT_EQ(source(report, "shop/codes").claims, 4);
   production_.run("shop", R"({"dropDatabase":1})");
@@ -359,8 +359,7 @@ TEST_F(FenceOfStores, WhatWasMovedToAnotherStoreGivesNothingHere) {
 }
 
 TEST_F(FenceOfStores, CollectionsThatHoldIdsCount) {
-  // By a program that took the ids, and of which neither the oplog's counter nor the live one
-  // knows.
+  // A program took these ids, and neither the oplog's counter nor the live one has them.
   production_.insert("app.orders", R"({"number":{"$numberLong":"5000"}},{"number":1001})");
   FenceOptions options = by_live();
   options.leave_gap = true;

@@ -234,7 +234,7 @@ TEST_F(Keep, SaysAtOnceWhereEntriesAreMissingAndMakesANewBase) {
   ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
   const Moment before = work(3);
   ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
-  // As if it had read one more entry, which the oplog has no more.
+  // The slice gets one more entry, which the oplog has no more.
   std::uint32_t last_read = 0;
   {
     const KeptSlice newest = read().slices.back();

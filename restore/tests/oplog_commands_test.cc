@@ -271,7 +271,7 @@ TEST_F(OplogCommands, AnyMembersOplogIsDumpedAndGoneOnWith) {
   EXPECT_GE(parse_timestamp(first["last"].get<std::string>()).value(), middle);
   production.insert("shop.orders", R"({"_id":3})");
   settle(production);
-  // By its checksums it was whole once. New ones would hide what it lost.
+  // Its checksums say that it was whole once. New ones would hide what it lost.
   const std::string before = content("dump.bson");
   write("dump.bson", before.substr(0, before.size() - 5));
   EXPECT_EQ(run(dump).status, 10);

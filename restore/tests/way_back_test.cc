@@ -176,7 +176,7 @@ Start of_invoices(const std::string& url) {
   };
 }
 
-// By a command of the program's own.
+// The program takes ids with a command of its own.
 Start by_hand(const std::string& url, const std::string& json, const std::string& field) {
   return [=]() -> Result<Mint> {
     Result<Server> server = Server::connect(url);
@@ -343,7 +343,7 @@ class WayBack : public testing::Test {
     return false;
   }
 
-  // By a program of its own: every line of all histories once.
+  // Other programs check it: every line of all histories occurs once.
   void expect_no_id_twice() {
     const std::string command = "sort " + folder_.path("ids.") + "* | uniq -d | head";
     std::FILE* const pipe = ::popen(command.c_str(), "r");

@@ -178,7 +178,7 @@ TEST_P(AdoptedRecords, IsRaisedWhileOthersTakeFromIt) {
   EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
 }
 
-// By its own program: neither this process nor another goes on from there.
+// Its own program sets it back: neither this process nor another goes on from there.
 TEST_P(AdoptedRecords, SetBackItGivesNothing) {
   make(10);
   if (place_.set_backs.empty()) return;

@@ -1060,7 +1060,7 @@ TEST_F(Cli, IdsOfAPoolAreOfItsLayout) {
   for (const std::string& job : jobs) ASSERT_THAT(job, MatchesRegex("j-[0-9A-Z]{14}"));
 }
 
-// So much id-time as is asked for, and no more: one unit by who mints a few.
+// A call takes as much id-time as it asks for, and no more: one unit if it mints a few ids.
 TEST_F(Cli, TheWindowOfAPoolIsTakenByWhoMintsMore) {
   const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
   const std::string of_bound =
@@ -1081,7 +1081,7 @@ TEST_F(Cli, TheWindowOfAPoolIsTakenByWhoMintsMore) {
   const auto [lasted, units] = taken("idmint next web -n 5000 --window 1h");
   EXPECT_GE(lasted, 1);
   EXPECT_GE(units, 3'600'000);
-  // Its worker id is the only one, so who comes next waits, or allows as much.
+  // The pool has no other worker id, so the next process waits, or allows as much.
   const Ended ahead = run(store + "idmint next web");
   EXPECT_EQ(ahead.status, 7);
   EXPECT_THAT(ahead.err,

@@ -53,7 +53,7 @@ class RecordedDisk {
   // The moments at which the power can fail: before the first event, ..., after the last.
   [[nodiscard]] std::size_t now() const { return events_.size(); }
   [[nodiscard]] int syncs() const { return syncs_; }
-  // Which of them were of `file`, counted from 1.
+  // The numbers of the syncs of `file`, counted from 1.
   [[nodiscard]] std::vector<int> syncs_of(std::string_view file) const {
     std::vector<int> all;
     int nth = 0;
