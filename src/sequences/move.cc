@@ -186,7 +186,7 @@ Result<void> create_all(Store& to, std::span<const NewCounter> counters) {
 }
 
 // Creates the counters, and extends those of an earlier call, after which the source was extended.
-// kFailedPrecondition: one is not of this move. That of an interrupted `create --adopt` may
+// kFailedPrecondition: one is not of this move. A counter of an interrupted `create --adopt` may
 // have the same bounds, and other programs take from its record: only create() tells the two apart.
 Result<void> make_there(Store& to, const SequenceDefinition& definition) {
   const auto left_over = [&](const Error& why) {

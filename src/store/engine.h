@@ -96,7 +96,7 @@ class CounterRows {
                                                    std::string_view doing) = 0;
   [[nodiscard]] virtual Result<CounterStates> read_counters(std::span<const std::string> counters,
                                                             SteadyTime until) = 0;
-  // Those whose names begin so, sorted by name.
+  // The counters whose names begin so, sorted by name.
   [[nodiscard]] virtual Result<std::vector<CounterState>> list_counters(std::string_view prefix,
                                                                         SteadyTime until) = 0;
 
@@ -143,8 +143,8 @@ class DefinitionRows {
   // The text. Nothing: the name has none.
   [[nodiscard]] virtual Result<std::optional<std::string>> read_definition(std::string_view name,
                                                                            SteadyTime until) = 0;
-  // Those whose names come after `after`, sorted by name: `most` of them, or fewer if there are no
-  // more. A store that cannot read a part returns all.
+  // The definitions whose names come after `after`, sorted by name: `most` of them, or fewer if
+  // there are no more. A store that cannot read a part returns all.
   [[nodiscard]] virtual Result<std::vector<DefinitionRow>> list_definitions(std::string_view after,
                                                                             std::size_t most,
                                                                             SteadyTime until) = 0;

@@ -63,7 +63,7 @@ Database::Attempt<Database::Session> Database::connect(std::size_t server, Stead
 }
 
 // Whether the transaction, which was refused for want of space, has not been applied: its compares
-// hold still. Those of nested ones are not its own, and nothing is known of them.
+// hold still. The compares of nested ones are not its own, and nothing is known of them.
 bool Database::was_not_applied_yet(Session& session, const Transaction& transaction,
                                    SteadyTime until) {
   const auto is_nested = [](const std::string& operation) {

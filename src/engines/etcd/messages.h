@@ -1,6 +1,6 @@
 // The messages of etcd's v3 API, as its JSON gateway has them: transactions, answers and errors.
 //
-// Whatever the store asks for is a transaction. One that only reads is linearizable and takes no
+// Every request of the store is a transaction. One that only reads is linearizable and takes no
 // place in the log of the cluster.
 #pragma once
 

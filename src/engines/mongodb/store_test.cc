@@ -831,7 +831,7 @@ TEST_F(MongodbStoreTest, WhoClosesAStoreEndsItsSessionsAndDoesNotWaitForTheRest)
   static std::binary_semaphore has_ended{0};
   static std::binary_semaphore may_end{0};
   const std::string server = mongo_standalone().url("");
-  // Those of the program that asks are among them. -1: the server did not say.
+  // The sessions of the program that asks are among them. -1: the server did not say.
   const auto ended_sessions = [&] {
     const std::string counts = mongo_command(server, "admin", R"({"serverStatus":1})");
     const std::string total = R"("total" : )";

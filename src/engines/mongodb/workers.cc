@@ -401,13 +401,14 @@ class Workers final : private WorkerRows {
     return {};
   }
 
-  // Those whose `key` is as `value` says, by their numbers.
+  // The rows whose `key` is as `value` says, by their numbers.
   Result<std::vector<SeenRow>> find(std::string_view pool, const char* key, const auto& value,
                                     Kind kind, SteadyTime until, std::size_t most = 1) {
     return rows_in(found_by(pool, Bson(key, value), Bson("_id", 1), most), kind, until);
   }
 
-  // Those that `which` matches, the smallest bounds first; taken over if another store made them.
+  // The rows that `which` matches, the smallest bounds first; taken over if another store made
+  // them.
   Result<std::vector<SeenRow>> find_near(std::string_view pool, Bson which, std::size_t most,
                                          Kind kind, SteadyTime until) {
     which.append("_id", Bson("$gte", 0));  // not the document of the pool

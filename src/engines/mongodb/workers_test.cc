@@ -728,7 +728,7 @@ TEST_F(MongodbWorkers, OfSixtyFourAtOnceThirtyTwoGetOneEach) {
   }
 }
 
-// Generators as they are run: what each was told that it may use is all that is checked.
+// Generators as they are run. The test checks only the bounds that each was told.
 // IDMINT_FAULT_ROUNDS sets how often each fault is tried.
 TEST_F(MongodbWorkers, WhateverFailsNoTimestampOfAWorkerIdIsGivenTwice) {
   constexpr int kGenerators = 10;

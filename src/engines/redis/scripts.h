@@ -91,9 +91,9 @@ inline constexpr std::int64_t kSchemaVersion = 1;
   "local id, known, here = string.match(ARGV[1], '^(%S+) (%d+) (%d+)$') " \
   "if call('HGET', store, 'id') ~= id then return {'other'} end "
 
-// The same of what hands something out. The outcome "doubt": the store is in doubt. That stays so
-// when the server, which forgets what it was a replica of, is started again. "settled": it has
-// another settle count.
+// The same for scripts that hand something out. The outcome "doubt": the store is in doubt. It
+// stays so when the server, which forgets what it was a replica of, is started again. "settled": it
+// has another settle count.
 #define IDMINT_LUA_HAND_OUT                                                                   \
   IDMINT_LUA_WRITE IDMINT_LUA_JUDGE                                                           \
       "do local its = call('HMGET', store, 'replid', 'replicas', 'settled', 'gone_back',"     \

@@ -203,7 +203,7 @@ TEST_F(SqliteTrust, AKillIsNoReasonForDoubt) {
   expect_no_doubt(18);
 }
 
-// Whichever program closes the file as the last one moves the log into it, and removes it.
+// The last program that closes the file moves the log into it, and removes the log.
 TEST_F(SqliteTrust, ALogThatAnotherProgramTidiesUpIsNotMissed) {
   make();
   take_and_die(3);

@@ -278,7 +278,7 @@ Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
       }
       left = left.subspan(some.size());
     }
-    // Those that were not as they had been read are raised in the next round.
+    // Rows that were not as they had been read are raised in the next round.
     if (all) return {};
     if (Result<void> on = call.step_aside(); !on) return on;
   }

@@ -85,7 +85,7 @@ TEST(MariadbSettings, WithoutWhatACrashNeedsItIsRefusedAndServedAgainWithIt) {
   }
 }
 
-// Those that a server has from its start on.
+// The server has these settings from its start on.
 TEST(MariadbSettings, WhatAServerWasStartedWithIsRefused) {
   const std::vector<Setting> all = {
       {"--innodb-doublewrite=OFF", "", "set innodb_doublewrite = ON"},

@@ -18,7 +18,7 @@ constexpr Query kAdvance{
     "  AND " IDMINT_TRUSTED " RETURNING taken_from, stride, (next - taken_from) / stride, true",
     Kind::kHandOut, "SELECT and UPDATE on idmint.counters and SELECT on idmint.trusted"};
 
-// Those that change many lock them in one order, so that no two wait for each other.
+// Statements that change many counters lock them in one order, so that no two wait for each other.
 #define IDMINT_LOCKED                                             \
   "WITH locked AS MATERIALIZED (SELECT name FROM idmint.counters" \
   "  WHERE name = ANY($1::text[]) AND " IDMINT_OWN_STORE          \
