@@ -49,8 +49,8 @@ struct CounterState {
   // For an adopted counter: its record was set back below `next`, and every advance fails with this
   // error until it is raised.
   std::optional<Error> set_back{};
-  // An adopted record in which idmint keeps no floor yet: an older version adopted it. A program
-  // that sets it back is noticed from the next value on that is taken.
+  // An adopted record in which idmint keeps no floor yet: an older version adopted it. A set-back
+  // by its program is noticed from the next value on that is taken.
   bool no_floor = false;
 
   // The number of values not taken yet, closed or not.

@@ -518,7 +518,7 @@ TEST_F(MongodbStoreTest, EveryWriteWaitsForTheJournalsOfAMajorityAndEveryReadFor
       R"("command.writeConcern.wtimeout":{"$gt":0},"command.maxTimeMS":{"$gt":0},)"
       R"("command.txnNumber":{"$gt":0},"command.writeConcern.w":"majority",)"
       R"("command.writeConcern.j":true,"appName":"idmint"}})";
-  // It notes the statements alone of updates, which raise, extend and close are.
+  // It notes only the statements of updates, which raise, extend and close are.
   EXPECT_THAT(ask(kCount), HasSubstr(R"("n" : 6)"));
   const auto reads = [&](const std::string& level) {
     return ask(R"({"count":"system.profile","query":{"op":"query","command.maxTimeMS":{"$gt":0},)"

@@ -91,8 +91,7 @@ constexpr std::string_view kLookAtTickets =
     "    ' on')"
     "  ELSE '' END, @@global.auto_increment_increment, @@global.auto_increment_offset"
     " FROM " IDMINT_COLUMN
-    " LEFT JOIN (SELECT 1 FROM {table} LIMIT 1) there ON TRUE";  // a user who may not read it is
-                                                                 // told so
+    " LEFT JOIN (SELECT 1 FROM {table} LIMIT 1) there ON TRUE";  // checks the right to read it
 
 // A row for each value that is wanted, of which each replaces the one before. As the server sees
 // how many there are, it gives them one run of values. (Of rows from a SELECT it does not, and
