@@ -42,7 +42,7 @@ namespace {
 
 constexpr seconds kHeld{60};
 
-// What a process says of itself to its parent.
+// The report of a process to its parent.
 struct Told {
   std::atomic<std::int64_t> worker{-1};
   std::atomic<std::int64_t> after{0};  // us
@@ -70,7 +70,8 @@ Result<Lease> acquire(LeaseTable& table, const std::string& pool) {
                               .terms = terms()});
 }
 
-// What was said in a process of its own is over with it: a store does not outlive a fork.
+// Runs `work` in a process of its own, whose connections end with it: a store does not outlive a
+// fork.
 void in_a_process(const std::function<void()>& work) {
   const pid_t pid = ::fork();
   if (pid == 0) {

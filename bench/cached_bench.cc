@@ -1,4 +1,4 @@
-// What an id costs that comes from a range in memory, and one that a permutation hides.
+// The cost of an id that comes from a range in memory, and of one that a permutation hides.
 //
 //   cached_bench [SECONDS]     for each row, 1
 #include <time.h>
@@ -43,8 +43,8 @@ double thread_cpu_ns() {
 }
 
 // Nanoseconds for each id of all threads together, the median of seven runs: by the wall clock, and
-// by the time in which the threads had a processor, as if each had one of its own. Where the two
-// differ the machine was busy. `ids(n)` makes n ids.
+// by the time in which the threads had a processor, as if each had one of its own. If the two
+// differ, the machine was busy. `ids(n)` makes n ids.
 void per_id(const char* row, std::size_t threads, Steady::duration duration,
             const std::function<void(int)>& ids) {
   constexpr std::size_t kRuns = 7;

@@ -3,9 +3,9 @@
 //   find_bench FILE [MB [THREADS]]    makes FILE where it is not there, of 1000 MB or so many, and
 //                                     reads it with 1 thread or 2 (the default)
 //
-// Of the entries, in 64 collections, 50 % are inserts of about 200 bytes, 40 % updates of one
-// number of one of a million documents, and 10 % deletes, as sessions with retryable writes log
-// them: 350 bytes each.
+// The entries are in 64 collections: 50 % are inserts of about 200 bytes, 40 % updates of one
+// number of one of a million documents, and 10 % deletes. They have 350 bytes each, as sessions
+// with retryable writes log them.
 #include <sys/resource.h>
 
 #include <algorithm>

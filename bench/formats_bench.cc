@@ -79,7 +79,7 @@ T must(Result<T>&& result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
-// As a careful caller has it: looked at, and used where it is.
+// A careful caller looks at the result, and uses the value where it is.
 template <class T>
 void keep(const Result<T>& result) {
   if (!result) give_up(result.error());

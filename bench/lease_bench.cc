@@ -1,7 +1,7 @@
-// What it costs the primary of a replica set of three that so many workers of a pool renew their
+// The cost for the primary of a replica set of three when so many workers of a pool renew their
 // leases, each every third of the window: processor time, as the server counts it, less that of the
-// same time with nobody renewing. Once spread out, and once at the quarters of a second, where
-// hosts whose clocks agree meet.
+// same time with nobody renewing. The workers renew once spread out, and once at the quarters of a
+// second, where hosts whose clocks agree meet.
 //
 //   lease_bench [WORKERS [SECONDS]]        (1024 10)
 //

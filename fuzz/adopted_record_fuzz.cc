@@ -1,5 +1,5 @@
-// What adopted_from_text() reads is written as one text, which reads as the same and fits a
-// definition. What a person writes of it is such a record, too.
+// A record that adopted_from_text() reads is written as one text, which reads as the same and fits
+// a definition. The text that a person writes names such a record, too.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// What convert takes for an id is printed as something that it takes for the same id.
+// An id that convert reads is printed as a text that it reads as the same id.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

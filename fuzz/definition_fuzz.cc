@@ -1,4 +1,5 @@
-// What definition_from_json() reads is valid, and is written as one text, which reads as the same.
+// A definition that definition_from_json() reads is valid, and is written as one text, which reads
+// as the same.
 #include <cstddef>
 #include <cstdint>
 #include <string>

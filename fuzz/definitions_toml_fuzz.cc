@@ -1,4 +1,5 @@
-// What definitions_from_toml() reads is valid, and written and read again it is the same.
+// The definitions that definitions_from_toml() reads are valid, and the same when they are written
+// and read again.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

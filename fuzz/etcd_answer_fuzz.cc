@@ -1,5 +1,5 @@
-// What a server that calls itself etcd answers: what is read of it has what was asked for, and a
-// value of a key that is read is written again as one that reads as the same.
+// Reads answers of a server that calls itself etcd. An answer that is read has what was asked for,
+// and a value of a key that is read is written again as one that reads as the same.
 #include <cstddef>
 #include <cstdint>
 #include <string>

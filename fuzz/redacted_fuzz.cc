@@ -1,5 +1,5 @@
-// redacted() prints no secret, wherever one may stand in a URL or in what is none, and prints the
-// same of what it has printed. What libFuzzer gives is the text around the secret.
+// redacted() prints no secret, wherever one may stand in a URL or in another text, and prints its
+// own output unchanged. libFuzzer gives the text around the secret.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// What is read as a Snowflake layout is a valid one, and its text is read as the same one.
+// A Snowflake layout that is read is valid, and its text is read as the same one.
 #include <cstddef>
 #include <cstdint>
 #include <string>

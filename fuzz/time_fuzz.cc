@@ -1,4 +1,4 @@
-// What is read as a time is printed so that it is read as the same one, and what is refused is
+// A time that is read is printed so that it is read as the same one. A text that is refused is
 // refused with a reason.
 #include <cstddef>
 #include <cstdint>

@@ -30,7 +30,7 @@ class Observer {
   // The next change, such as "block shop.orders", or the command that makes it by hand. An error
   // stops the work before it.
   [[nodiscard]] virtual Result<void> about_to(std::string_view change);
-  // What a person should know now, a sentence; or a command that is left to do by hand.
+  // Tells a person something now, in a sentence, or a command that is left to do by hand.
   virtual void notice(std::string_view what);
   // Whether the work should end. If so, calls that a server does not answer are aborted. Any thread
   // may call it.

@@ -157,7 +157,7 @@ void ServerWatch::give_up_on_silent() {
   const Time now = std::chrono::steady_clock::now();
   for (const auto& [host, heard] : heard_) {
     if (heard.missed < kFewestMissed || now - heard.last < options_.silence) continue;
-    // Held from before the first call fails, so that whoever asks why finds the reason.
+    // Held from before the first call fails, so that a caller that asks why finds the reason.
     const std::lock_guard hold(mutex_);
     if (shut_connections(host) == 0) continue;  // nobody waits for it
     reason_ = host + " has answered nothing for " + print_duration(now - heard.last) +

@@ -216,7 +216,7 @@ TEST(Writer, WritesTheFilesThatTheCommonToolWrites) {
     EXPECT_EQ(read(folder.path("b/") + file), read(real + "/" + file)) << file;
 }
 
-// What is written is read.
+// A base is read as it was written.
 
 class EachForm : public testing::TestWithParam<std::pair<BackupForm, bool>> {};
 
@@ -472,14 +472,14 @@ std::vector<fs::path> files_of(const std::string& path) {
   return files;
 }
 
-// Of files that hold what a restore leaves out.
+// False: the file holds only what a restore leaves out.
 bool matters(const fs::path& file) { return file.parent_path().filename() != "admin"; }
 
 bool is_plain_documents(const std::string& text, const fs::path& file) {
   return (file.extension() == ".bson" && !text.starts_with("\x1f\x8b"));
 }
 
-// Where documents end: there a file without compression can be cut, and nobody could tell.
+// Whether a document ends at `size`: a file without compression that is cut there looks whole.
 bool ends_between_documents(const std::string& text, std::size_t size) {
   std::size_t at = 0;
   while (at < size) {
@@ -494,7 +494,7 @@ TEST_P(EachForm, ThatIsCutIsRefused) {
   const auto [form, gzip] = GetParam();
   const fakes::TempFolder folder;
   const std::string path = sample_at(folder.path("b"), form, gzip);
-  // As of another program: by the checksums each cut is found.
+  // The backup is as of another program: the checksums would find each cut.
   fs::remove(fs::is_directory(path) ? path + "/" + std::string(kChecksumsOfFolder)
                                     : checksums_beside(path));
   for (const fs::path& file : files_of(path)) {

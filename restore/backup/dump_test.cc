@@ -145,7 +145,7 @@ void make_collections(Server& server, const char* database) {
   for (int i = 0; i < 3000; ++i)
     many += (i == 0 ? "" : ",") + (R"({"_id":)" + std::to_string(i) + R"(,"k":"a)" +
                                    std::to_string(i) + R"(","n":{"$numberLong":"5"}})");
-  // Of several batches, after a large document too.
+  // The documents take several batches, after a large document too.
   command(server, database, R"({"insert":"plain","documents":[)" + many + "]}");
   command(server, database, R"({"insert":"large","documents":[)" + many + "]}");
 }
@@ -368,7 +368,7 @@ TEST(Dump, RangesAreOfOneMomentToo) {
   EXPECT_TRUE(base.documents["ranges.c"] == live(server, "ranges", "c", facts->last));
 }
 
-// What was read of a range before comes twice.
+// Documents of a range that were read before come twice.
 TEST(Dump, RangesGoOnOverARename) {
   Server server = connected(mongo_set().url("admin"));
   command(server, "ranges", R"({"dropDatabase":1})");
@@ -442,7 +442,7 @@ TEST(Dump, BeginsWithTheOldestOpenTransaction) {
   EXPECT_GE(facts->entries, 2);
 }
 
-// What is done when the first documents were read.
+// Dumps, and calls `something` when the first documents were read.
 Result<DumpFacts> dump_while(const std::string& path, const std::function<void()>& something) {
   bool done = false;
   return dump(connected(mongo_set().url("admin")), {.path = path},
@@ -478,7 +478,7 @@ TEST(Dump, GoesOnOverARenameMeanwhile) {
   }
 }
 
-// As a create that was cut short leaves it.
+// A create that was cut short leaves half a time series.
 TEST(Dump, LeavesOutHalfATimeSeries) {
   Server server = connected(mongo_set().url("admin"));
   command(server, "half", R"({"create":"series","timeseries":{"timeField":"t"}})");
@@ -541,7 +541,7 @@ TEST(Dump, GoesOnOverADrop) {
   EXPECT_THAT(drops, Contains(HasSubstr(R"("drop" : "gone")")));
 }
 
-// What a server answers when it ended a cursor for another reason.
+// A server answers with one of these errors when it ended a cursor for another reason.
 TEST(Dump, ReadsAgainWhatItsReadingWasEndedOf) {
   servers::MongoServer mongod({"--replSet", "one", "--setParameter", "enableTestCommands=1"});
   const std::string direct = mongod.url("admin?directConnection=true");

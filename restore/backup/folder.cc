@@ -75,7 +75,8 @@ bool is_metadata(const fs::directory_entry& entry) {
 }
 
 // Whether the folder with these entries is a dump: it has a file that is written beside the folders
-// of databases, or the folder of a database. That of `local` is there in a dump of the oplog, too.
+// of databases, or the folder of a database. The folder of `local` is no sign: a dump of the oplog
+// has it, too.
 bool is_dump(const std::vector<fs::directory_entry>& entries) {
   constexpr std::array<std::string_view, 4> kBeside = {"oplog.bson", "oplog.bson.gz",
                                                        "prelude.json", "prelude.json.gz"};

@@ -121,7 +121,7 @@ void print_namespaces(Output& out, const OplogAnswer& answer) {
 
 std::string count_text(std::uint64_t count) { return print_count(static_cast<double>(count)); }
 
-// With those of its effects.
+// The operations of the suspect and of its effects.
 std::uint64_t own_operations(const Suspect& suspect) {
   std::uint64_t own = suspect.operations;
   for (const Effect& each : suspect.effects) own += each.operations;

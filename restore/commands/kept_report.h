@@ -1,4 +1,4 @@
-// What a folder of kept backups can restore, as text, JSON and metrics.
+// Reports what a folder of kept backups can restore, as text, JSON and metrics.
 #pragma once
 
 #include <nlohmann/json.hpp>

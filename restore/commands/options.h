@@ -11,7 +11,7 @@
 
 namespace idmint::restore {
 
-// Of find and show.
+// The renamed options of find and show.
 inline constexpr std::array kSpanRenamed = {Renamed{"--from", "--since"},
                                             Renamed{"--to", "--until"}};
 

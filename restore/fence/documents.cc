@@ -81,7 +81,7 @@ struct DocumentFence::Planned {
   FencedDocument row{};
 };
 
-// What is known about a field's document.
+// The facts known about a field's document.
 struct DocumentFence::Known {
   const FieldHistory* history = nullptr;  // null: it is not in the oplog
   Document target{};

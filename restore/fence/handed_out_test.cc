@@ -1,5 +1,5 @@
-// What an oplog tells of what was handed out: the largest value, wherever and however it stands
-// there.
+// HandedOutReader finds the largest value that was handed out, wherever and however an oplog has
+// it.
 #include "restore/fence/handed_out.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ class HandedOutTest : public testing::Test {
     EXPECT_TRUE(all) << all.error().message();
     return all ? *std::move(all) : HandedOut{};
   }
-  // Of shop.counters, the document "users".
+  // The history of the field seq of the document "users" in shop.counters.
   static FieldHistory users(const HandedOut& all) {
     for (const auto& [field, history] : all.fields)
       if (field.ns == "shop.counters" && field.field == "seq") return history;

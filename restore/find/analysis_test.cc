@@ -99,7 +99,7 @@ TEST(OplogAnalysis, ADropThatWasNotOfDropDatabaseStandsAlone) {
   EXPECT_EQ(answer.suspects[1].limit, alone);
 }
 
-// What a promotion and its finish drop is the least likely mistake.
+// The drops of a promotion and its finish are the least likely mistakes.
 TEST(OplogAnalysis, WhatAPromotionDropsStandsBehindTheMistake) {
   Oplog oplog;
   oplog.insert(1);

@@ -1,4 +1,4 @@
-// What find takes for a mistake, what for routine, and what it links.
+// `find` tells mistakes from routine, and links changes that belong together.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -170,7 +170,7 @@ TEST(Suspects, AShorterTimeToLiveIsTheCauseOfTheDeletesAfterIt) {
     EXPECT_THAT(suspect.why, HasSubstr("deleted after 1 min instead of 1 d"));
     ASSERT_THAT(suspect.effects, SizeIs(3));
     EXPECT_EQ(suspect.effects.front().operations, 100U);
-    // Of what a restore leaves out, the deletes are no loss.
+    // A restore leaves the deletes out, which is no loss.
     ASSERT_THAT(suspect.lost, SizeIs(1));
     EXPECT_EQ(suspect.lost.front().ns, "shop.orders");
     EXPECT_EQ(suspect.lost.front().counts[0], 1U);

@@ -27,7 +27,7 @@ class OplogCheckTest : public testing::Test {
     Transactions transactions;
     return check_oplog(oplog.write(folder_.path("oplog.bson")), options, transactions, {});
   }
-  // What it is refused with.
+  // The error that it is refused with.
   Error refusal(const OplogBuilder& oplog, const OplogCheckOptions& options = {}) {
     const Result<OplogFacts> facts = check(oplog, options);
     if (!facts) return facts.error();
@@ -99,8 +99,8 @@ TEST_F(OplogCheckTest, DamageWithinADocumentIsRefusedWithItsPlace) {
   EXPECT_THAT(error.message(), AllOf(HasSubstr(at_byte(oplog.offset(1))), HasSubstr("100:1")));
 }
 
-// What a flipped bit leaves well-formed is another oplog, and none can tell; all else is refused
-// with the place of the entry, or of the one after it, whose beginning is lost.
+// A flipped bit may make another well-formed oplog, and none can tell. Otherwise the oplog is
+// refused with the place of the entry, or of the one after it, whose beginning is lost.
 TEST_F(OplogCheckTest, FlippedBitsAreRefusedWithTheirPlaceOrMakeAnotherOplog) {
   const OplogBuilder whole = some_entries();
   const std::size_t size = OplogBuilder(whole).bytes().size();
@@ -240,7 +240,7 @@ TEST_F(OplogCheckTest, ShardedClustersAreRefused) {
     EXPECT_THAT(error.message(),
                 AllOf(HasSubstr("sharded cluster"), HasSubstr("100:3"), HasSubstr("--not-sharded")))
         << trace;
-    // Wherever it stands, and whoever knows better.
+    // An entry after the limit is refused, too. The user may say that the set is not sharded.
     EXPECT_EQ(refusal(oplog, {.limit = Timestamp{100, 2}}).code, Code::kFailedPrecondition);
     EXPECT_TRUE(check(oplog, {.not_sharded = true})) << trace;
   }
@@ -380,7 +380,7 @@ TEST_F(OplogCheckTest, WritesToACollectionThatIsNotThereAreRefused) {
   OplogBuilder buckets;
   buckets.insert("d.system.buckets.x", R"({"_id":1})");
   EXPECT_TRUE(check(buckets, {.collections = {{"d.x"}}}));
-  // Of a slice: dropped later is normal.
+  // A slice may write to a collection that it drops later.
   OplogBuilder slice;
   slice.insert("d.c", R"({"_id":1})");
   EXPECT_EQ(refusal(slice, {.slice = true, .collections = {{"d.b"}}}).code,
@@ -610,7 +610,7 @@ TEST_F(TransactionsInOplog, WithAMissingPartAreRefused) {
     EXPECT_EQ(error.code, Code::kOutOfRange) << what;
     EXPECT_THAT(error.message(), HasSubstr("99:9")) << what;
   }
-  // Of no matter where it aborts, or is over before the base.
+  // A missing part does not matter if the transaction aborts, or is over before the base.
   OplogBuilder aborted;
   aborted.noop().transaction(1, 1, {99, 9}, kAbort).noop();
   EXPECT_TRUE(check(aborted));

@@ -30,7 +30,7 @@ class OplogDumpTest : public testing::Test {
     const Bson document = entry(ordinal);
     ASSERT_TRUE(dump.append({.seconds = 100, .ordinal = ordinal}, document.view()));
   }
-  // Of entries 1 to 3.
+  // Makes a dump of entries 1 to 3.
   void make() {
     Result<OplogDump> dump = OplogDump::open(path_);
     ASSERT_TRUE(dump);

@@ -133,7 +133,7 @@ class LaterReader {
     return {};
   }
 
-  // idmint deletes nothing of its stores, so that whoever did has taken something away.
+  // idmint deletes nothing of its stores, so a delete by others has taken something away.
   void take_loss_of_store(std::string_view ns) {
     const std::size_t dot = ns.find('.');
     if (dot != std::string_view::npos && ns.substr(dot + 1).starts_with("idmint."))

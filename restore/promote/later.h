@@ -42,7 +42,7 @@ struct LaterDocument {
   std::uint32_t writes = 0;
   std::uint32_t by_mistake = 0;  // of these
   std::uint64_t terms = 0;       // in which it was written
-  std::uint64_t deleted = 0;     // whose last write to it was a delete
+  std::uint64_t deleted = 0;     // terms whose last write to it was a delete
   std::uint64_t mistaken = 0;    // in which the mistake wrote to it
   Timestamp first_mistaken{};
   // Written to in the time of the mistake, though only by entries that are not like its own. Such a
@@ -95,7 +95,7 @@ struct LaterCollection {
   std::string renamed_from{};
 
   [[nodiscard]] std::uint64_t lost() const;
-  // Of these, the documents that only the mistake wrote to.
+  // The lost documents that only the mistake wrote to.
   [[nodiscard]] std::uint64_t lost_of_mistake() const;
   // The bits of the terms of a holder.
   [[nodiscard]] std::uint64_t terms_of(std::size_t holder) const;

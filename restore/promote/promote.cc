@@ -87,7 +87,7 @@ Error error_of(Error error, const PromoteState& state) {
   return error;
 }
 
-// What a promotion and its undo have in common.
+// The common part of a promotion and its undo.
 class RecordedRun {
  public:
   RecordedRun(PromoteRecord& record, const PromoteOptions& options, Observer& observer,

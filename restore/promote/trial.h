@@ -1,4 +1,5 @@
-// Which later documents an index of a restored collection will refuse, before anything is done.
+// Finds the later documents that an index of a restored collection will refuse, before anything is
+// done.
 #pragma once
 
 #include <vector>

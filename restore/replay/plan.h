@@ -84,7 +84,7 @@ struct RestorePlan {
     return sliced ? slice.collection_options : collection_options;
   }
 
-  // What a person should know about the inputs, each a sentence.
+  // Notes for a person about the inputs, each a sentence.
   [[nodiscard]] std::vector<std::string> notes() const;
 };
 

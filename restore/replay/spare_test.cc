@@ -83,7 +83,7 @@ TEST(SpareFolder, IsNoSymbolicLinkAndHasNone) {
   EXPECT_TRUE(fs::is_empty(folder.path("elsewhere")));
   EXPECT_FALSE(fs::exists(folder.path("absent")));
 
-  // Of a run that was killed, or planted.
+  // A .part may be of a run that was killed, or be planted.
   std::ofstream(victim) << "precious";
   fs::create_directory(path);
   fs::create_symlink(victim, path + "/idmint-restore.json.part");
@@ -324,7 +324,7 @@ TEST(SpareTemporary, NamesTMPDIRWhereThereIsNoRoom) {
   EXPECT_TRUE(fs::is_empty(folder.path("tmp")));
 }
 
-// As where nobody asks for it, in a container: kill() finds it for ever.
+// A dead process that nobody waits for, as in a container, is found by kill() for ever.
 TEST(SpareWait, ForOneThatIsDeadIsOver) {
   const fakes::TempFolder folder;
   const Holder holder(folder.path(""), ":", "exit 0");

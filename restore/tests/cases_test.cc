@@ -193,7 +193,7 @@ TEST_F(Case, ZeroTimestampsLeaveRegularExpressionsAndCodeAsTheyAre) {
 
 TEST_F(Case, BinaryDataOfAnOldFormIsNoDamage) { expect_restored("binary2_oplog"); }
 
-// What libbson cannot read, or would write otherwise.
+// A document that libbson cannot read, or would write differently.
 std::string odd(std::uint32_t id) {
   return document({int32("_id", id), old_binary("b", "hello"), regex("r", "ab", "xig"),
                    code("c", std::string_view("a\0b", 3)),
@@ -507,7 +507,7 @@ TEST_F(Written, TheReportSumsUpToWhatIsThere) {
 TEST_F(Written, ShowGoesOnPastAnEntryThatItCannotPrint) {
   base(document({int32("_id", 1)}));
   entry("i", "shop.orders", odd(2));
-  // With the length that the specification asks for; the other field makes libbson give up.
+  // The field v has the length that the specification asks for; the field b makes libbson give up.
   entry("i", "shop.orders",
         document({int32("_id", 5), old_binary("v", number(5) + "valid"), old_binary("b", "x")}));
   const Timestamp damaged = oplog_.next();
@@ -618,7 +618,8 @@ TEST_F(Written, ChangesOfAnIndexThatIsLeftOutArePassedOver) {
 }
 
 TEST_F(Written, EachIndexThatTheServerRefusesIsNamed) {
-  // By older servers; the last one cannot be built, and only that is found after the load.
+  // Older servers made such indexes. Only the last one is found after the load, as it cannot be
+  // built.
   base(document({int32("_id", 1), int32("u", 1)}) + document({int32("_id", 2), int32("u", 1)}),
        {R"({"v":2,"key":{"a":1},"name":"ttl","expireAfterSeconds":"60"})",
         R"({"v":0,"key":{"b":1},"name":"v0"})",

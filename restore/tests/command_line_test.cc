@@ -1,5 +1,4 @@
-// What idmint-restore says of itself: its help, its manual page and its completion scripts have the
-// same options.
+// The help, the manual page and the completion scripts of idmint-restore have the same options.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

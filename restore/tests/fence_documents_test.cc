@@ -96,7 +96,7 @@ TEST_F(FenceOfDocuments, EachClassicShapeGoesOnWhereProductionWas) {
   EXPECT_THAT(report.notes, testing::Contains(HasSubstr("values and no increments")));
   EXPECT_THAT(report.notes, testing::Contains(HasSubstr("known is what was handed out up to")));
 
-  // Whoever moved on since is not set back.
+  // A counter that moved on since is not set back.
   on_target_.run("app", R"({"update":"ids","updates":[{"q":{"_id":"orders"},"u":{"$inc":)"
                         R"({"index":1000}}}]})");
   fenced(options);
@@ -239,7 +239,7 @@ TEST_F(FenceOfDocuments, AnOplogThatDoesNotReachFromTheLimitOnIsRefused) {
   options.limit.reset();
   FenceReport report = fenced(options);
   EXPECT_THAT(report.notes, testing::Contains(HasSubstr("the limit of the restore is not known")));
-  // That of the record of the restore, where that is there.
+  // The limit is that of the record of the restore, if there is one.
   const Bson fingerprint = Bson("limit", print_timestamp(limit_));
   ASSERT_TRUE(Record::begin(on_target_.server(), fingerprint.view()));
   report = fenced(options);

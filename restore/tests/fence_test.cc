@@ -80,7 +80,7 @@ class FenceOfStores : public FenceTest {
     mint(*shop_, "idle", 3);
     give_invoices(3);
     restore_to_now();
-    // What clients have seen, and the restore took back.
+    // Clients have seen this work, and the restore took it back.
     mint_some();
     give_invoices(4);
     ASSERT_TRUE(alter_sequence(*shop_, "small", 1000));
@@ -215,7 +215,7 @@ TEST_F(FenceOfStores, TheLiveServerIsAskedAfterADropToo) {
   const auto expected = next_of_each(*shop_);
   FenceOptions options = by_live();
   options.leave_gap = true;
-  // As it is before the mistake, the live server alone tells.
+  // This is before the mistake, so the live server alone tells.
   FenceReport report = fenced(options, FenceMode::kPreview);
   EXPECT_EQ(source(report, "shop/codes").claims, 4);
   production_.run("shop", R"({"dropDatabase":1})");
@@ -237,7 +237,7 @@ TEST_F(FenceOfStores, IsStoppedAnywhereAndTheSameAgainFinishesIt) {
     StoppingFence observer(after);
     FenceReport report;
     const Result<void> done = fence(options, FenceMode::kCarryOut, observer, report);
-    // What is retired by then has no row any more.
+    // A sequence that is retired by then has no row any more.
     EXPECT_EQ(done.has_value(), after >= report.sources.size());
     EXPECT_EQ(observer.plans, 1);
     const auto now = next_of_each(*target);
@@ -359,8 +359,7 @@ TEST_F(FenceOfStores, WhatWasMovedToAnotherStoreGivesNothingHere) {
 }
 
 TEST_F(FenceOfStores, CollectionsThatHoldIdsCount) {
-  // By a program that took the ids, and of which neither the oplog's counter nor the live one
-  // knows.
+  // A program took these ids, and neither the oplog's counter nor the live one has them.
   production_.insert("app.orders", R"({"number":{"$numberLong":"5000"}},{"number":1001})");
   FenceOptions options = by_live();
   options.leave_gap = true;

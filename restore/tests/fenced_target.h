@@ -43,7 +43,7 @@ class StoppingFence final : public Observer {
   std::string step_{};
 };
 
-// Of three members: a write waits 100 ms for the journal of a member that is alone.
+// The set has three members: a write waits 100 ms for the journal of a member that is alone.
 inline servers::MongoSet& production_set() { return servers::mongo_set(); }
 
 class FenceTest : public testing::Test {
@@ -135,7 +135,7 @@ class FenceTest : public testing::Test {
   Timestamp limit_{};
 };
 
-// Of on_target().
+// An int32 as on_target() returns it.
 inline std::string integer(std::int64_t value) {
   return R"({ "v" : { "$numberInt" : ")" + std::to_string(value) + R"(" } })";
 }

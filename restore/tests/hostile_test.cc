@@ -63,7 +63,7 @@ constexpr auto kUrls = std::to_array<const char*>({
     "local?authMechanismProperties=SERVICE_NAME:a,TOKEN:geheim&serverSelectionTimeoutMS=10",
     "mongodb://ann:geheim@127.0.0.1:1/local?tls=maybe&serverSelectionTimeoutMS=10",
     "mongodb://ann:geheim@127.0.0.1:1/ids?w=1&serverSelectionTimeoutMS=10",
-    // What should be escaped and is not.
+    // Characters that should be escaped and are not.
     "mongodb://ann:p@geheim@127.0.0.1:1/ids",
     "mongodb://ann:geheim@p@127.0.0.1:1/ids",
     "mongodb://ann:geheim/p@127.0.0.1:1/ids",
@@ -76,7 +76,7 @@ constexpr auto kUrls = std::to_array<const char*>({
     "mongodb://ann:p%geheim@127.0.0.1:1/ids",
     "mongodb://ann:p&geheim=1@127.0.0.1:1/a.b?serverSelectionTimeoutMS=10",
     "mongodb://ann:p://geheim@127.0.0.1:1/ids",
-    // What is no URL of MongoDB.
+    // Texts that are no URL of MongoDB.
     "mongodb://ann:geheim",
     "mongodb://ann:geheim@127.0.0.1:port/ids",
     "mongodb:ann:geheim@127.0.0.1:1/ids",

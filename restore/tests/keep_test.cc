@@ -234,7 +234,7 @@ TEST_F(Keep, SaysAtOnceWhereEntriesAreMissingAndMakesANewBase) {
   ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
   const Moment before = work(3);
   ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
-  // As if it had read one more entry, which the oplog has no more.
+  // The slice gets one more entry, which the oplog has no more.
   std::uint32_t last_read = 0;
   {
     const KeptSlice newest = read().slices.back();
@@ -352,7 +352,8 @@ TEST_F(Keep, AMomentIsRestoredWhileItIsWritten) {
   EXPECT_TRUE(program.runs());
 }
 
-// What a kill or a full disk leaves at the end of the newest slice, and what a bad disk does to it.
+// A kill or a full disk leaves a part of an entry at the end of the newest slice; a bad disk
+// changes bytes within it.
 TEST_F(Keep, ReadsANewestSliceThatWasCutAndReplacesOneThatIsDamaged) {
   ASSERT_EQ(restore_tool(words({"--once"})).status, 0);
   const Moment moment = work(20);
@@ -365,7 +366,7 @@ TEST_F(Keep, ReadsANewestSliceThatWasCutAndReplacesOneThatIsDamaged) {
   const SpareFolder spare;
   const Ended all = restore_tool(with({"run", "--from", kept(), "--all", "--yes"}, spare.words()));
   EXPECT_EQ(all.status, 0) << all.err;
-  // Within what they cover.
+  // The checksums cover this change.
   std::string changed = whole;
   changed[changed.find("some text")] = 'S';
   write(slice, changed);
@@ -450,7 +451,7 @@ TEST_F(Keep, TakesOnlyItsOwnFolder) {
   EXPECT_EQ(second.status, 5);
   EXPECT_THAT(second.err, HasSubstr("another idmint-restore keeps"));
   first.kill();
-  // Of another set.
+  // The folder is of another set.
   const std::string mark = content(kept() + "/keep.json");
   write(kept() + "/keep.json", R"({"made_by":"idmint-restore keep","set":"another"})");
   const Ended foreign = restore_tool(words({"--once"}));

@@ -152,8 +152,8 @@ void busy(SimulatedSet& set, const std::shared_ptr<Shop>& shop, double own_updat
   });
 }
 
-// What looks like a mistake and is none: an index is replaced by a wider one, customers get a new
-// field, a collection that was never used goes.
+// A deployment looks like a mistake and is none: an index is replaced by a wider one, customers get
+// a new field, a collection that was never used goes.
 void deploy(SimulatedSet& set) {
   set.build_index("shop", "customers",
                   Bson("v", 2, "key", Bson("city", 1, "name", 1), "name", "city_name"));

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 class Live : public ::testing::Test {
  protected:
   Ended restore(std::vector<std::string> words) { return Program(folder_, std::move(words)).end(); }
-  // What `where` has is what production had.
+  // Expects that `where` has the state that production had.
   void expect_state(const State& should, const std::vector<std::string>& where) {
     const std::string file = folder_.path("should.json");
     write(file, state_file(should));
@@ -141,7 +141,7 @@ TEST_F(Live, ACopyOfADataFolder) {
   ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
   const std::vector<std::string> where = {"--spare", copy, "--mongod", servers::mongod_program()};
   expect_state(should, where);
-  // Of what the oplog does not touch nobody knows how many there should be.
+  // Nobody knows how many documents a collection should have that the oplog does not touch.
   const Ended counted = restore(with({"verify"}, where));
   EXPECT_EQ(counted.status, 0) << counted.out;
   EXPECT_THAT(counted.out, HasSubstr("  same count\n"));

@@ -135,7 +135,8 @@ class Load : public testing::Test {
                      [&](std::uint64_t bytes) -> Result<void> {
                        if (bytes != 0 && !first_progress_) first_progress_ = bytes;
                        if (!stop) return {};
-                       // What was given before is written, so that there are notes.
+                       // Waits until the documents given before are written, so that there are
+                       // notes.
                        while (there() < given_) {
                        }
                        given_ = bytes / document_with(0, "a").view().bytes().size();

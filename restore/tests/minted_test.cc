@@ -1,6 +1,6 @@
-// What idmint-restore says of sequences and pools after a restore, for each strategy; and what
-// comes of following it: every counter where production left it, so that nothing repeats and no
-// value is passed over that was not handed out.
+// idmint-restore reports on the sequences and pools after a restore, for each strategy. Following
+// the report leaves every counter where production left it: nothing repeats, and no value is passed
+// over that was not handed out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -120,7 +120,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   ASSERT_EQ(dumped.status, 0) << dumped.err;
   mint_some();
   const std::string limit = print_timestamp(production.now());
-  // What a restore takes back, and clients have seen.
+  // A restore takes this work back, and clients have seen it.
   mint_some();
   ASSERT_TRUE(alter_sequence(store, "small", 1000));
   mint(store, "small", 20);
@@ -150,7 +150,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   ASSERT_TRUE(spare) << spare.error().message();
   auto expected = next_values(store);
   EXPECT_NE(next_values(**spare), expected);
-  // What is asked on a terminal is answered here.
+  // The option --yes answers the question that is asked on a terminal.
   std::string script;
   for (const std::string& command : commands_in(out))
     script += command + (command.starts_with("idmint retire") ? " --yes\n" : "\n");

@@ -52,7 +52,7 @@ Server connected(const std::string& uri) {
   return *std::move(server);
 }
 
-// What the database "moving" has.
+// The state of the database "moving".
 State state_of(const std::string& uri) {
   Server server = connected(uri);
   Result<State> state = read_state(server, {.hashes = true, .wanted = [](std::string_view ns) {

@@ -52,14 +52,14 @@ class OplogBuilder {
     return command(ns.substr(0, dot), R"({"create":")" + ns.substr(dot + 1) +
                                           R"(","idIndex":{"v":2,"key":{"_id":1},"name":"_id_"}})");
   }
-  // Of a transaction of a session; `previous` is what prevOpTime names, 0:0 at the beginning.
+  // Adds an entry of a transaction of a session; `previous`: its prevOpTime, 0:0 at the beginning.
   OplogBuilder& transaction(int session, int number, Timestamp previous, const std::string& o) {
     return add(in_session(session, number) + R"("prevOpTime":{"ts":)" + json(previous) +
                R"(,"t":{"$numberLong":")" + (previous == Timestamp{} ? "-1" : "1") + R"("}},)" +
                R"("op":"c","ns":"admin.$cmd","o":)" + o);
   }
 
-  // Of the last entry, and of the one to be added.
+  // The timestamps of the last entry, and of the one to be added.
   [[nodiscard]] Timestamp last() const { return last_; }
   [[nodiscard]] Timestamp next() const { return {last_.seconds, last_.ordinal + 1}; }
   [[nodiscard]] std::size_t offset(std::size_t entry) const { return offsets_[entry]; }

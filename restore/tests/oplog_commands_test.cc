@@ -23,14 +23,14 @@ using servers::MongoServer;
 using testing::HasSubstr;
 using testing::Not;
 
-// What is killed leaves nothing in /dev/shm.
+// A killed program leaves nothing in /dev/shm.
 const std::string kRestore = "MONGOC_DISABLE_SHM=1 idmint-restore";
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
 class OplogCommands : public e2e::Cli {
  protected:
-  // Of three members, which the tests share.
+  // The URI of the set of three members that the tests share.
   static std::string uri() { return servers::mongo_set().url(""); }
   static std::string secondary() {
     const std::size_t primary = servers::mongo_set().primary();
@@ -48,7 +48,7 @@ class OplogCommands : public e2e::Cli {
       if (window && window->last >= last) return;
     }
   }
-  // Of the last entry, which all members have and know that all have it.
+  // The timestamp of the last entry, once all members have it and know that all have it.
   static Timestamp settle(Production& production) {
     production.run("test", R"({"insert":"settled","documents":[{}],"writeConcern":{"w":3}})");
     const Timestamp last = production.now();
@@ -271,7 +271,7 @@ TEST_F(OplogCommands, AnyMembersOplogIsDumpedAndGoneOnWith) {
   EXPECT_GE(parse_timestamp(first["last"].get<std::string>()).value(), middle);
   production.insert("shop.orders", R"({"_id":3})");
   settle(production);
-  // By its checksums it was whole once. New ones would hide what it lost.
+  // Its checksums say that it was whole once. New ones would hide what it lost.
   const std::string before = content("dump.bson");
   write("dump.bson", before.substr(0, before.size() - 5));
   EXPECT_EQ(run(dump).status, 10);

@@ -1,4 +1,4 @@
-// What tests do to a live server, and the oplog that comes of it.
+// Tests change a live server, and dump its oplog.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ class Production {
     mongoc_client_session_destroy(session);
   }
 
-  // Of the last entry of its oplog, after one more was written.
+  // The timestamp of the last entry of its oplog, after one more was written.
   Timestamp now() {
     run("admin", R"({"appendOplogNote":1,"data":{"of":"a test"}})");
     Timestamp last{};

@@ -134,7 +134,7 @@ class History {
     limit_ = production_.now();
   }
 
-  // What it wrote to is lost, and so is what programs write to that afterwards.
+  // The documents that it writes to are lost, and so are later writes of programs to them.
   void mistake() {
     const int from = pick(0, 7);
     const std::string some = R"({"_id":{"$gte":)" + std::to_string(from) + R"(,"$lt":8}})";

@@ -255,7 +255,7 @@ class Promote : public testing::Test {
     }
   }
 
-  // Of the collections of these names in shop.
+  // The state of the collections of these names in shop.
   static State of(Server& server, const std::set<std::string>& namespaces) {
     State state = state_of(server);
     std::erase_if(state, [&](const auto& each) { return !namespaces.contains(each.first); });
@@ -555,7 +555,7 @@ TEST_F(Promote, ListsWhatAUniqueIndexWillRefuse) {
   EXPECT_EQ(ids_with(R"({"_id":{"$in":[1,"late","good"]}})"), "good late");
 }
 
-// What programs wrote between two entries of the mistake.
+// Programs wrote between two entries of the mistake.
 TEST_F(Promote, TellsEntriesUnlikeTheMistakesFromThem) {
   restore_here();
   const auto wrong = [&](int id) {
@@ -654,7 +654,7 @@ TEST_F(Promote, ReadsProductionsOplogAfterTheFile) {
   EXPECT_EQ(ids_with(R"({"_id":{"$in":["before","after"]}})"), "after before");
 }
 
-// What is lost between the plan and the block was in no list: --finish keeps it.
+// A write that is lost between the plan and the block was in no list: --finish keeps it.
 TEST_F(Promote, KeepsWhatWasLostSinceThePlan) {
   restore_here();
   PromoteOptions merging = after_a_mistake_in(1);
@@ -703,7 +703,8 @@ TEST_F(Promote, NamesWhatIsLostSinceThePlanAndWhereItIs) {
   ASSERT_TRUE(second) << second.error().message();
   EXPECT_EQ(loss_of(*second, R"({"_id":{"$numberInt":"3"}})"), Loss::kNone);
   change("old");
-  // Of an earlier promotion, of which the oplog since the limit knows nothing; and a program's own.
+  // An earlier promotion left the first one, and the oplog since the limit does not have it; the
+  // second one is a program's own.
   production_.insert("shop.orders.promoted-20200101-000000", R"({"_id":1})");
   production_.insert("shop.orders.promoted-mine", R"({"_id":1})");
   const Result<PromoteReport> report = promote(*second, all);
@@ -786,7 +787,7 @@ TEST(PromoteRecord, HasRoomForSoMuchOfAList) {
   EXPECT_FALSE(room.take({.id = "1"})) << "in their order";
 }
 
-// What was written between the two limits would be neither restored nor merged nor named.
+// Writes between the two limits would be neither restored nor merged nor named.
 TEST_F(Promote, RefusesALimitThatTheSpareWasNotRestoredTo) {
   restore_here();
   const Bson restored =
@@ -802,7 +803,7 @@ TEST_F(Promote, RefusesALimitThatTheSpareWasNotRestoredTo) {
   EXPECT_THAT(planned.error().message(), HasSubstr("was restored to " + print_timestamp(limit_)));
 }
 
-// With the database of a mistake go the only copies that earlier promotions left in it.
+// A database that is dropped by mistake had the only copies that earlier promotions left in it.
 TEST_F(Promote, SaysWhatItLeavesOfEarlierPromotions) {
   const std::string kept = "shop.orders.before-restore-20200101-000000";
   production_.insert(kept, R"({"_id":"only"})");
@@ -1043,7 +1044,7 @@ TEST_F(Promote, UnitesWhatWasDeletedOfAStore) {
   EXPECT_EQ(*count_documents(production_.server(), "shop." + claims), before);
 }
 
-// What a program makes anew in another way gives the ids of the former one again.
+// A sequence that a program makes anew in another way gives the ids of the former one again.
 TEST_F(Promote, RefusesASequenceThatWasMadeAnewInAnotherWay) {
   const std::string url = servers::mongo_set().url("shop");
   const auto make = [&] {
@@ -1075,7 +1076,8 @@ TEST_F(Promote, MakesACounterOfWhichOnlyTheOplogKnows) {
   EXPECT_EQ(*count_documents(production_.server(), "shop.counters"), 2U);
 }
 
-// An index of version 1 takes no collation. What else a server may refuse: a fail point.
+// An index of version 1 takes no collation. A fail point stands for all else that a server may
+// refuse.
 TEST_F(Promote, WhatProductionRefusesIsFoundBeforeAWriterIsBlocked) {
   production_.run("shop", R"({"createIndexes":"orders","indexes":[
       {"key":{"v":1},"name":"old","v":1}]})");

@@ -35,7 +35,7 @@ inline void empty_server(Server& server) {
   }
 }
 
-// Of options as comparable() prints them: what is temporary is restored to stay.
+// A temporary collection is restored to stay. `options`: as comparable() prints them.
 inline void make_permanent(std::string& options) {
   constexpr std::string_view temporary = R"(,"temp":true)";
   const std::size_t at = options.find(temporary);
@@ -48,10 +48,11 @@ class RandomWork {
  public:
   RandomWork(Production& production, std::mt19937& random)
       : production_(production), random_(random), open_(4) {
-    // Where one has its hand on a collection, a server may let another's first write to it wait for
-    // its end, however long that one said it waits.
+    // A server may let the first write of a transaction to a collection wait for the end of another
+    // one on it, whatever time the waiting one said it waits.
     production.run("admin", R"({"setParameter":1,"transactionLifetimeLimitSeconds":2})");
-    // What its TTL indexes would delete stays, so that a restore that deletes it is seen.
+    // Documents that its TTL indexes would delete stay, so that a restore that deletes them is
+    // seen.
     production.run("admin", R"({"setParameter":1,"ttlMonitorEnabled":false})");
   }
   ~RandomWork() {
@@ -346,7 +347,8 @@ class RandomWork {
         if (pick(4) == 0) {
           run("other", R"({"dropDatabase":1})");
         } else {
-          // Of an _id that is not there: what an insert of applyOps overwrites, no oplog tells.
+          // The _id is not there yet: no oplog has the document that an insert of applyOps
+          // overwrites.
           run("admin", R"({"applyOps":[{"op":"i","ns":"random.)" + c + R"(","o":{"_id":"applied )" +
                            std::to_string(++applied_) + R"("}}]})");
         }

@@ -124,7 +124,7 @@ std::string told(OplogSource& source, const FindFilter& filter) {
   return all + source.name() + find_json({.answer = analysis.finish(), .listed = true});
 }
 
-// What both say.
+// The output for the file, the same with read_ahead() and without.
 std::string told(const std::string& path, const FindFilter& filter = {}) {
   Result<std::unique_ptr<OplogSource>> one = open_oplog(path);
   Result<std::unique_ptr<OplogSource>> two = open_oplog(path);

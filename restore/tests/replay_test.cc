@@ -302,7 +302,7 @@ std::string hot_update(std::mt19937& random) {
     case 9:
       return update(R"({"$set":{"list.)" + number(5) + R"(":)" + number(9) + "}}");
     case 10:
-      // Of few values: often it is another's, and refused.
+      // The value is one of 20: often another document has it, and the update is refused.
       return update(R"({"$set":{"unique":)" + number(20) + "}}");
     case 11:
       return update(R"({"$unset":{"unique":1}})");

@@ -39,8 +39,8 @@ std::string uri_of(const std::string& host) {
   return "mongodb://" + host + "/?directConnection=true";
 }
 
-// What is restored: many documents in a base that was taken while others wrote, and an oplog with
-// commands and many entries.
+// The inputs of the restore: many documents in a base that was taken while others wrote, and an
+// oplog with commands and many entries.
 struct Inputs {
   fakes::TempFolder folder;
   std::string base = folder.path("base");
@@ -175,7 +175,7 @@ TEST_F(Stopped, KilledAtAnyRequestItGoesOnToTheSameEnd) {
   }
 }
 
-// What a server does not drop by its command drop, as it is a collection of the system.
+// The command drop does not drop the collection with the code, as it is one of the system.
 TEST_F(Stopped, KilledWhileCodeOfADatabaseIsLoadedItGoesOn) {
   Production target(spare->url(""));
   empty_server(target.server());
@@ -295,7 +295,7 @@ TEST_F(Stopped, BySignalsItEndsItsSpare) {
   EXPECT_EQ(again.status, 0) << again.out << again.err;
 }
 
-// Of a member that was not ended cleanly, so that there is something to recover.
+// The copy is of a member that was not ended cleanly, so that there is something to recover.
 TEST_F(Stopped, KilledWhileACopyIsRecoveredItGoesOn) {
   MongoSet set({.members = 1});
   Production before(set.url(""));

@@ -135,8 +135,8 @@ TEST_F(Run, AnotherRestoreOnTheSameSpareIsRefused) {
   EXPECT_THAT(other.err, HasSubstr("another restore in "));
 }
 
-// The restore is killed where its next request has this in it. That never reaches the server, or it
-// does while the next run is at work already, as one that was under way may.
+// The restore is killed where its next request has `text` in it. The request never reaches the
+// server or, if `late`, does while the next run is at work already, as one that was under way may.
 struct Point {
   const char* text;
   bool late;
@@ -356,7 +356,7 @@ TEST_F(Refused, ADamagedBaseAfterARunHadCheckedItToo) {
   const Ended same = restore(with(words, {"--dry-run", "--json"}));
   EXPECT_EQ(same.status, 0) << same.err;
   EXPECT_THAT(same.out, HasSubstr("its documents were not read again"));
-  // Of the same size, and as old as before.
+  // The file keeps its size and its time.
   const std::string file = base_ + "/ids/accounts.bson";
   const auto time = fs::last_write_time(file);
   std::string bytes = content(file);
@@ -517,7 +517,7 @@ TEST_F(Refused, ATargetWithTheRecordOfAnother) {
   empty_target();
 }
 
-// Of a set, as a standalone of this version has no users without a restart.
+// The target is a set, as a standalone of this version has no users without a restart.
 TEST_F(Refused, AUserWhoMayNotRestoreViews) {
   servers::MongoSet set({.users = true, .members = 1});
   const std::vector<std::string> words =

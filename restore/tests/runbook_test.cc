@@ -1,6 +1,6 @@
 // docs/restore.md, followed on a live set of three members: its blocks marked `console runbook` are
-// run in their order, and between them happens what happens in production. Of what they show to be
-// printed, the words before the values are.
+// run in their order, and between them happens what happens in production. The commands print the
+// words that the blocks show before the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -108,7 +108,7 @@ TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
   ASSERT_EQ(kept.status, 0) << kept.err;
   const e2e::Ended found = follow(blocks[2]);
   ASSERT_EQ(found.status, 0) << found.err;
-  // As an operator reads it, who knows which database is gone.
+  // Reads the output like an operator who knows which database is gone.
   const std::size_t suspect = found.out.find("database was dropped: shop");
   ASSERT_NE(suspect, std::string::npos) << found.out;
   limit_ = value_behind("limit", found.out.substr(suspect));

@@ -113,7 +113,7 @@ TEST_F(Seed, MakesASetOfThreeThoughItIsStoppedBeforeEachStep) {
   for (State* const each : {&is, &same})
     std::erase_if(*each, [](const auto& row) { return !row.first.starts_with("shop."); });
   EXPECT_EQ(in_lines(differences(is, same)), "");
-  // By all three, so all three have it.
+  // All three members acknowledge it, so all three have it.
   production.run("shop", R"({"insert":"orders","documents":[{"_id":"new"}],
       "writeConcern":{"w":3,"wtimeout":60000}})");
   StopsSeeding again;

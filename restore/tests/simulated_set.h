@@ -95,7 +95,7 @@ class SimulatedSet {
     const mongo::Bson records("numRecords", documents);
     return command(database, mongo::Bson("drop", collection.c_str()), &records);
   }
-  // `documents`: of the collection whose place is taken; negative: there is none.
+  // `documents`: the number in the collection that is replaced; negative: none is replaced.
   Timestamp rename(const std::string& database, const std::string& from, const std::string& to,
                    std::int64_t documents) {
     mongo::Bson o("renameCollection", (database + "." + from).c_str(), "to",
@@ -105,7 +105,8 @@ class SimulatedSet {
     const mongo::Bson records("numRecords", documents);
     return command(database, o, &records);
   }
-  // Of a collection that has documents. Returns the first of its two entries.
+  // Builds an index of a collection that has documents. Returns the timestamp of the first of its
+  // two entries.
   Timestamp build_index(const std::string& database, const std::string& collection,
                         const mongo::Bson& spec) {
     const auto entry = [&](const char* name) {

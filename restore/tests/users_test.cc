@@ -90,7 +90,7 @@ class Users : public testing::Test {
     EXPECT_TRUE(state) << state.error().message();
     return state ? *std::move(state) : State{};
   }
-  // What a run with --users has restored.
+  // Expects that a run with --users has restored the state and the logins.
   static void expect_restored(const Ended& run, const State& should) {
     ASSERT_EQ(run.status, 0) << run.out << run.err;
     const std::string host = host_in(run.out);
@@ -229,7 +229,7 @@ TEST_F(Users, AreThoseOfTheMomentInKeptBackups) {
   Result<Server> server = Server::connect(uri_of(host_in(run.out)));
   ASSERT_TRUE(server) << server.error().message();
 
-  // What production lost by mistake is carried over, as docs/restore.md says.
+  // The users and roles that production lost by mistake are carried over, as docs/restore.md says.
   for (const auto& [name, to] :
        {std::pair("system.roles", "temproles"), std::pair("system.users", "tempusers")}) {
     Result<void> copied = for_each_document(*server, "admin", name, [&](Document each) {

@@ -176,7 +176,7 @@ Start of_invoices(const std::string& url) {
   };
 }
 
-// By a command of the program's own.
+// The program takes ids with a command of its own.
 Start by_hand(const std::string& url, const std::string& json, const std::string& field) {
   return [=]() -> Result<Mint> {
     Result<Server> server = Server::connect(url);
@@ -280,7 +280,7 @@ class WayBack : public testing::Test {
     EXPECT_EQ(ended.status, 0) << line << "\n" << ended.out << ended.err;
     return ended.out;
   }
-  // What stands behind a label of `find`.
+  // The value behind a label of `find`.
   static std::string after(const std::string& out, const std::string& label, std::size_t from = 0) {
     const std::size_t at = out.find("\n  " + label + " ", from);
     if (at == std::string::npos) return {};
@@ -343,7 +343,7 @@ class WayBack : public testing::Test {
     return false;
   }
 
-  // By a program of its own: every line of all histories once.
+  // Other programs check it: every line of all histories occurs once.
   void expect_no_id_twice() {
     const std::string command = "sort " + folder_.path("ids.") + "* | uniq -d | head";
     std::FILE* const pipe = ::popen(command.c_str(), "r");
@@ -400,7 +400,7 @@ TEST_F(WayBack, NoIdComesTwiceThoughEachStepIsKilled) {
   await_ids(10);
   end_programs();
   expect_no_id_twice();
-  // What programs wrote after the mistake is there, too.
+  // The writes of programs after the mistake are there, too.
   const Result<std::uint64_t> orders = count_documents(production_.server(), "shop.orders");
   ASSERT_TRUE(orders);
   EXPECT_GE(*orders + static_cast<std::uint64_t>(lost), 200 + programs_.back()->count());

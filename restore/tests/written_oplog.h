@@ -62,7 +62,7 @@ class Oplog {
   Timestamp at_{};
 };
 
-// What those that are likely enough to be printed say.
+// The reasons of the suspects that are likely enough to be printed.
 inline std::vector<Reason> reasons(const OplogAnswer& answer) {
   std::vector<Reason> all;
   for (const Suspect& suspect : answer.suspects) {

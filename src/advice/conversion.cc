@@ -128,7 +128,7 @@ Result<std::string> as_kind(const Format& kind, const Id& id, const Wanted& want
   return print_in(*other, wanted.form);
 }
 
-// With a width, which only integers take.
+// The id with a width, which only integers take.
 Result<std::string> in_width(const Id& id, const Wanted& wanted) {
   const Form& form = wanted.form;
   const std::string option = spelled(wanted.words, "width");

@@ -304,7 +304,7 @@ TEST(LayoutChange, TheAnswerHoldsAllOfThem) {
   EXPECT_EQ(unsafe.start, earliest_start(later, at(kSwitch)));
 }
 
-// By less than what old ids may run ahead and two clocks be apart is not enough, to the
+// An epoch earlier by less than old ids may run ahead and two clocks be apart is not enough, to the
 // millisecond.
 TEST(LayoutChange, ToAnEpochEarlierByLessThanIdsRunAheadIsNeverSafe) {
   EXPECT_EQ(earliest_switch(change("sequence-generator", "41t10w12s epoch 2014-12-31T23:59:38Z"),

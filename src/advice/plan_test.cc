@@ -556,7 +556,7 @@ TEST(Plan, BytesInSqlite) {
   EXPECT_EQ(stored_integer(Database::kSqlite, 0x1p62, true).row_bytes, 9);
   EXPECT_EQ(stored_integer(Database::kSqlite, 1e12, true).index_bytes, 0);
   EXPECT_EQ(stored_binary(Database::kSqlite, 16, true).index_bytes, 25);
-  // What counts up to 10^9 has 30 bits, and what is drawn out of all numbers 63.
+  // A counter up to 10^9 has 30 bits, and a value drawn out of all numbers has 63.
   const Needs billion{.count = 1e9, .hosts = 1, .database = Database::kSqlite};
   EXPECT_EQ(fitting(billion, "counter").stored.front().row_bytes, 5);
   EXPECT_EQ(fitting(billion, "counter").stored.back().type, "TEXT, 10");

@@ -8,7 +8,7 @@
 
 namespace idmint::advice {
 
-// Whose keys they are. Each has some that the others have not.
+// The interface that the keys are for. Each has some that the others have not.
 enum class StatusKeys : std::uint8_t { kCommand, kHttp, kRedis };
 
 // `as_text`: integers that a store holds in 64 bits are strings, as many readers round those beyond

@@ -97,7 +97,7 @@ TEST(ClockSequence, RunAheadEntersTheNextTicksAtOnceAndThenWaits) {
                                       {kStart + 5, 3}}));
   EXPECT_EQ(clock.sleeps(), 2);
   EXPECT_EQ(clock.now(), at_tick(kStart + 2));
-  // What was run ahead is made up for while nobody asks.
+  // The ticks that were run ahead are made up for while nobody asks.
   clock.set(at_tick(kStart + 6));
   EXPECT_EQ(take(sequence, 1), (Pairs{{kStart + 6, 0}}));
 }
@@ -482,7 +482,7 @@ TEST(ClockSequence, ALostLeaseIsLostForEver) {
   clock.advance(milliseconds{10});
   lease.failure = Code::kDataLoss;
   for (const std::int64_t tick : {kStart + 10, kStart + 11, kStart, kStart - 1, kStart + 1}) {
-    clock.set(at_tick(tick));  // what was left of the tick of before, too
+    clock.set(at_tick(tick));  // the rest of the tick before, too
     Stamp stamp{};
     EXPECT_FALSE(sequence.try_next(1, stamp));
     const Result<Stamp> refused = sequence.next(1);

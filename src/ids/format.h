@@ -1,6 +1,6 @@
 // Format: the descriptor of one format, all that idmint knows of it. The source of each format has
-// its own; formats.cc lists them, and nothing else has a list. What mints, reads, converts, bounds,
-// plans and completes goes by these rows.
+// its own; formats.cc lists them, and nothing else has a list. All code that mints, reads,
+// converts, bounds, plans and completes goes by these rows.
 #pragma once
 
 #include <algorithm>
@@ -119,8 +119,8 @@ struct Format {
   // The last second of the time, where a layout does not decide.
   std::optional<std::chrono::sys_seconds> ends{};
 
-  // What mints it. Null, and `notes` given: it has options of its own, which mint/formats.cc knows.
-  // No notes: nothing mints it.
+  // Makes its generator. Null, and `notes` given: it has options of its own, which mint/formats.cc
+  // knows. No notes: nothing mints it.
   std::unique_ptr<IdGenerator> (*make)(Clock& clock, Entropy& entropy) = nullptr;
   Order order = Order::kNone;  // kBySecond: a clock that shows seconds is enough
   std::string_view notes{};

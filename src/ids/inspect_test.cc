@@ -332,8 +332,8 @@ TEST(Inspect, AFreshIdOfAPresetIsReadAsThatPresetFirst) {
 }
 
 TEST(Inspect, OfTwoReadingsTheOneNearerToNowIsFirst) {
-  // Of the article's generator, a week ago; in Twitter's layout it is of 2022, and both parts of
-  // its worker id are small.
+  // The id is from the article's generator, a week ago; in Twitter's layout it is from 2022, and
+  // both parts of its worker id are small.
   const SnowflakeLayout article = *snowflake_layout("sequence-generator");
   const std::string id =
       article.encode({.time = kNow - days{7}, .worker = 33, .sequence = 0})->to_string();
@@ -373,7 +373,7 @@ TEST(Inspect, UnixTimesInEveryUnit) {
   EXPECT_EQ(fields_of("1528538400123456789", "unix-nanoseconds"), "time=2018-06-09T10:00:00.123Z");
 }
 
-// What some encoding makes of it is read, and never likelier than what is spelled as an id.
+// A UUID in some encoding is read, and never rated likelier than one that is spelled as an id.
 RC_GTEST_PROP(Inspect, EncodedUuidsAreAmongTheReadings, (std::uint64_t high, std::uint64_t low)) {
   Uuid::Bytes bytes;
   for (std::size_t i = 0; i < 8; ++i) {

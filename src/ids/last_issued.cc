@@ -5,7 +5,7 @@
 namespace idmint {
 namespace {
 
-// Of all stores. Elements are added and never removed.
+// The list of all stores. Elements are added and never removed.
 constinit std::atomic<StoreIssued*> all_stores{nullptr};
 
 // Whether it was lower.

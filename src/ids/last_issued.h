@@ -47,7 +47,7 @@ class IDMINT_EXPORT LastIssued {
 
   // ---- kClaim
 
-  // What was claimed before the store was settled is void: a raise brings no claim back.
+  // Claims from before the store was settled are void: a raise brings no claim back.
 
   // Notes a claim that the store has acknowledged.
   void add_claim(std::int64_t value, std::int64_t settled) noexcept;

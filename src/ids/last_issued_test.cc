@@ -53,7 +53,7 @@ class Granting final : public LeaseTable {
 
 class BoundsRemembered : public testing::Test {
  protected:
-  // Of a store that no other test has.
+  // The store is one that no other test has.
   BoundsRemembered() {
     table_.remember_in(issued_);
     again_.remember_in(issued_);

@@ -61,7 +61,7 @@ struct Lease {
   std::int64_t generation = 0;  // of this owner; each change of the owner has a new one
   std::int64_t from = 0;
   std::int64_t to = 0;
-  // That of the row, where the table needs it: with it the lease tells the whole row, so that an
+  // The nonce of the row, if the table needs it: with it the lease tells the whole row, so that an
   // extension needs no reading.
   Uuid nonce{};
 

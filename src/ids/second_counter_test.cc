@@ -111,7 +111,7 @@ TEST_F(SecondCounterTest, ARunEndsWithItsLap) {
   EXPECT_EQ(take(10).size, 3U);
 }
 
-// Whoever is paused with a number of a lap that then ends gets another one.
+// A caller that is paused with a number of a lap that then ends gets another number.
 TEST_F(SecondCounterTest, ANumberWhoseLapIsOverIsNotUsed) {
   take_all(kLap);
   SecondCounter::Run run;

@@ -115,7 +115,7 @@ TEST(SnowflakeLayoutTest, EveryPresetEndsWhenItsDocumentationSays) {
   }
 }
 
-// Where a signed 64-bit column turns negative.
+// A signed 64-bit column turns negative at these times.
 TEST(SnowflakeLayoutTest, LayoutsOf64BitsLeaveTheSignedIntegersLate) {
   for (const auto& [name, first_negative] : {std::pair{"discord", "2084-09-06T15:47:35.552Z"},
                                              std::pair{"instagram", "2046-06-27T17:00:49.497Z"}}) {

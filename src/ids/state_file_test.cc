@@ -23,12 +23,12 @@
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
-// What the disk does next. These stand before the C library's own functions in this program.
+// The next results of the disk. The functions below come before the C library's in this program.
 namespace {
 
 std::atomic<int> fdatasync_calls{0};
 std::atomic<int> fdatasync_error{0};
-std::atomic<bool> sync_for_nothing{false};  // where a test is about what is read back only
+std::atomic<bool> sync_for_nothing{false};  // for tests of what is read back only
 std::atomic<int> pwrite_error{0};
 std::atomic<int> pwrites_before_error{0};
 std::atomic<std::size_t> pwrite_most{0};  // bytes that one call writes; 0: all

@@ -81,8 +81,7 @@ TEST(ScriptedEntropy, ARepeatMayBeLongerOrShorter) {
   EXPECT_TRUE(std::ranges::equal(shorter, std::span(first).first(2)));
 }
 
-// What a user would do: a generator of random ids is made to collide, at the id of the user's
-// choice.
+// A user's test: a generator of random ids is made to collide, at the id of the user's choice.
 TEST(ScriptedEntropy, MakesAGeneratorCollide) {
   ScriptedEntropy entropy;
   entropy.repeat(3, 1);

@@ -15,7 +15,7 @@ struct Valid {
   std::string_view text, prefix, uuid;
 };
 
-// Of the specification's examples, version 0.3.0.
+// Examples of the specification, version 0.3.0.
 constexpr Valid kValid[] = {
     {"00000000000000000000000000", "", "00000000-0000-0000-0000-000000000000"},
     {"0000000000000000000000000g", "", "00000000-0000-0000-0000-000000000010"},

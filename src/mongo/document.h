@@ -106,7 +106,7 @@ class Document {
   [[nodiscard]] Document document(const char* key) const;
   [[nodiscard]] Document array(const char* key) const;  // its items have the keys "0", "1", ...
   [[nodiscard]] bool is_array(const char* key) const { return type(key) == BSON_TYPE_ARRAY; }
-  // Of any type of number; a fraction is cut off.
+  // The value of any type of number; a fraction is cut off.
   [[nodiscard]] std::optional<std::int64_t> numeric(const char* key) const;
   // Whether a server takes the field for true: it is there, and not false, 0 or null.
   [[nodiscard]] bool truthy(const char* key) const {

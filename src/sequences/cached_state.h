@@ -137,7 +137,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   void set_mark();
   void stop(Error why);
   // Whether the sequence, which was stopped since the store had gone back, goes on: the store was
-  // settled since. It is asked, by `until`, without the lock. What was held is dropped.
+  // settled since. It is asked, by `until`, without the lock. The values held are dropped.
   bool goes_on(std::unique_lock<std::mutex>& lock, SteadyTime until);
   [[nodiscard]] bool patient_with(Code code, nanoseconds pause, SteadyTime until) const;
   [[nodiscard]] std::int64_t values_held() const;

@@ -41,7 +41,7 @@ using testing::HasSubstr;
 using Advance = GatedStore::Advance;
 
 constexpr std::size_t kMany = 1'000'000;
-constexpr milliseconds kDeadline = std::chrono::hours{1};  // that no test comes to
+constexpr milliseconds kDeadline = std::chrono::hours{1};  // no test comes to it
 
 struct CombinerFixture {
   explicit CombinerFixture(CounterBounds bounds = {1, kLargestValue},

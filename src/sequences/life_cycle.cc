@@ -99,7 +99,7 @@ class Differences {
     if (there.stride != 1 || here.stride != 1) compare("offset", there.offset(), here.offset());
     compare("stripes", there.stripes, here.stripes);
     compare("step", there.step, here.step);
-    if (there.key != here.key)  // who may create may not read it
+    if (there.key != here.key)  // a user who may create may not read it
       compare("key", there.key.empty() ? "none" : "one", here.key.empty() ? "none" : "another");
     compare("largest count", there.largest_count, here.largest_count);
     compare(there.form, here.form);

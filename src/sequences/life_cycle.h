@@ -102,7 +102,7 @@ struct WorkersLeft {
 [[nodiscard]] Result<Raised> raise_here(Store& store, const SequenceDefinition& definition,
                                         std::int64_t past, RaiseMode mode, SteadyTime until);
 
-// kFailedPrecondition: "it is retired, SO". `so` is the consequence for the caller. Of one that was
+// kFailedPrecondition: "it is retired, SO". `so` is the consequence for the caller. If it was
 // moved: refuse_moved().
 [[nodiscard]] Error refuse_retired(const Store& store, const Definition& retired,
                                    std::string_view so);

@@ -186,7 +186,7 @@ Result<void> create_all(Store& to, std::span<const NewCounter> counters) {
 }
 
 // Creates the counters, and extends those of an earlier call, after which the source was extended.
-// kFailedPrecondition: one is not of this move. That of an interrupted `create --adopt` may
+// kFailedPrecondition: one is not of this move. A counter of an interrupted `create --adopt` may
 // have the same bounds, and other programs take from its record: only create() tells the two apart.
 Result<void> make_there(Store& to, const SequenceDefinition& definition) {
   const auto left_over = [&](const Error& why) {
@@ -468,7 +468,7 @@ Result<Moved> move_sequence(Store& from, Store& to, std::string_view name, MoveM
     if (!source.move || mode == MoveMode::kPreview) {
       Result<Moved> seen = look(route, source);
       if (!seen) {
-        // What is in the way may be another call of this move.
+        // The obstacle may be another call of this move.
         const Result<Definition> now = from.catalog()->find(name);
         if (now && *now != Definition(source)) continue;
       }

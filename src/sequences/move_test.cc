@@ -217,7 +217,7 @@ TEST(Move, IsCompletedByTheSameCallWhereverItWasCutOff) {
           GatedStore& failing = in_target ? stores.to : stores.from;
           failing.fail_call(call, {{Code::kUnknown, "cut off"}, applied});
           const Result<Moved> first = move_sequence(stores.from, stores.to, "orders");
-          failing.fail_call(1'000'000, {});  // what follows is not cut off
+          failing.fail_call(1'000'000, {});  // later calls are not cut off
           const std::string where = std::string(name(strategy)) + ", call " + std::to_string(call) +
                                     (in_target ? " there" : " here") + (applied ? ", applied" : "");
           // A cached one would wait for the end of the move.
@@ -309,7 +309,7 @@ TEST(Move, OfASourceThatForgotAnAlterIsRefusedWithTheReason) {
   EXPECT_TRUE(move_sequence(stores.from, stores.to, "orders"));
 }
 
-// ... or retires it, before the move has begun. What is left of the move can be retired, too.
+// ... or retires it, before the move has begun. The rest of the move can be retired, too.
 TEST(Move, OfASequenceThatIsRetiredMeanwhileIsRefused) {
   for (std::size_t call = 1; call <= kMark; ++call) {
     Pair stores;

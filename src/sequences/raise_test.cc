@@ -1,5 +1,5 @@
 // Raising each counter past its own value, past what another store has come to, and a whole store
-// that was in doubt. What one sequence is raised past is in life_cycle_test.cc, too.
+// that was in doubt. Raises of one sequence are in life_cycle_test.cc, too.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

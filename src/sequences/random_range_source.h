@@ -25,7 +25,7 @@ namespace idmint {
 // this process, the witness. Claims are never freed, so an insert that can claim the witness proves
 // that the store lost claims. This costs no round trip. The first insert includes all witnesses
 // that this process has of the sequence, from earlier rounds too (ids/last_issued.h).
-// What was known before the store was settled is void, and the values that were kept are dropped.
+// After the store was settled, earlier knowledge of claims is void, and kept values are dropped.
 //
 // A round is refused before it claims anything if it would exceed most_claims(): the sequence is
 // used up, as one that has come to its last value is. The number of claims is known from the

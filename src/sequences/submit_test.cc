@@ -40,7 +40,7 @@ using testing::Each;
 using Values = std::vector<std::int64_t>;
 
 constexpr std::int64_t kLast = 1'000'000;
-constexpr std::chrono::milliseconds kForever = std::chrono::hours{1};  // that no test comes to
+constexpr std::chrono::milliseconds kForever = std::chrono::hours{1};  // no test comes to it
 
 SequenceDefinition orders_of(Strategy strategy, std::int64_t last = kLast,
                              std::string name = "orders") {

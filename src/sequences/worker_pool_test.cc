@@ -1,5 +1,5 @@
-// A pool as a definition: made, looked at, released, raised, retired. That two holders never meet
-// is for the tests of lease tables to show.
+// A pool as a definition: made, looked at, released, raised, retired. The tests of lease tables
+// show that two holders never meet.
 #include "idmint/worker_pool.h"
 
 #include <gmock/gmock.h>

@@ -71,7 +71,7 @@ struct NumberField {
 // kInvalidArgument: not "DATABASE.COLLECTION", or not the name of a top-level field.
 [[nodiscard]] Result<NumberField> number_field(std::string_view collection, std::string_view field);
 
-// What Store::settle_count() is after another settle().
+// Store::settle_count() after another settle().
 [[nodiscard]] std::int64_t next_settle_count(std::int64_t count) noexcept;
 
 // A version 4 UUID for a new store.

@@ -14,8 +14,8 @@ namespace idmint::stores {
   return std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()).count();
 }
 
-// What the caller's clock shows now, given what it showed when the call began. `terms` must outlive
-// it; null: there is nothing to compare.
+// The time of the caller's clock now, given its time when the call began. `terms` must outlive it;
+// null: there is nothing to compare.
 class CallersClock {
  public:
   explicit CallersClock(const LeaseTerms* terms) : terms_(terms) {}

@@ -57,9 +57,9 @@ class Catalog {
   // Read in parts, each within the deadline of a call, and other calls come between them.
   // kUnavailable: the definitions were not read by `until`.
   [[nodiscard]] Result<std::vector<CatalogEntry>> list(SteadyTime until = SteadyTime::max());
-  // Those whose names come after `after`: the next page of a list, of `most` entries unless it is
-  // the last one. A store that cannot read a part of its catalog returns all the rest. Two pages
-  // are not of one moment. REQUIRES: most > 0.
+  // The entries whose names come after `after`: the next page of a list, of `most` entries unless
+  // it is the last one. A store that cannot read a part of its catalog returns all the rest. Two
+  // pages are not of one moment. REQUIRES: most > 0.
   [[nodiscard]] Result<std::vector<CatalogEntry>> list_after(std::string_view after,
                                                              std::size_t most, SteadyTime until) {
     return do_list_after(after, most, until);

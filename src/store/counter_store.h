@@ -49,8 +49,8 @@ struct CounterState {
   // For an adopted counter: its record was set back below `next`, and every advance fails with this
   // error until it is raised.
   std::optional<Error> set_back{};
-  // An adopted record in which idmint keeps no floor yet: an older version adopted it. That its
-  // program sets it back is noticed from the next value on that is taken.
+  // An adopted record in which idmint keeps no floor yet: an older version adopted it. A set-back
+  // by its program is noticed from the next value on that is taken.
   bool no_floor = false;
 
   // The number of values not taken yet, closed or not.
@@ -91,9 +91,9 @@ class CounterStore {
  public:
   // Creates counters whose next value is bounds.first, and returns each as it is then; peek() says
   // what the next value of an adopted one is. Existing ones with the same bounds stay as they are,
-  // whatever their value. An adopted record must be there, unless `make` is set. What exists keeps
-  // its value. On an error some of the counters may have been created; the same call again creates
-  // the rest.
+  // whatever their value. An adopted record must be there, unless `make` is set. A record that
+  // exists keeps its value. On an error some of the counters may have been created; the same call
+  // again creates the rest.
   // - kAlreadyExists: one exists with other bounds.
   // - kInvalidArgument: more than kMaxCounters; an empty name or one longer than 1024 bytes; bounds
   //   not as above; `adopted` is not the text of a record, or the record cannot count from

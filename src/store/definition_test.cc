@@ -187,7 +187,7 @@ TEST(DefinitionTest, OnlyTheStoreReadsWhatIsAdopted) {
         << bad;
 }
 
-// What others count by one must come as it is counted.
+// Other programs count an adopted record by one, so its values must come in that order.
 TEST(DefinitionTest, OnlySomeStrategiesCanAdopt) {
   const auto valid = [](Strategy strategy, std::int64_t stripes) {
     return validate({.name = "a",
@@ -330,7 +330,7 @@ TEST(DefinitionTest, OfASequenceOverSeveralStoresAllAreNamed) {
   EXPECT_EQ(code_of(validate(many)), Code::kInvalidArgument) << "it is not moved";
 }
 
-// What the types cannot say, and a damaged store can.
+// The types cannot hold such a definition, but a damaged store can.
 TEST(DefinitionTest, APoolHasNoFieldOfASequenceNorASequenceOneOfAPool) {
   const std::string layout = R"("layout":"39t8s4w epoch 2025-01-01T00:00:00Z unit 10ms"})";
   for (const std::string of_a_pool :

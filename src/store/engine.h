@@ -53,8 +53,8 @@ class Engine {
 // By name. A counter that is not there is missing.
 using CounterStates = std::map<std::string, CounterState, std::less<>>;
 
-// What a counter is to be afterwards, at least: a maximum of each, so that it neither starves nor
-// depends on what was read.
+// The least state of a counter afterwards: each field becomes a maximum, so that a lift neither
+// starves nor depends on what was read.
 struct CounterLift {
   // At or above this, as CounterBounds::at_or_above() says of the bounds after the lift.
   std::optional<std::int64_t> next{};
@@ -96,7 +96,7 @@ class CounterRows {
                                                    std::string_view doing) = 0;
   [[nodiscard]] virtual Result<CounterStates> read_counters(std::span<const std::string> counters,
                                                             SteadyTime until) = 0;
-  // Those whose names begin so, sorted by name.
+  // The counters whose names begin so, sorted by name.
   [[nodiscard]] virtual Result<std::vector<CounterState>> list_counters(std::string_view prefix,
                                                                         SteadyTime until) = 0;
 
@@ -114,7 +114,7 @@ class CounterRows {
   ~CounterRows() = default;
 };
 
-// What came of a change that depends on what is there.
+// The outcome of a change that depends on what is there.
 enum class Swapped : std::uint8_t {
   kYes,
   kNo,       // another row is there; nothing was changed
@@ -143,8 +143,8 @@ class DefinitionRows {
   // The text. Nothing: the name has none.
   [[nodiscard]] virtual Result<std::optional<std::string>> read_definition(std::string_view name,
                                                                            SteadyTime until) = 0;
-  // Those whose names come after `after`, sorted by name: `most` of them, or fewer if there are no
-  // more. A store that cannot read a part returns all.
+  // The definitions whose names come after `after`, sorted by name: `most` of them, or fewer if
+  // there are no more. A store that cannot read a part returns all.
   [[nodiscard]] virtual Result<std::vector<DefinitionRow>> list_definitions(std::string_view after,
                                                                             std::size_t most,
                                                                             SteadyTime until) = 0;
@@ -161,7 +161,7 @@ class DefinitionRows {
 struct WorkerRow {
   // held_for: what was left by the store's clock when the row was read.
   LeaseState state{};
-  // Of the latest extension, perhaps that of an earlier owner; nil: there was none.
+  // The nonce of the latest extension, perhaps that of an earlier owner; nil: there was none.
   Uuid nonce{};
 
   friend bool operator==(const WorkerRow&, const WorkerRow&) = default;
@@ -172,7 +172,7 @@ struct WorkerSwap {
   // minted_until, taken_from and nonce, each by value. A version of the row would not do: a
   // restored store uses versions again.
   WorkerRow from{};
-  // What is to stand there. held_for counts from the store's clock at the swap. The holder is
+  // The row after the swap. held_for counts from the store's clock at the swap. The holder is
   // written where the token changes, and stays otherwise.
   WorkerRow to{};
 };

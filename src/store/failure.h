@@ -1,4 +1,4 @@
-// What stores on servers say of calls that fail.
+// The failures of calls to stores on servers.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace idmint::stores {
 
-// What is sent to a server.
+// The kind of a request to a server.
 enum class Kind : std::uint8_t {
   kRead,     // it changes nothing: after a failure it may be sent again
   kWrite,    // allowed in a store in doubt too

@@ -96,7 +96,7 @@ class Sessions {
                                                    ": no time was left to ask; ask again, for "
                                                    "longer"}));
     bool sent = false;            // an attempt may have been applied
-    std::size_t left = servers_;  // that are not known to stand still
+    std::size_t left = servers_;  // servers that are not known to stand still
     for (int attempts = 0;; ++attempts) {
       std::expected<Lent, Failure> lent = borrow(until);
       if (!lent) {
@@ -279,7 +279,7 @@ class Sessions {
     std::mutex mutex;  // guards what follows
     std::condition_variable freed;
     std::vector<Lent> idle;                 // the one that was used last comes last
-    std::size_t open = 0;                   // of which `idle` are not in use
+    std::size_t open = 0;                   // `idle` of these are not in use
     std::vector<SteadyTime> avoided_until;  // of each server; empty: none stood still
   };
   std::unique_ptr<State> state_ = std::make_unique<State>();

@@ -1,5 +1,5 @@
-// What Sessions does in a child of fork(), and with those who wait for a connection. What the
-// stores make of it is tested with their servers.
+// Sessions in a child of fork(), and with callers that wait for a connection. Its use by the stores
+// is tested with their servers.
 #include "store/sessions.h"
 
 #include <gmock/gmock.h>
@@ -216,7 +216,7 @@ struct Asked {
 
 class SessionsOfThree : public testing::Test {
  protected:
-  // What a call, of which the server `still` gives no answer, returns: the server that answered.
+  // Returns the server that answered. The server `still` gives no answer.
   Result<std::size_t> ask(Kind kind, bool cannot_come_twice = false, std::size_t still = 0) {
     asked_.clear();
     return all_.run(
@@ -262,7 +262,7 @@ TEST_F(SessionsOfThree, AWriteThatCouldComeTwiceIsSentOnce) {
   EXPECT_EQ(asked_.size(), 1U);
 }
 
-// What was sent to the first one may be applied.
+// The write that was sent to the first one may be applied.
 TEST_F(SessionsOfThree, AWriteThatCannotComeTwiceIsSentAgainAndNeverSaidToBeUndone) {
   EXPECT_EQ(ask(Kind::kHandOut, true), 1U);
   EXPECT_EQ(asked_, (std::vector<std::size_t>{0, 1}));

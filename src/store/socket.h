@@ -14,8 +14,8 @@
 
 namespace idmint::stores {
 
-// What is ready of a socket; 0: nothing, and the deadline has passed, or nobody waits for this
-// thread any more.
+// The events of a socket that are ready; 0: none, and the deadline has passed, or nobody waits for
+// this thread any more.
 [[nodiscard]] inline short wait_for_socket(int socket, short events, SteadyTime until) {
   for (;;) {
     const auto left =

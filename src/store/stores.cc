@@ -81,7 +81,7 @@ const stores::Backend* backend_of(std::string_view url) {
   return found == kBackends.end() ? nullptr : *found;
 }
 
-// What the user means who leaves the scheme out, or knows it by another name.
+// A word that users write in place of a scheme.
 struct Alias {
   std::string_view word;
   std::string_view scheme;

@@ -53,7 +53,8 @@ std::string shown_path(const std::string& path) {
                                                                               : shell_word(path);
 }
 
-// The only line, a URL, without its end. Of what is no URL nothing is told: it may be a password.
+// The only line, a URL, without its end. Errors show nothing of a text that is no URL: it may be a
+// password.
 Result<std::string> only_line(const std::string& where, std::string_view text) {
   const Result<std::string_view> unmarked = without_mark(text);
   if (!unmarked) return refused(where, unmarked.error());

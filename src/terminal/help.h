@@ -48,9 +48,9 @@ struct UnknownOption {
 // The option that is meant; empty: no row has it.
 [[nodiscard]] std::string_view meant_by(const UnknownOption& unknown, std::span<const Meant> rows);
 
-// What is wrong with the command line, given the parser's `message`: the message without a full
-// stop; or that an option is unknown or has no value, which the parser says less clearly; or, if
-// the message quotes a URL with a password, only that there is one. It ends with where the help is.
+// The error in the command line, given the parser's `message`: the message without a full stop; or
+// that an option is unknown or has no value, which the parser says less clearly; or, if the message
+// quotes a URL with a password, only that there is one. It ends with where the help is.
 // - help: the words that print the help without its --help, such as "idmint next".
 // - meant: what unknown options stand for.
 // - of_number: the option that a whole number too many was meant for, such as "-n"; empty: none.

@@ -79,8 +79,8 @@ struct Column {
 
 using Row = std::vector<std::string>;
 
-// Escapes the cells. Where the table is wider than the output, the widest columns take several
-// lines and break between words.
+// Escapes the cells. If the table is wider than the output, the widest columns take several lines
+// and break between words.
 void print_table(Output& out, const std::vector<Column>& columns, const std::vector<Row>& rows);
 
 // Prints the text in lines that end before column 80, or that of a narrower output: the first

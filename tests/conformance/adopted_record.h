@@ -1,5 +1,5 @@
-// What every store does with a record that other programs count in, while they go on. A test
-// program of a store includes it and names the records:
+// Every store counts in a record that other programs count in, while they go on. A test program of
+// a store includes it and names the records:
 //
 //   INSTANTIATE_TEST_SUITE_P(Each, AdoptedRecords, testing::ValuesIn(ways()), name_of_way);
 #pragma once
@@ -178,7 +178,7 @@ TEST_P(AdoptedRecords, IsRaisedWhileOthersTakeFromIt) {
   EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
 }
 
-// By its own program: neither this process nor another goes on from there.
+// Its own program sets it back: neither this process nor another goes on from there.
 TEST_P(AdoptedRecords, SetBackItGivesNothing) {
   make(10);
   if (place_.set_backs.empty()) return;

@@ -33,7 +33,7 @@ using testing::HasSubstr;
 
 constexpr std::int64_t kNow = 1'000;
 
-// Held for so long that no test sees the end of it; `kLapsed`: anybody may take it at once. So far
+// `kHeld`: no test sees the end of it; `kLapsed`: anybody may take it at once. They are so far
 // apart that it is no matter if the store's clock is set meanwhile.
 constexpr milliseconds kHeld = hours{1};
 constexpr milliseconds kLapsed = -hours{1};

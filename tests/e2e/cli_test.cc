@@ -544,7 +544,7 @@ TEST_F(Cli, WorkerIds) {
   EXPECT_THAT(drawn.err, HasSubstr("give a number or mac with --worker"));
 }
 
-// Whose host name and addresses these are is not known here; host_test has what becomes of them.
+// The host name and the addresses are not known here; host_test has the worker ids made of them.
 TEST_F(Cli, WorkerIdsThatTheHostHas) {
   const std::string mint = "idmint next snowflake --worker ";
   EXPECT_THAT(run("POD=7 " + mint + "env:POD | idmint inspect -").out,
@@ -697,7 +697,7 @@ TEST_F(Cli, APipeThatDoesNotBlockGetsEveryLine) {
 
 TEST_F(Cli, ASignalStopsAfterAWholeLine) {
   // The reader takes half a block, so that the writer waits within one: it sleeps nowhere else.
-  // Where that is differs: who is stopped at once may by chance end with a line.
+  // The place in the block differs: a writer that is stopped at once may by chance end with a line.
   const std::array<std::pair<std::string, int>, 3> signals{
       {{"INT", 130}, {"TERM", 143}, {"HUP", 129}}};
   for (int i = 0; i < 18; ++i) {
@@ -1060,7 +1060,7 @@ TEST_F(Cli, IdsOfAPoolAreOfItsLayout) {
   for (const std::string& job : jobs) ASSERT_THAT(job, MatchesRegex("j-[0-9A-Z]{14}"));
 }
 
-// So much id-time as is asked for, and no more: one unit by who mints a few.
+// A call takes as much id-time as it asks for, and no more: one unit if it mints a few ids.
 TEST_F(Cli, TheWindowOfAPoolIsTakenByWhoMintsMore) {
   const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
   const std::string of_bound =
@@ -1081,7 +1081,7 @@ TEST_F(Cli, TheWindowOfAPoolIsTakenByWhoMintsMore) {
   const auto [lasted, units] = taken("idmint next web -n 5000 --window 1h");
   EXPECT_GE(lasted, 1);
   EXPECT_GE(units, 3'600'000);
-  // Its worker id is the only one, so who comes next waits, or allows as much.
+  // The pool has no other worker id, so the next process waits, or allows as much.
   const Ended ahead = run(store + "idmint next web");
   EXPECT_EQ(ahead.status, 7);
   EXPECT_THAT(ahead.err,

@@ -111,7 +111,8 @@ TEST_F(DaemonCli, OutputThatCannotBeWrittenIsAnError) {
   }
 }
 
-// Neither in messages about a store, nor about another setting in whose place a URL is.
+// The text stands neither in messages about a store, nor about another setting that has a URL by
+// mistake.
 TEST_F(DaemonCli, WhatIsNoUrlOfAStoreIsNotPrinted) {
   for (const std::string words :
        {"--store env:URL", "--store eu=env:URL", "--also env:URL", "--store memory: --over env:URL",

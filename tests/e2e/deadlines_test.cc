@@ -1,9 +1,9 @@
 // A call ends by its deadline, whatever its store does: the strategies, by the number of threads
-// that share a sequence, while the store stands still. Of SQLite another process holds the lock;
+// that share a sequence, while the store stands still. Another process holds the lock of SQLite;
 // every member of MongoDB's set is frozen, and every process of the server of another store.
 //
-// The deadline is 1 s, or $IDMINT_DEADLINE_MS. What a machine without time for us adds to it is
-// measured beside: threads that only wait as long.
+// The deadline is 1 s, or $IDMINT_DEADLINE_MS. The delay that a busy machine adds to it is measured
+// beside, with threads that only wait as long.
 #include <gtest/gtest.h>
 
 #include <algorithm>

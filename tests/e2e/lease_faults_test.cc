@@ -52,7 +52,8 @@ constexpr std::chrono::seconds kHang{300};
 
 SnowflakeLayout layout_of(const std::string& text) { return parse_snowflake_layout(text).value(); }
 
-// 400 ids in a second: who may run ahead of the clock soon does, on a slow machine too.
+// The layout has 400 ids in a second: a process that may run ahead of the clock soon does, on a
+// slow machine too.
 constexpr const char* kFewIds = "39t10w2s epoch 2015-01-01T00:00:00Z unit 10ms";
 
 // ---- what a process prints
@@ -158,7 +159,7 @@ int mint(const std::string& url, const std::string& pool, const fs::path& out,
 }
 
 // For each line of input one attempt, whose outcome is printed: a worker id, with an id minted
-// under it, or the code. What was had is given back with the next line.
+// under it, or the code. The next line gives the worker id back.
 int race(const std::string& url, const std::string& pool) {
   const std::unique_ptr<Store> store = store_at(url, 5min);  // many wait for one another
   const SnowflakeLayout layout = layout_of(kFewIds);
@@ -363,7 +364,7 @@ class LeaseFaults : public testing::Test {
 #else
     sqlite3* db = nullptr;
     ASSERT_EQ(sqlite3_open(folder_.path("ids.db").c_str(), &db), SQLITE_OK);
-    // As often as those do who mint: by sqlite3_busy_timeout() they would always be the first.
+    // Retries as often as the minters: with sqlite3_busy_timeout() they would always be the first.
     const auto again = [](void*, int) {
       std::this_thread::sleep_for(200us);
       return 1;
@@ -584,8 +585,8 @@ class LeaseClocks : public LeaseFaults, public testing::WithParamInterface<UnitL
   }
 };
 
-// As many as there are worker ids, but for one that comes while the clock is wrong. Each round is
-// an hour later than the one before, as ids were minted that far ahead.
+// There are as many processes as worker ids, but for one that comes while the clock is wrong. Each
+// round is an hour later than the one before, as ids were minted that far ahead.
 TEST_P(LeaseClocks, JumpWhileTheyMintAndBetweenRuns) {
   constexpr std::size_t kWorkers = 3;
   make_pool("p", layout_of(GetParam().layout), kWorkers);
@@ -816,7 +817,7 @@ TEST_F(LeaseFaults, NoCallOutlivesItsDeadlineWhileTheStoreIsGone) {
 #endif
 }
 
-// One worker id, and two that want it: who is stopped for longer than it is held loses it, and
+// Two processes want one worker id: one that is stopped for longer than it is held loses it, and
 // mints on below its bound when it goes on. As they run ahead of the clock, that bound is past what
 // the clock shows to the one that takes over.
 TEST_F(LeaseFaults, StoppedForWindowsWhileAnotherTakesOver) {
@@ -884,8 +885,8 @@ TEST_F(LeaseFaults, StoppedForWindowsWhileAnotherTakesOver) {
               sum.refusals);
 }
 
-// Two worker ids, had again and again, and bounds that are ahead of the clock of who comes next:
-// the first two ask the store so rarely that they get ahead however slow it is.
+// Two worker ids are taken again and again, and their bounds are ahead of the clock of the next
+// process: the first two ask the store so rarely that they get ahead however slow it is.
 TEST_F(LeaseFaults, KilledAndStartedAgainAtOnce) {
   constexpr std::size_t kWorkers = 2;
   constexpr Minting kMinting{.window = 50ms, .ahead = 5s};

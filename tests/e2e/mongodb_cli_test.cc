@@ -50,7 +50,7 @@ TEST_F(StoreCli, WhatThisHostWasGivenIsComparedInMongodb) {
   });
 }
 
-// Which takes half a second.
+// Taking it down takes half a second.
 TEST_F(Cli, TheCommandDoesNotTakeTheDriverDown) {
   const std::string store = "export IDMINT_STORE='" + servers::mongo_set().url("quick") + "'\n";
   output(store + "idmint create orders");
@@ -66,8 +66,8 @@ TEST_F(Cli, APoolWorksOverAReplicaSet) {
   output(store + R"(
       idmint create web --kind pool --layout twitter --workers 16
       idmint create web --kind pool --layout twitter)");
-  // There are worker ids for all who are at it at a time, and for any number in a row. On a busy
-  // machine one may come to its deadline, and what it had is held for a window.
+  // There are worker ids for all processes at a time, and for any number in a row. On a busy
+  // machine one may come to its deadline, and its worker id is held for a window.
   EXPECT_EQ(output(store + R"(
       mint() {
         until idmint next web -n $1 >$2 2>err.$2; do
@@ -577,7 +577,7 @@ TEST_F(InsertCli, WhoIsStoppedSaysHowFarItCame) {
   EXPECT_EQ(stopped.status, 143);
   EXPECT_THAT(stopped.err, HasSubstr("stopped by a signal: the lines 1 to 10000 were inserted, and "
                                      "their ids printed; go on with line 10001"));
-  // So does who is refused.
+  // A refused command tells the lines that are in, too.
   const Ended refused = run(store_ + R"((yes '{"a":1}' | head -n 10000; echo '{"number":1}') |
       idmint insert bills --from invoices --field number)");
   EXPECT_EQ(refused.status, 2);
@@ -615,7 +615,7 @@ TEST_F(InsertCli, IdsThatCannotBePrintedAreSaidToBeIn) {
   EXPECT_THAT(full.err, HasSubstr("the lines 1 to 3 were inserted, but the ids could not all be "
                                   "told"));
   EXPECT_THAT(command(R"({"count":"docs"})"), HasSubstr("\"n\" : 3"));
-  // Nor is a line that was refused said to be in.
+  // A line that was refused is not said to be in, either.
   command(R"({"createIndexes":"docs","indexes":[{"key":{"k":1},"name":"by_k","unique":true,)"
           R"("sparse":true}]})");
   const Ended refused = run("printf '{\"k\":1}\\n{\"k\":1}\\n{\"k\":2}\\n' >keys\n" + store_ +
@@ -763,7 +763,7 @@ TEST_F(Cli, RaisesPastWhatACollectionHolds) {
   servers::mongo_command(url, "app", R"({"create":"empty"})");
   EXPECT_EQ(run(store + "idmint raise orders --from-collection app.empty:n").status, 0);
 
-  // Whose colon is it?
+  // A colon may belong to the collection or to the field.
   servers::mongo_command(
       url, "app", R"({"insert":"a:b","documents":[{"c:d":5000}],"writeConcern":{"w":"majority"}})");
   output(store + "idmint create colons");

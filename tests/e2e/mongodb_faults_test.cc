@@ -1,7 +1,7 @@
 // Processes take values from counters of a replica set, whose members stand behind relays, or
 // insert documents with gapless numbers, while its primary is killed, frozen, deposed and cut off,
 // and replies are dropped, requests repeated and all of it delayed. Each new connection must say
-// who it is. What the processes note, and what is in the collection, is all that the check knows.
+// who it is. The check knows only the notes of the processes and the collection.
 // IDMINT_FAULT_ROUNDS sets how often each fault is tried, IDMINT_FAULT_SEED repeats a run.
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -144,7 +144,7 @@ class Output {
   const int notes_;
 };
 
-// Those who come all at once wait for each other, longer than some of them have.
+// Processes that come all at once wait for each other, longer than the deadlines of some.
 auto patiently(const auto& open) {
   auto opened = open();
   for (int attempt = 0; !opened && attempt < 50; ++attempt) opened = open();
@@ -294,8 +294,7 @@ constexpr std::array kRoles = {Role{"--writer", write_until_told}, Role{"--class
 
 // ---- those who start and end them
 
-// So many calls that were answered: of one item or of any, by those of the classic recipes or by
-// anyone.
+// The least number of answered calls: of one item or of any, by the classic recipes or by anyone.
 struct Load {
   int least;
   std::optional<Item> item{};
@@ -566,7 +565,7 @@ class MongodbFaults : public testing::Test {
   StoodStill stood_still_;
   std::unique_ptr<Store> store_;
   Writers* writers_ = nullptr;
-  // With less of it between two faults nothing is tried.
+  // Less load between two faults would try nothing.
   std::vector<Load> load_ = {{.least = 100}};
 };
 

@@ -96,7 +96,7 @@ TEST_F(Cli, PeekSaysWhichStoresItsCountIsOf) {
 
 #ifdef IDMINTD_BINARY
 
-// With a store that its definition does not find, and that of another sequence.
+// The daemon gets a store that the definition does not find, and that of another sequence.
 TEST_F(Cli, TheDaemonIsToldWhereTheStoresOfSeveralAre) {
   output(
       "idmint create tickets --over sqlite:a.db --over sqlite:b.db;"

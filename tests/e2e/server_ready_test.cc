@@ -1,4 +1,4 @@
-// What GET /readyz of the daemon says while its MongoDB stands still, and after that.
+// The daemon answers GET /readyz while its MongoDB stands still, and after that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

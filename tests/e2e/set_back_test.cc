@@ -1,5 +1,5 @@
-// An SQLite store that another connection sets back, as whoever restores a backup does, under a
-// process that goes on: no strategy gives a value twice, and each tells on its next answer.
+// Another connection sets an SQLite store back, as a restore of a backup does, under a process that
+// goes on: no strategy gives a value twice, and each tells on its next answer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>

@@ -49,8 +49,8 @@ class StoreCli : public Cli {
                   " >/dev/null\ncat loader.* | grep -c 'calling init: .*" + library + "' || true");
   }
 
-  // Of a store in which `set_back` sets the next value of the counter "c" back to 11, in a way that
-  // its own means do not notice.
+  // The record on the host reveals that `set_back` sets the next value of the counter "c" back to
+  // 11, in a way that the store's own means do not notice.
   void expect_record_is_compared(const std::string& url, const std::function<void()>& set_back) {
     using testing::AllOf;
     using testing::HasSubstr;

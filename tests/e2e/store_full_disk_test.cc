@@ -1,5 +1,5 @@
-// The disk of the server of a store is full, and has room again later. What was refused has taken
-// nothing, nothing that was acknowledged is lost, and all goes on.
+// The disk of the server of a store is full, and has room again later. A refused call has taken
+// nothing, no acknowledged change is lost, and all goes on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ using testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-// That of the servers that are started while it is there.
+// The disk of the servers that are started while this object is there.
 class Disk {
  public:
   Disk() {

@@ -34,8 +34,8 @@ constexpr seconds kDeadline{4};
 
 using Pair = std::array<std::unique_ptr<MariadbServer>, 2>;
 
-// A program that takes a ticket from its own server, or else from the other one. What a server
-// rolled back because of a deadlock it asks again, by the same connection.
+// A program that takes a ticket from its own server, or else from the other one. It repeats a
+// request that a server rolled back because of a deadlock, by the same connection.
 PlainClients::Next program(const Pair& pair, std::size_t own, const std::atomic<bool>& rest) {
   const auto ticket_of = [](const MariadbServer::Asking& ask) {
     std::string ticket;

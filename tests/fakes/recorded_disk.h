@@ -22,13 +22,13 @@
 
 namespace idmint::fakes {
 
-// While it lives it is SQLite's default VFS, around "unix": what is written reaches the real files,
-// what is synced is only recorded. One at a time, one thread at a time. The files must lie in
-// `folder`; the -shm file is memory, not disk, and is not seen.
+// While it lives it is SQLite's default VFS, around "unix": writes reach the real files, syncs are
+// only recorded. One at a time, one thread at a time. The files must lie in `folder`; the -shm file
+// is memory, not disk, and is not seen.
 //
-// The model: what was written before a sync that succeeded survives; of what was written later,
-// each sector of 512 bytes survives or not, at random; so does each truncation. What a failed sync
-// left unwritten is not written by a later one that succeeds. Removing a file lasts at once.
+// The model: writes before a sync that succeeded survive; each sector of 512 bytes that was written
+// later survives or not, at random; so does each truncation. A later sync that succeeds does not
+// write what a failed one left unwritten. Removing a file lasts at once.
 class RecordedDisk {
  public:
   explicit RecordedDisk(std::string folder) : folder_(std::move(folder)) {
@@ -53,7 +53,7 @@ class RecordedDisk {
   // The moments at which the power can fail: before the first event, ..., after the last.
   [[nodiscard]] std::size_t now() const { return events_.size(); }
   [[nodiscard]] int syncs() const { return syncs_; }
-  // Which of them were of `file`, counted from 1.
+  // The numbers of the syncs of `file`, counted from 1.
   [[nodiscard]] std::vector<int> syncs_of(std::string_view file) const {
     std::vector<int> all;
     int nth = 0;

@@ -23,7 +23,7 @@
 
 namespace idmint::server {
 
-inline constexpr std::chrono::milliseconds kNever = std::chrono::hours{1};  // that no test comes to
+inline constexpr std::chrono::milliseconds kNever = std::chrono::hours{1};  // no test reaches it
 
 // A server with a thread of its own.
 class Running {

@@ -1,8 +1,8 @@
 // A disk without room, for a process that loads this before the C library: while the file that
-// IDMINT_NO_ROOM names is there, no file grows beyond its last block. What has its place on the
-// disk can be written, as on a real one: so a write may end in the midst of what it was given.
-// Standard output and error are left alone. (A mongod ends without room for its log: for it there
-// is restore/tests/full_disk.cc.)
+// IDMINT_NO_ROOM names is there, no file grows beyond its last block. Bytes that have their place
+// on the disk can be written, as on a real one: so a write may be a partial one. Standard output
+// and error are left alone. (A mongod ends without room for its log: for it there is
+// restore/tests/full_disk.cc.)
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -23,7 +23,7 @@ class EtcdCluster {
 
   [[nodiscard]] std::string host(std::size_t member) const;  // "127.0.0.1:PORT"
   [[nodiscard]] int port(std::size_t member) const { return members_[member].client_port; }
-  // That of a store, on all members; `user`: "name:password".
+  // The URL of a store, on all members; `user`: "name:password".
   [[nodiscard]] std::string url(const std::string& prefix = "ids",
                                 const std::string& user = "") const;
 

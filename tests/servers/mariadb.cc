@@ -18,7 +18,7 @@ namespace {
 // How long a server may take for anything.
 constexpr std::chrono::minutes kLongest{2};
 
-// Whom the servers run as; null: as whoever runs the tests.
+// The user that the servers run as; null: the user that runs the tests.
 const passwd* owner() {
   static const passwd* const user = user_of_servers("mysql");
   return user;

@@ -1,6 +1,6 @@
 // Real MariaDB servers for tests: on free ports of the loopback, in folders that go with them, and
-// ended with the program that started them, however that ends. Where the tests are run by root, the
-// servers run as the user mysql, or as nobody.
+// ended with the program that started them, however that ends. If root runs the tests, the servers
+// run as the user mysql, or as nobody.
 #pragma once
 
 #include <sys/types.h>

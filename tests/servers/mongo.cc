@@ -128,10 +128,10 @@ void MongoServer::restart() {
 }
 
 MongoSet::MongoSet(MongoSetOptions options) {
-  // Heartbeats so often, and errors so soon, that no member takes the death of one for that of
-  // another; who reads from a frozen one turns away from it soon, which else is a minute later;
-  // checkpoints so often that one which was killed has little to do again, twice where it rolls
-  // back, before a majority has it.
+  // Heartbeats are so frequent, and errors so soon, that no member takes the death of one for that
+  // of another; a reader turns away from a frozen member soon, not a minute later; checkpoints are
+  // so frequent that a killed member has little to do again, twice where it rolls back, before a
+  // majority has it.
   std::vector<std::string> arguments = {"--replSet",      "set",
                                         "--oplogSize",    "64",
                                         "--syncdelay",    "3",
@@ -180,7 +180,7 @@ MongoSet::MongoSet(MongoSetOptions options) {
     if (!wait_for(has_user, std::chrono::minutes{1})) give_up("the set gets no user");
     user_ = "root:r@";
   }
-  // By all of them, so that the first who is killed is not the majority.
+  // All members acknowledge it, so that the first one that is killed is not the majority.
   const std::string change = R"({"insert":"probe","documents":[{}],"writeConcern":{"w":)" +
                              std::to_string(options.members) + "}}";
   if (!wait_for([&] { return works(mongo_command(direct(primary()), "probe", change)); },

@@ -94,8 +94,8 @@ class MongoSet {
   std::vector<std::unique_ptr<MongoServer>> members_;
 };
 
-// One of each for all tests of a program, started when first asked for. Of the set the primary
-// stays the same, as it takes the others 5 s to elect another.
+// One of each for all tests of a program, started when first asked for. The set keeps its primary,
+// as the others take 5 s to elect another.
 MongoSet& mongo_set();
 MongoServer& mongo_standalone();
 

@@ -24,7 +24,7 @@ const std::string& programs() {
   return folder;
 }
 
-// Whom the servers run as; null: as whoever runs the tests.
+// The user that the servers run as; null: the user that runs the tests.
 const passwd* owner() {
   static const passwd* const user = user_of_servers("postgres");
   return user;

@@ -48,8 +48,8 @@ bool wait_for(Condition condition, std::chrono::seconds longest) {
 // none.
 [[nodiscard]] std::string path_of_program(const std::string& name);
 
-// Whom servers that do not run as root run as: the user of that name, or else nobody. Null: the
-// tests are not run by root, and the servers run as whoever runs them.
+// The user for servers that do not run as root: the user of that name, or else nobody. Null: the
+// tests are not run by root, and the servers run as the user that runs them.
 [[nodiscard]] const passwd* user_of_servers(const char* name);
 // Gives the file or folder to the user; to null it does nothing.
 void hand_over(const std::string& path, const passwd* user);

@@ -1,6 +1,6 @@
 // A relay on the loopback between the clients of a MongoDB server and the server, which delays,
-// cuts, drops and repeats what it is told to while it runs. Of the protocol it knows how long a
-// message is, and what it has in it; so no TLS and no compression.
+// cuts, drops and repeats what it is told to while it runs. It knows only the length of a message
+// and the text in it, so it takes no TLS and no compression.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace idmint::servers {
 
-// Whose connections: those of the other members of the set, or those of all others.
+// The owners of the connections: the other members of the set (kMembers), or all others (kClients).
 enum class Whose : std::uint8_t { kAll, kClients, kMembers };
 
 // Its functions may be called by any thread. One thread of its own does all the work.

@@ -62,7 +62,7 @@ class Runner {
     for (;;) {
       go.acquire();
       if (ended_) return;
-      // Whose turn it is next is released within the body; it touches nothing afterwards.
+      // The body releases the process whose turn is next, and touches nothing afterwards.
       std::exchange(body, nullptr)();
     }
   }

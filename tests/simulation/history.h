@@ -50,8 +50,8 @@ class Process;
 void forget_threads() noexcept;
 
 // The processes run one at a time, each in a thread of its own, from one step to the next. A step
-// is a call of a store, some readings of a clock and all waiting. What happens is decided by the
-// choices alone, so one list of them is one history.
+// is a call of a store, some readings of a clock and all waiting. The choices alone decide what
+// happens, so one list of them is one history.
 class History {
  public:
   explicit History(Choices& choices, bool traced = false);
@@ -72,9 +72,10 @@ class History {
 
   // The time of the stores. It begins at 2026-01-01.
   [[nodiscard]] Instant now() const noexcept { return now_; }
-  // Who goes on is chosen; some time passes; a call that was sent earlier may be applied.
+  // Chooses the process that goes on; some time passes; a call that was sent earlier may be
+  // applied.
   void step();
-  // Is applied in a later step, or never.
+  // The call is applied in a later step, or never.
   void send_late(std::function<void()> call);
 
   // How often calls fail, processes die and clocks jump: 0 never, larger ones more rarely.
@@ -129,8 +130,8 @@ class Process {
   // Whether it may go on. A process that is dead ends: nothing that it does reaches anybody.
   [[nodiscard]] bool is_alive() const noexcept { return !dead_ && !history_.is_over(); }
   void die();
-  // False in threads that the code under test starts itself. What they ask of a store, a clock or a
-  // random source is no step and no choice, as their order is not chosen.
+  // False in threads that the code under test starts itself. Their calls of a store, a clock or a
+  // random source are no steps and no choices, as their order is not chosen.
   [[nodiscard]] bool is_this_thread() const noexcept {
     return std::this_thread::get_id() == thread_;
   }
@@ -142,7 +143,7 @@ class Process {
   [[nodiscard]] std::uint32_t decide(std::uint32_t below) {
     return input<std::uint32_t>([&] { return history_.choose(below); });
   }
-  // What `live` gives, or gave to the original.
+  // The value that `live` gives, or gave to the original.
   template <class T>
   T input(const auto& live) {
     if (is_replayed() && !history_.is_over()) return std::any_cast<T>(inputs_[replayed_++]);

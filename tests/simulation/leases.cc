@@ -30,7 +30,7 @@ using stores::WorkerSwap;
 constexpr std::string_view kPool = "workers";
 constexpr std::uint32_t kCapacity = 2;  // ids of one tick
 
-// What may happen to the store or to a process in a history, beside faults.
+// An event that may happen to the store or to a process in a history, beside faults.
 enum class Event : std::uint8_t {
   kNone,
   kCopy,      // a process is copied, as a virtual machine is from a snapshot
@@ -40,7 +40,7 @@ enum class Event : std::uint8_t {
   kRaised,    // an operator raises the pool, and releases what he reads
 };
 
-// What is known of one process from outside.
+// The facts known of one process from outside.
 struct Holder {
   std::optional<WorkerRow> acknowledged{};  // by its latest acquire or extend
   // For each worker id the end of what it may mint.
@@ -136,8 +136,8 @@ void LeaseWorld::minted(Process& me, std::int64_t worker, std::int64_t tick, std
     const auto shared =
         of_copies ? copied_->ends.find(worker) : std::map<std::int64_t, std::int64_t>::iterator{};
     if (of_copies && shared != copied_->ends.end() && tick < shared->second) continue;
-    // Where nobody knows that the store went back, others may be granted what this process had; but
-    // it notices what it was granted itself.
+    // If nobody knows that the store went back, others may be granted leases that this process had;
+    // but it notices those that it was granted itself.
     if (gone_back_ && other != me.number()) continue;
     return history.fail(what + " twice: from process " + std::to_string(other) + " and from " +
                         me.name());
@@ -268,7 +268,7 @@ void LeaseWorld::operate(Process& me) {
   SimulatedStore store(me, place);
   std::optional<stores::memory::Tables> backup;
   for (int turn = 0; turn < 200 && me.is_alive() && !history.is_last(); ++turn) {
-    // Where faults end others, they do not end this one: it is no process of idmint.
+    // Faults that end others do not end this one: it is no process of idmint.
     history.step();
     switch (event) {
       case Event::kCopy:

@@ -22,7 +22,7 @@ namespace {
 
 const std::string kName = "numbers";
 
-// What an operator does in a history.
+// The act of an operator in a history.
 enum class Act : std::uint8_t { kNothing, kRaise, kAlter, kRetire, kMove, kGoBack };
 
 class SequenceWorld {
@@ -95,7 +95,7 @@ Result<Changed> SequenceWorld::create(Process& me, Handles& stores) {
   return create_sequence(*stores.a, wanted, {}, me.entropy());
 }
 
-// Whoever opens it finds what the others found.
+// A process that opens the sequence finds the definition that the others found.
 void SequenceWorld::opened(Process& me, const SequenceDefinition& there) {
   if (!there_) there_ = there;
   SequenceDefinition as_known = there;
@@ -111,9 +111,9 @@ void SequenceWorld::values(Process& me, std::span<const std::int64_t> values, st
   for (const std::int64_t value : values) {
     if (history.is_traced()) history.note(&me, "gets " + std::to_string(value));
     const auto [at, fresh] = given_.try_emplace(value, me.number());
-    // Where nobody knows that the store went back, others may be given what this process had. It
-    // notices that itself, and says so: then an operator has to act. Of random values it remembers
-    // the latest claims only.
+    // If nobody knows that the store went back, others may be given values that this process had.
+    // It notices a repeat of its own, and says so: then an operator has to act. It remembers only
+    // the latest claims of random values.
     if (!fresh && (!gone_back_ || (at->second == me.number() && strategy != Strategy::kRandom &&
                                    !told_.contains(me.number()))))
       return history.fail(std::to_string(value) + " twice: from process " +

@@ -26,7 +26,7 @@ constexpr std::array kScenarios = {Scenario{"leases", play_leases},
 constexpr std::uint64_t kBatch = 2'000;  // histories of one process
 constexpr unsigned kLongest = 300;       // seconds of one batch
 
-// What a batch tells, in memory that it shares.
+// The report of a batch, in memory that it shares.
 struct Report {
   std::atomic<std::uint64_t> playing{0};  // the seed
   std::atomic<std::uint64_t> broken{0};   // the seed + 1; 0: none

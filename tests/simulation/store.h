@@ -27,18 +27,19 @@
 
 namespace idmint::simulation {
 
-// What the processes of a history share.
+// The state that the processes of a history share.
 struct Place {
   explicit Place(std::string its_url) : url(std::move(its_url)), tables(url) {}
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
   const std::string url;
-  // Of this history alone, as the library remembers for the life of a process what a store gave.
+  // The id is of this history alone, as the library remembers for the life of a process what a
+  // store gave.
   const Uuid id = fresh_id();
   stores::memory::Tables tables;
-  // What a fail-over leaves: all up to the latest change that was acknowledged. Nothing: it never
-  // takes anything back.
+  // The tables that a fail-over leaves: all up to the latest change that was acknowledged. nullopt:
+  // it never takes anything back.
   std::optional<stores::memory::Tables> durable{};
   std::mutex mutex{};  // for threads that the code starts itself
 
@@ -61,7 +62,8 @@ class SimulatedStore final : public Store,
 
   const Uuid& id() const noexcept override { return place_.id; }
   std::string_view url() const noexcept override { return place_.url; }
-  // What a process was given is its own: processes of one history are hosts of their own.
+  // The values that a process was given are its own: processes of one history are hosts of their
+  // own.
   std::string server() const override { return server_; }
   std::chrono::milliseconds deadline() const noexcept override { return kDeadline; }
   CounterStore* counters() noexcept override { return &counters_; }

@@ -1,4 +1,4 @@
-// Where the members of an etcd cluster are, and how to log in: what a URL says.
+// The addresses of an etcd cluster's members, and the login, from a URL.
 #pragma once
 
 #include <string>

@@ -104,7 +104,7 @@ class Claims final : public UniqueIndex {
                              shown(value));
   }
 
-  // What the operation finds, where the space is there.
+  // The result of the operation, if the space is there.
   Result<Found> read(std::string_view space, std::string operation, SteadyTime until) {
     auto found = database_.read({get(database_.keys().space(space)), std::move(operation)}, until);
     if (!found) return std::unexpected(std::move(found.error()));

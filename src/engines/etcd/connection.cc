@@ -106,7 +106,7 @@ long time_left(SteadyTime until) {
       std::clamp<std::int64_t>(left.count(), 1, std::numeric_limits<std::int32_t>::max()));
 }
 
-// Of a connection that was never made, and will not be as long as the files and the server stay.
+// The connection was never made, and will not be as long as the files and the server stay.
 bool is_about_certificates(CURLcode failed) {
   constexpr std::array<CURLcode, 4> kCodes = {CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
                                               CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR};

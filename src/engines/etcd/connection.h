@@ -33,7 +33,7 @@ class Connection {
 
   // False: the last request has no answer, and one that comes late must not meet another.
   [[nodiscard]] bool is_usable() const { return usable_; }
-  // What is asked from now on has no answer after that time.
+  // Later requests have no answer after that time.
   void answer_by(SteadyTime by) noexcept { answer_by_ = by; }
   // It is not to be used any more.
   void give_up() noexcept { usable_ = false; }

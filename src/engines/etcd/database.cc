@@ -62,7 +62,7 @@ Database::Attempt<Database::Session> Database::connect(std::size_t server, Stead
 }
 
 // Whether the transaction, which was refused for want of space, has not been applied: its compares
-// hold still. Those of nested ones are not its own, and nothing is known of them.
+// hold still. The compares of nested ones are not its own, and nothing is known of them.
 bool Database::was_not_applied_yet(Session& session, const Transaction& transaction,
                                    SteadyTime until) {
   const auto is_nested = [](const std::string& operation) {
@@ -191,8 +191,7 @@ Database::Attempt<void> Database::measure(Session& session, SteadyTime until) {
   return {};
 }
 
-// What the log is ahead now at least, whatever is written meanwhile: the revision is read after the
-// log.
+// The least lead of the log now, whatever is written meanwhile: the revision is read after the log.
 Database::Attempt<Place> Database::place_for_record(Session& session, SteadyTime until) {
   const auto log = session.connection->status(until);
   if (!log) return std::unexpected(log.error());
@@ -464,7 +463,7 @@ Result<StoreRecord> Database::find_or_make(const StoreOptions& options, SteadyTi
                        [&](Session& session) { return make(session, until); });
 }
 
-// Of two that come here at once, one makes the store, and the other finds it made.
+// If two callers come here at once, one makes the store, and the other finds it made.
 Database::Attempt<StoreRecord> Database::make(Session& session, SteadyTime until) {
   const std::string& prefix = keys_.all();
   const auto there = ask(session, {.then = {get_keys(prefix, after_prefix(prefix), 1)}}, until);

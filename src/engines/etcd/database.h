@@ -33,7 +33,7 @@ namespace idmint::stores::etcd {
 
 using std::chrono::milliseconds;
 
-// What the tables of one store share. Any thread may call any method at any time.
+// The part that all tables of one store share. Any thread may call any method at any time.
 class Database final : public Engine {
  public:
   Database(Address address, milliseconds deadline, Access access, Entropy& entropy);
@@ -66,7 +66,7 @@ class Database final : public Engine {
     return purpose == Purpose::kRead ? enter_to_read(by) : enter(by);
   }
 
-  // What each of the operations found, at one revision.
+  // The result of each of the operations, at one revision.
   Result<std::vector<Found>> read(const Operations& operations, SteadyTime until);
   // The entries whose keys begin with the prefix and go on with more than `after`, in the order of
   // the keys, `most` at most. Read page by page, each at a later revision.
@@ -108,11 +108,11 @@ class Database final : public Engine {
     [[nodiscard]] bool is_usable() const { return connection->is_usable(); }
     void answer_by(SteadyTime by) { connection->answer_by(by); }
   };
-  // What the process has seen of the cluster. It counts until the store is settled anew.
+  // The cluster as the process has seen it. This counts until the store is settled anew.
   struct Seen {
     std::int64_t settled = -1;  // Store::settle_count(); -1: nothing was read yet
     std::int64_t revision = 0;
-    std::string gone_back{};  // what cannot be, and is not in the record yet
+    std::string gone_back{};  // a contradiction that is not in the record yet
   };
   template <class T>
   using Attempt = std::expected<T, Failure>;

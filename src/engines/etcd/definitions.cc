@@ -19,8 +19,7 @@ class DefinitionTable final : private DefinitionRows {
         doing));
   }
 
-  // Where an answer was lost, a text that is replaced by itself is put again, which changes
-  // nothing.
+  // After a lost answer a text that is replaced by itself is put again, which changes nothing.
   Result<Swapped> swap_definition(const DefinitionRow& row, const std::string& json,
                                   SteadyTime until, std::string_view doing) override {
     const std::string key = database_.keys().definition(row.name);

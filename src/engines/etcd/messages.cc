@@ -39,8 +39,8 @@ std::string range(std::string_view from, std::string_view to, std::size_t limit,
   return text + "}}";
 }
 
-// ---- answers. What is 0, false or empty is left out by the gateway, and 64-bit integers are
-// texts.
+// ---- answers. The gateway leaves out values that are 0, false or empty, and writes 64-bit
+// integers as texts.
 
 const Json& member(const Json& object, const char* name) {
   static const Json none;

@@ -1,6 +1,6 @@
-// What is said in etcd's v3 API, as its JSON gateway has it: transactions, answers and errors.
+// The messages of etcd's v3 API, as its JSON gateway has them: transactions, answers and errors.
 //
-// Whatever the store asks for is a transaction. One that only reads is linearizable and takes no
+// Every request of the store is a transaction. One that only reads is linearizable and takes no
 // place in the log of the cluster.
 #pragma once
 
@@ -18,7 +18,8 @@ namespace idmint::stores::etcd {
 
 // The Failure::reason of a refused token: another one may be accepted.
 inline constexpr std::string_view kTokenRefused = "token";
-// That of a member that cannot serve the store, whatever the others can: a learner, or no etcd.
+// The reason of a member that cannot serve the store, whatever the others can: a learner, or no
+// etcd.
 inline constexpr std::string_view kUnfitMember = "member";
 // The database is full. The transaction may have been applied all the same.
 inline constexpr std::string_view kNoSpace = "space";
@@ -53,11 +54,11 @@ struct Transaction {
 [[nodiscard]] std::string count_range(std::string_view from, std::string_view to);
 [[nodiscard]] std::string nested(const Transaction& transaction);
 
-// What follows every key that begins with the prefix, as the end of a range.
+// The end of a range: it follows every key that begins with the prefix.
 [[nodiscard]] std::string after_prefix(std::string_view prefix);
 
 [[nodiscard]] std::string text_of(const Transaction& transaction);
-// Of /v3/auth/authenticate.
+// The body of a request to /v3/auth/authenticate.
 [[nodiscard]] std::string log_in_as(std::string_view user, std::string_view password);
 
 // ---- what is answered
@@ -68,7 +69,7 @@ struct Entry {
   std::int64_t changed = 0;  // the revision of its latest change
 };
 
-// What one operation found.
+// The result of one operation.
 struct Found {
   bool succeeded = false;  // of a nested transaction: its compares held
   std::vector<Entry> entries{};
@@ -89,12 +90,12 @@ struct Answer {
   std::vector<Found> found{};  // for each operation that was done
 };
 
-// What one member says of itself. Another member may be further.
+// The status of one member, by itself. Another member may be further.
 struct Status {
   Header header{};
   std::string version{};
   std::int64_t log = 0;      // entries of the replicated log that are committed
-  std::int64_t applied = 0;  // of which so many are applied here
+  std::int64_t applied = 0;  // entries of these that are applied here
 };
 
 // The error says what is wrong: it is not what the API answers.
@@ -103,14 +104,14 @@ struct Status {
 [[nodiscard]] std::expected<Status, std::string> read_status(std::string_view json);
 [[nodiscard]] std::expected<std::string, std::string> read_token(std::string_view json);
 
-// What a refusal means. `http`: the status of the response, whose body is `json`. `writes`: the
+// The meaning of a refusal. `http`: the status of the response, whose body is `json`. `writes`: the
 // request would have changed something. Only the errors that etcd gives before it proposes a change
 // to the cluster, or instead of applying it, say that nothing was done; and kNoSpace, which it also
 // gives after it has applied a transaction for which the room sufficed when it was proposed.
 [[nodiscard]] Failure read_refusal(long http, std::string_view json, bool writes);
 
-// What became of a request that has no answer. kUnknown: it may have been done; of one that writes
-// nothing, kUnavailable.
+// The outcome of a request without an answer. kUnknown: it may have been done. kUnavailable: it
+// writes nothing.
 [[nodiscard]] Failure unanswered(std::string why, bool writes);
 
 }  // namespace idmint::stores::etcd

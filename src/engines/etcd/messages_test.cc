@@ -1,4 +1,4 @@
-// What the gateway of etcd says, and what it never does.
+// Answers of etcd's gateway, and answers that it never gives.
 #include "engines/etcd/messages.h"
 
 #include <gmock/gmock.h>

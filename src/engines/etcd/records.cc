@@ -74,7 +74,7 @@ std::string text_of(const StoreRecord& record) {
 std::optional<StoreRecord> read_store(std::string_view text) {
   Reader reader(text);
   StoreRecord record{.id = reader.uuid("id"), .schema = reader.integer("schema")};
-  // What a newer idmint writes may have other members.
+  // The record of a newer idmint may have other members.
   if (reader.whole() && record.id != Uuid{} && record.schema > kSchemaVersion) return record;
   record.place = {reader.text("cluster"), reader.integer("log_ahead")};
   record.settled = reader.integer("settled");

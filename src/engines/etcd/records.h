@@ -82,7 +82,7 @@ class Keys {
 [[nodiscard]] std::optional<std::int64_t> number_behind(std::string_view prefix,
                                                         std::string_view key);
 
-// Of values. The reading one gives nothing where the value is damaged.
+// The texts of values. Reading gives nothing if the value is damaged.
 [[nodiscard]] std::string text_of(const StoreRecord& record);
 [[nodiscard]] std::optional<StoreRecord> read_store(std::string_view text);
 

@@ -1,5 +1,5 @@
-// What a store of etcd refuses, and what its members do to it. The conformance suite has what it
-// has in common with the others.
+// The refusals of an etcd store, and the faults of its members. The conformance suite tests what
+// all stores have in common.
 #include "idmint/store.h"
 
 #include <gmock/gmock.h>
@@ -344,7 +344,8 @@ TEST(EtcdMembers, ACallEndsByItsDeadlineWhileTheMemberStandsStill) {
   EXPECT_TRUE(eventually([&] { return take(*store).has_value(); }));
 }
 
-// Of three, so the others can go on. What was sent to it may be applied when it goes on.
+// There are three members, so the others can go on. A request that was sent to the stopped one may
+// be applied when it goes on.
 TEST(EtcdMembers, WhileOneStandsStillTheOthersAnswerInTime) {
   constexpr milliseconds kDeadline{9000};
   EtcdCluster cluster(3);
@@ -499,7 +500,7 @@ TEST_P(EtcdSnapshots, AfterOneWasRestoredAPlainClientRepeatsAndIdmintDoesNot) {
     }));
     ASSERT_FALSE(range) << "it repeats";
   }
-  // Of those that saw nothing of what is lost, the log tells.
+  // The log tells a process that saw nothing of what is lost.
   const auto fresh = opened(cluster.url());
   const std::optional<Error> doubt = fresh->doubt();
   ASSERT_TRUE(doubt);
@@ -595,7 +596,7 @@ TEST(EtcdMembers, AClusterThatForgotWhatAProcessSawIsInDoubtForAll) {
   EXPECT_TRUE(eventually([&] { return take(*store).has_value(); }));
 }
 
-// What an operator does who knows what was handed out.
+// The action of an operator who knows which values were handed out.
 void settle_past(Store& store, std::int64_t floor) {
   ASSERT_EQ(store.counters()->raise("c", floor), floor);
   ASSERT_TRUE(store.settle());

@@ -152,7 +152,7 @@ class Workers final : private WorkerRows {
       applied = true;
       for (std::size_t i = 0; i < changed.size(); ++i) {
         const bool done = some.size() == 1 ? answer->succeeded : answer->found[i].succeeded;
-        // Of several, whether an attempt before changed one is not known.
+        // With several, the answer does not tell whether an earlier attempt changed one.
         if (done)
           swapped[changed[i]] = Swapped::kYes;
         else if (some.size() > 1 || answer->sent_before)

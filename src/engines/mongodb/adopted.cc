@@ -74,8 +74,8 @@ std::string has_floor(const Adopted& adopted) {
   return R"({"$isNumber":)" + field_of(floor_name(adopted)) + "}";
 }
 
-// Of an open document that was not set back, with $$now. No sum overflows: $$now is a value below
-// 2^63 - 1, or past the end, and then there is nothing to take.
+// True, with $$now, for an open document that was not set back. No sum overflows: $$now is a value
+// below 2^63 - 1, or past the end, and then there is nothing to take.
 std::string is_above_floor(const Adopted& adopted) {
   const std::string above = R"({"$gte":["$$now",{"$subtract":[)" + field_of(floor_name(adopted)) +
                             "," + number(ahead(adopted)) + "]}]}";

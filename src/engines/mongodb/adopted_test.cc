@@ -101,7 +101,7 @@ class Adopted : public testing::Test {
   }
 
   fakes::TempFolder folder_;
-  // Of the folder's name, which nobody else has.
+  // The name of the folder, which nobody else has.
   std::string database_ = std::filesystem::path(folder_.path("x")).parent_path().filename();
   std::unique_ptr<Store> store_;
 };
@@ -408,7 +408,7 @@ TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
   EXPECT_THAT(documents(), HasSubstr("[  ]"));
 }
 
-// What a majority has may be behind what it acknowledged, on a new primary.
+// On a new primary, a read from a majority may lack an acknowledged write.
 TEST_F(Adopted, WhetherThereIsARecordIsAskedOfTheLatest) {
   ASSERT_TRUE(adopt(kCounter, {0, 99}));
   ASSERT_THAT(ask(R"({"profile":2,"slowms":0})"), HasSubstr(R"("ok" : 1.0)"));
@@ -435,7 +435,7 @@ TEST_F(Adopted, ARecordIsLookedAtWhoeverGivesIt) {
         AdoptedRecord{.collection = "counters", .id = "one", .field = "a", .validator = true},
         AdoptedRecord{}})
     EXPECT_EQ(code_of(adopt(bad, {0, 99})), Code::kInvalidArgument) << to_text(bad);
-  // Of another kind of store.
+  // A record of another kind of store.
   const auto foreign = create_sequence(
       *store_, {.name = "c", .first = 0, .adopted = "sequence public.orders_id_seq"});
   EXPECT_EQ(code_of(foreign), Code::kInvalidArgument);
@@ -500,7 +500,7 @@ TEST_F(Adopted, ClosedIsMarkedInTheDocument) {
 
 // ---- the floor
 
-// What a program does to the document of which idmint took 1 to 25, so that its values come again.
+// A program's change of the document after idmint took 1 to 25: its values would come again.
 struct Reset {
   const char* what;
   const char* update;  // a replacement, or an update; empty: it is deleted and made anew by $inc
@@ -682,7 +682,7 @@ TEST_F(Adopted, ADefinitionIsReadAndWrittenAsItIs) {
   std::string kept;
   for (const char c : expected) kept += c == '"' ? std::string("\\\"") : std::string(1, c);
   EXPECT_THAT(documents("idmint.definitions"), HasSubstr("\"json\" : \"" + kept + "\""));
-  // What a hand wrote.
+  // A definition that was written by hand.
   put_definition(R"({"name":"c","strategy":"counter","first":0,"last":99,)"
                  R"("adopted":"counters/one:next=COUNT,validator,max=MAX_VALUE"})");
   EXPECT_EQ(as_sequence(*store_->catalog()->find("c")).adopted,

@@ -1,4 +1,4 @@
-// Which documents can be adopted, and what they are called.
+// The documents that can be adopted, and their names.
 #include "engines/mongodb/adoption.h"
 
 #include <gmock/gmock.h>

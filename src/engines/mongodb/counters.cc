@@ -65,7 +65,7 @@ Bson next_becomes(const std::string& expression) {
   return Bson(R"({"0":{"$set":{"next":{"$toLong":)" + expression + "}}}}");
 }
 
-// What is to be done to idmint's own record, as the stages of one update.
+// The lift of idmint's own record, as the stages of one update.
 Bson update_to(const CounterLift& lift) {
   Bson stages;
   int count = 0;
@@ -242,7 +242,7 @@ Result<void> CounterTable::read_adopted_of(Records& records, SteadyTime until) {
     wanted[place.collection].emplace(spelled(place), &record);
   }
   for (const auto& [collection, by_id] : wanted) {
-    // What a majority does not have yet is read again, as in read_records().
+    // A document that a majority does not have yet is read again, as in read_records().
     for (const Kind kind : {Kind::kReadMany, Kind::kReadOne}) {
       Bson ids;
       std::int32_t count = 0;

@@ -21,7 +21,7 @@
 namespace idmint::stores::mongodb {
 namespace {
 
-constexpr std::int32_t kMostLookedAt = 1000;  // that are looked at for a similar name
+constexpr std::int32_t kMostLookedAt = 1000;  // documents that are looked at for a similar name
 
 std::string without_collection(const AdoptedRecord& record) {
   return spelled(record).substr(record.collection.size() + 1);
@@ -73,7 +73,7 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
 
 }  // namespace
 
-// Where the documents are that look like the wanted one.
+// The documents that look like the wanted one.
 std::string CounterTable::similar_to(const AdoptedRecord& record, SteadyTime until) {
   Bson command;
   command.add("find", std::string_view(record.collection))

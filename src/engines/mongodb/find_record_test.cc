@@ -199,7 +199,7 @@ TEST_F(AdoptedByName, WhatIsMissingIsRefusedWithWhatIsThere) {
                                   "counters/int=4200000000:last=seq", "counters/uuid=7:last=seq",
                                   "counters/double=x:last=seq", "counters/orderid:last=a.b"})
     EXPECT_EQ(code_of(create("none", adopt)), Code::kInvalidArgument) << adopt;
-  // Of both, it is said which.
+  // Both documents exist: the type tells which is meant.
   ASSERT_TRUE(create("text", "counters/text=7:last=seq"));
   ASSERT_TRUE(create("int", "counters/int=7:last=seq"));
   EXPECT_EQ(next("text"), "6");
@@ -241,7 +241,7 @@ TEST_F(AdoptedByName, WhatIsMissingIsMadeIfThatIsWanted) {
                            HasSubstr(R"({ "_id" : 5, "n" : 0,)")));
   EXPECT_EQ(next("a"), "1");
   EXPECT_EQ(next("b"), "0");
-  // What is there is found first.
+  // An existing document is found first.
   insert(R"({"_id":42,"seq":4})");
   ASSERT_TRUE(create("c", "counters/42:last=seq", true));
   EXPECT_EQ(next("c"), "5");
@@ -277,7 +277,7 @@ TEST_F(AdoptedByName, TheStripesAreAllTextsOrAllIntegers) {
   EXPECT_EQ(next("texts/2"), "20");
 }
 
-// What an older version kept, which knew texts only.
+// An older version kept these definitions. It knew texts only.
 TEST_F(AdoptedByName, AnOlderDefinitionGoesOn) {
   for (const std::string id : {"int=5", "oid=x", "42"}) {
     insert(R"({"_id":")" + id + R"(","n":8})");

@@ -466,7 +466,7 @@ bool Gapless::find_uuid(Place& place, SteadyTime until) {
   return found;
 }
 
-// Only while it has given no number: then it may be bound to another field, too. What is bound is
+// A counter may be bound to another field only while it has given no number. A bound counter is
 // not written, so that a transaction that holds the counter keeps nobody from opening. A missing
 // collection is made, because its UUID is noted before it has a number.
 Result<void> Gapless::bind(const SequenceDefinition& definition, Place& place, SteadyTime until) {

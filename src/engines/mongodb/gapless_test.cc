@@ -76,7 +76,7 @@ Document nested(std::size_t levels) {
   return deep;
 }
 
-// What stands under `field` in the reply's documents, as text, in their order.
+// The values of `field` in the documents of the collection, as text, in their order.
 std::vector<std::string> all_of(const std::string& url, const std::string& database,
                                 const std::string& collection, const std::string& field) {
   mongoc_client_t* const client = mongoc_client_new(url.c_str());
@@ -604,7 +604,7 @@ TEST_F(GaplessTest, ACallThatCannotBeDoneInTimeSaysSo) {
 
 // ---- faults
 
-// What the primary does to the next commands of the inserter.
+// The primary fails the next commands of the inserter.
 class GaplessFaults : public GaplessTest {
  protected:
   // `how`: what failCommand is told. `mode`: "off", or how often.

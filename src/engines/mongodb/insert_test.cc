@@ -639,7 +639,7 @@ class ProxyTest : public InsertTest {
   std::int64_t claims(const std::string& state) {
     return count("accounts.ids", R"({"state":")" + state + R"("})");
   }
-  // What the primary is to do to the commands of a kind on one of the collections.
+  // Sets what the primary does to the next command of a kind on one of the collections.
   std::string fail(const std::string& kind, const std::string& collection, const std::string& how) {
     return mongo_command(
         mongo_set().member(mongo_set().primary()).url("?directConnection=true"), "admin",
@@ -712,7 +712,7 @@ TEST_F(ProxyTest, ADocumentWhoseClaimWasNotMarkedIsFoundByTheSweep) {
   const auto inserted = insert_with_id(accounts, ids, Documents(2).get(), options_, clock_);
   ASSERT_TRUE(inserted) << "the documents are in: " << why(inserted);
   EXPECT_EQ(claims("claimed"), 2);
-  // Of another type of number in the document, and abandoned by mistake.
+  // One document has another type of number, and one claim was abandoned by mistake.
   command(R"({"update":"accounts","updates":[{"q":{"account":8},"u":[{"$set":{"account":)"
           R"({"$toInt":"$account"}}}]}]})");
   command(R"({"update":"accounts.ids","updates":[{"q":{"_id":7},"u":{"$set":)"
@@ -834,7 +834,7 @@ class InsertRights : public testing::Test {
              R"("},"actions":[")" + action + "\"]}";
     ask("admin", R"({"updateRole":"some","privileges":[)" + all + "]}");
   }
-  // What ann does succeeds with all of the rights, and says which one is missing without one.
+  // `act` by ann succeeds with all of the rights, and otherwise names the one that is missing.
   static void needs_exactly(const std::vector<Right>& rights,
                             const std::function<Result<void>(Collection&)>& act) {
     const auto as_ann = [&] {

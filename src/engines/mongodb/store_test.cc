@@ -1,4 +1,4 @@
-// What is MongoDB's alone; that it is a store is shown by mongodb_conformance_test.
+// Properties of MongoDB alone; mongodb_conformance_test shows that it is a store.
 #include "idmint/store.h"
 
 #include <gmock/gmock.h>
@@ -53,8 +53,8 @@ servers::MongoSet& mongo_set() {
   return set;
 }
 
-// What takes no longer did not wait for the servers past its deadline of a second or two, though
-// the machine may have stood still meanwhile.
+// A call that takes no longer did not wait for the servers past its deadline of a second or two,
+// though the machine may have stood still meanwhile.
 constexpr seconds kNoHang{8};
 
 // ---- URLs
@@ -132,7 +132,7 @@ class MongodbStoreTest : public testing::Test {
   static void SetUpTestSuite() { static_cast<void>(mongo_set()); }
 
   fakes::TempFolder folder_;
-  // Of the folder's name, which nobody else has.
+  // The name of the folder, which nobody else has.
   std::string database_ = std::filesystem::path(folder_.path("x")).parent_path().filename();
 
   // Again where the deadline is so short that the opening may miss it.
@@ -266,7 +266,7 @@ TEST_F(MongodbStoreTest, ARecordThatIsNotAsWeWriteItIsDamaged) {
   }
 }
 
-// What an advance or a raise put right would be handed out again by the next.
+// If an advance or a raise mended the record, the next one would hand out values again.
 TEST_F(MongodbStoreTest, ADamagedRecordIsNotMendedByWhatIsDoneWithIt) {
   const auto store = open();
   CounterStore& counters = *store->counters();
@@ -518,7 +518,7 @@ TEST_F(MongodbStoreTest, EveryWriteWaitsForTheJournalsOfAMajorityAndEveryReadFor
       R"("command.writeConcern.wtimeout":{"$gt":0},"command.maxTimeMS":{"$gt":0},)"
       R"("command.txnNumber":{"$gt":0},"command.writeConcern.w":"majority",)"
       R"("command.writeConcern.j":true,"appName":"idmint"}})";
-  // Of updates, which raise, extend and close are, it notes the statements alone.
+  // It notes only the statements of updates, which raise, extend and close are.
   EXPECT_THAT(ask(kCount), HasSubstr(R"("n" : 6)"));
   const auto reads = [&](const std::string& level) {
     return ask(R"({"count":"system.profile","query":{"op":"query","command.maxTimeMS":{"$gt":0},)"
@@ -781,7 +781,7 @@ TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {
   EXPECT_EQ(code_of(may_not_last), Code::kUnknown) << why(may_not_last);
 }
 
-// What was sent with a number is not sent to a server that knows none.
+// A write that was sent with a number is not sent to a server that knows no numbers.
 TEST_F(MongodbStoreTest, AMemberThatComesBackAloneIsNotAskedAgain) {
   servers::MongoServer server({"--replSet", "one"});
   const auto no_set = Store::open(server.url("ids?replicaSet=one"), {.deadline = seconds{2}});
@@ -831,7 +831,7 @@ TEST_F(MongodbStoreTest, WhoClosesAStoreEndsItsSessionsAndDoesNotWaitForTheRest)
   static std::binary_semaphore has_ended{0};
   static std::binary_semaphore may_end{0};
   const std::string server = mongo_standalone().url("");
-  // Those of the program that asks are among them. -1: the server did not say.
+  // The sessions of the program that asks are among them. -1: the server did not say.
   const auto ended_sessions = [&] {
     const std::string counts = mongo_command(server, "admin", R"({"serverStatus":1})");
     const std::string total = R"("total" : )";
@@ -872,7 +872,7 @@ TEST_F(MongodbStoreTest, WhoClosesAStoreEndsItsSessionsAndDoesNotWaitForTheRest)
     may_begin.release();
     closed.get();
     has_ended.acquire();
-    // What fails is counted there, and not among the others.
+    // The fail point counts a command that fails, and ended_sessions() does not.
     EXPECT_EQ(ended_sessions() - last, of_one_who_asks + (fails == "off" ? 1 : 0));
     EXPECT_EQ(failed(fail_point("off")) - failed_before, fails == "off" ? 0 : 1);
     EXPECT_TRUE(background_is_busy()) << fails;
@@ -987,7 +987,7 @@ TEST_F(MongodbUsers, FindInsertAndUpdateAreAllThatIsNeeded) {
   EXPECT_TRUE(catalog.find("a"));
   EXPECT_TRUE(catalog.list());
 
-  // Who may only read can do that, and no more.
+  // A user who may only read can do that, and no more.
   const auto readable = open(url("reader", "r", kIds));
   ASSERT_TRUE(readable) << why(readable);
   EXPECT_TRUE((*readable)->counters()->peek("c"));

@@ -1,4 +1,4 @@
-// What members say of themselves, as mongod 6.0 writes it, and what follows from it.
+// The members' answers about themselves, as mongod 6.0 writes them, and the conclusions from them.
 #include "engines/mongodb/topology_monitor.h"
 
 #include <gmock/gmock.h>

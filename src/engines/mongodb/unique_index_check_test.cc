@@ -1,5 +1,5 @@
-// What the servers say of a collection, and what follows from it. The answers are as mongod 6.0 and
-// mongos write them, without what is not read.
+// The servers' answers about a collection, and the conclusions from them. The answers are as mongod
+// 6.0 and mongos write them, without the fields that are not read.
 #include "engines/mongodb/unique_index_check.h"
 
 #include <gmock/gmock.h>

@@ -87,7 +87,7 @@ Bson as_expected(const WorkerRow& row, const Bson& made_here) {
   return query;
 }
 
-// What is another in it is written, besides the bound and the time: an extension stays small.
+// Writes the bound, the time and the fields that differ: an extension stays small.
 mongo::BsonArray changes_of(const WorkerSwap& swap) {
   const LeaseState& from = swap.from.state;
   const LeaseState& to = swap.to.state;
@@ -309,7 +309,7 @@ class Workers final : private WorkerRows {
     return swapped;
   }
 
-  // What came of a swap that found nothing. An error: it was refused for another store or the
+  // The outcome of a swap that found nothing. An error: it was refused for another store or the
   // clock, and not for the row. An extension may have been sent twice, and have found its own work
   // the second time: a reading that has every acknowledged write shows its nonce then.
   Result<Swapped> why_none(std::string_view pool, const WorkerSwap& swap, const CallersClock& clock,
@@ -401,13 +401,14 @@ class Workers final : private WorkerRows {
     return {};
   }
 
-  // Those whose `key` is as `value` says, by their numbers.
+  // The rows whose `key` is as `value` says, by their numbers.
   Result<std::vector<SeenRow>> find(std::string_view pool, const char* key, const auto& value,
                                     Kind kind, SteadyTime until, std::size_t most = 1) {
     return rows_in(found_by(pool, Bson(key, value), Bson("_id", 1), most), kind, until);
   }
 
-  // Those that `which` matches, the smallest bounds first; taken over if another store made them.
+  // The rows that `which` matches, the smallest bounds first; taken over if another store made
+  // them.
   Result<std::vector<SeenRow>> find_near(std::string_view pool, Bson which, std::size_t most,
                                          Kind kind, SteadyTime until) {
     which.append("_id", Bson("$gte", 0));  // not the document of the pool

@@ -1,5 +1,5 @@
-// What is MongoDB's alone in its lease tables, on servers that fail; that they are lease tables is
-// shown by mongodb_conformance_test.
+// Properties of MongoDB's lease tables alone, on servers that fail; mongodb_conformance_test shows
+// that they are lease tables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -115,7 +115,7 @@ class MongodbWorkers : public testing::Test {
 
   static std::unique_ptr<MongoSet> set_;
   fakes::TempFolder folder_;
-  // Of the folder's name, which nobody else has.
+  // The name of the folder, which nobody else has.
   std::string database_ = std::filesystem::path(folder_.path("x")).parent_path().filename();
 };
 
@@ -728,7 +728,7 @@ TEST_F(MongodbWorkers, OfSixtyFourAtOnceThirtyTwoGetOneEach) {
   }
 }
 
-// Generators as they are run: what each was told that it may use is all that is checked.
+// Generators as they are run. The test checks only the bounds that each was told.
 // IDMINT_FAULT_ROUNDS sets how often each fault is tried.
 TEST_F(MongodbWorkers, WhateverFailsNoTimestampOfAWorkerIdIsGivenTwice) {
   constexpr int kGenerators = 10;
@@ -749,7 +749,7 @@ TEST_F(MongodbWorkers, WhateverFailsNoTimestampOfAWorkerIdIsGivenTwice) {
     std::vector<std::jthread> generators;
     for (int generator = 0; generator < kGenerators; ++generator)
       generators.emplace_back([&, generator] {
-        // Of every other one shorter than an election, so that outcomes are unknown.
+        // Every other deadline is shorter than an election, so that outcomes are unknown.
         const StoreOptions options{.deadline = milliseconds{generator % 2 == 0 ? 400 : 8000}};
         auto store = Store::open(set_->url(database_), options);
         while (!store && !ending) store = Store::open(set_->url(database_), options);

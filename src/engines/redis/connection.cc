@@ -29,7 +29,7 @@ void append(std::string* request, std::initializer_list<std::string_view> words)
   append_command(request, std::span(words.begin(), words.size()));
 }
 
-// Of INFO: what stands behind "name:" on a line of its own.
+// The text of INFO behind "name:" on a line of its own.
 std::string_view field_of(std::string_view info, std::string_view name) {
   for (std::size_t at = info.find(name); at != std::string_view::npos;
        at = info.find(name, at + 1)) {
@@ -142,7 +142,7 @@ std::optional<Error> refused_settings(const Settings& settings) {
     return refuse("runs with no-appendfsync-on-rewrite " + on_rewrite +
                       ", and syncs nothing while it rewrites its file",
                   "no-appendfsync-on-rewrite no");
-  // What idmint writes has no time to live: the policies volatile-* never remove it.
+  // The keys of idmint have no time to live: the policies volatile-* never remove them.
   if (maxmemory != "0" && policy != "noeviction" && !policy.starts_with("volatile-"))
     return refuse(
         "runs with maxmemory-policy " + policy + ", and removes counters where memory is short",
@@ -230,7 +230,7 @@ Failure Connection::refused(std::string_view error) {
   return failure;
 }
 
-// Of a request that was not sent to its end, the first command may have been.
+// If a request was not sent to its end, its first command may have been sent.
 std::expected<std::vector<Reply>, Failure> Connection::exchange(const std::string& request,
                                                                 std::size_t replies, Kind kind,
                                                                 SteadyTime until) {

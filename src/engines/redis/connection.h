@@ -36,11 +36,11 @@ inline std::string text_of(const Uuid& id) { return id.to_string(); }
 inline std::string text_of(std::string_view text) { return std::string(text); }
 [[nodiscard]] Values values_of(const auto&... values) { return {text_of(values)...}; }
 
-// What a script returns: texts, of which the first says how it ended.
+// The result of a script: texts, of which the first says how it ended.
 class Answer {
  public:
   Answer() = default;
-  // Of what no script of idmint returns, an answer without texts.
+  // A reply that none of our scripts returns becomes an answer without texts.
   explicit Answer(Reply&& reply);
 
   [[nodiscard]] std::string_view outcome() const { return text(0); }
@@ -56,7 +56,7 @@ class Answer {
   std::vector<std::string> texts_{};
 };
 
-// What decides whether a crash, or a lack of memory, loses what was acknowledged.
+// The settings that decide whether a crash, or a lack of memory, loses acknowledged writes.
 struct Settings {
   std::map<std::string, std::string, std::less<>> of{};  // CONFIG GET
 
@@ -79,10 +79,10 @@ class Connection {
                                                                   const Address& address,
                                                                   Access access, SteadyTime until);
 
-  // What is written is on the server's disk when it returns an answer.
+  // Writes are on the server's disk when it returns an answer.
   std::expected<Answer, Failure> run(const Script& script, const Values& values, SteadyTime until);
 
-  // What is asked from now on has no answer after that time.
+  // Later requests have no answer after that time.
   void answer_by(SteadyTime by) noexcept { answer_by_ = by; }
   // False: a failure left it in a state in which nothing more can be sent, or the server has closed
   // it meanwhile.

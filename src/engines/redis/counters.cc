@@ -18,8 +18,8 @@
 namespace idmint::stores::redis {
 namespace {
 
-// What a key of other programs holds, and what is wrong with it, or nothing: "none", its type,
-// "text", "expires", or "low": it is below `taken`. INCR takes integers of 64 bits only.
+// The value of a key of other programs, and its fault, or nothing: "none", its type, "text",
+// "expires", or "low": it is below `taken`. INCR takes integers of 64 bits only.
 #define IDMINT_LUA_LOOK                                                                \
   "local function look(at, taken)"                                                     \
   " local kind = call('TYPE', at).ok "                                                 \
@@ -169,7 +169,7 @@ constexpr std::size_t kFields = 8;
 // So many counters go into one script, during which the server does nothing else.
 constexpr std::size_t kAtOnce = 1000;
 
-// What is wrong with a key, for messages.
+// The fault of a key, for messages.
 std::string what_is_wrong(std::string_view wrong) {
   struct Row {
     std::string_view wrong;
@@ -401,7 +401,7 @@ class CounterTable final : private CounterRows {
     return std::min(value, last) + 1;
   }
 
-  // Of the fields that begin with the text `at`. kDataLoss: they are not those of a counter.
+  // The counter in the fields from the text `at` on. kDataLoss: they are not those of a counter.
   Result<Found> found_in(const Answer& answer, std::size_t at, std::string_view name) const {
     Found found{.adopted = std::string(answer.text(at + 5)),
                 .wrong = std::string(answer.text(at + 7)),

@@ -49,7 +49,7 @@ std::optional<Failure> Database::refused_record(const std::optional<Record>& rec
 
 // ---- scripts
 
-// What a script that writes is told first.
+// The first argument of a script that writes.
 std::string Database::self(const Uuid& id, std::int64_t settled) const {
   return id.to_string() + " " + std::to_string(settled) + " " + std::to_string(address_.database);
 }
@@ -111,7 +111,7 @@ Result<Record> Database::find_or_make(const StoreOptions& options, SteadyTime un
   return make(until);
 }
 
-// Of two that come here at once, one makes the store, and the other finds it made.
+// If two callers come here at once, one makes the store, and the other finds it made.
 Result<Record> Database::make(SteadyTime until) {
   const Values values = values_of(draw_store_id(entropy_), std::int64_t{address_.database});
   return sessions_.run(Kind::kHandOut, until, "make a store in",

@@ -27,7 +27,7 @@ namespace idmint::stores::redis {
 
 using std::chrono::milliseconds;
 
-// What the tables of one store share. Any thread may call any method at any time.
+// The part that all tables of one store share. Any thread may call any method at any time.
 class Database final : public Engine {
  public:
   Database(Address address, milliseconds deadline, Access access, Entropy& entropy);
@@ -104,7 +104,7 @@ class Database final : public Engine {
 
   std::atomic<std::int64_t> settled_{0};  // as it was read last
 
-  // What this process alone knows, as it could not write it: within which count, and what.
+  // A mark that only this process knows, as it could not write it: its settle count, and why.
   struct Unmarked {
     std::int64_t settled = 0;
     std::string gone_back{};

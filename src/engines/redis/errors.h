@@ -1,4 +1,4 @@
-// What the error replies of Redis mean for a call.
+// The meaning of Redis's error replies for a call.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace idmint::stores::redis {
 
-// Of a command that the server refused, or of a login. `error` begins with the word by which Redis
-// names the error, which becomes the reason of the Failure. A script that a right ended has
-// `begun`, also one that reads.
+// The failure of a command that the server refused, or of a login. `error` begins with the word by
+// which Redis names the error, which becomes the reason of the Failure. A script that a right ended
+// has `begun`, also one that reads.
 [[nodiscard]] Failure failure_of(std::string_view error);
 
 // Whether the server that answered so has to be looked at again: it became a replica, or is not

@@ -26,7 +26,7 @@ using testing::Not;
 
 const std::string kItsRecord = "{idmint}:store";
 
-// What an operator does who knows what was handed out.
+// The action of an operator who knows which values were handed out.
 void settle_past(Store& store, std::int64_t floor) {
   ASSERT_EQ(store.counters()->raise("c", floor), floor);
   ASSERT_TRUE(store.settle());

@@ -14,7 +14,7 @@ namespace idmint::stores::redis {
 // Appends the command to `request`. Words may hold any bytes.
 void append_command(std::string* request, std::span<const std::string_view> words);
 
-// What the server answers, in version 2 of the protocol.
+// A reply of the server, in version 2 of the protocol.
 struct Reply {
   enum class Kind : std::uint8_t { kNothing, kText, kInteger, kError, kArray };
   Kind kind = Kind::kNothing;
@@ -56,7 +56,7 @@ class ReplyReader {
   [[nodiscard]] State read_one(Reply* reply, std::size_t* items);
 
   std::string input_{};
-  std::size_t at_ = 0;  // what lies before it was read
+  std::size_t at_ = 0;  // the bytes before it were read
   std::vector<Open> open_{};
   Reply reply_{};
 };

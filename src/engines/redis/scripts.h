@@ -1,5 +1,5 @@
-// What a store in a database of Redis is made of, what its own record says, and what its scripts
-// begin with.
+// The keys of a store in a database of Redis, the store's own record, and the first lines of its
+// scripts.
 //
 // Version 1. Every key begins with {idmint}: (kStoreKey), which would put them into one slot of a
 // cluster:
@@ -37,14 +37,14 @@
 // Redis adds (HINCRBY), and above() compares two that are 0 or more, in plain decimal.
 //
 // A server has a new replication id when it was started again, when a replica of it was promoted,
-// or when it had no replica for repl-backlog-ttl. Only of a promoted one INFO tells what it was a
-// replica of. What that one had not received is missing, and nothing else tells. So each script
-// that hands something out compares, in the same atomic step, the replication id of its server with
-// that of the record. Where the store never saw a replica, an id that follows nothing is that of a
-// restart, which has all that was acknowledged, and takes the place of the old one; but not on
-// another port, where a copy is served, and not where the append-only file was switched on since
-// the start, which has read a dump. Every other new id is doubt. So is another database of the same
-// server (COPY, MOVE, SWAPDB): no script can ask for its number, so the caller says it.
+// or when it had no replica for repl-backlog-ttl. INFO tells only after a promotion what the server
+// was a replica of. Data that it had not received is missing, and nothing else tells. So each
+// script that hands something out compares, in the same atomic step, the replication id of its
+// server with that of the record. If the store never saw a replica, an id that follows nothing is
+// that of a restart, which has all that was acknowledged, and takes the place of the old one; but
+// not on another port, where a copy is served, and not where the append-only file was switched on
+// since the start, which has read a dump. Every other new id is doubt. So is another database of
+// the same server (COPY, MOVE, SWAPDB): no script can ask for its number, so the caller says it.
 #pragma once
 
 #include <string_view>
@@ -91,9 +91,9 @@ inline constexpr std::int64_t kSchemaVersion = 1;
   "local id, known, here = string.match(ARGV[1], '^(%S+) (%d+) (%d+)$') " \
   "if call('HGET', store, 'id') ~= id then return {'other'} end "
 
-// The same of what hands something out. The outcome "doubt": the store is in doubt. That stays so
-// when the server, which forgets what it was a replica of, is started again. "settled": it has
-// another settle count.
+// The same for scripts that hand something out. The outcome "doubt": the store is in doubt. It
+// stays so when the server, which forgets what it was a replica of, is started again. "settled": it
+// has another settle count.
 #define IDMINT_LUA_HAND_OUT                                                                   \
   IDMINT_LUA_WRITE IDMINT_LUA_JUDGE                                                           \
       "do local its = call('HMGET', store, 'replid', 'replicas', 'settled', 'gone_back',"     \

@@ -1,5 +1,5 @@
-// What a store of Redis refuses, and what its servers do to it. The conformance suite has what it
-// has in common with the others.
+// The refusals of a Redis store, and the faults of its servers. The conformance suite tests what
+// all stores have in common.
 #include "idmint/store.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ using testing::Not;
 
 const std::string kStore = "{idmint}:store";
 
-// Of the database in the URL.
+// Asks the database in the URL.
 std::string ask(const std::string& url, const std::vector<std::string>& words) {
   return redis_server().ask(words, std::stoi(url.substr(url.rfind('/') + 1)));
 }
@@ -483,7 +483,7 @@ TEST(RedisConnections, WhereThereAreFewCallersTakeTurns) {
   fakes::take_at_once(*store);
 }
 
-// Whoever has one goes on with it.
+// A caller that has a connection goes on with it.
 TEST(RedisConnections, WithoutOneLeftTheSettingIsNamedAndAllGoesOnWithOne) {
   const RedisServer server;
   with_counter(server.url());

@@ -100,7 +100,7 @@ Stream::~Stream() {
   ::close(socket_);
 }
 
-// Calls step() until it is done. Of TLS either direction may wait for the other.
+// Calls step() until it is done. Either direction of TLS may wait for the other.
 template <class Step>
 Stream::Outcome Stream::repeat(SteadyTime until, const Step& step) {
   for (;;) {

@@ -19,7 +19,7 @@
 namespace idmint::stores::redis {
 namespace {
 
-// Those of libcrypto are found through libssl, so that they are of the one that it works with.
+// The functions of libcrypto are found through libssl, so that they are of the one that it uses.
 #define IDMINT_LIBSSL(F)                \
   F(BIO_clear_flags)                    \
   F(BIO_get_data)                       \

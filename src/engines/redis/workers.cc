@@ -33,8 +33,8 @@ namespace {
   " local t = call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end "                    \
   "if call('HEXISTS', key('pools', ''), pool) == 0 then return {'none'} end "
 
-// What the server's clock shows, and whether that is too far from `clock`, which the caller's
-// showed when the script was sent. `most` below 0: nothing is compared.
+// The time of the server's clock, and whether it is too far from `clock`, the time of the caller's
+// clock when the script was sent. `most` below 0: nothing is compared.
 #define IDMINT_LUA_CLOCKS             \
   "local time = now() "               \
   "local function apart(clock, most)" \
@@ -171,7 +171,7 @@ constexpr std::size_t kTextsOfRow = 8;  // the number and seven fields
 constexpr std::int64_t kRowsAtOnce = 4096;
 constexpr std::size_t kSwapsAtOnce = 1024;  // Redis does nothing else meanwhile
 
-// Of a time that a double of Lua has exactly.
+// Clamps a time to those that a double of Lua has exactly.
 std::int64_t exact(std::int64_t ms) {
   constexpr std::int64_t kMost = std::int64_t{1} << 52;
   return std::clamp(ms, -kMost, kMost);
@@ -285,7 +285,7 @@ class Workers final : private WorkerRows {
     return rows;
   }
 
-  // Of the texts that begin with `at`. Nothing: they are not those of a worker id.
+  // The row in the texts that begin with `at`. Nothing: they are not those of a worker id.
   static std::optional<WorkerRow> row_in(const Answer& answer, std::size_t at, std::int64_t now) {
     const auto worker = answer.integer(at);
     const auto generation = answer.integer(at + 3);

@@ -28,7 +28,7 @@ namespace idmint::stores::sql {
 template <class Dialect>
 class AdoptedCounters {
  public:
-  // What is known of one for ever, but that its end may be moved up.
+  // The facts of a counter that never change, except that its end may be moved up.
   struct Known {
     AdoptedRecord record{};
     std::shared_ptr<const AdoptedStatements> statements{};

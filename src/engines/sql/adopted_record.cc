@@ -102,7 +102,7 @@ std::string in_quotes(std::string_view name, char quote) {
   return text + quote;
 }
 
-// What stands for the marks that differ between the statements of a record.
+// The replacements of the marks that differ between the statements of a record.
 struct Filling {
   std::string value{};
   std::string target{};

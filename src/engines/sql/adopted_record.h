@@ -16,7 +16,7 @@
 
 namespace idmint::stores::sql {
 
-// What a text says of the column that counts.
+// The clause of a text that names the counting column.
 enum class Counting : std::uint8_t {
   kEither,  // next=COLUMN or last=COLUMN
   kLast,    // last=COLUMN
@@ -49,13 +49,13 @@ struct AdoptedKind {
   std::string_view raise;
 };
 
-// What a text may name, and nobody can count in beside the programs that do.
+// A kind of record that a text may name, but in which nobody can count beside its programs.
 struct NotAdopted {
   std::string_view name;  // as of a kind
   std::string_view why;   // and what to do instead
 };
 
-// What an engine has of them.
+// The kinds of records of an engine, its recipes, and its rules for names.
 struct AdoptionRules {
   std::span<const AdoptedKind> kinds;
   std::span<const std::string_view> recipes;  // "NAME TEXT": the text that a name stands for
@@ -121,8 +121,8 @@ class AdoptedStatements {
   [[nodiscard]] Query look() const { return {look_name_.c_str(), look_.c_str(), Kind::kRead}; }
   // A row if two values of the key are of one. REQUIRES: the records have a key.
   [[nodiscard]] Query both() const { return {both_name_.c_str(), both_.c_str(), Kind::kRead}; }
-  // Of a kind with {rows}, that for the next number of values above `count` that there is a
-  // statement for, or if not `all`, below.
+  // The statement for `count` values. A kind with {rows} has statements for some numbers of values:
+  // this is the one for the next number above, or if not `all`, below.
   [[nodiscard]] Query advance(std::int64_t count, bool all) const;
 
  private:

@@ -64,7 +64,7 @@ class Claims final : public UniqueIndex {
     return given(*rows, keys);
   }
 
-  // Of a number that stands twice in `keys`, the first is the caller's.
+  // If a number stands twice in `keys`, the first is the caller's.
   static std::vector<bool> given(const Rows& rows, std::span<const std::int64_t> keys) {
     std::set<std::int64_t> won;
     for (int i = 0; i < rows.size(); ++i)

@@ -84,7 +84,7 @@ class CounterTable final : private CounterRows {
           return {};
         });
     if (!made) return std::unexpected(made.error());
-    // Of two who adopt one record at once, each after writing its row, one sees the other's.
+    // If two callers adopt one record at once, one sees the other's row: each wrote its own first.
     if (Result<void> agreed = agrees_with_others(rows, until); !agreed)
       return std::unexpected(after_a_write(std::move(agreed.error())));
     const Result<FoundCounters> there = read(names, until);
@@ -186,7 +186,7 @@ class CounterTable final : private CounterRows {
     AdoptedRecord record;
   };
 
-  // What a sequence or a table of tickets gave to a statement that failed does not come back.
+  // Values that a sequence or a table of tickets gave to a failed statement do not come back.
   Result<std::optional<Range>> advance(std::string_view counter, std::int64_t most,
                                        std::int64_t least, SteadyTime until,
                                        std::string_view doing) override {

@@ -64,7 +64,7 @@
 
 namespace idmint::stores::sql {
 
-// What the tables of one store share. Any thread may call any method at any time.
+// The part that all tables of one store share. Any thread may call any method at any time.
 template <class Dialect>
 class Database final : public Engine {
  public:

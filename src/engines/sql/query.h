@@ -1,5 +1,5 @@
-// What the SQL stores on servers say to their databases: statements and their values; and a doubt
-// that they share.
+// The statements of the SQL stores on servers, with their values; and a doubt that these stores
+// share.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Query {
   const char* name;  // no other query has it
   const char* sql;
   Kind kind;
-  const char* rights = "";  // that the user needs, for messages; empty: the server names them
+  const char* rights = "";  // needed by the user, for messages; empty: the server names them
 };
 
 // The name of a counter, a space, a pool or their like: any bytes.
@@ -28,7 +28,7 @@ struct Json {
   std::string_view json;
 };
 
-// What mends a setting mends nothing that was lost under it.
+// A repaired setting does not restore the data that was lost under it.
 inline constexpr std::string_view kAfterACrash =
     "; if the host or the server stopped while it was so, raise the store past every value in use "
     "before it gives any (idmint raise --all)";

@@ -1,5 +1,5 @@
-// What the stores of SQL engines share: rows of their tables as values. A Row has integer(column),
-// which is 0 for NULL, and bytes(column), which is empty for NULL; columns count from 0.
+// The rows of tables as values, for all stores of SQL engines. A Row has integer(column), which
+// is 0 for NULL, and bytes(column), which is empty for NULL; columns count from 0.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace idmint::stores::sql {
 
-// Of "name, first, last, stride, next, closed".
+// The columns are "name, first, last, stride, next, closed".
 template <class Row>
 [[nodiscard]] CounterState counter_of(const Row& row) {
   return {std::string(row.bytes(0)),
@@ -30,8 +30,8 @@ template <class Row>
   return Uuid(bytes);
 }
 
-// Of "worker, token, holder, generation, minted_until, held_until, taken_from", of which held_until
-// is in ms since 1970, as `now` is.
+// The columns are "worker, token, holder, generation, minted_until, held_until, taken_from";
+// held_until is in ms since 1970, as `now` is.
 template <class Row>
 [[nodiscard]] LeaseState worker_of(const Row& row, std::int64_t now) {
   LeaseState state{.worker = row.integer(0), .token = uuid_in(row, 1)};

@@ -330,7 +330,8 @@ struct Connection::Vfs {
   static inline std::atomic<int> made = 0;
 };
 
-// Whatever the program sets for its own connections (sqlite3_enable_shared_cache()).
+// These flags hold whatever the program sets for its own connections
+// (sqlite3_enable_shared_cache()).
 constexpr int kAlways = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
 
 // Found by its name while the file is opened. The connection keeps a pointer to it.

@@ -1,5 +1,5 @@
-// Where an SQLite store lies: second names of its files, other volumes, what the data folder keeps,
-// and how often a doubt was settled.
+// The place of an SQLite store: second names of its files, other volumes, the content of the data
+// folder, and how often a doubt was settled.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// What only an SQLite store can meet: other files, other versions, damage, locks, a full disk.
+// Cases that only an SQLite store can meet: other files, other versions, damage, locks, a full
+// disk.
 #include "idmint/store.h"
 
 #include <fcntl.h>
@@ -747,7 +748,7 @@ TEST_F(SqliteStoreTest, AFullDiskRefusesAndGoesOnOnceThereIsSpace) {
       while (::write(fd, block.data(), block.size()) > 0) {
       }
       ::close(fd);
-      // What fits into the page in use may still pass.
+      // Values that fit into the page in use may still pass.
       auto range = counters.advance("c", 1, Take::kAll);
       for (int i = 0; range && i < 1000; ++i) {
         CHECK_LINE(range->first == next);

@@ -44,7 +44,7 @@ Result<TrustedFile::Lock> TrustedFile::enter(SteadyTime by) {
 
 Result<SteadyTime> TrustedFile::enter(Purpose purpose, SteadyTime by) {
   if (purpose != Purpose::kRead && is_read_only()) {
-    const Result<Lock> lock = enter(by);  // what is wrong with the file comes first
+    const Result<Lock> lock = enter(by);  // an error of the file comes first
     return std::unexpected(lock ? read_only_handle(url()) : lock.error());
   }
   return std::min(by, std::chrono::steady_clock::now() + options().deadline);

@@ -203,7 +203,7 @@ TEST_F(SqliteTrust, AKillIsNoReasonForDoubt) {
   expect_no_doubt(18);
 }
 
-// Whichever program closes the file as the last one moves the log into it, and removes it.
+// The last program that closes the file moves the log into it, and removes the log.
 TEST_F(SqliteTrust, ALogThatAnotherProgramTidiesUpIsNotMissed) {
   make();
   take_and_die(3);
@@ -308,7 +308,7 @@ TEST_F(SqliteTrust, NoValueIsHandedOutOfALogThatWentDuringTheCommit) {
   EXPECT_EQ(code_of(store->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
 }
 
-// Others took values into the new log and died. Who had the old one leaves both as they are.
+// Others took values into the new log and died. The handle of the old one leaves both as they are.
 TEST_F(SqliteTrust, AHandleThatLostItsLogRemovesNoOther) {
   make();
   auto store = open();
@@ -570,7 +570,7 @@ TEST_F(SqliteTrust, ACopyThatIsRaisedSaysNothingOfTheStore) {
   expect_no_doubt(10);
 }
 
-// What stands in the trust folder is read, and never trusted more than that.
+// Files in the trust folder are untrusted input.
 TEST_F(SqliteTrust, ATrustFolderThatCannotBeUsedHarmsNothing) {
   make();
   const std::string name = "changes-" + open(path_)->id().to_string() + "-";

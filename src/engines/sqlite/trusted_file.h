@@ -15,8 +15,8 @@
 
 namespace idmint::stores::sqlite {
 
-// What settle() adds to the count of changes: beyond every count that another user or another copy
-// may have reached meanwhile.
+// The number that settle() adds to the count of changes: beyond every count that another user or
+// another copy may have reached meanwhile.
 constexpr std::int64_t kSettlement = std::int64_t{1} << 40;
 
 enum class Needs : std::uint8_t {

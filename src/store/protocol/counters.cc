@@ -17,7 +17,7 @@ constexpr std::chrono::microseconds kLongestPause{20'000};
 
 }  // namespace
 
-// Of those with one name, the first is made, and the others are compared with it.
+// The first counter of each name is made, and the others of that name are compared with it.
 Result<std::vector<CounterState>> Counters::do_create(std::span<const NewCounter> counters) {
   const Result<SteadyTime> until = engine_.enter(Purpose::kHandOut, SteadyTime::max());
   if (!until) return std::unexpected(until.error());

@@ -13,8 +13,8 @@
 
 namespace idmint::stores {
 
-// What hands out is CounterRows::advance(), which the engine has in its own words. The rules of all
-// else are here: what is compared with what is there, which error comes first, and when to ask
+// Values are handed out by CounterRows::advance(), which the engine has in its own words. All other
+// rules are here: what is compared with the stored record, which error comes first, and when to ask
 // again.
 class Counters final : public CounterStore {
  public:

@@ -35,7 +35,7 @@ class Definitions final : public Catalog {
 
   // enter() of the engine. `first`: gets the definition that was remembered.
   Result<SteadyTime> enter(Purpose purpose, SteadyTime by, std::optional<DefinitionRow>& first);
-  // What is there after a change to `wanted`, whose text is `json`. kNotFound: nothing.
+  // The definition after a change to `wanted`, whose text is `json`. kNotFound: there is none.
   Result<Defined> after(Swapped change, const Definition& wanted, std::string_view json,
                         SteadyTime until);
   // The text of the row. kNotFound: there is none.

@@ -96,7 +96,7 @@ class Leases::Call {
     const Result<void> trusted = engine_.expect_trust(until_);
     return failed(trusted ? error : trusted.error());
   }
-  // What is not there may be missing in a store that has gone back.
+  // A pool or a row may be missing because the store has gone back.
   [[nodiscard]] Error unread(Error error) {
     return error.code == Code::kNotFound ? refused(error) : failed(std::move(error));
   }
@@ -278,7 +278,7 @@ Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
       }
       left = left.subspan(some.size());
     }
-    // Those that were not as they had been read are raised in the next round.
+    // Rows that were not as they had been read are raised in the next round.
     if (all) return {};
     if (Result<void> on = call.step_aside(); !on) return on;
   }

@@ -1,4 +1,4 @@
-// Where the servers of a store are, and how to log in: what a URL says.
+// The addresses of a store's servers, and the login, from a URL.
 #pragma once
 
 #include <string>

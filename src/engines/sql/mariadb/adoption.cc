@@ -1,5 +1,5 @@
-// What a store in MariaDB adopts: rows that programs count in, and ticket tables, in which each
-// REPLACE of one row takes an AUTO_INCREMENT value.
+// A store in MariaDB adopts rows that programs count in, and ticket tables, in which each REPLACE
+// of one row takes an AUTO_INCREMENT value.
 //
 // A take is a compound statement: one transaction in one round trip. It locks idmint's own row of
 // the counter first, and writes into its `next` the value that comes after those that it took: the
@@ -45,8 +45,8 @@ constexpr std::string_view kLookAtRow =
     "  WHEN r.{column} IS NULL THEN '{field} is NULL'" IDMINT_UNSAFE
     " ELSE '' END FROM {table} r JOIN " IDMINT_COLUMN " WHERE {one} LIMIT 2";
 
-// What begins a take, with the floor in i_floor, if something may be taken. The names of variables
-// stand for columns too: these are no column's.
+// Begins a take. If something may be taken, i_floor has the floor. A variable hides a column of the
+// same name: no column has these names.
 #define IDMINT_BEGIN(variables)                                               \
   "BEGIN NOT ATOMIC DECLARE i_floor, " variables                              \
   " BIGINT DEFAULT NULL;"                                                     \
@@ -91,7 +91,7 @@ constexpr std::string_view kLookAtTickets =
     "    ' on')"
     "  ELSE '' END, @@global.auto_increment_increment, @@global.auto_increment_offset"
     " FROM " IDMINT_COLUMN
-    " LEFT JOIN (SELECT 1 FROM {table} LIMIT 1) there ON TRUE";  // who may not read it is told so
+    " LEFT JOIN (SELECT 1 FROM {table} LIMIT 1) there ON TRUE";  // checks the right to read it
 
 // A row for each value that is wanted, of which each replaces the one before. As the server sees
 // how many there are, it gives them one run of values. (Of rows from a SELECT it does not, and

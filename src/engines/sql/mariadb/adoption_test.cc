@@ -39,8 +39,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// One connection of a program that takes a value. What the server rolled back because of a deadlock
-// it asks again, as such programs do.
+// One connection of a program that takes a value. It repeats a statement that the server rolled
+// back because of a deadlock, as such programs do.
 PlainClients::Next program(const MariadbServer& server, const std::string& database,
                            const std::string& recipe) {
   return [ask = server.connected(database), recipe]() -> std::int64_t {
@@ -54,7 +54,7 @@ PlainClients::Next program(const MariadbServer& server, const std::string& datab
   };
 }
 
-// What programs do, and how idmint adopts it.
+// A way in which programs count, and how idmint adopts it.
 struct Way {
   const char* name;
   const char* tables;  // ? is the latest value
@@ -318,7 +318,7 @@ TEST_F(MariadbAdoption, TheFloorIsLockedBeforeTheRecordIsRead) {
   }
 }
 
-// What the previous version adopted has its first value there.
+// The previous version kept the first value of an adopted counter there.
 TEST_F(MariadbAdoption, AFloorThatWasNeverKeptBeginsAtTheFirstTake) {
   run("CREATE TABLE t (n bigint); INSERT INTO t VALUES (8)");
   ASSERT_TRUE(adopt("row:t:next=n"));
@@ -412,7 +412,7 @@ TEST_F(MariadbTicketsOfAPair, TheCounterCountsAsTheServerDoes) {
   EXPECT_EQ(code_of(take()), Code::kOutOfRange);
 }
 
-// What a raise writes goes to the other server too, which may have given its values to a program.
+// The write of a raise reaches the other server too, which may have given the value to a program.
 TEST_F(MariadbTicketsOfAPair, ARaiseTakesNoValueOfTheOther) {
   ASSERT_TRUE(adopt({2, 9'000'000, 2}));
   for (const std::int64_t floor : {3, 4, 51, 70'000, 1'000'000, 1'000'001}) {
@@ -520,7 +520,7 @@ TEST_F(MariadbAdoption, StripesHaveARowEach) {
   EXPECT_EQ(run("SELECT SUM(n - block * 100) FROM blocks"), "50");
 }
 
-// Of a server whose statements do not get one run each.
+// A statement does not get one run of values on this server.
 TEST_F(MariadbAdoption, ACounterOverTicketsServesAllWhoWait) {
   const MariadbServer server({"--innodb-autoinc-lock-mode=2"});
   const auto store = Store::open(server.database("ids"), {.deadline = std::chrono::minutes{1}});

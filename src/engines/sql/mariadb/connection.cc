@@ -80,7 +80,7 @@ std::string_view Row::bytes(int column) const {
 
 // ---- waiting
 
-// What of the events has come; MYSQL_WAIT_TIMEOUT, which ends what is under way, at the deadline.
+// The events to go on with. At the deadline: MYSQL_WAIT_TIMEOUT, which ends the call under way.
 int Connection::wait(int events, SteadyTime until) {
   short wanted = 0;
   if ((events & MYSQL_WAIT_READ) != 0) wanted |= POLLIN;

@@ -51,10 +51,10 @@ class Row {
   const std::vector<std::string>* columns_;
 };
 
-// What a statement returned.
+// The result of a statement.
 class Rows {
  public:
-  // Of a statement without rows: how many it is about, changed or not.
+  // The result of a statement without rows. `found`: the rows that it is about, changed or not.
   explicit Rows(std::int64_t found) : found_(found) {}
   explicit Rows(std::vector<std::vector<std::string>> rows) : rows_(std::move(rows)) {}
 
@@ -88,7 +88,7 @@ class Connection {
   // {id} in statements that were not prepared yet stands for the id of this store.
   void uses_store(const Uuid& id) { store_ = id; }
 
-  // What is written is durable, by the settings of the server, when it returns rows.
+  // Writes are durable, by the settings of the server, when it returns rows.
   std::expected<Rows, Failure> run(const Query& query, const Values& values, SteadyTime until);
   // One statement, without values; it returns no rows.
   std::expected<void, Failure> execute(const std::string& sql, SteadyTime until,

@@ -76,7 +76,7 @@ constexpr auto kMeanings = std::to_array<Entry>({
 });
 static_assert(std::ranges::is_sorted(kMeanings, {}, &Entry::number));
 
-// Those of the library itself, not the server's.
+// The number is the library's own, not the server's.
 bool is_of_the_library(unsigned number) {
   return (number >= 2000 && number < 3000) || number >= 5000;
 }

@@ -1,4 +1,4 @@
-// What the numbers of MariaDB's errors mean for a call.
+// The meaning of MariaDB's error numbers for a call.
 #pragma once
 
 #include <cstdint>

@@ -82,14 +82,15 @@ namespace idmint::stores::mariadb {
   " AND (@@global.log_bin = 0 OR @@global.sync_binlog = 1)" \
   " AND @@global.read_only = 0{place}"
 
-// What decides whether a crash of the server, or a fail-over that it does by itself, loses what it
-// acknowledged. By name, in lower case; a variable that the server does not have is missing.
+// The settings that decide whether a crash of the server, or a fail-over that it does by itself,
+// loses acknowledged writes. By name, in lower case; a variable that the server does not have is
+// missing.
 struct Settings {
   std::map<std::string, std::string, std::less<>> variables{};
   std::string other_engines{};  // tables of ours that are not InnoDB
 };
 
-// What the store says of itself, and the server of itself, at one time.
+// The store's record of itself, and the server's state, at one time.
 struct Record {
   Uuid id{};
   std::int64_t schema = 0;

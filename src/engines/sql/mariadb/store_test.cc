@@ -1,5 +1,5 @@
-// What a store of MariaDB refuses, and what its servers do to it. The conformance suite has what it
-// has in common with the others.
+// The refusals of a MariaDB store, and the faults of its servers. The conformance suite tests what
+// all stores have in common.
 #include "idmint/store.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +73,7 @@ TEST(MariadbSettings, WithoutWhatACrashNeedsItIsRefusedAndServedAgainWithIt) {
     const auto store = with_counter(url);
     const auto before = take(*store);
     ASSERT_TRUE(before) << fakes::why(before);
-    // What a connection that is open has of it, too.
+    // An open connection is affected, too.
     server.run("SET GLOBAL " + name + " = " + wrong);
     const auto later = take(*store);
     EXPECT_EQ(code_of(later), Code::kFailedPrecondition) << name;
@@ -85,7 +85,7 @@ TEST(MariadbSettings, WithoutWhatACrashNeedsItIsRefusedAndServedAgainWithIt) {
   }
 }
 
-// Those that a server has from its start on.
+// The server has these settings from its start on.
 TEST(MariadbSettings, WhatAServerWasStartedWithIsRefused) {
   const std::vector<Setting> all = {
       {"--innodb-doublewrite=OFF", "", "set innodb_doublewrite = ON"},
@@ -182,7 +182,7 @@ constexpr std::array kRightsToMake = {
     "INSERT ON idmint_definitions", "UPDATE ON idmint_definitions", "UPDATE ON idmint_spaces",
     "INSERT ON idmint_spaces",      "INSERT ON idmint_workers",     "UPDATE ON idmint_store"};
 
-// Of the database "rights", by a user who has only what the test grants.
+// The database "rights" is used by a user who has only the rights that the test grants.
 class MariadbRights : public testing::Test {
  protected:
   MariadbRights() {
@@ -305,7 +305,7 @@ TEST(MariadbConnections, WhereThereAreFewCallersTakeTurns) {
   EXPECT_EQ(refusal.code, Code::kResourceExhausted);
 }
 
-// Whoever has one goes on with it.
+// A caller that has a connection goes on with it.
 TEST(MariadbConnections, WithoutOneLeftTheSettingIsNamedAndAllGoesOnWithOne) {
   const MariadbServer server({"--max-connections=10"});
   with_counter(server.database("ids"));
@@ -542,7 +542,7 @@ TEST(MariadbTrust, EachSettleCountsAndAnOlderStateShowsALowerCount) {
   EXPECT_GT(store->settle_count(), once);
 }
 
-// What one process saw.
+// One process saw that values are missing.
 TEST(MariadbTrust, AMarkOfValuesThatAreMissingStopsAllUntilTheyArePassed) {
   const MariadbServer& server = servers::mariadb_server();
   const std::string url = server.database("marked");

@@ -1,4 +1,4 @@
-// Where the servers of a store are, and how to log in: what a URL says, as libpq takes it.
+// The addresses of a store's servers, and the login: a URL in the form that libpq takes.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct Setting {
 
 struct Address {
   std::string shown;  // the URL without passwords, for messages
-  // For each server that the URL names, in its order. What is missing comes from libpq's usual
+  // One for each server that the URL names, in its order. Missing settings come from libpq's usual
   // places: PGHOST and its like, the password file, a service.
   std::vector<std::vector<Setting>> servers;
 };

@@ -1,4 +1,4 @@
-// What a store in PostgreSQL adopts: rows that programs count in, and sequences.
+// A store in PostgreSQL adopts rows that programs count in, and sequences.
 //
 // A take locks idmint's own row of the counter first, and writes into its `next` the value that
 // comes after those that it took: the floor. A record below it was set back, and nothing is taken
@@ -86,10 +86,10 @@ constexpr std::string_view kLookAtSequence =
     " FROM {table} q, pg_catalog.pg_sequence s JOIN pg_catalog.pg_class t ON t.oid = s.seqrelid"
     " WHERE s.seqrelid = '{table}'::regclass AND $1::text = ''";
 
-// Values are taken one by one, until there are as many in one run as are wanted. Where another
-// program took one in between, a new run begins, or, if the old one will do, it is returned and the
-// one value after it is passed over. It never sets the sequence, which could set it back. What the
-// sequence had (q) is read after the row of the counter was locked.
+// Values are taken one by one, until there are as many in one run as are wanted. If another program
+// took one in between, a new run begins, or, if the old one will do, it is returned and the one
+// value after it is passed over. It never sets the sequence, which could set it back. The state of
+// the sequence (q) is read after the row of the counter was locked.
 constexpr std::string_view kTakeFromSequence = IDMINT_COUNTER
     ", s AS MATERIALIZED (SELECT s.seqrelid::regclass AS id, c.next AS floor, least($2::bigint,"
     "   $5::bigint - q.before) AS wanted"

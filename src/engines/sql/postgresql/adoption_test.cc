@@ -49,7 +49,7 @@ PlainClients::Next program(const std::string& url, const std::string& recipe) {
   };
 }
 
-// What programs do, and how idmint adopts it.
+// A way in which programs count, and how idmint adopts it.
 struct Way {
   const char* name;
   const char* tables;  // ? is the latest value
@@ -305,7 +305,7 @@ TEST_F(Adoption, ARowThatIsDeletedIsNotMadeAgain) {
   EXPECT_TRUE(counters().close("c"));
 }
 
-// What becomes of a sequence after it was adopted.
+// The sequence is altered after it was adopted.
 TEST_F(Adoption, ASequenceThatWouldRepeatGivesNothing) {
   run("CREATE SEQUENCE s");
   ASSERT_TRUE(adopt("sequence:public.s", {1, 99}));
@@ -483,7 +483,7 @@ TEST_F(Adoption, ASequenceThatWasSetBackIsRaisedByItsNameWhateverTheValue) {
   }
 }
 
-// What the previous version adopted has its first value there.
+// The previous version kept the first value of an adopted counter there.
 TEST_F(Adoption, AFloorThatWasNeverKeptBeginsAtTheFirstTake) {
   run("CREATE SEQUENCE s; SELECT setval('s', 7)");
   ASSERT_TRUE(adopt("sequence:public.s"));

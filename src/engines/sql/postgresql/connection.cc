@@ -61,7 +61,7 @@ void replace_all(std::string& sql, std::string_view what, std::string_view by) {
     sql.replace(at, what.size(), by);
 }
 
-// Of a statement with the {backend}: says what the division by zero stands for.
+// Explains the division by zero in a statement with the {backend}.
 void tell_of_pooler(Failure& failure) {
   if (failure.reason == kOtherBackend)
     failure.error.what = "another process of the server has the connection than at first" +

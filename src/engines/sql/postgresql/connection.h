@@ -37,9 +37,9 @@ using Values = std::vector<std::string>;
 class Row {
  public:
   Row(const PGresult* rows, int at) : rows_(rows), at_(at) {}
-  // Of a boolean and of an integer of any size; 0 for NULL.
+  // The value of a boolean, or of an integer of any size; 0 for NULL.
   [[nodiscard]] std::int64_t integer(int column) const;
-  // Of a text, and the 16 bytes of a uuid; empty for NULL.
+  // The bytes of a text, or the 16 bytes of a uuid; empty for NULL.
   [[nodiscard]] std::string_view bytes(int column) const;
 
  private:
@@ -47,7 +47,7 @@ class Row {
   int at_;
 };
 
-// What a statement returned.
+// The result of a statement.
 class Rows {
  public:
   Rows() = default;
@@ -93,7 +93,7 @@ class Connection {
   // Leaves no statement prepared in the server, where others would find it.
   void never_prepare() { prepares_ = false; }
 
-  // What is written is durable, by the settings of the connection, when it returns rows.
+  // Writes are durable, by the settings of the connection, when it returns rows.
   std::expected<Rows, Failure> run(const Query& query, const Values& values, SteadyTime until);
   // Any number of statements, without values, as one transaction; they return no rows.
   std::expected<Rows, Failure> execute(const std::string& sql, SteadyTime until);

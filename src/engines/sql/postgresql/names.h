@@ -6,7 +6,7 @@
 
 namespace idmint::stores::postgresql {
 
-// What begins the names that are kept as hexadecimal digits.
+// The prefix of the names that are kept as hexadecimal digits.
 inline constexpr std::string_view kHexName = "\\x";
 
 // A name may be any bytes, and a text of PostgreSQL is UTF-8 without NUL: so a name that is not, or

@@ -40,8 +40,8 @@ std::string server_timeout(milliseconds deadline) {
 }
 
 // Whether a pooler gives the process of the server to others between two statements: this
-// connection gets another, or another connection the same. Where the pool is of sessions, and has
-// no room for a second one, that does not answer.
+// connection gets another, or another connection the same. A pool of sessions that has no room for
+// a second one does not answer that.
 bool shares_its_backend(std::span<const Setting> server, Connection& connection,
                         std::int64_t backend, SteadyTime until) {
   constexpr milliseconds kLongest{500};
@@ -175,7 +175,7 @@ CREATE OR REPLACE VIEW idmint.trusted AS
     AND current_setting('synchronous_commit') <> 'off';
 )";
 
-// Of IDMINT_SETTINGS, which begin with the column `at`.
+// The columns of IDMINT_SETTINGS begin with the column `at`.
 Settings settings_in(const Row& row, int at) {
   return {.fsync = std::string(row.bytes(at)),
           .full_page_writes = std::string(row.bytes(at + 1)),
@@ -392,7 +392,7 @@ std::expected<Dialect::Site, Failure> Dialect::read_site(Connection& connection,
   return site;
 }
 
-// Of two that come here at once, one makes the store, and the other finds it made.
+// If two callers come here at once, one makes the store, and the other finds it made.
 std::expected<void, Failure> Dialect::make(Connection& connection, const Uuid& id,
                                            SteadyTime until) {
   auto site = read_site(connection, "", until);

@@ -32,9 +32,9 @@
 // the floor: the next value that idmint knows, below which its record was set back. `taken_from` is
 // where the latest take began, kept so that the UPDATE can return it.
 //
-// A new timeline begins when a standby is promoted, or a backup is recovered. What its server had
-// not received of the old one is missing there, and nothing else tells. So every statement that
-// hands something out has the row of `trusted` in its own condition, and with it the settings
+// A new timeline begins when a standby is promoted, or a backup is recovered. Data of the old one
+// that its server had not received is missing there, and nothing else tells. So every statement
+// that hands something out has the row of `trusted` in its own condition, and with it the settings
 // without which a crash of the host loses what was acknowledged.
 //
 // The schema may be dropped and made again while a process has a connection. So every statement
@@ -66,9 +66,9 @@
 
 namespace idmint::stores::postgresql {
 
-// In the condition of each Query that writes. What a connection was set up with, so that what it
-// writes is durable, is kept by a process of the server. A pooler may give a transaction to another
-// one: there the division fails (kOtherBackend). Connection::run() puts in the {backend}.
+// In the condition of each Query that writes. The settings that make the writes of a connection
+// durable are kept by one process of the server. A pooler may give a transaction to another
+// process: there the division fails (kOtherBackend). Connection::run() puts in the {backend}.
 #define IDMINT_OWN_BACKEND "1 / (CASE pg_backend_pid() WHEN {backend} THEN 1 ELSE 0 END) = 1"
 // In the condition of each Query that writes, with that. Connection::run() puts in the {id}.
 #define IDMINT_OWN_STORE \
@@ -76,7 +76,7 @@ namespace idmint::stores::postgresql {
 // In the condition of each Query of Kind::kHandOut.
 #define IDMINT_TRUSTED "EXISTS (SELECT FROM idmint.trusted) AND " IDMINT_OWN_STORE
 
-// What decides whether a crash of the server loses what it acknowledged.
+// The settings that decide whether a crash of the server loses acknowledged writes.
 struct Settings {
   std::string fsync{};
   std::string full_page_writes{};
@@ -84,7 +84,7 @@ struct Settings {
   std::string unlogged{};  // tables of ours that a crash empties
 };
 
-// What the store says of itself, and the server of itself, at one time.
+// The store's record of itself, and the server's state, at one time.
 struct Record {
   Uuid id{};
   std::int64_t schema = 0;

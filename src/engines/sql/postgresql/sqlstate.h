@@ -1,4 +1,4 @@
-// What the codes of PostgreSQL's errors (SQLSTATE) mean for a call.
+// The meaning of PostgreSQL's error codes (SQLSTATE) for a call.
 #pragma once
 
 #include <string_view>
@@ -17,11 +17,11 @@ inline constexpr std::string_view kInsufficientPrivilege = "42501";
 // IDMINT_TRUSTED).
 inline constexpr std::string_view kOtherBackend = "22012";
 
-// Of a statement that the server refused and rolled back, or of a connection that it refused.
+// The code is of a statement that the server refused and rolled back, or of a refused connection.
 // Empty: the connection failed before the server answered.
 [[nodiscard]] Meaning meaning_of(std::string_view sqlstate);
 
-// What to do about it, to be put behind the server's message: "; ...", or nothing.
+// The remedy, to be put behind the server's message: "; ...", or nothing.
 [[nodiscard]] std::string_view advice_for(std::string_view sqlstate);
 
 }  // namespace idmint::stores::postgresql

@@ -18,7 +18,7 @@ constexpr Query kAdvance{
     "  AND " IDMINT_TRUSTED " RETURNING taken_from, stride, (next - taken_from) / stride, true",
     Kind::kHandOut, "SELECT and UPDATE on idmint.counters and SELECT on idmint.trusted"};
 
-// Those that change many lock them in one order, so that no two wait for each other.
+// Statements that change many counters lock them in one order, so that no two wait for each other.
 #define IDMINT_LOCKED                                             \
   "WITH locked AS MATERIALIZED (SELECT name FROM idmint.counters" \
   "  WHERE name = ANY($1::text[]) AND " IDMINT_OWN_STORE          \
@@ -75,8 +75,8 @@ constexpr Query kCreateSpace{"create_space",
                              " WHERE " IDMINT_TRUSTED " ON CONFLICT DO NOTHING",
                              Kind::kHandOut,
                              "SELECT and INSERT on idmint.spaces and SELECT on idmint.trusted"};
-// The space stays open until the end, as those who claim lock it together. Where it is there, open
-// and trusted, each row has a number that was free, or one row has none.
+// The space stays open until the end, as those who claim lock it together. If it is there, open and
+// trusted, each row has a number that was free, or one row has none.
 constexpr Query kClaim{
     "claim",
     "WITH space AS MATERIALIZED (SELECT name FROM idmint.spaces"

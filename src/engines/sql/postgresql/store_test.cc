@@ -1,5 +1,5 @@
-// What a store of PostgreSQL refuses, and what its servers do to it. The conformance suite has what
-// it has in common with the others.
+// The refusals of a PostgreSQL store, and the faults of its servers. The conformance suite tests
+// what all stores have in common.
 #include "idmint/store.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,7 @@ class RowLock {
         })) {
     EXPECT_TRUE(eventually([&] { return server_.ask("SELECT count(*) " + sleeper()) == "1"; }));
   }
-  // Whoever ends it early may go on at once.
+  // The caller may end it early, and go on at once.
   void end() const { server_.run("SELECT pg_cancel_backend(pid) " + sleeper()); }
   ~RowLock() { end(); }
   RowLock(const RowLock&) = delete;
@@ -92,7 +92,7 @@ TEST(PostgresqlSettings, WithoutWhatACrashNeedsItIsRefusedAndServedAgainWithIt) 
     server.set(setting, "on");
     const auto store = with_counter(url);
     EXPECT_EQ(take(*store), (Range{1, 1, 1}));
-    server.set(setting, "off");  // what a connection that is open has of it, too
+    server.set(setting, "off");  // an open connection is affected, too
     const auto later = take(*store);
     EXPECT_EQ(code_of(later), Code::kFailedPrecondition);
     EXPECT_THAT(fakes::why(later), HasSubstr("set " + setting + " = on"));
@@ -218,7 +218,7 @@ constexpr std::array kRightsToMake = {"SELECT ON idmint.pools",       "INSERT ON
                                       "INSERT ON idmint.pools",       "INSERT ON idmint.workers",
                                       "UPDATE ON idmint.definitions", "UPDATE ON idmint.store"};
 
-// Of the database "rights", by a user who has only what the test grants.
+// The database "rights" is used by a user who has only the rights that the test grants.
 class PostgresqlRights : public testing::Test {
  protected:
   PostgresqlRights() {
@@ -306,7 +306,7 @@ TEST(PostgresqlConnections, WhereThereAreFewCallersTakeTurns) {
   EXPECT_EQ(refusal.code, Code::kResourceExhausted);
 }
 
-// Whoever has one goes on with it.
+// A caller that has a connection goes on with it.
 TEST(PostgresqlConnections, WithoutOneLeftTheSettingIsNamedAndAllGoesOnWithOne) {
   const PostgresqlServer server(
       {"max_connections = 5", "max_wal_senders = 0", "superuser_reserved_connections = 2"});
@@ -412,7 +412,7 @@ TEST(PostgresqlConnections, AServerThatSaysNothingIsPassedOver) {
       "127.0.0.1:" + std::to_string(server.port()));
 }
 
-// Whoever waits for a lock is told so, and takes nothing.
+// A caller that waits for a lock is told so, and takes nothing.
 TEST(PostgresqlConnections, ARowThatAnotherHoldsIsWaitedForUntilTheDeadline) {
   const PostgresqlServer& server = servers::postgresql_server();
   const auto store = with_counter(server.database("locked"), milliseconds{400});
@@ -527,7 +527,7 @@ TEST(PostgresqlPoolers, AnotherProcessOfTheServerHandsNothingOut) {
   EXPECT_EQ(take(*store), (Range{1, 1, 1}));
 }
 
-// What a pooler gives to others has neither our settings nor our statements.
+// A connection that a pooler gives to others has neither our settings nor our statements.
 TEST(PostgresqlPoolers, PgBouncerThatPoolsTransactionsIsRefusedAndLeftAsItWas) {
   const PostgresqlServer& server = servers::postgresql_server();
   const auto made = with_counter(server.database("bounced"));
@@ -953,7 +953,7 @@ TEST(PostgresqlTrust, EachSettleCountsAndAnOlderStateShowsALowerCount) {
   EXPECT_EQ(opened(url)->settle_count(), store->settle_count());
 }
 
-// What one process saw.
+// One process saw that values are missing.
 TEST(PostgresqlTrust, AMarkOfValuesThatAreMissingStopsAllUntilTheyArePassed) {
   const PostgresqlServer server;
   const std::string url = server.database("ids");
