@@ -131,13 +131,14 @@ TEST_F(SubmitTest, ASourceOfAnotherMakerHasNone) {
   class Fixed final : public Source {
    public:
     const Declaration& declaration() const noexcept override { return declaration_; }
+    using Source::next;
     Result<void> next(std::span<Id> out) override {
       std::ranges::fill(out, Id(7));
       return {};
     }
 
    private:
-    Declaration declaration_{.name = "fixed"};
+    Declaration declaration_;
   };
   Fixed fixed;
   Asked asked(1);

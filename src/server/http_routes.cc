@@ -456,7 +456,7 @@ void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
     if (ready) {
       session.respond({.type = "text/plain; charset=utf-8", .body = "ready\n"});
     } else {
-      session.respond(session.service().redacted(ready.error()));
+      session.respond(session.service().for_client(ready.error()));
     }
     session.go_on();
   });

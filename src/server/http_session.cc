@@ -356,7 +356,7 @@ void HttpSession::respond_with_ids(IdsWanted wanted) {
         } else if (opened) {
           begin_stream(*opened, std::move(wanted));
         } else {
-          respond(service_.redacted(opened.error(), wanted.name));
+          respond(service_.for_client(opened.error(), wanted.name));
         }
         if (!held_) go_on();
       });
@@ -378,7 +378,7 @@ void HttpSession::look_at(SourceHandle source, IdsWanted wanted) {
         } else if (seen) {
           begin_stream(std::move(source), std::move(wanted));
         } else {
-          respond(service_.redacted(seen.error(), wanted.name));
+          respond(service_.for_client(seen.error(), wanted.name));
         }
         if (!held_) go_on();
       });
@@ -581,7 +581,7 @@ void HttpSession::put_ids() {
     if (stream.charged)
       caller_->refund(stream.left -
                       (outcome_unknown(code) ? static_cast<std::int64_t>(stream.size) : 0));
-    stream.error = service_.redacted(*std::move(stream.error), stream.source->name);
+    stream.error = service_.for_client(*std::move(stream.error), stream.source->name);
     ++stream.source->counts->errors;
   }
   if (stream.error && !stream.begun) {

@@ -96,7 +96,7 @@ class HttpSession final : public Conversation {
   // Sets the verb under which the current request is counted; without one it is counted as "other".
   void count_as(std::optional<Verb> verb) noexcept { counted_as_ = verb; }
   void respond(const HttpResponse& response);
-  // An error of a source must go through Service::redacted() first.
+  // An error of a source must go through Service::for_client() first.
   void respond(const Error& error) { respond(problem(error)); }
   // Runs `work` on another thread and responds with the result of `then` for its Result. `work`
   // gets the time by which it must answer. It does not run if the caller's token was revoked

@@ -413,7 +413,7 @@ void RedisSession::put_failure(const Reply& reply, std::string& out) {
   service_.count_error(*reply.source, code);
   // The caller is the one who asked: AUTH and HELLO wait for this reply.
   if (!outcome_unknown(code)) caller_->refund(reply.wanted());
-  const Error told = service_.redacted(*reply.error, reply.source->name);
+  const Error told = service_.for_client(*reply.error, reply.source->name);
   put_error(out, resp_prefix(told.code), told.message());
   if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
     service_.sources.forget(reply.source, *reply.error, reply.is_of_ones());
@@ -500,7 +500,7 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
   if (SourceHandle source = service_.sources.find(name, last_source_)) return source;
   if (const auto opened = std::exchange(opened_, std::nullopt)) {
     if (*opened) return **opened;
-    fail(service_.redacted(opened->error(), name));
+    fail(service_.for_client(opened->error(), name));
     return nullptr;
   }
   hold();
@@ -544,7 +544,7 @@ bool RedisSession::holds(const SourceHandle& source, std::int64_t count, Words w
         if (seen) {
           run_again(owned);
         } else {
-          fail(service_.redacted(std::move(seen.error()), source->name));
+          fail(service_.for_client(std::move(seen.error()), source->name));
         }
         if (!held_) go_on();
       });
@@ -591,7 +591,7 @@ void RedisSession::take_values(Words words, SourceHandle source, std::int64_t co
     if (const Result<void> filled = source->source->next(ids); !filled) {
       ++source->counts->errors;
       caller_->refund(count);
-      return fail(service_.redacted(filled.error(), source->name));
+      return fail(service_.for_client(filled.error(), source->name));
     }
     service_.count_ids(*source, size);
     std::string& out = reply();
@@ -619,7 +619,7 @@ void RedisSession::take_values(Words words, SourceHandle source, std::int64_t co
           } else {
             ++source->counts->errors;
             if (!outcome_unknown(ids.error().code)) caller_->refund(count);
-            fail(service_.redacted(ids.error(), source->name));
+            fail(service_.for_client(ids.error(), source->name));
             if (ids.error().code == Code::kFailedPrecondition)
               service_.sources.forget(source, ids.error(), false);
           }

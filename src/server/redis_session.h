@@ -192,7 +192,8 @@ class RedisSession final : public Conversation {
   // ---- replies
   // The string for the reply of the current command, behind earlier replies.
   [[nodiscard]] std::string& reply();
-  void fail(const Error& error);  // an error of a source must go through Service::redacted() first
+  void fail(
+      const Error& error);  // an error of a source must go through Service::for_client() first
   void fail(std::string_view message);  // ERR
   // Reports the bytes that wait in replies_ to the connection.
   void count_behind();

@@ -597,7 +597,7 @@ void Server::stop_at(const std::vector<int>& signals, std::function<void(int sig
   for (const int signal : signals) state_->signals.add(signal);
   state_->signals.async_wait([this, told = std::move(told)](const error_code& error, int signal) {
     if (error) return;
-    if (told) redacted(signal);
+    if (told) told(signal);
     state_->drain();
     state_->signals.async_wait([this](const error_code& stopped, int) {
       if (!stopped) state_->loop.stop();

@@ -643,7 +643,7 @@ TEST_F(ServerTest, ASequenceThatWasMovedIsServedFromTheOtherStore) {
   ServerOptions following = options();
   following.stores.front().mint.also = {other};
   const Running server(std::move(following));
-  const Running redacted(options());
+  const Running told(options());
   Client client(server);
   Client client_told(told);
   EXPECT_EQ(client.ask("INCR orders"), ":1");

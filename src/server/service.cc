@@ -47,9 +47,9 @@ bool is_about_store(const Advice& advice) {
 
 }  // namespace
 
-Error Service::redacted(Error error, std::string_view source) {
+Error Service::for_client(Error error, std::string_view source) {
   error = sources.followed(std::move(error), source);
-  if (access.is_open()) return sources.redacted(std::move(error), source);
+  if (access.is_open()) return sources.for_client(std::move(error), source);
   if (std::ranges::find(kOfTheCall, error.code) != kOfTheCall.end() &&
       !is_about_store(error.advice) && is_about_the_call(error, source)) {
     error.place.clear();
@@ -62,7 +62,7 @@ Error Service::redacted(Error error, std::string_view source) {
   const SteadyTime now = loop.now();
   if (error.code != Code::kNotFound && now - told_at >= at_most_once_in) {
     told_at = now;
-    const Error whole = sources.redacted(std::move(error), source);
+    const Error whole = sources.for_client(std::move(error), source);
     log.write(LogSettings::Level::kWarning, "store_error",
               {{"source", source}, {"code", name(whole.code)}, {"message", whole.message()}});
   }
@@ -88,7 +88,7 @@ void Service::tell_guesses() {
 
 Error Service::told_to(const Caller& caller, Error error, std::string_view source) {
   if (error.code == Code::kUnauthenticated && caller.is_revoked()) return token_is_gone();
-  return redacted(std::move(error), source);
+  return for_client(std::move(error), source);
 }
 
 AuthorizedView Service::view_of(const Caller& caller) const {

@@ -116,10 +116,10 @@ struct Service {
     if (!further) ++source.counts->calls;
   }
 
-  // The error of a call for the source, worded by Sources::redacted(). With tokens, the message
+  // The error of a call for the source, worded by Sources::for_client(). With tokens, the message
   // names no other source, no host and no file, and the full message is logged (`store_error`) at
   // most once a second. An empty `source` stands for all.
-  [[nodiscard]] Error redacted(Error error, std::string_view source = {});
+  [[nodiscard]] Error for_client(Error error, std::string_view source = {});
   // Likewise for a caller whose token may have been revoked; see unless_revoked().
   [[nodiscard]] Error told_to(const Caller& caller, Error error, std::string_view source);
   // The authorized view of the caller now.

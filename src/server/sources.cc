@@ -166,7 +166,7 @@ Error Sources::followed(Error error, std::string_view source) const {
                {Code::kUnavailable, "it was moved to another store; ask again"});
 }
 
-Error Sources::redacted(Error error, std::string_view source) const {
+Error Sources::for_client(Error error, std::string_view source) const {
   // An option of a command is not theirs to give who ask a server.
   if (error.advice.remedy == Remedy::kSetOption) error.advice = {};
   const Served* const found = served(source);

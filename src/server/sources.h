@@ -176,7 +176,7 @@ class Sources final {
   // it in a store that is known here (MintOptions::also). Any other error stays as it is.
   [[nodiscard]] Error followed(Error error, std::string_view source) const;
   // The error of a call for the source, worded for a terminal. An empty `source` stands for all.
-  [[nodiscard]] Error redacted(Error error, std::string_view source = {}) const;
+  [[nodiscard]] Error for_client(Error error, std::string_view source = {}) const;
 
  private:
   struct Hash {

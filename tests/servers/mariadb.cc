@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 
@@ -29,6 +30,13 @@ const std::string& program() {
   return path;
 }
 
+// The begin of the paths of the server's own SQL: those of $MARIADB_SHARE, which is the folder of
+// version 11 or later, or else of Debian's package.
+std::string share() {
+  const char* const given = std::getenv("MARIADB_SHARE");
+  return given != nullptr ? std::string(given) + "/mariadb_" : "/usr/share/mysql/mysql_";
+}
+
 }  // namespace
 
 // As mariadb-install-db does, which needs programs of the client's packages.
@@ -39,8 +47,8 @@ MariadbServer::MariadbServer(const std::vector<std::string>& options) : options_
   {
     std::ofstream file(folder_.path("install.sql"));
     file << "create database mysql;\nuse mysql;\nset @auth_root_socket = NULL;\n";
-    for (const char* const part : {"mysql_system_tables.sql", "mysql_system_tables_data.sql"})
-      file << contents(std::string("/usr/share/mysql/") + part);
+    for (const char* const part : {"system_tables.sql", "system_tables_data.sql"})
+      file << contents(share() + part);
   }
   std::ofstream(folder_.path("start.sql"))
       << "SET sql_log_bin = 0;\nCREATE USER IF NOT EXISTS root@'127.0.0.1';\n"
