@@ -56,7 +56,7 @@ class SubmitTest : public testing::Test {
 TEST_F(SubmitTest, EachKindOfSourceFillsARequestInATask) {
   ASSERT_TRUE(mint_.create(SequenceDefinition{.name = "orders", .last = 100}));
   ASSERT_TRUE(mint_.create(PoolDefinition{.name = "web", .workers = 2}));
-  for (const std::string name : {"uuid7", "snowflake", "orders", "web"}) {
+  for (const std::string name : {"uuid7", "ulid", "orders", "web"}) {
     const auto source = open(name);
     Asked first(3);
     Asked second(2);

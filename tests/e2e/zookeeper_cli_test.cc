@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "tests/e2e/blocks_of.h"
 #include "tests/e2e/store_cli.h"
 #include "tests/servers/zookeeper.h"
 
@@ -19,6 +22,18 @@ TEST_F(StoreCli, LibzookeeperIsLoadedOnlyWhenAUrlAsksForIt) {
   output("idmint create orders --store '" + url + "'");
   EXPECT_EQ(loads("libzookeeper", "idmint next uuid7"), "0\n");
   EXPECT_EQ(loads("libzookeeper", "idmint next orders --store '" + url + "'"), "1\n");
+}
+
+TEST_F(StoreCli, WhatYourArticleShowsForZookeeperWorks) {
+  const std::vector<std::string> blocks = blocks_of(
+      IDMINT_YOUR_ARTICLE, [](std::string_view block) { return block.contains("zookeeper:"); });
+  ASSERT_EQ(blocks.size(), 1U) << "a new one needs a check here";
+  const std::string placeholder = "zookeeper://zk1,zk2,zk3/ids";
+  std::string block = blocks[0];
+  ASSERT_THAT(block, testing::HasSubstr(placeholder));
+  block.replace(block.find(placeholder), placeholder.size(),
+                servers::zookeeper_ensemble().url("article"));
+  EXPECT_THAT(lines_of(output(block)).back(), testing::MatchesRegex("[0-9]{18,19}"));
 }
 
 TEST_F(StoreCli, WhatThisHostWasGivenIsComparedInZookeeper) {

@@ -161,12 +161,14 @@ TEST(EtcdRecords, ComeBackAsTheyWereWritten) {
                                         .minted_until = 100,
                                         .taken_from = 90},
                               .nonce = Uuid(Uuid::Bytes{8})},
-                      .held_until = -1};
+                      .held_until = 1};
   const auto read = read_worker(3, text_of(record));
   ASSERT_TRUE(read);
   record.row.state.holder = R"(ho"st\xff)";
   EXPECT_EQ(read->row, record.row);
   EXPECT_EQ(read->held_until, record.held_until);
+  record.held_until = -1;
+  EXPECT_FALSE(read_worker(3, text_of(record))) << "no lease ends before 1970";
   EXPECT_EQ(read_pool(pool_text(7)), 7);
   EXPECT_FALSE(read_pool(pool_text(0)));
 }

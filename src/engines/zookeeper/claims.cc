@@ -87,7 +87,7 @@ class Claims final : public UniqueIndex {
     Request reading{.reads = {database_.paths().named(kSpaces, space)}};
     for (std::size_t shard = 0; shard < kShards; ++shard)
       reading.reads.push_back(database_.paths().claims(space, shard));
-    const auto answer = database_.read(std::move(reading), *until);
+    const auto answer = database_.read(std::move(reading), *until, Database::By::kQuorum);
     if (!answer) return std::unexpected(answer.error());
     if (const Result<bool> closed = is_closed(space, answer->nodes.front()); !closed)
       return std::unexpected(closed.error());

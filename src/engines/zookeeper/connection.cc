@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 // has bounds of its own. A session holds nothing, so nothing depends on it.
 constexpr milliseconds kSessionTimeout{10'000};
 // libzookeeper waits for a 60th of that time before it tries all addresses of a server again.
-// Whoever is without a connection for a part of that, after it began to make one, has been refused.
+// A connect that is in none of the connecting states for a part of that was refused.
 constexpr milliseconds kRefusedFor{60};
 constexpr milliseconds kLook{10};
 // Requests that have no answer yet. For each of them the library writes a byte into a pipe, which
@@ -323,6 +323,18 @@ std::expected<std::string, Failure> addresses_of(const std::string& server) {
 
 int give(const std::string& text) { return static_cast<int>(text.size()); }
 
+// libzookeeper ends the process if the system starts none of its two threads.
+Result<void> can_start_two_threads() {
+  try {
+    const std::jthread one([] {});
+    const std::jthread two([] {});
+    return {};
+  } catch (const std::system_error& error) {
+    return fail(Code::kResourceExhausted,
+                std::string("the system starts no thread for a connection (") + error.what() + ")");
+  }
+}
+
 }  // namespace
 
 // What the answer to a step says of it.
@@ -412,8 +424,12 @@ bool Connection::is_usable() const {
 }
 
 std::expected<void, Failure> Connection::connect(const std::string& server, SteadyTime until) {
+  const Failure late{.error = {Code::kUnavailable, "the server does not answer"}, .passing = true};
+  if (steady_now() >= until) return std::unexpected(late);
   const auto addresses = addresses_of(server);
   if (!addresses) return std::unexpected(addresses.error());
+  if (Result<void> threads = can_start_two_threads(); !threads)
+    return std::unexpected(Failure{.error = std::move(threads.error()), .passing = true});
   {
     const SignalsBlocked in_its_threads;
     handle_ =
@@ -428,9 +444,7 @@ std::expected<void, Failure> Connection::connect(const std::string& server, Stea
   std::unique_lock lock(state_->mutex);
   for (SteadyTime tried = steady_now(); !state_->connected && !state_->ended;) {
     const SteadyTime now = steady_now();
-    if (now >= until || MayBeGivenUp::happened())
-      return std::unexpected(
-          Failure{.error = {Code::kUnavailable, "the server does not answer"}, .passing = true});
+    if (now >= until || MayBeGivenUp::happened()) return std::unexpected(late);
     const int state = zoo_state(handle_);
     if (state == kNotTried || state == kConnecting || state == kAssociating || state == kConnected)
       tried = now;
@@ -535,7 +549,7 @@ std::expected<Answer, Failure> Connection::ask(const Request& request, SteadyTim
       answer.steps.push_back({.fate = Done::Fate::kNotDone, .failure = late(Kind::kRead)});
       continue;
     }
-    if (!whole && !batch->is_answered(slot)) {
+    if (!batch->is_answered(slot)) {
       answer.steps.push_back({.failure = late(Kind::kWrite)});
       continue;
     }

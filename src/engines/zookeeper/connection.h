@@ -68,7 +68,7 @@ struct Done {
   };
   Fate fate = Fate::kPerhaps;
   std::size_t at = 0;            // kRefused: which write
-  std::int64_t transaction = 0;  // kDone: that of its kSet writes; 0: there is none
+  std::int64_t transaction = 0;  // kDone: that of its kSet writes; 0: it has none
   std::optional<Failure> failure{};
 };
 

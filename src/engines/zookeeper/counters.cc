@@ -69,7 +69,7 @@ class CounterTable final : private CounterRows {
     return there;
   }
 
-  // What was read or written on the connection counts without reading it again.
+  // A guess from this connection is used without reading the counter again.
   Result<std::optional<Range>> advance(std::string_view counter, std::int64_t most,
                                        std::int64_t least, SteadyTime until,
                                        std::string_view doing) override {
@@ -100,11 +100,8 @@ class CounterTable final : private CounterRows {
             const std::int64_t created = there->created;
             auto now = database_.change(session, Kind::kHandOut, std::span(&one, 1), until, nullptr,
                                         {path});
-            // What was taken from a store that has gone back may have been taken before.
-            const bool is_lost = !now && now.error().error.code == Code::kDataLoss;
             if (one.fate == Change::Fate::kPerhaps) sent = true;
-            if (one.fate == Change::Fate::kDone && is_lost) sent = true;
-            if (one.fate == Change::Fate::kDone && !is_lost) {
+            if (one.fate == Change::Fate::kDone) {
               there = Seen{std::move(after), session.connection->version_after(one.write),
                            session.connection->number(), nonce_of(session),
                            session.connection->renews(one.write) ? 0 : created};

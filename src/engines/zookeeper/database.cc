@@ -87,8 +87,8 @@ Attempt<Session> Database::connect(std::size_t server, SteadyTime until) {
   return session;
 }
 
-// As the connection does it. The version of a node is a number of 32 bits that wraps, and -1 is no
-// condition. No node of a store gets there.
+// Asks over the connection. A negative version is damage: versions have 32 bits and wrap, and -1 is
+// no condition. No node of a store gets there.
 Attempt<Answer> Database::ask(Session& session, const Request& request, SteadyTime until,
                               std::vector<Done>* steps) const {
   auto answer = session.connection->ask(request, until, steps);
@@ -102,7 +102,7 @@ Attempt<Answer> Database::ask(Session& session, const Request& request, SteadyTi
   return answer;
 }
 
-// An answer has a count that is not below the one that the process had seen before it asked.
+// A settle count below the one that was known before asking means that the store has gone back.
 Attempt<void> Database::take_record(Session& session, const std::optional<Node>& node,
                                     const Seen& before) {
   // What it had before does not count any more, also after a failure.
@@ -138,26 +138,35 @@ Attempt<void> Database::take_record(Session& session, const std::optional<Node>&
   return {};
 }
 
-// A node that this process changed is as it left it, or was changed since. The servers refuse
-// nobody after a restore, as those of the older state may have had an election since.
-bool Database::is_lost(const Witness& before, const std::optional<Node>& node) {
+// True: the node is neither as this process left it nor changed since. A later transaction alone
+// proves nothing, as an election of the older state makes it later. A node that is made anew begins
+// at version 0; that counts only if enough changes for it can have been made since.
+bool Database::is_lost(const Witness& before, const std::optional<Node>& node) const {
   if (!node) return true;
-  const bool same = node->version == before.version && node->changed == before.changed;
-  const bool later = node->changed > before.changed &&
-                     (node->version > before.version || node->created > before.changed);
-  return !same && !later;
+  if (node->version == before.version && node->changed == before.changed) return false;
+  if (node->changed <= before.changed) return true;
+  if (node->version > before.version) return false;
+  constexpr double kMostChanges = 50'000;  // of one node in a second
+  const std::chrono::duration<double> age = time_now() - before.at;
+  const bool may_be_anew =
+      before.version + kMostChanges * age.count() >= static_cast<double>(address_.renewed_at);
+  return !may_be_anew || node->created <= before.changed;
 }
 
-Attempt<void> Database::take_witness(const Witness& before, const std::optional<Node>& node) {
-  if (!is_lost(before, node)) return {};
+// A loss is a failure for each caller that found it, and noted by the first of them.
+Attempt<void> Database::take_witness(const Seen& before, const std::optional<Node>& node) {
+  if (!before.witness || !is_lost(*before.witness, node)) return {};
+  const Witness& witness = *before.witness;
+  const std::string why = gone_back_text(witness.path, witness.version,
+                                         node ? std::optional(node->version) : std::nullopt);
   const std::lock_guard lock(mutex_);
-  if (!seen_.witness || seen_.witness->path != before.path ||
-      seen_.witness->changed != before.changed)
-    return {};  // the store was settled meanwhile, or another thread was first
-  seen_.gone_back = gone_back_text(before.path, before.version,
-                                   node ? std::optional(node->version) : std::nullopt);
-  seen_.witness.reset();
-  return std::unexpected(failure_of(Code::kDataLoss, seen_.gone_back + std::string(kLost)));
+  if (seen_.settled > before.settled) return {};
+  if (seen_.witness && seen_.witness->path == witness.path &&
+      seen_.witness->changed == witness.changed) {
+    seen_.gone_back = why;
+    seen_.witness.reset();
+  }
+  return std::unexpected(failure_of(Code::kDataLoss, why + std::string(kLost)));
 }
 
 Failure Database::gone_back(const Session& session, const std::string& path, std::int32_t before,
@@ -170,8 +179,9 @@ Failure Database::gone_back(const Session& session, const std::string& path, std
   return failure_of(Code::kDataLoss, seen_.gone_back + std::string(kLost));
 }
 
-// Reads the record, and the definition that is wanted first. The names in the root are read behind
-// the record, which may be replaced in between: then another look shows both of the next one.
+// Reads the record, its trust node, and the definition that is wanted first. The trust node is read
+// behind the record, which may be replaced in between: then another look shows both of the next
+// one. Both were written in one transaction, which no copy of the nodes one by one repeats.
 //
 // A server that leads no more, and has not noticed yet, answers a sync by itself. So what looks
 // older than it was is asked for again behind a transaction, which a quorum has to agree to; it
@@ -182,8 +192,7 @@ Attempt<void> Database::look(Session& session, SteadyTime until) {
   for (int looks = 1;; ++looks) {
     session.record.reset();
     const Seen before = seen();
-    Request request{
-        .sync = true, .reads = {paths_.store(), paths_.place()}, .lists = {paths_.root()}};
+    Request request{.sync = true, .reads = {paths_.store(), paths_.place()}};
     if (by_quorum) request.steps.push_back({check(paths_.store(), session.version)});
     if (before.witness) request.reads.push_back(before.witness->path);
     if (!first_definition_.empty())
@@ -207,12 +216,15 @@ Attempt<void> Database::look(Session& session, SteadyTime until) {
     if (std::optional<Node>& last = nodes.back(); last && !first_definition_.empty())
       session.definition = std::move(last->value);
     if (auto taken = take_record(session, nodes[0], before); !taken) return taken;
-    const auto& names = answer->lists.front();
-    session.has_trust =
-        session.record && names &&
-        std::ranges::find(*names, Paths::trust_name(session.record->nonce)) != names->end();
-    if (session.record && !session.has_trust && looks < kLooks) continue;
-    return before.witness ? take_witness(*before.witness, nodes[2]) : Attempt<void>{};
+    if (session.record) {
+      auto found = ask(session, {.reads = {paths_.trust(session.record->nonce)}}, until);
+      if (!found) return std::unexpected(std::move(found.error()));
+      const std::optional<Node>& trust = found->nodes.front();
+      session.has_trust = trust && trust->version == 0 && trust->created == nodes[0]->changed;
+      session.trust_version = trust ? std::optional(trust->version) : std::nullopt;
+      if (!session.has_trust && looks < kLooks) continue;
+    }
+    return before.witness ? take_witness(before, nodes[2]) : Attempt<void>{};
   }
 }
 
@@ -227,8 +239,10 @@ std::optional<Error> Database::doubt_of(const Session& session) {
   else if (record.place != session.place)
     why = "its nodes were made anew since they were written: it is a copy";
   else if (!session.has_trust)
-    why = "the node " + paths_.trust(record.nonce) +
-          " is missing: nodes were removed, or it is a part of a copy";
+    why =
+        "the node " + paths_.trust(record.nonce) + " is " +
+        (session.trust_version ? "not the one of its record: it was written, or is a part of a copy"
+                               : "missing: nodes were removed, or it is a part of a copy");
   const std::string gone_back = record.gone_back.empty() ? seen().gone_back : record.gone_back;
   if (!gone_back.empty()) why += (why.empty() ? "" : "; ") + gone_back;
   if (why.empty()) return std::nullopt;
@@ -300,8 +314,8 @@ Attempt<bool> Database::replace_record(Session& session, StoreRecord record, Ste
     step.push_back(create(paths_.store(), text));
     made_anew = true;
     version = 0;
-  } else if (session.has_trust) {
-    step.push_back(remove(paths_.trust(session.record->nonce), 0));
+  } else if (session.trust_version) {
+    step.push_back(remove(paths_.trust(session.record->nonce), *session.trust_version));
   }
   auto left = kLeastSets + static_cast<std::int32_t>(
                                uniform_below(entropy_, std::uint64_t{kMostSets - kLeastSets + 1}));
@@ -319,6 +333,7 @@ Attempt<bool> Database::replace_record(Session& session, StoreRecord record, Ste
   session.version = version;
   if (made_anew) session.created = done.transaction;
   session.has_trust = true;
+  session.trust_version = 0;
   const std::int64_t settled = record.settled;
   session.record = std::move(record);
   const std::lock_guard lock(mutex_);
@@ -351,7 +366,8 @@ Result<void> Database::settle(Store::Settle how) {
         return std::unexpected(std::move(looked.error()));
       std::optional<Error> doubt = doubt_of(session);
       if (!doubt || !session.record) return true;
-      if (how == Store::Settle::kOnlyMoved && !session.record->gone_back.empty())
+      if (how == Store::Settle::kOnlyMoved &&
+          !(session.record->gone_back.empty() && seen().gone_back.empty()))
         return std::unexpected(Failure{.error = *std::move(doubt)});
       if (session.place.empty()) {
         auto made = ask(session, {.folders = {paths_.place()}}, *until);
@@ -407,16 +423,21 @@ Result<void> Database::mark_gone_back(std::string_view why, std::int64_t settled
 
 // ---- reading and changing
 
-// Adds the record of the store to what is asked. What stands beside another record than the session
-// knows is read again once the session knows it, so that a change of it, which checks the record,
-// is one of the same store.
-Attempt<Answer> Database::read(Session& session, Request request, SteadyTime until) {
+// Reads the record too. If it is not the one that the session knows, looks and reads again, so that
+// a change of what was read, which checks the record, is one of the same store.
+Attempt<Answer> Database::read(Session& session, Request request, SteadyTime until, By by) {
   request.sync = true;
   request.reads.push_back(paths_.store());
+  if (by == By::kQuorum) request.steps.emplace_back();
   for (;;) {
     const Seen before = seen();
+    if (by == By::kQuorum) request.steps.front() = {check(paths_.store(), session.version)};
     auto answer = ask(session, request, until);
     if (!answer) return answer;
+    // A refusal is as good: a quorum agreed to it.
+    if (by == By::kQuorum)
+      if (const auto& failure = answer->steps.front().failure; failure)
+        return std::unexpected(unanswered(Kind::kRead, failure->error.what));
     const std::optional<Node> record = std::move(answer->nodes.back());
     answer->nodes.pop_back();
     const std::int64_t settled = session.record ? session.record->settled : -1;
@@ -426,9 +447,9 @@ Attempt<Answer> Database::read(Session& session, Request request, SteadyTime unt
   }
 }
 
-Result<Answer> Database::read(Request request, SteadyTime until) {
+Result<Answer> Database::read(Request request, SteadyTime until, By by) {
   return sessions_.run(Kind::kRead, until, "read",
-                       [&](Session& session) { return read(session, request, until); });
+                       [&](Session& session) { return read(session, request, until, by); });
 }
 
 Result<std::vector<std::string>> Database::names(std::string_view kind, std::string_view prefix,
@@ -498,11 +519,11 @@ void Database::saw(const Session& session, const Write& write, std::int64_t tran
   const std::lock_guard lock(mutex_);
   std::optional<Witness>& witness = seen_.witness;
   if (!witness || transaction > witness->changed)
-    witness = Witness{write.path, write.version + 1, transaction};
+    witness = Witness{write.path, write.version + 1, transaction, time_now()};
 }
 
-// Together first. A step of which one change is refused is sent again without that one, and at last
-// each change is a step.
+// The changes are sent together first. Those that were refused are left out of the next round, and
+// in the last one each change is a step of its own.
 Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span<Change> changes,
                                           SteadyTime until, const Write* also,
                                           const std::vector<std::string>& then) {
@@ -513,7 +534,7 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     failure.begun = failure.begun || applied;
     return std::unexpected(std::move(failure));
   };
-  // What the changes were computed from was beside the record that the session knew.
+  // The changes were computed beside the record that the session knew, with this nonce.
   const auto nonce = [&] { return session.record ? session.record->nonce : Uuid{}; };
   const Uuid computed_beside = nonce();
   const auto other_record = [&] {
@@ -524,29 +545,32 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
   for (int round = 0;;) {
     const std::vector<Together> together = steps_of(changes, round >= kRoundsTogether);
     if (together.empty()) return read_then;
+    // Another thread that finds a loss meanwhile forgets the witness, and this one compares it too.
+    Seen before = seen();
     if (kind == Kind::kHandOut)
       if (auto trusted = expect_trust(session, until); !trusted)
         return failed(std::move(trusted.error()));
     if (!session.record)
       if (auto looked = look(session, until); !looked) return failed(std::move(looked.error()));
     if (nonce() != computed_beside) return other_record();
+    if (session.record && session.record->settled > before.settled) before = seen();
     Request request{.folders = folders_of(changes), .reads = then};
     // Servers may be put back behind a connection that stays open.
-    const std::optional<Witness> witness = seen().witness;
+    const std::optional<Witness>& witness = before.witness;
     std::size_t of_witness = then.size();
     if (witness) {
       of_witness = static_cast<std::size_t>(std::ranges::find(then, witness->path) - then.begin());
       if (of_witness == then.size()) request.reads.push_back(witness->path);
     }
     std::size_t of_record = 0;  // checks at the begin of each step: of the record, and all
-    std::size_t before = 0;
+    std::size_t checks = 0;
     for (const Together& some : together) {
       Step step{check(paths_.store(), session.version)};
       // In doubt, it may be missing.
       if (session.has_trust) step.push_back(check(paths_.trust(computed_beside), 0));
       of_record = step.size();
       if (also != nullptr) step.push_back(*also);
-      before = step.size();
+      checks = step.size();
       for (const Change* each : some) step.push_back(each->write);
       request.steps.push_back(std::move(step));
     }
@@ -559,17 +583,22 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     const bool is_other_record = std::ranges::any_of(done, [&](const Done& one) {
       return one.fate == Done::Fate::kRefused && one.at < of_record;
     });
-    const bool lost =
-        answer && witness && !is_other_record && is_lost(*witness, answer->nodes[of_witness]);
+    const bool by_quorum = std::ranges::any_of(done, [](const Done& one) {
+      return one.fate == Done::Fate::kDone || one.fate == Done::Fate::kRefused;
+    });
+    const bool lost = answer && witness && !is_other_record && by_quorum &&
+                      is_lost(*witness, answer->nodes[of_witness]);
+    // A change of a store that may have gone back is not known to be the caller's.
+    const bool is_known = !lost && (answer || !witness);
     for (std::size_t i = 0; i < done.size(); ++i) {
       Done& one = done[i];
       const auto all_are = [&](Change::Fate fate) {
         for (Change* each : together[i]) each->fate = fate;
       };
       if (one.fate == Done::Fate::kDone) {
-        all_are(Change::Fate::kDone);
+        all_are(is_known ? Change::Fate::kDone : Change::Fate::kPerhaps);
         applied = true;
-        if (!lost)
+        if (is_known)
           for (const Change* each : together[i]) saw(session, each->write, one.transaction);
       } else if (one.fate == Done::Fate::kPerhaps) {
         all_are(Change::Fate::kPerhaps);
@@ -577,15 +606,15 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
           failure = std::move(one.failure);
       } else if (one.fate == Done::Fate::kNotDone) {
         if (!failure) failure = std::move(one.failure);
-      } else if (one.at >= before) {
-        together[i][one.at - before]->fate = Change::Fate::kRefused;
+      } else if (one.at >= checks) {
+        together[i][one.at - checks]->fate = Change::Fate::kRefused;
       } else if (one.at >= of_record && !failure) {
         failure = Failure{.error = {Code::kUnavailable, also->path + " was changed meanwhile"},
                           .passing = true};
       }
     }
-    if (lost && witness)
-      if (auto taken = take_witness(*witness, answer->nodes[of_witness]); !taken) {
+    if (lost)
+      if (auto taken = take_witness(before, answer->nodes[of_witness]); !taken) {
         taken.error().begun = failure && outcome_unknown(failure->error.code);
         return failed(std::move(taken.error()));
       }
@@ -598,7 +627,8 @@ Attempt<Database::Nodes> Database::change(Session& session, Kind kind, std::span
     if (!answer && !folders.empty() && failure && failure->reason == kNoFolder)
       failure = std::move(answer.error());
     if (failure) return failed(*std::move(failure));
-    if (!answer && (done.empty() || !folders.empty())) return failed(std::move(answer.error()));
+    if (!answer && (done.empty() || !folders.empty() || witness))
+      return failed(std::move(answer.error()));
     if (answer) {
       read_then = std::move(answer->nodes);
       read_then.resize(then.size());

@@ -43,12 +43,14 @@ using Attempt = std::expected<T, Failure>;
 
 struct Session {
   std::unique_ptr<Connection> connection;
-  // As it was looked at last; nothing: it is to be looked at, as it was missing, or another one.
+  // The record as look() read it. Nothing: it is to be read again, as it was missing or another
+  // one.
   std::optional<StoreRecord> record{};
   std::int32_t version = 0;  // of the record
   std::int64_t created = 0;  // the transaction that made its node
-  bool has_trust = false;    // the node of its nonce was there
-  std::string place{};       // of the store as it is here
+  bool has_trust = false;    // the node of its nonce is as its transaction made it
+  std::optional<std::int32_t> trust_version{};  // of that node; nothing: it is not there
+  std::string place{};                          // of the store as it is here
   std::optional<std::string> definition{};
 
   [[nodiscard]] bool is_usable() const { return connection->is_usable(); }
@@ -110,8 +112,11 @@ class Database final : public Engine {
 
   // What is asked for, as it is after all that was done before, and with the record that the
   // session has then. REQUIRES: it has no steps.
-  Attempt<Answer> read(Session& session, Request request, SteadyTime until);
-  Result<Answer> read(Request request, SteadyTime until);
+  // By::kQuorum: also if the server has lost its quorum and does not know yet. It costs a
+  // transaction, and is for readings that can prove that the store has gone back.
+  enum class By : std::uint8_t { kLeader, kQuorum };
+  Attempt<Answer> read(Session& session, Request request, SteadyTime until, By by = By::kLeader);
+  Result<Answer> read(Request request, SteadyTime until, By by = By::kLeader);
   // Makes each change whose condition holds, all of them durable before it returns, and the folders
   // of those that make a node. What became of each stands in its `fate`, also after a failure.
   // `also`: a check that must hold as well; if it does not, another attempt reads anew, and so it
@@ -146,6 +151,7 @@ class Database final : public Engine {
     std::string path;
     std::int32_t version;
     std::int64_t changed;
+    SteadyTime at;
   };
   // What the process has seen of the servers. It counts until the store is settled anew.
   struct Seen {
@@ -173,8 +179,8 @@ class Database final : public Engine {
   Attempt<Answer> ask(Session& session, const Request& request, SteadyTime until,
                       std::vector<Done>* steps = nullptr) const;
   Attempt<void> take_record(Session& session, const std::optional<Node>& node, const Seen& before);
-  static bool is_lost(const Witness& before, const std::optional<Node>& node);
-  Attempt<void> take_witness(const Witness& before, const std::optional<Node>& node);
+  [[nodiscard]] bool is_lost(const Witness& before, const std::optional<Node>& node) const;
+  Attempt<void> take_witness(const Seen& before, const std::optional<Node>& node);
   Attempt<void> look(Session& session, SteadyTime until);
   Attempt<void> expect_trust(Session& session, SteadyTime until);
   Attempt<void> write_gone_back(Session& session, SteadyTime until);

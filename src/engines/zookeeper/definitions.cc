@@ -15,10 +15,12 @@ class DefinitionTable final : private DefinitionRows {
   [[nodiscard]] Definitions& catalog() noexcept { return catalog_; }
 
  private:
-  // A change in one attempt of several: what was sent in an earlier one may be what refuses it.
+  // The outcome of a change in one attempt of several: an earlier one that was sent, and failed
+  // afterwards, may be the one that refuses it.
   static Swapped outcome(const Change& change, bool& sent_before) {
+    if (change.fate == Change::Fate::kDone || change.fate == Change::Fate::kPerhaps)
+      sent_before = true;
     if (change.fate == Change::Fate::kDone) return Swapped::kYes;
-    if (change.fate == Change::Fate::kPerhaps) sent_before = true;
     return sent_before ? Swapped::kPerhaps : Swapped::kNo;
   }
 

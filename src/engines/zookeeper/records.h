@@ -8,7 +8,8 @@
 //                          servers cannot have forgotten; empty as a rule; nonce: random, another
 //                          one each time that the record is written
 //   trust-NONCE            empty; made in the transaction that writes the record with that nonce,
-//                          and removed in the one that writes the next
+//                          which ZooKeeper tells of both, and removed in the one that writes the
+//                          next
 //   place                  empty; whoever copies the nodes one by one makes another one
 //   counter/HH/NAME        as in key_value/rows.h, and so are those of pools and worker ids
 //   definition/HH/NAME     to_json()
@@ -72,12 +73,9 @@ class Paths {
   [[nodiscard]] const std::string& root() const { return root_; }
   [[nodiscard]] std::string store() const { return root_ + "/store"; }
   [[nodiscard]] std::string place() const { return root_ + "/place"; }
-  // The node of the record with that nonce, and its name in the root.
+  // The node of the record with that nonce.
   [[nodiscard]] std::string trust(const Uuid& nonce) const {
-    return root_ + "/" + trust_name(nonce);
-  }
-  [[nodiscard]] static std::string trust_name(const Uuid& nonce) {
-    return "trust-" + nonce.to_string();
+    return root_ + "/trust-" + nonce.to_string();
   }
   // A folder of a kind; it has a part of all names.
   [[nodiscard]] std::string shard(std::string_view kind, std::size_t shard) const;

@@ -234,9 +234,9 @@ TEST(ZookeeperNodes, ACopyInTheirPlaceIsNoticedByAStoreThatIsOpen) {
       EXPECT_EQ(take(*store), (Range{value, 1, 1}));
     EXPECT_EQ(reader->counters()->peek("c")->next, sets + 2);
     put_back(client, kept, path, sets);
-    expect_refused(take(*store), "its nodes were made anew");
     expect_refused(take(*reader), "its nodes were made anew");
-    EXPECT_EQ(code_of(store->counters()->create("d", {1, 9})), Code::kFailedPrecondition);
+    expect_refused(take(*store), "the servers have lost what was written", Code::kDataLoss);
+    EXPECT_EQ(code_of(store->counters()->create("d", {1, 9})), Code::kDataLoss);
     EXPECT_EQ(raiser->counters()->raise("c", 100), 100) << "which is allowed in doubt";
     EXPECT_EQ(reader->counters()->peek("c")->next, 100);
     ASSERT_TRUE(raiser->settle());
@@ -269,7 +269,7 @@ TEST(ZookeeperNodes, ASessionThatFoundNoStoreLooksAgain) {
   client.remove("/gone/store");
   EXPECT_EQ(code_of(take(*store)), Code::kDataLoss);
   put_back(client, "/gone-kept", "/gone", 0);
-  expect_refused(take(*store), "its nodes were made anew");
+  expect_refused(take(*store), "the servers have lost what was written", Code::kDataLoss);
   ASSERT_EQ(store->counters()->raise("c", 10), 10);
   ASSERT_TRUE(store->settle());
   EXPECT_EQ(take(*store), (Range{10, 1, 1}));
@@ -289,6 +289,44 @@ TEST(ZookeeperNodes, WithoutTheNodeOfItsNonceARecordIsInDoubt) {
   ASSERT_TRUE(store->settle());
   EXPECT_EQ(take(*store), (Range{10, 1, 1}));
   EXPECT_NE("/part/" + client.children("/part").back(), trust) << "each record has another one";
+}
+
+// A tool that puts back the nodes that differ writes the text of the record and makes the node of
+// its nonce, but not both in one transaction.
+TEST(ZookeeperNodes, ARecordThatWasWrittenByAnotherHandIsInDoubt) {
+  const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
+  const ZookeeperClient client(ensemble.host(0));
+  const auto store = with_counter(ensemble.url("hand"));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  const std::string record = client.get("/hand/store");
+  const std::string trust = "/hand/" + client.children("/hand").back();
+  const auto expect_doubt = [&] {
+    const std::string why = trust + " is not the one of its record";
+    expect_refused(take(*store), why.c_str());
+    expect_refused(take(*opened(ensemble.url("hand"))), why.c_str());
+  };
+  client.set(trust, "written");
+  expect_doubt();
+  ASSERT_TRUE(store->settle(Store::Settle::kOnlyMoved));
+  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  client.set("/hand/store", record);
+  client.create(trust, "");
+  expect_refused(take(*opened(ensemble.url("hand"))), "is not the one of its record");
+}
+
+TEST(ZookeeperNodes, ACounterThatWasMadeAnewTooSoonIsALoss) {
+  const ZookeeperEnsemble& ensemble = servers::zookeeper_ensemble();
+  const ZookeeperClient client(ensemble.host(0));
+  const auto store = with_counter(ensemble.url("anew"));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  const std::string path = only_path(client, "/anew/counter");
+  const std::string before = client.get(path);
+  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  client.remove(path);
+  client.create(path, before);
+  expect_refused(take(*store), "the servers have lost what was written", Code::kDataLoss);
+  expect_refused(take(*store), "was at version 2 and is at version 0", Code::kDataLoss);
+  expect_refused(take(*opened(ensemble.url("anew"))), "was at version 2", Code::kDataLoss);
 }
 
 TEST(ZookeeperNodes, OneThatIsDamagedIsNamed) {

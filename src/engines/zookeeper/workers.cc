@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,7 +72,7 @@ class Workers final : private WorkerRows {
 
   Result<WorkerRow> read_worker(std::string_view pool, std::int64_t worker,
                                 SteadyTime until) override {
-    const Result<std::vector<SeenRow>> rows = read(pool, {{worker}}, until);
+    const Result<std::vector<SeenRow>> rows = read(pool, {{worker}}, until, Database::By::kQuorum);
     if (!rows) return std::unexpected(rows.error());
     return rows->front().record.at(clock_of_the_host());
   }
@@ -119,6 +120,12 @@ class Workers final : private WorkerRows {
         places.push_back(i);
       }
       auto rows = read(session, pool, workers, until);
+      // A row that is another one may prove that the store has gone back.
+      const auto is_other = [&](std::size_t k) {
+        return !is_same_row((**rows)[k].record.row, swaps[places[k]].from);
+      };
+      if (rows && (!*rows || std::ranges::any_of(std::views::iota(0U, places.size()), is_other)))
+        rows = read(session, pool, workers, until, Database::By::kQuorum);
       if (!rows) return std::unexpected(std::move(rows.error()));
       if (!*rows) {
         refused = std::unexpected(rows->error());
@@ -178,11 +185,12 @@ class Workers final : private WorkerRows {
   // its rows.
   Attempt<Result<std::vector<SeenRow>>> read(Session& session, std::string_view pool,
                                              std::span<const std::int64_t> workers,
-                                             SteadyTime until) {
+                                             SteadyTime until,
+                                             Database::By by = Database::By::kLeader) {
     Request reading{.reads = {database_.paths().named(kPools, pool)}};
     for (const std::int64_t worker : workers)
       reading.reads.push_back(database_.paths().worker(pool, worker));
-    auto answer = database_.read(session, std::move(reading), until);
+    auto answer = database_.read(session, std::move(reading), until, by);
     if (!answer) return std::unexpected(std::move(answer.error()));
     return rows_in(pool, workers, answer->nodes);
   }
@@ -207,9 +215,9 @@ class Workers final : private WorkerRows {
   }
 
   Result<std::vector<SeenRow>> read(std::string_view pool, std::span<const std::int64_t> workers,
-                                    SteadyTime until) {
+                                    SteadyTime until, Database::By by = Database::By::kLeader) {
     auto rows = database_.run(Kind::kRead, until, "read", [&](Session& session) {
-      return read(session, pool, workers, until);
+      return read(session, pool, workers, until, by);
     });
     if (!rows) return std::unexpected(rows.error());
     return *std::move(rows);
