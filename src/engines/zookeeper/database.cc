@@ -8,7 +8,6 @@
 #include "base/errors.h"
 #include "base/outcome.h"
 #include "base/text.h"
-#include "base/uniform.h"
 #include "store/backend.h"
 
 namespace idmint::stores::zookeeper {
@@ -17,11 +16,6 @@ namespace {
 // The most of one transaction: a server takes 1 MB (jute.maxbuffer).
 constexpr std::size_t kMostWrites = 1000;
 constexpr std::size_t kMostBytes = 400'000;
-
-// How often a record is set when it is written. Its version is random then, and above that of a
-// copy, which a tool makes, and sets a few times at most.
-constexpr std::int32_t kLeastSets = 8;
-constexpr std::int32_t kMostSets = 64;
 
 SteadyTime time_now() { return std::chrono::steady_clock::now(); }
 
@@ -317,13 +311,10 @@ Attempt<bool> Database::replace_record(Session& session, StoreRecord record, Ste
   } else if (session.trust_version) {
     step.push_back(remove(paths_.trust(session.record->nonce), *session.trust_version));
   }
-  auto left = kLeastSets + static_cast<std::int32_t>(
-                               uniform_below(entropy_, std::uint64_t{kMostSets - kLeastSets + 1}));
-  do {
-    step.push_back(set(paths_.store(), text, version));
-    made_anew = made_anew || session.connection->renews(step.back());
-    version = session.connection->version_after(step.back());
-  } while (--left > 0 || version < kLeastSets);
+  // A new one, too: so its version is above that of a copy.
+  step.push_back(set(paths_.store(), text, version));
+  made_anew = made_anew || session.connection->renews(step.back());
+  version = session.connection->version_after(step.back());
   step.push_back(create(paths_.trust(record.nonce), ""));
   auto answer = ask(session, {.steps = {std::move(step)}}, until);
   if (!answer) return std::unexpected(std::move(answer.error()));

@@ -4,10 +4,10 @@
 // Every change names the version of the store's own record, and the node of the record's nonce
 // (Paths::trust()), and is refused where one of them is another by now: a store that was removed,
 // made anew or settled is noticed in the same transaction that would have changed it. Another store
-// has another nonce. A copy that is put back in its place may have the same one, but not the same
-// version: whoever copies nodes makes them at version 0, or sets them once, and each record is
-// written at a random version above those. A restored ensemble uses versions again, so a version
-// that was read counts only for the connection on which it was read, and for that record.
+// has another nonce. A copy that is put back in its place has a record and a trust node of two
+// transactions, which every look compares, and its counters are behind what the process wrote last
+// (Witness). A restored ensemble uses versions again, so a version that was read counts only for
+// the connection on which it was read, and for that record.
 #pragma once
 
 #include <chrono>
