@@ -21,6 +21,7 @@ namespace {
 struct AlterOptions {
   std::string name;
   std::string max;
+  bool numbers = false;
 };
 
 constexpr std::array kMeantByAlter = {Meant{"--to", "--max"}, Meant{"--last", "--max"},
@@ -31,7 +32,7 @@ void add_alter(CLI::App& command, AlterOptions& given) {
   command.add_option("--max", given.max, "The new last value, larger than the present one")
       ->required()
       ->type_name("N");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command);
 }
@@ -39,11 +40,12 @@ void add_alter(CLI::App& command, AlterOptions& given) {
 struct RetireOptions {
   std::string name;
   bool yes = false;  // do not ask
+  bool numbers = false;
 };
 
 void add_retire(CLI::App& command, RetireOptions& given) {
   command.add_option("NAME", given.name, "A sequence or a pool")->required()->type_name("");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command);
   command.add_flag("--yes", given.yes, "Do not ask");
@@ -51,11 +53,11 @@ void add_retire(CLI::App& command, RetireOptions& given) {
 
 // Reports the change: one line on standard error for a terminal, or JSON on standard output.
 Result<void> tell(Context& context, const Mint& mint, const SequenceStatus& status,
-                  const std::string& what) {
+                  const std::string& what, bool numbers) {
   if (context.json) {
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_sequence(status, *url) + "\n");
+    context.out.write(json_sequence(status, *url, numbers) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {
     report_notice(what, false);
   }
@@ -69,7 +71,8 @@ Result<void> run_alter(Context& context, const AlterOptions& given) {
   Mint mint = open_mint(context);
   const Result<Changed> altered = mint.alter(name, *last);
   if (!altered) return std::unexpected(altered.error());
-  return tell(context, mint, altered->status, name + " ends at " + std::to_string(*last));
+  return tell(context, mint, altered->status, name + " ends at " + std::to_string(*last),
+              given.numbers);
 }
 
 Result<void> run_retire(Context& context, const RetireOptions& given) {
@@ -87,8 +90,8 @@ Result<void> run_retire(Context& context, const RetireOptions& given) {
   }
   const Result<Changed> retired = mint.retire(name);
   if (!retired) return std::unexpected(retired.error());
-  return tell(context, mint, retired->status,
-              name + " is retired: no value comes from it any more");
+  return tell(context, mint, retired->status, name + " is retired: no value comes from it any more",
+              given.numbers);
 }
 
 }  // namespace

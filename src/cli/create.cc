@@ -34,6 +34,7 @@ struct CreateOptions {
   SequenceTexts sequence;
   std::vector<std::string> over;
   bool yes = false;
+  bool numbers = false;
 };
 
 constexpr std::string_view kOwnLayout = "--layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
@@ -127,7 +128,7 @@ void add_create(CLI::App& command, CreateOptions& given) {
       "With --adopt: MongoDB refuses changes that would pass the last value, whoever makes them");
   command.add_flag("--yes", given.yes,
                    "Begin below what this host was given before, from a store that is gone");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_store(command);
 }
 
@@ -254,7 +255,7 @@ Result<void> run_create(Context& context, const CreateOptions& given) {
         false);
     return {};
   }
-  context.out.write(json_created(*created, store) + "\n");
+  context.out.write(json_created(*created, store, given.numbers) + "\n");
   return {};
 }
 

@@ -64,6 +64,7 @@ struct InsertOptions {
   bool heal = false;
   std::optional<std::string> timeout;
   FormatTexts format;
+  bool numbers = false;
 };
 
 void add_insert(CLI::App& command, InsertOptions& given) {
@@ -89,7 +90,7 @@ void add_insert(CLI::App& command, InsertOptions& given) {
       ->type_name("NAME");
   command.add_flag("--heal", given.heal, "Raise a sequence past the data if it is behind");
   add_timeout(command, given.timeout, "30s; for ids 5s");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_form(command, given.format.form);
   add_snowflake(command, given.format);
 }
@@ -317,7 +318,7 @@ class Import {
       context_.out.write((absent ? "-" : unknown ? "?" + text : text) + "\n");
       return;
     }
-    const bool bare = numbers_given() && inserter_.form == Form{} && is_integer(outcome.id);
+    const bool bare = given_.numbers && inserter_.form == Form{} && is_integer(outcome.id);
     context_.out.write("{\"line\":" + std::to_string(line) + ",\"outcome\":\"" +
                        (absent    ? "absent\""
                         : unknown ? "unknown\""

@@ -26,22 +26,24 @@ namespace {
 
 struct ListArguments {
   bool toml = false;
+  bool numbers = false;
 };
 
 void add_list(CLI::App& command, ListArguments& given) {
   command.add_flag("--toml", given.toml, "Print the definitions as a file for apply");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command);
 }
 
 struct PeekArguments {
   std::string name;
+  bool numbers = false;
 };
 
 void add_peek(CLI::App& command, PeekArguments& given) {
   command.add_option("NAME", given.name, "A sequence or a pool")->required()->type_name("");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command);
 }
@@ -137,7 +139,7 @@ Result<void> run_list(Context& context, const ListArguments& given) {
   if (!all) return std::unexpected(all.error());
   if (given.toml) return print_toml(context.out, *all);
   if (context.json) {
-    context.out.write(json_sequences(*all) + "\n");
+    context.out.write(json_sequences(*all, given.numbers) + "\n");
     return {};
   }
   if (all->empty()) {
@@ -182,7 +184,7 @@ Result<void> run_peek(Context& context, const PeekArguments& given) {
     from = leased_from(pool->layout, *workers, system_clock().now());
   }
   if (context.json) {
-    context.out.write(json_peeked(*status, *store, from) + "\n");
+    context.out.write(json_peeked(*status, *store, from, given.numbers) + "\n");
     return {};
   }
   std::vector<Row> rows = {{"strategy", std::string(strategy_name(definition))},

@@ -32,6 +32,7 @@ struct MoveOptions {
   std::string to;
   bool dry_run = false;
   bool yes = false;  // do not ask
+  bool numbers = false;
 };
 
 void add_move(CLI::App& command, MoveOptions& given) {
@@ -40,7 +41,7 @@ void add_move(CLI::App& command, MoveOptions& given) {
   command.add_option("--to", given.to, "The store that it goes to")->required()->type_name("URL");
   command.add_flag("--dry-run", given.dry_run, "Say what would be moved, and change nothing");
   command.add_flag("--yes", given.yes, "Do not ask");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
 }
 
 // The URL of --from or --to, with its password.
@@ -119,7 +120,8 @@ Result<void> run_move(Context& context, const MoveOptions& given) {
   }
   const std::string from_there((*from)->url());
   if (context.json) {
-    context.out.write(json_moved(*moved, from_there, to_shown, given.dry_run) + "\n");
+    context.out.write(json_moved(*moved, from_there, to_shown, given.dry_run, given.numbers) +
+                      "\n");
     return {};
   }
   const std::string done = moved->was_done    ? " was moved before: in "

@@ -29,6 +29,7 @@ struct NextOptions {
   FormatTexts format;
   std::optional<std::string> timeout;
   bool wait = false;  // for a worker id
+  bool numbers = false;
 };
 
 constexpr std::array kMeantByNext = {Meant{"--number", "-n"}, Meant{"--num", "-n"},
@@ -68,7 +69,7 @@ void add_next(CLI::App& command, NextOptions& given) {
                   "uuid2: the id within the domain, such as a user id")
       ->type_name("N");
   add_timeout(command, given.timeout, "5s");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command, Stays::kNo);
   add_also(command);
@@ -107,13 +108,13 @@ void print_text(Output& out, std::span<const Id> ids, const Form& form) {
 }
 
 // The characters of ids, names and prefixes need no escape in JSON.
-void print_json(Output& out, std::span<const Id> ids, const std::string& source, const Form& form) {
+void print_json(Output& out, std::span<const Id> ids, const std::string& source, const Form& form,
+                bool numbers) {
   constexpr std::string_view start = R"({"id":)";
   const std::string finish = R"(,"source":")" + source + "\"}\n";
   const bool plain = form == Form{};
-  const bool numbers = numbers_given() && plain;
   for (const Id& id : ids) {
-    const bool bare = numbers && is_integer(id);
+    const bool bare = numbers && plain && is_integer(id);
     char* end = out.reserve(start.size() + kMaxFormChars + 2 + finish.size());
     end = std::ranges::copy(start, end).out;
     if (!bare) *end++ = '"';
@@ -207,7 +208,7 @@ Result<void> run_next(Context& context, const NextOptions& wanted) {
       return std::unexpected(std::move(error));
     }
     if (context.json) {
-      print_json(out, ids, wanted.source, declaration.form);
+      print_json(out, ids, wanted.source, declaration.form, wanted.numbers);
     } else {
       print_text(out, ids, declaration.form);
     }

@@ -57,6 +57,7 @@ struct RaiseOptions {
   bool moved = false;
   bool dry_run = false;
   bool yes = false;  // do not ask
+  bool numbers = false;
 };
 
 constexpr std::array kRaiseRenamed = {Renamed{"--from", "--uri"}};
@@ -97,7 +98,7 @@ void add_raise(CLI::App& command, RaiseOptions& given) {
       ->type_name("URL");
   command.add_flag("--dry-run", given.dry_run, "Say what would be passed over, and change nothing");
   command.add_flag("--yes", given.yes, "Do not ask");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command);
 }
@@ -307,7 +308,7 @@ Result<void> raise_one(Context& context, const RaiseOptions& given, std::string_
     }
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_raised(raised, *url, given.dry_run) + "\n");
+    context.out.write(json_raised(raised, *url, given.dry_run, given.numbers) + "\n");
   } else if (given.dry_run) {
     context.out.write(name + " would pass over " + share(raised) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {
@@ -426,7 +427,8 @@ Result<void> raise_all_of(Context& context, const RaiseOptions& given, std::stri
       if (doubtful) void_seen({store.name_on_host(), url});
     }
     if (context.json)
-      context.out.write(json_raised_all({}, url, !store.doubt(), given.dry_run) + "\n");
+      context.out.write(json_raised_all({}, url, !store.doubt(), given.dry_run, given.numbers) +
+                        "\n");
     else
       report_notice(!doubtful       ? url + " gives values already: nothing was to be settled"
                     : given.dry_run ? url + " would give values again; nothing was changed"
@@ -470,7 +472,8 @@ Result<void> raise_all_of(Context& context, const RaiseOptions& given, std::stri
   for (RaisedSource& each : *sources)
     if (each.error) each.error = worded(*std::move(each.error));
   if (context.json) {
-    context.out.write(json_raised_all(*sources, url, !store.doubt(), given.dry_run) + "\n");
+    context.out.write(json_raised_all(*sources, url, !store.doubt(), given.dry_run, given.numbers) +
+                      "\n");
   } else {
     print_sources(context.out, *sources, given.dry_run);
   }

@@ -37,6 +37,7 @@ struct WorkersOptions {
   std::string worker;
   std::string past;
   bool all = false;
+  bool numbers = false;
 };
 
 void add_workers(CLI::App& command, WorkersOptions& given) {
@@ -46,7 +47,7 @@ void add_workers(CLI::App& command, WorkersOptions& given) {
   command.add_option("--past", given.past, "raise: no id of this time or before comes any more")
       ->type_name("TIME");
   command.add_flag("--all", given.all, "list: also those that nobody has used");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_store(command);
 }
 
@@ -89,7 +90,8 @@ Result<void> list(Context& context, const WorkersOptions& given, Mint& mint,
   if (context.json) {
     const Result<std::string> store = mint.store_url();
     if (!store) return std::unexpected(store.error());
-    context.out.write(json_workers(pool, {listed, owned, left_out, from}, *store) + "\n");
+    context.out.write(json_workers(pool, {listed, owned, left_out, from}, *store, given.numbers) +
+                      "\n");
     return {};
   }
   std::vector<Row> rows;
@@ -121,7 +123,7 @@ Result<void> release(Context& context, const WorkersOptions& given, Mint& mint,
   const Result<LeaseState> was = mint.release_worker(pool.name, *worker);
   if (!was) return std::unexpected(was.error());
   if (context.json) {
-    context.out.write(json_released(pool, *was) + "\n");
+    context.out.write(json_released(pool, *was, given.numbers) + "\n");
     return {};
   }
   const std::string which = "worker id " + std::to_string(*worker) + " of " + pool.name;
@@ -156,7 +158,7 @@ Result<void> raise(Context& context, const WorkersOptions& given, Mint& mint,
                     "and start it again then",
                 context.json);
   context.out.write(context.json
-                        ? json_pool_raised(pool, *floor, *past) + "\n"
+                        ? json_pool_raised(pool, *floor, *past, given.numbers) + "\n"
                         : "raised " + pool.name + " past " + format_exact_time(*past) +
                               ": nobody owns a worker id of it, and no id of that time or before "
                               "comes any more\n");
