@@ -9,20 +9,16 @@
 namespace idmint::restore {
 namespace {
 
-std::string shell;
-
-void add_completion(CLI::App& command) {
+void add_completion(CLI::App& command, std::string& shell) {
   command.add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("");
 }
 
-Result<void> run_completion(Context& context) {
+Result<void> run_completion(Context& context, const std::string& shell) {
   const Result<std::string_view> script = completion_for(shell, kCompletionScripts);
   if (!script) return error_in(script);
   context.out.write(*script);
   return {};
 }
-
-void add_nothing(CLI::App&) {}
 
 Result<void> run_version(Context& context) {
   context.out.write(context.json ? R"({"name":"idmint-restore","version":")" IDMINT_VERSION "\"}\n"
@@ -30,13 +26,15 @@ Result<void> run_version(Context& context) {
   return {};
 }
 
+Work add_version(CLI::App&) { return run_version; }
+
 }  // namespace
 
-const Command kCompletion = {"completion", "Print the completion script of a shell", add_completion,
-                             run_completion, R"(Examples:
+const Command kCompletion = {"completion", "Print the completion script of a shell",
+                             with_options<std::string, add_completion, run_completion>, R"(Examples:
   $ idmint-restore completion bash
 )"};
-const Command kVersion = {"version", "Print the version", add_nothing, run_version, R"(Examples:
+const Command kVersion = {"version", "Print the version", add_version, R"(Examples:
   $ idmint-restore version
 )"};
 

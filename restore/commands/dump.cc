@@ -28,10 +28,9 @@ struct DumpOptions {
   bool gzip = false;
   bool archive = false;
   bool not_sharded = false;
-} dump_options;
+};
 
-void add_dump(CLI::App& command) {
-  DumpOptions& given = dump_options;
+void add_dump(CLI::App& command, DumpOptions& given) {
   add_value(command, "--uri", given.uri, "URI", "The replica set, as mongodb:// or mongodb+srv://")
       ->required();
   add_value(command, "--out", given.out, "PATH", "The folder to make, or with --archive the file")
@@ -44,12 +43,12 @@ void add_dump(CLI::App& command) {
   add_not_sharded(command, given.not_sharded);
 }
 
-void print(Context& context, const DumpFacts& facts) {
+void print(Context& context, const DumpOptions& given, const DumpFacts& facts) {
   if (context.json) {
     const nlohmann::ordered_json json = {
-        {"base", dump_options.out},
-        {"form", dump_options.archive ? "archive" : "folder"},
-        {"gzip", dump_options.gzip},
+        {"base", given.out},
+        {"form", given.archive ? "archive" : "folder"},
+        {"gzip", given.gzip},
         {"member", facts.member},
         {"server_version", facts.version},
         {"databases", facts.databases},
@@ -66,8 +65,7 @@ void print(Context& context, const DumpFacts& facts) {
     return;
   }
   const auto count = [](std::int64_t number) { return print_count(static_cast<double>(number)); };
-  print_fact(context.out, "base",
-             dump_options.out + (dump_options.archive ? ", an archive" : ", a folder"));
+  print_fact(context.out, "base", given.out + (given.archive ? ", an archive" : ", a folder"));
   print_fact(context.out, "of", facts.member + ", MongoDB " + facts.version);
   print_fact(context.out, "documents",
              count(facts.documents) + " of " + count(facts.collections) + " collections in " +
@@ -82,24 +80,24 @@ void print(Context& context, const DumpFacts& facts) {
   for (const std::string& note : facts.notes) print_fact(context.out, "note", note);
 }
 
-Result<void> run_dump(Context& context) {
-  if (dump_options.out.find_first_not_of('/') == std::string::npos)
+Result<void> run_dump(Context& context, const DumpOptions& given) {
+  if (given.out.find_first_not_of('/') == std::string::npos)
     return fail(Code::kInvalidArgument,
-                shell_word(dump_options.out) + " cannot be --out: name a new folder");
+                shell_word(given.out) + " cannot be --out: name a new folder");
   const auto with_role = [](Error error) {
     if (error.code == Code::kPermissionDenied && error.place.empty())  // not of a file
       add_outcome(error, "the user needs the role backup of the database admin");
     return std::unexpected(std::move(error));
   };
-  Result<Server> server = Server::connect(dump_options.uri, to_read(dump_options.not_sharded));
+  Result<Server> server = Server::connect(given.uri, to_read(given.not_sharded));
   if (!server) return error_in(server);
   std::optional<Progress> progress;
   const Result<DumpFacts> facts =
       dump(*std::move(server),
-           {.path = dump_options.out,
-            .form = dump_options.archive ? BackupForm::kArchive : BackupForm::kFolder,
-            .gzip = dump_options.gzip,
-            .excluded = dump_options.exclude},
+           {.path = given.out,
+            .form = given.archive ? BackupForm::kArchive : BackupForm::kFolder,
+            .gzip = given.gzip,
+            .excluded = given.exclude},
            [&](std::int64_t done, std::int64_t total) -> Result<void> {
              if (!progress) progress.emplace("documents", total, Results::kAtEnd);
              progress->show(done);
@@ -107,19 +105,19 @@ Result<void> run_dump(Context& context) {
              if (context.stopped_by == 0) return {};
              return fail(Code::kUnavailable, "stopped");
            },
-           {.readers = dump_options.readers});
+           {.readers = given.readers});
   progress.reset();
   if (!facts && was_stopped(facts.error())) context.stopped_by = stop_signal();
   if (context.stopped_by != 0) return {};
   if (!facts) return with_role(facts.error());
-  print(context, *facts);
+  print(context, given, *facts);
   return {};
 }
 
 }  // namespace
 
-const Command kDump = {"dump", "Back up a running replica set, as the base of a restore", add_dump,
-                       run_dump,
+const Command kDump = {"dump", "Back up a running replica set, as the base of a restore",
+                       with_options<DumpOptions, add_dump, run_dump>,
                        R"(Examples:
   $ idmint-restore dump --uri mongodb://db1,db2,db3/?replicaSet=rs0 --out base
   $ idmint-restore dump --uri mongodb://db1/?replicaSet=rs0 --archive --gzip --out base.archive.gz

@@ -38,10 +38,9 @@ struct GivenToFence {
   bool reopen = false;
   bool allow_production = false;
   bool yes = false;
-} fence_given;
+};
 
-void add_fence(CLI::App& command) {
-  GivenToFence& given = fence_given;
+void add_fence(CLI::App& command, GivenToFence& given) {
   add_value(command, "--target", given.target, "URI", "The restored server")->required();
   add_value(command, "--oplog", given.oplog, "FILE",
             "A dump of production's oplog, from the limit to the end, or the folder that has it");
@@ -70,26 +69,26 @@ void add_fence(CLI::App& command) {
   command.add_flag("--yes", given.yes, "Do it; without this it is a dry run");
 }
 
-Result<FenceOptions> fence_options() {
-  FenceOptions options{.target = fence_given.target,
-                       .oplog = fence_given.oplog,
-                       .live = fence_given.live,
-                       .restore_report = fence_given.restore_report,
-                       .leave_gap = fence_given.leave_gap,
-                       .reopen = fence_given.reopen,
-                       .allow_production = fence_given.allow_production,
-                       .exclude = fence_given.exclude};
-  if (!fence_given.limit.empty()) {
-    const Result<Timestamp> limit = parse_timestamp(fence_given.limit);
+Result<FenceOptions> fence_options(const GivenToFence& given) {
+  FenceOptions options{.target = given.target,
+                       .oplog = given.oplog,
+                       .live = given.live,
+                       .restore_report = given.restore_report,
+                       .leave_gap = given.leave_gap,
+                       .reopen = given.reopen,
+                       .allow_production = given.allow_production,
+                       .exclude = given.exclude};
+  if (!given.limit.empty()) {
+    const Result<Timestamp> limit = parse_timestamp(given.limit);
     if (!limit) return error_in(limit);
     options.limit = *limit;
   }
-  for (const std::string& text : fence_given.counters) {
+  for (const std::string& text : given.counters) {
     Result<CounterField> counter = parse_counter_field(text);
     if (!counter) return error_in(counter);
     options.counters.push_back(std::move(*counter));
   }
-  for (const std::string& text : fence_given.used_in) {
+  for (const std::string& text : given.used_in) {
     Result<UsedIn> used = parse_used_in(text);
     if (!used) return error_in(used);
     options.used_in.push_back(std::move(*used));
@@ -118,25 +117,27 @@ Result<void> keep_line(const std::string& path, const std::string& line) {
   return {};
 }
 
-Result<void> keep_report(const FenceReport& report, std::string_view state) {
+Result<void> keep_report(const std::string& path, const FenceReport& report,
+                         std::string_view state) {
   nlohmann::ordered_json json = json_of(report, state);
   json["at"] = format_time(system_clock().now());
-  return keep_line(fence_given.report,
+  return keep_line(path,
                    json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-Result<void> run_fence(Context& context) {
-  const Result<FenceOptions> options = fence_options();
+Result<void> run_fence(Context& context, const GivenToFence& given) {
+  const Result<FenceOptions> options = fence_options(given);
   if (!options) return error_in(options);
   FenceReport report;
-  OnTerminal watch(context,
-                   {.about_to = [&](std::string_view) { return keep_report(report, "planned"); }});
-  const bool carry_out = fence_given.yes;
+  OnTerminal watch(context, {.about_to = [&](std::string_view) {
+                     return keep_report(given.report, report, "planned");
+                   }});
+  const bool carry_out = given.yes;
   Result<void> done =
       fence(*options, carry_out ? FenceMode::kCarryOut : FenceMode::kPreview, watch, report);
   watch.end();
   if (report.carried_out) {
-    Result<void> kept = keep_report(report, done ? "fenced" : "failed");
+    Result<void> kept = keep_report(given.report, report, done ? "fenced" : "failed");
     if (done) done = std::move(kept);
   }
   if (!done && was_stopped(done.error()))
@@ -155,9 +156,9 @@ Result<void> run_fence(Context& context) {
   }
   if (!done) return done;
   if (!context.json)
-    context.out.write(carry_out ? "Fenced. The report is kept in " +
-                                      shell_word(fence_given.report) + ".\n"
-                                : "Nothing was written: this is a dry run. Add --yes to fence.\n");
+    context.out.write(carry_out
+                          ? "Fenced. The report is kept in " + shell_word(given.report) + ".\n"
+                          : "Nothing was written: this is a dry run. Add --yes to fence.\n");
   if (!refused.empty()) context.status = exit_status(Code::kFailedPrecondition);
   return {};
 }
@@ -165,7 +166,8 @@ Result<void> run_fence(Context& context) {
 }  // namespace
 
 const Command kFence = {
-    "fence", "Bring a restored server past every id that was handed out", add_fence, run_fence,
+    "fence", "Bring a restored server past every id that was handed out",
+    with_options<GivenToFence, add_fence, run_fence>,
     R"(Every sequence and pool of idmint on the target goes past the largest value in
 the oplog, in the live server and in the collections with such ids; every
 counter document of the classic recipes goes to it. Stop everything that mints

@@ -40,10 +40,9 @@ struct FindOptions {
   std::size_t list = 0;
   std::size_t top = 5;
   bool not_sharded = false;
-} find_options;
+};
 
-void add_find(CLI::App& command) {
-  FindOptions& given = find_options;
+void add_find(CLI::App& command, FindOptions& given) {
   add_value(command, "--oplog,OPLOG", given.oplog, "OPLOG",
             "A dump of the oplog, the folder that has it, or a URI")
       ->required();
@@ -68,19 +67,17 @@ void add_find(CLI::App& command) {
   add_not_sharded(command, given.not_sharded);
 }
 
-Result<FindFilter> filter_of() {
+Result<FindFilter> filter_of(const FindOptions& given) {
   FindFilter filter;
-  const Result<OplogSpan> span = parse_span(find_options.since, find_options.until);
+  const Result<OplogSpan> span = parse_span(given.since, given.until);
   if (!span) return error_in(span);
   filter.span = *span;
-  filter.namespaces = find_options.namespaces;
-  filter.operations = find_options.operations;
-  filter.field = find_options.field;
-  filter.list_most = find_options.list != 0    ? find_options.list
-                     : find_options.id.empty() ? 0
-                                               : kHistory;
-  if (!find_options.id.empty()) {
-    Result<IdFilter> id = IdFilter::of(find_options.id);
+  filter.namespaces = given.namespaces;
+  filter.operations = given.operations;
+  filter.field = given.field;
+  filter.list_most = given.list != 0 ? given.list : given.id.empty() ? 0 : kHistory;
+  if (!given.id.empty()) {
+    Result<IdFilter> id = IdFilter::of(given.id);
     if (!id) return error_in(id);
     filter.id = std::move(*id);
   }
@@ -105,18 +102,18 @@ bool has_two_processors() {
   return sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1;
 }
 
-Result<void> run_find(Context& context) {
-  const Result<FindFilter> filter = filter_of();
+Result<void> run_find(Context& context, const FindOptions& given) {
+  const Result<FindFilter> filter = filter_of(given);
   if (!filter) return error_in(filter);
-  Result<ReportFiles> picture = report_file(find_options.svg);
+  Result<ReportFiles> picture = report_file(given.svg);
   if (!picture) return error_in(picture);
-  Result<ReportFiles> page = report_file(find_options.html);
+  Result<ReportFiles> page = report_file(given.html);
   if (!page) return error_in(page);
   // A dump is read completely, because values before the span and consequences after it belong to
   // the answer. In a live oplog only the part before the span is skipped.
-  Result<std::unique_ptr<OplogSource>> opened = open_oplog(
-      find_options.oplog, {.from = is_uri(find_options.oplog) ? filter->span.from : Timestamp{}},
-      to_read(find_options.not_sharded));
+  Result<std::unique_ptr<OplogSource>> opened =
+      open_oplog(given.oplog, {.from = is_uri(given.oplog) ? filter->span.from : Timestamp{}},
+                 to_read(given.not_sharded));
   if (!opened) return error_in(opened);
   const std::unique_ptr<OplogSource> oplog =
       has_two_processors() ? read_ahead(*std::move(opened)) : *std::move(opened);
@@ -148,7 +145,7 @@ Result<void> run_find(Context& context) {
   }
   OplogAnswer answer = analysis.finish();
   // A running set was asked itself.
-  if (answer.sharding.sharded() && !find_options.not_sharded && !is_uri(find_options.oplog))
+  if (answer.sharding.sharded() && !given.not_sharded && !is_uri(given.oplog))
     return fail(Code::kFailedPrecondition, of_sharded_cluster(oplog->name(), answer.sharding));
   if (std::string notice = oplog->notice(); !notice.empty())
     answer.notices.insert(answer.notices.begin(), std::move(notice));
@@ -158,13 +155,13 @@ Result<void> run_find(Context& context) {
                                      print_timestamp(answer.first) + " to " +
                                      print_timestamp(answer.last) +
                                      ", with operations: " + std::to_string(answer.changes));
-  const bool live = is_uri(find_options.oplog);
+  const bool live = is_uri(given.oplog);
   const FindReport report = {.answer = std::move(answer),
                              .name = oplog->name(),
-                             .oplog = shell_word(live ? oplog->name() : find_options.oplog),
+                             .oplog = shell_word(live ? oplog->name() : given.oplog),
                              .live = live,
-                             .id = find_options.id,
-                             .top = find_options.top,
+                             .id = given.id,
+                             .top = given.top,
                              .listed = filter->list_most != 0};
   if (context.json) {
     context.out.write(find_json(report));
@@ -181,25 +178,26 @@ Result<void> run_find(Context& context) {
     Result<void> written = file.finish(svg_chart(
         "Operations over time", report.name + ": " + bars_title(report), operation_bars(report)));
     if (!written) return written;
-    tell(find_options.svg);
+    tell(given.svg);
   }
   for (ReportFile& file : *page) {
     if (Result<void> written = file.finish(find_page(report)); !written) return written;
-    tell(find_options.html);
+    tell(given.html);
   }
   return {};
 }
 
 }  // namespace
 
-const Command kFind = {"find",       "Find the mistake in an oplog, and the limit before it",
-                       add_find,     run_find,
+const Command kFind = {"find", "Find the mistake in an oplog, and the limit before it",
+                       with_options<FindOptions, add_find, run_find>,
                        R"(Examples:
   $ idmint-restore find --oplog dump
   $ idmint-restore find --oplog dump --ns shop --since 2026-11-22T09:00:00Z
   $ idmint-restore find --oplog mongodb://db1,db2,db3/?replicaSet=rs0 --id 4711
   $ idmint-restore find --oplog dump --svg operations.svg --json
   $ idmint-restore find --oplog dump --html find.html
-)", kSpanRenamed};
+)",
+                       kSpanRenamed};
 
 }  // namespace idmint::restore

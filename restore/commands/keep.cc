@@ -29,10 +29,9 @@ struct KeepArguments {
   bool gzip = false;
   bool once = false;
   bool not_sharded = false;
-} keep_arguments;
+};
 
-void add_keep(CLI::App& command) {
-  KeepArguments& given = keep_arguments;
+void add_keep(CLI::App& command, KeepArguments& given) {
   add_value(command, "--uri", given.uri, "URI", "The replica set, as mongodb:// or mongodb+srv://")
       ->required();
   add_value(command, "--to", given.to, "DIR",
@@ -71,8 +70,7 @@ void print_notice(Context& context, std::string_view what) {
   context.out.flush();
 }
 
-Result<void> run_keep(Context& context) {
-  const KeepArguments& given = keep_arguments;
+Result<void> run_keep(Context& context, const KeepArguments& given) {
   const Result<std::chrono::seconds> every = seconds_in("--every", given.every);
   if (!every) return error_in(every);
   const Result<std::chrono::seconds> keep = seconds_in("--keep", given.keep);
@@ -101,7 +99,8 @@ Result<void> run_keep(Context& context) {
 }  // namespace
 
 const Command kKeep = {
-    "keep", "Keep backups of a running replica set", add_keep, run_keep,
+    "keep", "Keep backups of a running replica set",
+    with_options<KeepArguments, add_keep, run_keep>,
     R"(The folder has bases, and the oplog from the first one on in slices, each with
 checksums. A base goes only when another one reaches back as far as --keep says,
 and has proved whole. After a kill, a fail-over or a full disk the same command

@@ -30,10 +30,9 @@ struct OplogOptions {
   std::string out;
   bool follow = false;
   bool not_sharded = false;
-} oplog_options;
+};
 
-void add_oplog(CLI::App& command) {
-  OplogOptions& given = oplog_options;
+void add_oplog(CLI::App& command, OplogOptions& given) {
   add_value(command, "--uri", given.uri, "URI", "Where the oplog is: any member of a replica set")
       ->required();
   CLI::Option* const since =
@@ -51,41 +50,41 @@ void add_oplog(CLI::App& command) {
 }
 
 // nullopt: the oldest entry.
-Result<std::optional<OplogBegin>> begin_given() {
-  if (!oplog_options.since.empty()) {
-    const Result<Timestamp> parsed = parse_moment(oplog_options.since);
+Result<std::optional<OplogBegin>> begin_given(const OplogOptions& given) {
+  if (!given.since.empty()) {
+    const Result<Timestamp> parsed = parse_moment(given.since);
     if (!parsed) return error_in(parsed);
     return OplogBegin{.at = *parsed};
   }
-  if (oplog_options.base.empty()) return std::nullopt;
+  if (given.base.empty()) return std::nullopt;
   const Result<std::unique_ptr<BaseBackup>> base =
-      open_base(oplog_options.base, {.not_sharded = oplog_options.not_sharded});
+      open_base(given.base, {.not_sharded = given.not_sharded});
   if (!base) return error_in(base);
   if (!(*base)->has_oplog())
-    return fail(Code::kNotFound, oplog_options.base +
+    return fail(Code::kNotFound, given.base +
                                      " has no oplog.bson, which says where it begins: "
                                      "give --since, or neither for all of the oplog");
   std::optional<OplogBegin> first;
   const Result<void> read = (*base)->oplog([&](const Entry& entry) -> Result<void> {
     if (first) return {};
     const std::span<const std::uint8_t> bytes = entry.document.bytes();
-    first = {.at = entry.at.ts, .entry = {bytes.begin(), bytes.end()}, .base = oplog_options.base};
+    first = {.at = entry.at.ts, .entry = {bytes.begin(), bytes.end()}, .base = given.base};
     return {};
   });
   if (!read) return error_in(read);
   return first;
 }
 
-Result<void> run_oplog(Context& context) {
-  Result<std::optional<OplogBegin>> begin = begin_given();
+Result<void> run_oplog(Context& context, const OplogOptions& given) {
+  Result<std::optional<OplogBegin>> begin = begin_given(given);
   if (!begin) return error_in(begin);
-  Result<OplogDump> dump = OplogDump::open(oplog_options.out);
+  Result<OplogDump> dump = OplogDump::open(given.out);
   if (!dump) return error_in(dump);
   const std::int64_t before = dump->synced_entries();
   OnTerminal watch(context);
-  Result<void> done = follow_oplog({.uri = oplog_options.uri,
-                                    .connect = to_read(oplog_options.not_sharded),
-                                    .follow = oplog_options.follow,
+  Result<void> done = follow_oplog({.uri = given.uri,
+                                    .connect = to_read(given.not_sharded),
+                                    .follow = given.follow,
                                     .begin = *std::move(begin)},
                                    *dump, watch);
   watch.end();
@@ -99,11 +98,11 @@ Result<void> run_oplog(Context& context) {
   if (context.json) {
     context.out.write(
         nlohmann::ordered_json(
-            {{"oplog", oplog_options.out}, {"added", added}, {"first", first}, {"last", last}})
+            {{"oplog", given.out}, {"added", added}, {"first", first}, {"last", last}})
             .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
         "\n");
   } else {
-    context.out.write(oplog_options.out + ": " + print_count(static_cast<double>(added)) +
+    context.out.write(given.out + ": " + print_count(static_cast<double>(added)) +
                       (added == 1 ? " entry" : " entries") + " added; it goes from " + first +
                       " to " + last + " (" + print_seconds(dump->synced().value_or(Timestamp{})) +
                       ")\n");
@@ -114,7 +113,8 @@ Result<void> run_oplog(Context& context) {
 }  // namespace
 
 const Command kOplogCopy = {
-    "oplog", "Dump the oplog of a running replica set", add_oplog, run_oplog,
+    "oplog", "Dump the oplog of a running replica set",
+    with_options<OplogOptions, add_oplog, run_oplog>,
     R"(Started again with the same file, it goes on after the last whole entry there,
 and refuses if the oplog lacks the next entry. It reads what a majority has, so
 that nothing in the dump is rolled back later.

@@ -44,10 +44,9 @@ struct PromoteArguments {
   bool finish = false;
   bool dry_run = false;
   bool yes = false;
-} promote_arguments;
+};
 
-void add_promote(CLI::App& command) {
-  PromoteArguments& given = promote_arguments;
+void add_promote(CLI::App& command, PromoteArguments& given) {
   add_value(command, "--from", given.from, "URI", "The restored server");
   add_value(command, "--to", given.to, "URI", "Production, a replica set")->required();
   add_value(command, "--ns", given.include, "NS",
@@ -85,8 +84,7 @@ void add_promote(CLI::App& command) {
   command.add_flag("--yes", given.yes, "Do not ask");
 }
 
-Result<PromoteOptions> promote_options() {
-  const PromoteArguments& given = promote_arguments;
+Result<PromoteOptions> promote_options(const PromoteArguments& given) {
   PromoteOptions options{.from = given.from,
                          .to = given.to,
                          .oplog = given.oplog,
@@ -337,7 +335,7 @@ void print_lost(Output& out, std::string_view word, const std::vector<NamedLoss>
   }
 }
 
-void print_promoted(Output& out, const PromoteReport& report) {
+void print_promoted(Output& out, const PromoteReport& report, const std::string& uri) {
   out.write("\n");
   out.write_line("Promoted" +
                  std::string(report.resumed ? ", going on with a run before this one." : "."));
@@ -353,15 +351,14 @@ void print_promoted(Output& out, const PromoteReport& report) {
   print_fence_facts(out, report);
   for (const KeptCollection& each : report.kept) print_fact(out, "kept", each.ns);
   for (const std::string& each : report.notes) print_fact(out, "note", each);
-  const std::string to = shell_word(redacted(promote_arguments.to));
+  const std::string to = shell_word(redacted(uri));
   out.write("\nThe old collections take room until you are sure:\n  idmint-restore promote --to " +
             to + " --finish\nUntil then it can be given up:\n  idmint-restore promote --to " + to +
             " --undo\n");
 }
 
 // The command as it was given, but for --dry-run and --yes.
-std::string promote_command() {
-  const PromoteArguments& given = promote_arguments;
+std::string promote_command(const PromoteArguments& given) {
   std::string command = "idmint-restore promote";
   const auto add = [&](std::string_view option, const std::string& value) {
     if (!value.empty()) command.append(" ").append(option).append(" ").append(shell_word(value));
@@ -381,10 +378,9 @@ std::string promote_command() {
   return command;
 }
 
-void print_dry_run_end(Output& out, const PromotePlan& plan) {
+void print_dry_run_end(Output& out, const PromotePlan& plan, const std::string& command) {
   out.write("Nothing was written: this is a dry run.\n");
   if (!plan.refused.empty() || plan.is_empty()) return;
-  const std::string command = promote_command();
   if (!plan.resumed && !plan.options.merge_later && plan.lost() != 0) {
     const bool known = plan.options.mistake_to.has_value();
     out.write("\nKeep the later documents that the mistake did not write to");
@@ -399,16 +395,17 @@ void print_dry_run_end(Output& out, const PromotePlan& plan) {
 // ---- actions
 
 // The user types a word, because a y is typed too easily.
-Result<void> confirm_typed(Output& out, bool json, std::string_view word, std::string_view what) {
-  if (promote_arguments.yes) return {};
-  if (json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
+Result<void> confirm_typed(Context& context, bool yes, std::string_view word,
+                           std::string_view what) {
+  if (yes) return {};
+  if (context.json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
     return fail(Code::kFailedPrecondition,
                 std::string("nothing was written: ") +
-                    (json ? "--json asks nothing" : "there is no terminal to ask on") +
+                    (context.json ? "--json asks nothing" : "there is no terminal to ask on") +
                     "; add --yes to " + std::string(what) +
                     ", or --dry-run to see what would be done");
-  out.write("Type " + std::string(word) + " to " + std::string(what) + ": ");
-  out.flush();
+  context.out.write("Type " + std::string(word) + " to " + std::string(what) + ": ");
+  context.out.flush();
   std::string answer;
   std::getline(std::cin, answer);
   if (answer == word) return {};
@@ -434,30 +431,29 @@ void print_kept(Output& out, const KeptCollection& kept, bool undone) {
   if (kept.ids.size() > listed) out.write_line("  ... --json lists more of them");
 }
 
-void print_end(Context& context, const PromoteReport& report, std::string_view done) {
+void print_end(Context& context, const PromoteReport& report, bool undone, std::string_view done) {
   if (context.json) {
     context.out.write(json_of(report).dump() + "\n");
     return;
   }
   context.out.write_line(done);
   print_fence_facts(context.out, report);
-  for (const KeptCollection& each : report.kept)
-    print_kept(context.out, each, promote_arguments.undo);
+  for (const KeptCollection& each : report.kept) print_kept(context.out, each, undone);
   for (const std::string& each : report.notes) print_fact(context.out, "note", each);
 }
 
-Result<void> go_back(Context& context, const PromoteOptions& options, OnTerminal& watch) {
-  const bool undo = promote_arguments.undo;
-  if (promote_arguments.dry_run)
-    return refuse("--dry-run is of a promotion: --undo and --finish have none");
-  Result<void> confirmed = confirm_typed(context.out, context.json, undo ? "undo" : "finish",
+Result<void> go_back(Context& context, const PromoteArguments& given, const PromoteOptions& options,
+                     OnTerminal& watch) {
+  const bool undo = given.undo;
+  if (given.dry_run) return refuse("--dry-run is of a promotion: --undo and --finish have none");
+  Result<void> confirmed = confirm_typed(context, given.yes, undo ? "undo" : "finish",
                                          undo ? "give the promotion up" : "drop what was before");
   if (!confirmed) return confirmed;
   const Result<PromoteReport> report =
       undo ? undo_promotion(options, watch) : finish_promotion(options, watch);
   watch.end();
   if (!report) return error_in(report);
-  print_end(context, *report,
+  print_end(context, *report, undo,
             undo ? "Undone: the old collections are in their places, and writers are let in."
             : report->kept.empty()
                 ? "Finished: what was before the promotion is dropped."
@@ -465,24 +461,24 @@ Result<void> go_back(Context& context, const PromoteOptions& options, OnTerminal
   return {};
 }
 
-Result<void> promote_all(Context& context, OnTerminal& watch) {
-  Result<PromoteOptions> options = promote_options();
+Result<void> promote_all(Context& context, const PromoteArguments& given, OnTerminal& watch) {
+  Result<PromoteOptions> options = promote_options(given);
   if (!options) return error_in(options);
-  if (promote_arguments.undo || promote_arguments.finish) return go_back(context, *options, watch);
+  if (given.undo || given.finish) return go_back(context, given, *options, watch);
   if (options->from.empty()) return refuse("give --from URI, the restored server");
   Result<PromotePlan> plan = plan_promotion(*std::move(options), watch.of("entries of the oplog"));
   watch.end();
   if (!plan) return error_in(plan);
   if (!context.json) print_promote_plan(context.out, *plan);
-  if (promote_arguments.dry_run) {
+  if (given.dry_run) {
     if (context.json) context.out.write(json_of(*plan).dump() + "\n");
-    if (!context.json) print_dry_run_end(context.out, *plan);
+    if (!context.json) print_dry_run_end(context.out, *plan, promote_command(given));
     if (!plan->refused.empty()) context.status = exit_status(Code::kFailedPrecondition);
     return {};
   }
   if (plan->refused.empty() && !plan->is_empty()) {
-    Result<void> confirmed = confirm_typed(context.out, context.json, "promote",
-                                           "block the writers and set production back");
+    Result<void> confirmed =
+        confirm_typed(context, given.yes, "promote", "block the writers and set production back");
     if (!confirmed) return confirmed;
   }
   context.out.flush();
@@ -494,14 +490,14 @@ Result<void> promote_all(Context& context, OnTerminal& watch) {
     json["report"] = json_of(*report);
     context.out.write(json.dump() + "\n");
   } else if (report->step == PromoteStep::kOpened) {
-    print_promoted(context.out, *report);
+    print_promoted(context.out, *report, given.to);
   }
   return {};
 }
 
-Result<void> run_promote(Context& context) {
+Result<void> run_promote(Context& context, const PromoteArguments& given) {
   OnTerminal watch(context);
-  Result<void> done = promote_all(context, watch);
+  Result<void> done = promote_all(context, given, watch);
   watch.end();
   return or_stopped(std::move(done), context,
                     "stopped: the same command goes on where it was, and --undo goes back; writers "
@@ -511,7 +507,8 @@ Result<void> run_promote(Context& context) {
 }  // namespace
 
 const Command kPromote = {
-    "promote", "Put restored collections into production, or undo that", add_promote, run_promote,
+    "promote", "Put restored collections into production, or undo that",
+    with_options<PromoteArguments, add_promote, run_promote>,
     R"(Production's writers are blocked: counters of idmint are closed, and collections
 refuse inserts and updates. Every counter is raised past its last live value and
 stays where it is. The collections are copied under other names, compared with

@@ -34,10 +34,9 @@ struct ReadyOptions {
   std::string base_at;
   std::string warn_below;
   bool not_sharded = false;
-} ready_options;
+};
 
-void add_ready(CLI::App& command) {
-  ReadyOptions& given = ready_options;
+void add_ready(CLI::App& command, ReadyOptions& given) {
   add_value(command, "--uri", given.uri, "URI", "The replica set that the base is of");
   CLI::Option* const from = add_value(command, "--from", given.from, "DIR", "A folder of keep");
   add_value(command, "--behind", given.behind, "T",
@@ -62,23 +61,23 @@ struct BaseEnd {
   std::vector<std::uint8_t> entry;  // empty: unknown
 };
 
-Result<BaseEnd> base_end() {
+Result<BaseEnd> base_end(const ReadyOptions& given) {
   BaseEnd end;
   const Result<std::unique_ptr<BaseBackup>> base =
-      open_base(ready_options.base, {.not_sharded = ready_options.not_sharded});
+      open_base(given.base, {.not_sharded = given.not_sharded});
   if (!base) return error_in(base);
-  if (!ready_options.base_at.empty()) {
+  if (!given.base_at.empty()) {
     if ((*base)->has_oplog())
-      return fail(Code::kInvalidArgument,
-                  ready_options.base +
-                      " has an oplog.bson, which tells when it was made: leave out --base-at");
-    const Result<Timestamp> parsed = parse_timestamp(ready_options.base_at);
+      return fail(
+          Code::kInvalidArgument,
+          given.base + " has an oplog.bson, which tells when it was made: leave out --base-at");
+    const Result<Timestamp> parsed = parse_timestamp(given.base_at);
     if (!parsed) return error_in(parsed);
     end.at = *parsed;
     return end;
   }
   if (!(*base)->has_oplog())
-    return fail(Code::kNotFound, ready_options.base +
+    return fail(Code::kNotFound, given.base +
                                      " has no oplog.bson: make the base with `dump`, or "
                                      "give --base-at if nothing was written meanwhile");
   const Result<void> read = (*base)->oplog([&](const Entry& entry) -> Result<void> {
@@ -118,10 +117,10 @@ Result<void> reaches_back(Member& member, const OplogWindow& window, const BaseE
 }
 
 // ready --from, a folder of keep.
-Result<void> run_ready_kept(Context& context, double warn_below) {
-  const Result<std::chrono::nanoseconds> behind = parse_duration(ready_options.behind);
+Result<void> run_ready_kept(Context& context, const ReadyOptions& given, double warn_below) {
+  const Result<std::chrono::nanoseconds> behind = parse_duration(given.behind);
   if (!behind) return error_in(behind);
-  Result<Kept> kept = read_kept(ready_options.from);
+  Result<Kept> kept = read_kept(given.from);
   if (!kept) return error_in(kept);
   KeptReport report{.kept = *std::move(kept)};
   const std::vector<KeptSlice>& slices = report.kept.slices;
@@ -130,24 +129,24 @@ Result<void> run_ready_kept(Context& context, double warn_below) {
   report.behind = std::max(0.0, static_cast<double>(now.time_since_epoch().count()) -
                                     static_cast<double>(newest.seconds));
   std::optional<Error> rolled_over;
-  if (!ready_options.uri.empty()) {
-    Result<Member> member = connect_to_oplog(ready_options.uri, to_read(ready_options.not_sharded));
+  if (!given.uri.empty()) {
+    Result<Member> member = connect_to_oplog(given.uri, to_read(given.not_sharded));
     if (!member) return error_in(member);
     const Result<OplogWindow> window = oplog_window(*member);
     if (!window) return error_in(window);
     if (newest < window->first) {
       rolled_over =
-          Error{Code::kOutOfRange,
-                "the oplog of " + member->host() + " begins at " + print_seconds(window->first) +
-                    ", after the newest entry of " + shell_word(ready_options.from) +
-                    ": keep makes a new base as soon as it runs"};
+          Error{Code::kOutOfRange, "the oplog of " + member->host() + " begins at " +
+                                       print_seconds(window->first) +
+                                       ", after the newest entry of " + shell_word(given.from) +
+                                       ": keep makes a new base as soon as it runs"};
     } else {
       const Result<OplogRetention> room = oplog_retention(*member, *window);
       if (!room) return error_in(room);
       report.left = seconds_left(*room, *window, newest);
     }
   }
-  if (ready_options.prometheus) {
+  if (given.prometheus) {
     context.out.write(metrics_of(report));
   } else if (context.json) {
     write_json(context, json_of(report));
@@ -156,12 +155,12 @@ Result<void> run_ready_kept(Context& context, double warn_below) {
   }
   if (rolled_over) return std::unexpected(*std::move(rolled_over));
   if (!report.is_ready())
-    return fail(Code::kOutOfRange, "the newest entry of " + shell_word(ready_options.from) +
+    return fail(Code::kOutOfRange, "the newest entry of " + shell_word(given.from) +
                                        " cannot be restored: " + report.kept.in_words() +
                                        "; keep makes a new base at once: does it run?");
   const double allowed = std::chrono::duration<double>(*behind).count();
   if (report.behind > allowed)
-    return fail(Code::kResourceExhausted, shell_word(ready_options.from) + " is " +
+    return fail(Code::kResourceExhausted, shell_word(given.from) + " is " +
                                               print_duration(report.behind) +
                                               " behind: does keep run?");
   if (report.left && *report.left < warn_below)
@@ -171,19 +170,19 @@ Result<void> run_ready_kept(Context& context, double warn_below) {
   return {};
 }
 
-Result<void> run_ready(Context& context) {
+Result<void> run_ready(Context& context, const ReadyOptions& given) {
   double warn_below = 0;  // seconds
-  if (!ready_options.warn_below.empty()) {
-    const Result<std::chrono::nanoseconds> parsed = parse_duration(ready_options.warn_below);
+  if (!given.warn_below.empty()) {
+    const Result<std::chrono::nanoseconds> parsed = parse_duration(given.warn_below);
     if (!parsed) return error_in(parsed);
     warn_below = std::chrono::duration<double>(*parsed).count();
   }
-  if (!ready_options.from.empty()) return run_ready_kept(context, warn_below);
-  if (ready_options.uri.empty() || ready_options.base.empty())
+  if (!given.from.empty()) return run_ready_kept(context, given, warn_below);
+  if (given.uri.empty() || given.base.empty())
     return refuse("give --from DIR, a folder of keep, or --uri URI and --base BASE");
-  const Result<BaseEnd> base = base_end();
+  const Result<BaseEnd> base = base_end(given);
   if (!base) return error_in(base);
-  Result<Member> member = connect_to_oplog(ready_options.uri, to_read(ready_options.not_sharded));
+  Result<Member> member = connect_to_oplog(given.uri, to_read(given.not_sharded));
   if (!member) return error_in(member);
   const Result<OplogWindow> window = oplog_window(*member);
   if (!window) return error_in(window);
@@ -199,7 +198,7 @@ Result<void> run_ready(Context& context) {
 
   const auto moment = [](Timestamp at) { return print_timestamp(at) + "   " + print_seconds(at); };
   if (context.json) {
-    nlohmann::ordered_json json = {{"base", ready_options.base},
+    nlohmann::ordered_json json = {{"base", given.base},
                                    {"base_end", print_timestamp(base->at)},
                                    {"oplog_first", print_timestamp(window->first)},
                                    {"oplog_last", print_timestamp(window->last)},
@@ -233,7 +232,8 @@ Result<void> run_ready(Context& context) {
 }  // namespace
 
 const Command kReady = {
-    "ready", "Say what can be restored from a backup", add_ready, run_ready,
+    "ready", "Say what can be restored from a backup",
+    with_options<ReadyOptions, add_ready, run_ready>,
     R"(Exit status for monitoring: 0, the oplog reaches back to the base; 6, it no
 longer does; 8, it does, but for less time than --warn-below; 5, the base is of
 another replica set. With --from: 0, the newest entry can be restored; 6, it

@@ -54,10 +54,9 @@ struct RunOptions {
   bool dry_run = false;
   bool yes = false;
   bool not_sharded = false;
-} run_options;
+};
 
-void add_run(CLI::App& command) {
-  RunOptions& given = run_options;
+void add_run(CLI::App& command, RunOptions& given) {
   CLI::Option* const from = add_value(command, "--from", given.from, "DIR",
                                       "A folder of keep, which has bases and oplog");
   CLI::Option* const base = add_value(command, "--base", given.base, "BASE",
@@ -127,32 +126,32 @@ void add_run(CLI::App& command) {
 }
 
 // nullopt: no limit.
-Result<std::optional<Timestamp>> limit_given() {
-  const std::string& before = run_options.at.empty() ? run_options.before : run_options.at;
-  const int given = static_cast<int>(!run_options.limit.empty()) +
-                    static_cast<int>(!before.empty()) + static_cast<int>(run_options.all);
-  if (run_options.oplog.empty() && run_options.from.empty()) {
-    if (given != 0)
+Result<std::optional<Timestamp>> limit_given(const RunOptions& given) {
+  const std::string& before = given.at.empty() ? given.before : given.at;
+  const int count = static_cast<int>(!given.limit.empty()) + static_cast<int>(!before.empty()) +
+                    static_cast<int>(given.all);
+  if (given.oplog.empty() && given.from.empty()) {
+    if (count != 0)
       return fail(Code::kInvalidArgument,
                   "--limit, --before and --all are of an oplog: give it with --oplog OPLOG");
-    if (run_options.skip.empty()) return std::nullopt;
+    if (given.skip.empty()) return std::nullopt;
     return fail(Code::kInvalidArgument, "--skip is of an oplog: give it with --oplog OPLOG");
   }
-  if (given != 1)
+  if (count != 1)
     return fail(Code::kInvalidArgument,
                 "give --limit SECONDS:ORDINAL, the first entry that is not to be applied: "
                 "idmint-restore find looks for it; or --before TIME; or --all, to apply all of it");
-  if (run_options.all) return std::nullopt;
-  if (!run_options.limit.empty()) return parse_timestamp(run_options.limit);
+  if (given.all) return std::nullopt;
+  if (!given.limit.empty()) return parse_timestamp(given.limit);
   Result<Instant> time = parse_time(before);
-  if (const Result<Instant> utc = parse_time(before + "Z"); !time && !run_options.at.empty() && utc)
+  if (const Result<Instant> utc = parse_time(before + "Z"); !time && !given.at.empty() && utc)
     time = *utc;
   if (!time) return error_in(time);
   const auto since = time->time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
   if (seconds != since || seconds.count() <= 0 || seconds.count() > UINT32_MAX)
     return fail(Code::kInvalidArgument,
-                (run_options.at.empty() ? "--before " : "--at ") + shell_word(before) +
+                (given.at.empty() ? "--before " : "--at ") + shell_word(before) +
                     " must be a whole second since 1970, as entries have no more: within a "
                     "second give --limit SECONDS:ORDINAL");
   return Timestamp{.seconds = static_cast<std::uint32_t>(seconds.count())};
@@ -282,8 +281,7 @@ Json json_of(const RestorePlan& plan, const RestoreReport& report, const IssuedR
 }
 
 // The options of the command line.
-Result<RestoreOptions> options_given() {
-  const RunOptions& given = run_options;
+Result<RestoreOptions> options_given(const RunOptions& given) {
   if (given.from.empty() && given.base.empty() == given.data_copy.empty())
     return fail(Code::kInvalidArgument,
                 "give --from DIR, a folder of keep, or --base DIR|ARCHIVE, or --data-copy DIR");
@@ -306,7 +304,7 @@ Result<RestoreOptions> options_given() {
                          .stop_spare = given.stop_spare,
                          .report = given.report,
                          .writers = given.writers};
-  const Result<std::optional<Timestamp>> limit = limit_given();
+  const Result<std::optional<Timestamp>> limit = limit_given(given);
   if (!limit) return error_in(limit);
   options.limit = *limit;
   options.report_index_errors = given.index_errors == "report";
@@ -333,8 +331,7 @@ struct ChosenKept {
   std::string before;  // the base before it; empty: none
 };
 
-Result<ChosenKept> choose_kept(RestoreOptions& options) {
-  const std::string& folder = run_options.from;
+Result<ChosenKept> choose_kept(const std::string& folder, RestoreOptions& options) {
   const Result<Kept> kept = read_kept(folder);
   if (!kept) return error_in(kept);
   const std::optional<Reach> reach =
@@ -358,20 +355,20 @@ Result<ChosenKept> choose_kept(RestoreOptions& options) {
 
 // Adds what helps if this base does not do: it is damaged, or an earlier run had begun with the one
 // before it.
-Error with_other_base(Error error, const std::string& before) {
+Error with_other_base(Error error, const std::string& before, const std::string& folder) {
   if (!before.empty() && (error.code == Code::kDataLoss || error.subject == kAnotherRestore))
     add_outcome(error, "with the base before it: --base " + shell_word(before) + " --oplog " +
-                           shell_word(run_options.from));
+                           shell_word(folder));
   return error;
 }
 
-Result<void> run_all(Context& context) {
-  Result<RestoreOptions> options = options_given();
+Result<void> run_all(Context& context, const RunOptions& given) {
+  Result<RestoreOptions> options = options_given(given);
   if (!options) return error_in(options);
   std::string before;
   std::optional<FileLock> lock;
-  if (!run_options.from.empty()) {
-    Result<ChosenKept> chosen = choose_kept(*options);
+  if (!given.from.empty()) {
+    Result<ChosenKept> chosen = choose_kept(given.from, *options);
     if (!chosen) return error_in(chosen);
     lock.emplace(std::move(chosen->lock));
     before = std::move(chosen->before);
@@ -379,15 +376,15 @@ Result<void> run_all(Context& context) {
   OnTerminal watch(context, WithoutTerminal::kLines);
   Result<RestorePlan> plan = plan_restore(*std::move(options), watch);
   watch.end();
-  if (!plan) return std::unexpected(with_other_base(std::move(plan.error()), before));
+  if (!plan) return std::unexpected(with_other_base(std::move(plan.error()), before, given.from));
 
   if (!context.json) {
     print_plan(context.out, *plan);
     // With --yes nobody decides anything here, and the report has them.
-    if (!run_options.yes || run_options.dry_run)
+    if (!given.yes || given.dry_run)
       for (const std::string& note : plan->notes()) print_fact(context.out, "note", note);
   }
-  if (run_options.dry_run) {
+  if (given.dry_run) {
     const Result<std::vector<RefusedIndex>> refused = try_indexes(*plan, watch);
     watch.end();
     if (!refused) return error_in(refused);
@@ -407,7 +404,7 @@ Result<void> run_all(Context& context) {
     }
     return {};
   }
-  if (!run_options.yes) {
+  if (!given.yes) {
     Result<void> confirmed =
         confirm(context.out, context.json,
                 {.text = "Restore?",
@@ -427,7 +424,7 @@ Result<void> run_all(Context& context) {
     return {};
   });
   watch.end();
-  if (!report) return std::unexpected(with_other_base(report.error(), before));
+  if (!report) return std::unexpected(with_other_base(report.error(), before, given.from));
   if (context.json) {
     context.out.write(json_of(*plan, *report, minted).dump() + "\n");
   } else {
@@ -438,14 +435,15 @@ Result<void> run_all(Context& context) {
   return {};
 }
 
-Result<void> run_run(Context& context) {
-  return or_stopped(run_all(context), context, "stopped: the same command goes on where it was");
+Result<void> run_run(Context& context, const RunOptions& given) {
+  return or_stopped(run_all(context, given), context,
+                    "stopped: the same command goes on where it was");
 }
 
 }  // namespace
 
-const Command kRun = {"run", "Restore a base backup and replay the oplog up to a limit", add_run,
-                      run_run,
+const Command kRun = {"run", "Restore a base backup and replay the oplog up to a limit",
+                      with_options<RunOptions, add_run, run_run>,
                       R"(All inputs are read and checked whole before anything is written, and the
 target must be empty. After any kill the same command goes on to the same end:
 with a collection where it was, and without a second check of a base whose files

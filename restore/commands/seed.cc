@@ -23,10 +23,9 @@ struct SeedArguments {
   std::vector<std::string> arguments;
   bool dry_run = false;
   bool yes = false;
-} seed_arguments;
+};
 
-void add_seed(CLI::App& command) {
-  SeedArguments& given = seed_arguments;
+void add_seed(CLI::App& command, SeedArguments& given) {
   add_value(command, "--spare", given.spare, "DIR", "The folder of the restored server")
       ->required();
   add_value(command, "--set", given.set, "NAME", "The name of the new replica set")->required();
@@ -52,23 +51,21 @@ void print_step(Context& context, const char* key, const std::string& before,
   context.out.flush();
 }
 
-Result<void> run_seed(Context& context) {
-  SeedOptions options{.spare = seed_arguments.spare,
-                      .set = seed_arguments.set,
-                      .mongod = seed_arguments.mongod,
-                      .arguments = seed_arguments.arguments};
-  for (const std::string& text : seed_arguments.members) {
+Result<void> run_seed(Context& context, const SeedArguments& given) {
+  SeedOptions options{
+      .spare = given.spare, .set = given.set, .mongod = given.mongod, .arguments = given.arguments};
+  for (const std::string& text : given.members) {
     Result<SeedMember> member = parse_member(text);
     if (!member) return error_in(member);
     options.members.push_back(*std::move(member));
   }
   const Result<std::vector<std::string>> steps = seed_steps(options);
   if (!steps) return error_in(steps);
-  if (seed_arguments.dry_run) {
+  if (given.dry_run) {
     for (const std::string& step : *steps) print_step(context, "to_do", "", step);
     return {};
   }
-  if (!seed_arguments.yes) {
+  if (!given.yes) {
     Result<void> confirmed =
         confirm(context.out, context.json,
                 {.text = "End the spare, and make a replica set of it?",
@@ -93,7 +90,8 @@ Result<void> run_seed(Context& context) {
 }  // namespace
 
 const Command kSeed = {
-    "seed", "Make a replica set of the folder of a restored server", add_seed, run_seed,
+    "seed", "Make a replica set of the folder of a restored server",
+    with_options<SeedArguments, add_seed, run_seed>,
     R"(Prints each step as it is done. It drops the record of the restore, ends the
 spare, copies its folder to the first member, makes that member a set of one,
 and copies its folder to the other members here, which need no initial sync. For

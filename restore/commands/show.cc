@@ -27,7 +27,7 @@ struct ShowOptions {
   std::string since;
   std::string until;
   bool not_sharded = false;
-} show_options;
+};
 
 // The value under a name that extended JSON has for it: {"$code": TEXT}.
 Bson named(const char* name, std::string_view bytes) {
@@ -117,8 +117,7 @@ Result<std::string> to_json(Document document) {
   return json;
 }
 
-void add_show(CLI::App& command) {
-  ShowOptions& given = show_options;
+void add_show(CLI::App& command, ShowOptions& given) {
   add_value(command, "--oplog", given.oplog, "OPLOG",
             "A dump of the oplog, the folder that has it, or a URI")
       ->required();
@@ -127,11 +126,11 @@ void add_show(CLI::App& command) {
   add_not_sharded(command, given.not_sharded);
 }
 
-Result<void> run_show(Context& context) {
-  const Result<OplogSpan> span = parse_span(show_options.since, show_options.until);
+Result<void> run_show(Context& context, const ShowOptions& given) {
+  const Result<OplogSpan> span = parse_span(given.since, given.until);
   if (!span) return error_in(span);
   const Result<std::unique_ptr<OplogSource>> oplog =
-      open_oplog(show_options.oplog, *span, to_read(show_options.not_sharded));
+      open_oplog(given.oplog, *span, to_read(given.not_sharded));
   if (!oplog) return error_in(oplog);
   if (const std::string notice = (*oplog)->notice(); !notice.empty())
     report_notice(notice, context.json);
@@ -175,10 +174,11 @@ Result<void> run_show(Context& context) {
 
 }  // namespace
 
-const Command kShow = {"show",       "Print entries of an oplog as extended JSON",
-                       add_show,     run_show,
+const Command kShow = {"show", "Print entries of an oplog as extended JSON",
+                       with_options<ShowOptions, add_show, run_show>,
                        R"(Examples:
   $ idmint-restore show --oplog dump --since 1795230181:14 --until 1795230181:17
-)", kSpanRenamed};
+)",
+                       kSpanRenamed};
 
 }  // namespace idmint::restore

@@ -58,10 +58,9 @@ struct VerifyOptions {
   std::string restore_report;
   bool forget = false;
   bool not_sharded = false;
-} verify_options;
+};
 
-void add_verify(CLI::App& command) {
-  VerifyOptions& given = verify_options;
+void add_verify(CLI::App& command, VerifyOptions& given) {
   CLI::Option* const target =
       add_value(command, "--target", given.target, "URI", "The restored server");
   add_value(command, "--spare", given.spare, "DIR",
@@ -134,17 +133,16 @@ State narrowed(State state, const NamespaceFilter& filter) {
 }
 
 // Adds users and roles to the filter if they were restored, and --include names no others.
-Result<Report> compare(Server& server, NamespaceFilter& filter) {
+Result<Report> compare(Server& server, const VerifyOptions& given, NamespaceFilter& filter) {
   Report report{.server = server.shown_uri()};
-  Result<std::optional<FoundRecord>> read = find_record(server, verify_options.restore_report);
+  Result<std::optional<FoundRecord>> read = find_record(server, given.restore_report);
   if (!read) return error_in(read);
   std::optional<Record> record;
   if (std::optional<FoundRecord>& found = *read) {
     record = std::move(found->record);
     report.restore_report = std::move(found->report);
   }
-  if (!record && verify_options.against.empty() && verify_options.expected.empty() &&
-      verify_options.save.empty())
+  if (!record && given.against.empty() && given.expected.empty() && given.save.empty())
     return fail(Code::kNotFound, server.shown_uri() +
                                      " has no record of a restore, and its report is not where run "
                                      "writes it: give --restore-report FILE, or --against URI or "
@@ -161,7 +159,7 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
     Result<std::vector<std::string>> left_out = left_out_in_words(*record);
     if (!left_out) return error_in(left_out);
     report.left_out = std::move(*left_out);
-    if (record->users() && verify_options.include.empty()) filter.include_users();
+    if (record->users() && given.include.empty()) filter.include_users();
     std::erase_if(report.counts, [&](const auto& each) { return !filter.includes(each.first); });
     const Document fingerprint = record->fingerprint();
     report.limit = fingerprint.text("limit");
@@ -172,8 +170,7 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
       report.oplog = text_of(oplog, "first") + " to " + text_of(oplog, "last");
   }
   // Without another side, hashes are only useful for --save.
-  const bool hashes = !verify_options.against.empty() || !verify_options.expected.empty() ||
-                      !verify_options.save.empty();
+  const bool hashes = !given.against.empty() || !given.expected.empty() || !given.save.empty();
   Result<State> is = state_of(server, filter, hashes);
   if (!is) return error_in(is);
   report.is = std::move(*is);
@@ -192,17 +189,16 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
     }
   }
   if (!report.counts.empty()) report.with = "base + inserts - deletes";
-  if (verify_options.against.empty() && verify_options.expected.empty()) return report;
+  if (given.against.empty() && given.expected.empty()) return report;
 
   State should;
   std::optional<Server> against;
-  if (!verify_options.expected.empty()) {
-    Result<State> read = read_state_file(verify_options.expected);
+  if (!given.expected.empty()) {
+    Result<State> read = read_state_file(given.expected);
     if (!read) return error_in(read);
     should = narrowed(std::move(*read), filter);
   } else {
-    Result<Server> other =
-        Server::connect(verify_options.against, watched(verify_options.not_sharded));
+    Result<Server> other = Server::connect(given.against, watched(given.not_sharded));
     if (!other) return error_in(other);
     Result<State> read = state_of(*other, filter, true);
     if (!read) return error_in(read);
@@ -213,8 +209,7 @@ Result<Report> compare(Server& server, NamespaceFilter& filter) {
   report.whole = true;
   report.with += (report.with.empty() ? "" : "; ") +
                  std::string("documents, options and indexes of ") +
-                 (verify_options.expected.empty() ? redacted(verify_options.against)
-                                                  : verify_options.expected);
+                 (given.expected.empty() ? redacted(given.against) : given.expected);
   for (Difference& difference : differences(report.is, should)) {
     const std::string ns = difference.ns;
     const bool of_documents = difference.what == "documents";
@@ -279,7 +274,7 @@ void print_difference(Output& out, const Difference& difference) {
   out.write_line("  should be  " + difference.should_be);
 }
 
-void print_report(Output& out, const Report& report) {
+void print_report(Output& out, const VerifyOptions& given, const Report& report) {
   print_fact(out, "server", report.server);
   if (!report.base.empty()) print_fact(out, "base", report.base);
   if (!report.oplog.empty()) print_fact(out, "oplog", report.oplog);
@@ -288,9 +283,7 @@ void print_report(Output& out, const Report& report) {
   for (const std::string& each : report.left_out) print_fact(out, "left out", each);
   // Written already.
   const std::array<std::pair<std::string_view, const std::string&>, 3> files = {
-      {{"page", verify_options.html},
-       {"state", verify_options.save},
-       {"commands", verify_options.raise}}};
+      {{"page", given.html}, {"state", given.save}, {"commands", given.raise}}};
   for (const auto& [label, path] : files)
     if (!path.empty()) print_fact(out, label, "written to " + path);
   out.write("\n");
@@ -326,10 +319,10 @@ void print_report(Output& out, const Report& report) {
         "Before programs use it, bring it past every id that production has handed out:\n"
         "  idmint-restore fence --target " +
         shell_word(report.server) + " --live URI_OF_PRODUCTION\n");
-  print_minted(out, report.minted,
-               "idmint-restore verify " + (verify_options.spare.empty()
-                                               ? "--target " + shell_word(report.server)
-                                               : "--spare " + shell_word(verify_options.spare)));
+  print_minted(
+      out, report.minted,
+      "idmint-restore verify " + (given.spare.empty() ? "--target " + shell_word(report.server)
+                                                      : "--spare " + shell_word(given.spare)));
 }
 
 Json json_of(const Report& report) {
@@ -442,11 +435,10 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   return file->finish(text);
 }
 
-Result<void> verify(Server& server, Context& context) {
-  Result<NamespaceFilter> filter =
-      NamespaceFilter::of(verify_options.include, verify_options.exclude);
+Result<void> verify(Context& context, const VerifyOptions& given, Server& server) {
+  Result<NamespaceFilter> filter = NamespaceFilter::of(given.include, given.exclude);
   if (!filter) return error_in(filter);
-  Result<Report> report = compare(server, *filter);
+  Result<Report> report = compare(server, given, *filter);
   if (!report) return error_in(report);
   Timestamp limit{};
   if (report->limit == "none") {
@@ -456,65 +448,63 @@ Result<void> verify(Server& server, Context& context) {
     if (!recorded) return error_in(recorded);
     limit = *recorded;
   }
-  Result<IssuedReport> minted = find_minted(server, *filter, verify_options.oplog, {}, limit);
+  Result<IssuedReport> minted = find_minted(server, *filter, given.oplog, {}, limit);
   if (!minted) return error_in(minted);
   report->minted = std::move(*minted);
-  if (!verify_options.raise.empty()) {
-    if (Result<void> written = write_file(verify_options.raise, raise_script(report->minted));
-        !written)
+  if (!given.raise.empty()) {
+    if (Result<void> written = write_file(given.raise, raise_script(report->minted)); !written)
       return written;
   }
-  if (!verify_options.save.empty()) {
-    Result<void> written = write_file(verify_options.save, state_file(report->is));
+  if (!given.save.empty()) {
+    Result<void> written = write_file(given.save, state_file(report->is));
     if (!written) return written;
   }
-  if (!verify_options.html.empty()) {
-    if (Result<void> written =
-            write_file(verify_options.html, html_of(*report, system_clock().now()));
+  if (!given.html.empty()) {
+    if (Result<void> written = write_file(given.html, html_of(*report, system_clock().now()));
         !written)
       return written;
   }
   if (context.json) {
     context.out.write(json_of(*report).dump() + "\n");
   } else {
-    print_report(context.out, *report);
+    print_report(context.out, given, *report);
   }
   if (!report->differences.empty()) {
     context.status = exit_status(Code::kDataLoss);
     return {};
   }
-  if (!verify_options.forget) return {};
+  if (!given.forget) return {};
   std::error_code ignored;
   if (!report->restore_report.empty()) std::filesystem::remove(report->restore_report, ignored);
   return Record::forget(server);
 }
 
-Result<void> run_verify(Context& context) {
-  if (verify_options.target.empty() == verify_options.spare.empty())
+Result<void> run_verify(Context& context, const VerifyOptions& given) {
+  if (given.target.empty() == given.spare.empty())
     return fail(Code::kInvalidArgument,
                 "give --spare DIR, the folder of the spare server, or --target URI");
-  std::string uri = verify_options.target;
+  std::string uri = given.target;
   std::optional<Spare> started;
   if (uri.empty()) {
-    const Result<SpareFolder> folder = look_at(verify_options.spare);
+    const Result<SpareFolder> folder = look_at(given.spare);
     if (!folder) return error_in(folder);
     if (!folder->ours)
-      return fail(Code::kNotFound, shell_word(verify_options.spare) +
-                                       " is no folder that idmint-restore run has made");
-    if (folder->port != 0 && is_running(verify_options.spare, folder->port)) {
-      uri = Spare{.folder = verify_options.spare, .program = {}, .port = folder->port}.uri();
+      return fail(Code::kNotFound,
+                  shell_word(given.spare) + " is no folder that idmint-restore run has made");
+    if (folder->port != 0 && is_running(given.spare, folder->port)) {
+      uri = Spare{.folder = given.spare, .program = {}, .port = folder->port}.uri();
     } else {
-      const Result<std::string> program = find_mongod(verify_options.mongod);
+      const Result<std::string> program = find_mongod(given.mongod);
       if (!program) return error_in(program);
-      Result<Spare> spare = start_spare(verify_options.spare, {*program},
-                                        [](std::uint64_t) { return unless_stopped(); });
+      Result<Spare> spare =
+          start_spare(given.spare, {*program}, [](std::uint64_t) { return unless_stopped(); });
       if (!spare) return error_in(spare);
       uri = spare->uri();
       started = std::move(*spare);
     }
   }
   Result<Server> server = Server::connect(uri, watched());
-  Result<void> done = server ? verify(*server, context) : Result<void>(error_in(server));
+  Result<void> done = server ? verify(context, given, *server) : Result<void>(error_in(server));
   if (started) {
     Result<void> ended = stop_spare(*started, [](std::uint64_t) { return unless_stopped(); });
     if (done) done = std::move(ended);
@@ -525,7 +515,8 @@ Result<void> run_verify(Context& context) {
 }  // namespace
 
 const Command kVerify = {
-    "verify", "Compare what was restored with what should be there", add_verify, run_verify,
+    "verify", "Compare what was restored with what should be there",
+    with_options<VerifyOptions, add_verify, run_verify>,
     R"(The number of documents of each collection is compared with what the base had,
 plus inserts, minus deletes, as run recorded them. With --against or --expected
 documents (SHA-256 in the order of _id), options and indexes are compared too.

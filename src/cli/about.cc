@@ -11,19 +11,13 @@ namespace idmint::cli {
 
 namespace {
 
-bool list_layouts = false;
-
-void add_formats(CLI::App& command) {
-  command.add_flag("--layouts", list_layouts, "List the layouts of snowflake instead");
+void add_formats(CLI::App& command, bool& layouts) {
+  command.add_flag("--layouts", layouts, "List the layouts of snowflake instead");
 }
 
-std::string shell;
-
-void add_completion(CLI::App& command) {
+void add_completion(CLI::App& command, std::string& shell) {
   command.add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("");
 }
-
-void add_nothing(CLI::App&) {}
 
 void print_layouts(Context& context) {
   if (context.json) {
@@ -39,8 +33,8 @@ void print_layouts(Context& context) {
               rows);
 }
 
-Result<void> run_formats(Context& context) {
-  if (list_layouts) {
+Result<void> run_formats(Context& context, const bool& layouts) {
+  if (layouts) {
     print_layouts(context);
     return {};
   }
@@ -58,7 +52,7 @@ Result<void> run_formats(Context& context) {
   return {};
 }
 
-Result<void> run_completion(Context& context) {
+Result<void> run_completion(Context& context, const std::string& shell) {
   const Result<std::string_view> script = completion_for(shell, kCompletionScripts);
   if (!script) return std::unexpected(script.error());
   context.out.write(*script);
@@ -71,22 +65,24 @@ Result<void> run_version(Context& context) {
   return {};
 }
 
+Work add_version(CLI::App&) { return run_version; }
+
 }  // namespace
 
-const Command kFormats = {"formats", "List the formats and what each guarantees", add_formats,
-                          run_formats,
+const Command kFormats = {"formats", "List the formats and what each guarantees",
+                          with_options<bool, add_formats, run_formats>,
                           R"(Examples:
   $ idmint formats
   $ idmint formats --layouts
 )"};
 
-const Command kCompletion = {"completion", "Print the completion script of a shell", add_completion,
-                             run_completion,
+const Command kCompletion = {"completion", "Print the completion script of a shell",
+                             with_options<std::string, add_completion, run_completion>,
                              R"(Examples:
   $ idmint completion bash
 )"};
 
-const Command kVersion = {"version", "Print the version", add_nothing, run_version,
+const Command kVersion = {"version", "Print the version", add_version,
                           R"(Examples:
   $ idmint version
 )"};

@@ -39,16 +39,14 @@ struct ApplyOptions {
   std::string file;
   bool dry_run = false;
   bool yes = false;
-} apply_options;
+};
 
-void add_apply(CLI::App& command) {
-  command
-      .add_option("FILE", apply_options.file,
-                  "A TOML file of sequences and pools; - is standard input")
+void add_apply(CLI::App& command, ApplyOptions& given) {
+  command.add_option("FILE", given.file, "A TOML file of sequences and pools; - is standard input")
       ->required()
       ->type_name("");
-  command.add_flag("--dry-run", apply_options.dry_run, "Only say what would be done");
-  command.add_flag("--yes", apply_options.yes,
+  command.add_flag("--dry-run", given.dry_run, "Only say what would be done");
+  command.add_flag("--yes", given.yes,
                    "Begin below what this host was given before, from a store that is gone");
   add_store(command);
 }
@@ -86,8 +84,8 @@ ByName by_name(const std::vector<SequenceStatus>& all) {
 }
 
 // Predicts the outcome without changing anything. `there`: the existing source of that name; null:
-// none.
-Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there) {
+// none. `yes`: --yes was given.
+Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there, bool yes) {
   Applied applied{.name = name(wanted)};
   const auto refuse = [&](std::string why) {
     applied.outcome = Outcome::kRefused;
@@ -98,9 +96,9 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
     if (const Result<void> fit = check_new(wanted, system_clock().now()); !fit) {
       return refuse(without_subject(worded(fit.error()), wanted));
     }
-    const auto repeats = apply_options.yes ? std::nullopt
-                                           : would_repeat(mint.store_url().value_or(""), wanted,
-                                                          system_clock().now());
+    const auto repeats =
+        yes ? std::nullopt
+            : would_repeat(mint.store_url().value_or(""), wanted, system_clock().now());
     if (repeats)
       return refuse(repeats->why + ": give it " +
                     (repeats->last ? "a start of " + std::to_string(*repeats->last + 1) +
@@ -162,10 +160,10 @@ void print_applied(Output& out, const std::vector<Applied>& all) {
   }
 }
 
-Result<void> run_apply(Context& context) {
-  Mint mint = open_mint(context, apply_options.dry_run ? Access::kReadOnly : Access::kReadWrite);
+Result<void> run_apply(Context& context, const ApplyOptions& given) {
+  Mint mint = open_mint(context, given.dry_run ? Access::kReadOnly : Access::kReadWrite);
   const Result<std::vector<Definition>> wanted =
-      read_file(apply_options.file, mint.store_url().value_or(""));
+      read_file(given.file, mint.store_url().value_or(""));
   if (!wanted) return std::unexpected(wanted.error());
   Result<std::vector<SequenceStatus>> all = mint.list();
   if (!all) {
@@ -176,10 +174,11 @@ Result<void> run_apply(Context& context) {
   const ByName there = by_name(*all);
   for (const Definition& definition : *wanted) {
     const auto found = there.find(name(definition));
-    judged.push_back(judge(mint, definition, found != there.end() ? found->second : nullptr));
+    judged.push_back(
+        judge(mint, definition, found != there.end() ? found->second : nullptr, given.yes));
   }
   const auto refused = std::ranges::count(judged, Outcome::kRefused, &Applied::outcome);
-  const bool change = refused == 0 && !apply_options.dry_run;
+  const bool change = refused == 0 && !given.dry_run;
   Result<Changed> done;
   std::vector<SequenceStatus> statuses;
   for (std::size_t i = 0; i < judged.size() && change && done; ++i) {
@@ -197,7 +196,7 @@ Result<void> run_apply(Context& context) {
     add_outcome(done.error(), std::to_string(i) + " of " + std::to_string(judged.size()) +
                                   " sequences are as the file has them: apply it again");
   }
-  if (refused == 0 && apply_options.dry_run) {
+  if (refused == 0 && given.dry_run) {
     for (Applied& each : judged) each.stage = Stage::kWould;
   }
   if (context.json) {
@@ -225,7 +224,7 @@ Result<void> run_apply(Context& context) {
                                         std::to_string(judged.size()) + " sequences are refused") +
                   ", and nothing was changed: mend the file"});
   }
-  if (apply_options.dry_run) report_notice("nothing was changed: this was a dry run", context.json);
+  if (given.dry_run) report_notice("nothing was changed: this was a dry run", context.json);
   return {};
 }
 
@@ -241,7 +240,8 @@ std::string_view name(Outcome outcome, Stage stage) noexcept {
 }
 
 const Command kApply = {
-    "apply", "Make the sequences and pools of a TOML file", add_apply, run_apply,
+    "apply", "Make the sequences and pools of a TOML file",
+    with_options<ApplyOptions, add_apply, run_apply>,
     R"(Each [sequence.NAME] of the file is created, left as it is, extended (its max
 moved up) or refused, because it is defined otherwise. All are examined first:
 if one is refused, nothing is changed, and the exit status is 5. The same

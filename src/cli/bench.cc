@@ -39,20 +39,18 @@ struct BenchOptions {
   std::string batch = "1";
   std::string seconds = "1";
   std::string svg;  // a file; empty: none
-} bench_options;
+};
 
-void add_bench(CLI::App& command) {
-  command.add_option("SOURCE", bench_options.sources, "Formats, sequences and pools (the formats)")
+void add_bench(CLI::App& command, BenchOptions& given) {
+  command.add_option("SOURCE", given.sources, "Formats, sequences and pools (the formats)")
       ->type_name("");
-  command.add_option("--threads", bench_options.threads, "Threads that share each source (1)")
+  command.add_option("--threads", given.threads, "Threads that share each source (1)")
       ->type_name("N");
-  command
-      .add_option("--seconds", bench_options.seconds, "How long each source runs, in seconds (1)")
+  command.add_option("--seconds", given.seconds, "How long each source runs, in seconds (1)")
       ->type_name("S");
-  command.add_option("--batch", bench_options.batch, "Ids in one call (1)")->type_name("N");
-  command.add_option("--svg", bench_options.svg, "Also draw the bars into this file")
-      ->type_name("FILE");
-  add_snowflake(command, bench_options.format);
+  command.add_option("--batch", given.batch, "Ids in one call (1)")->type_name("N");
+  command.add_option("--svg", given.svg, "Also draw the bars into this file")->type_name("FILE");
+  add_snowflake(command, given.format);
   add_store(command, Stays::kNo);
 }
 
@@ -236,8 +234,7 @@ void print_results(Output& out, const std::vector<Measurement>& results, const C
       conditions(wanted) + "\n" + text_chart(bars_of(results), has_utf8()));
 }
 
-Result<void> run_bench(Context& context) {
-  const BenchOptions& given = bench_options;
+Result<void> run_bench(Context& context, const BenchOptions& given) {
   // Reads IDMINT_WORKER only if it is used.
   const bool with_snowflake = std::ranges::find(given.sources, "snowflake") != given.sources.end();
   const Result<FormatOptions> format =
@@ -297,7 +294,8 @@ Result<void> run_bench(Context& context) {
 }  // namespace
 
 const Command kBench = {
-    "bench", "Mint for a while, and tell how fast", add_bench, run_bench,
+    "bench", "Mint for a while, and tell how fast",
+    with_options<BenchOptions, add_bench, run_bench>,
     R"(Without a SOURCE it runs all formats that need no options. The values that a
 sequence mints are used up, so sequences run only if they are named; the command
 says how many values they have lost.

@@ -11,30 +11,25 @@ namespace idmint::cli {
 
 namespace {
 
-advice::BoundsTexts bounds_options;
-
-void add_bounds(CLI::App& command) {
-  command.add_option("FORMAT", bounds_options.format, advice::formats_in_order_of_time())
+void add_bounds(CLI::App& command, advice::BoundsTexts& given) {
+  command.add_option("FORMAT", given.format, advice::formats_in_order_of_time())
       ->required()
       ->type_name("");
-  command.add_option("--at", bounds_options.at, "The instant, or the beginning of the span")
+  command.add_option("--at", given.at, "The instant, or the beginning of the span")
       ->required()
       ->type_name("TIME");
-  command
-      .add_option("--until", bounds_options.until, "The end of the span, which is not part of it")
+  command.add_option("--until", given.until, "The end of the span, which is not part of it")
       ->type_name("TIME");
-  command
-      .add_option("--layout", bounds_options.layout,
-                  "The layout of snowflake ids (sequence-generator)")
+  command.add_option("--layout", given.layout, "The layout of snowflake ids (sequence-generator)")
       ->type_name("L");
 }
 
-Result<void> run_bounds(Context& context) {
-  const Result<Bounds<Id>> bounds = advice::id_bounds(bounds_options, advice::Words::kOptions);
+Result<void> run_bounds(Context& context, const advice::BoundsTexts& given) {
+  const Result<Bounds<Id>> bounds = advice::id_bounds(given, advice::Words::kOptions);
   if (!bounds) return std::unexpected(bounds.error());
   const std::string smallest = to_string(bounds->smallest);
   const std::string largest = to_string(bounds->largest);
-  context.out.write(context.json ? json_bounds(bounds_options.format, smallest, largest) + "\n"
+  context.out.write(context.json ? json_bounds(given.format, smallest, largest) + "\n"
                                  : smallest + "\n" + largest + "\n");
   return {};
 }
@@ -42,7 +37,8 @@ Result<void> run_bounds(Context& context) {
 }  // namespace
 
 const Command kBounds = {
-    "bounds", "Print the smallest and the largest id of a time", add_bounds, run_bounds,
+    "bounds", "Print the smallest and the largest id of a time",
+    with_options<advice::BoundsTexts, add_bounds, run_bounds>,
     R"(Prints two lines, both inclusive, for range queries on a column of ids without
 an index on time. --until TIME makes it a span, which ends before that time.
 Times: 2026-01-01, 2026-01-01T08:30:00.5+01:00, @1767225600 (seconds),

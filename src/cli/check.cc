@@ -38,27 +38,24 @@ struct CheckOptions {
   std::string encoding;
   std::optional<std::string> digits;
   std::optional<std::string> width;
-} check_options;
+};
 
-void add_check(CLI::App& command) {
-  add_texts(command, check_options.ids);
+void add_check(CLI::App& command, CheckOptions& given) {
+  add_texts(command, given.ids);
   command
-      .add_option("--as", check_options.as,
-                  "What they must be: ids of a format, or of a sequence or pool")
+      .add_option("--as", given.as, "What they must be: ids of a format, or of a sequence or pool")
       ->type_name("WHAT");
   command
-      .add_option("--check", check_options.check,
+      .add_option("--check", given.check,
                   "Check symbols they must have: luhn, damm, verhoeff, mod11-10, mod97-10, mod37")
       ->type_name("C");
-  command.add_option("--prefix", check_options.prefix, "What they must begin with")->type_name("P");
-  command.add_option("--encoding", check_options.encoding, "Their encoding, such as base58")
+  command.add_option("--prefix", given.prefix, "What they must begin with")->type_name("P");
+  command.add_option("--encoding", given.encoding, "Their encoding, such as base58")
       ->type_name("E");
-  command
-      .add_option("--digits", check_options.digits,
-                  "How many decimal digits they must have, 1 to 36")
+  command.add_option("--digits", given.digits, "How many decimal digits they must have, 1 to 36")
       ->type_name("N");
   command
-      .add_option("--width", check_options.width,
+      .add_option("--width", given.width,
                   "How many characters an integer has in the encoding (as many as 64 bits take)")
       ->type_name("N");
   add_store(command, Stays::kNo);
@@ -251,17 +248,17 @@ class Checker {
   detail::Reader reader_;
 };
 
-Result<void> run_check(Context& context) {
+Result<void> run_check(Context& context, const CheckOptions& given) {
   std::size_t digits = 0;  // any number of them
-  if (check_options.digits) {
-    const Result<std::int64_t> given = whole_number("--digits", *check_options.digits, 1, 36);
-    if (!given) return std::unexpected(given.error());
-    digits = static_cast<std::size_t>(*given);
+  if (given.digits) {
+    const Result<std::int64_t> number = whole_number("--digits", *given.digits, 1, 36);
+    if (!number) return std::unexpected(number.error());
+    digits = static_cast<std::size_t>(*number);
   }
-  Result<Standard> standard = standard_of(context, check_options);
+  Result<Standard> standard = standard_of(context, given);
   if (!standard) return std::unexpected(standard.error());
   Checker checker(*std::move(standard), digits);
-  return for_each_text(context, check_options.ids, [&](std::string_view text, std::size_t) {
+  return for_each_text(context, given.ids, [&](std::string_view text, std::size_t) {
     const Checker::Verdict verdict = checker(text);
     if (!verdict.problem.empty()) context.status = exit_status(Code::kNotFound);
     if (context.json) {
@@ -277,7 +274,8 @@ Result<void> run_check(Context& context) {
 }  // namespace
 
 const Command kCheck = {
-    "check", "Say whether ids are valid: check symbols, form, spelling", add_check, run_check,
+    "check", "Say whether ids are valid: check symbols, form, spelling",
+    with_options<CheckOptions, add_check, run_check>,
     R"(Each id gets a line, which says that it is valid and of which format, or what is
 wrong. If one is not valid, the exit status is 3. Without options an id is valid
 if its likeliest reading is spelled as the format prints it. With --check,

@@ -26,34 +26,31 @@ struct ConvertOptions {
   std::vector<std::string> ids;
   std::string from;  // empty: not given
   advice::ConversionTexts to;
-} convert_options;
+};
 
-void add_convert(CLI::App& command) {
-  add_texts(command, convert_options.ids);
-  command
-      .add_option("--to", convert_options.to.to, "An encoding, a format or a spelling: see below")
+void add_convert(CLI::App& command, ConvertOptions& given) {
+  add_texts(command, given.ids);
+  command.add_option("--to", given.to.to, "An encoding, a format or a spelling: see below")
       ->required()
       ->type_name("WHAT");
-  command
-      .add_option("--from", convert_options.from,
-                  "What the ids are: FORMAT, ENCODING or FORMAT:ENCODING")
+  command.add_option("--from", given.from, "What the ids are: FORMAT, ENCODING or FORMAT:ENCODING")
       ->type_name("WHAT");
   command
-      .add_option("--prefix", convert_options.to.prefix,
+      .add_option("--prefix", given.to.prefix,
                   "The prefix of a TypeID, or text to print before the id")
       ->type_name("P");
-  command.add_option("--check", convert_options.to.check, "Check symbols to print after the id")
+  command.add_option("--check", given.to.check, "Check symbols to print after the id")
       ->type_name("C");
   command
-      .add_option("--width", convert_options.to.width,
+      .add_option("--width", given.to.width,
                   "For an integer in an encoding: N characters (as many as 64 bits take)")
       ->type_name("N");
 }
 
-Result<void> run_convert(Context& context) {
-  const auto to = Conversion::make(convert_options.to, Words::kOptions);
+Result<void> run_convert(Context& context, const ConvertOptions& given) {
+  const auto to = Conversion::make(given.to, Words::kOptions);
   if (!to) return std::unexpected(to.error());
-  const std::string& from = convert_options.from;
+  const std::string& from = given.from;
   detail::Reader reader(system_clock().now());
   const auto convert = [&](std::string_view text, std::size_t line) {
     const Result<Id> id = from.empty() ? advice::read_likeliest(text, reader, Words::kOptions)
@@ -70,13 +67,13 @@ Result<void> run_convert(Context& context) {
     report(in_context(place_of(line) + "\"" + shortened(text) + "\"", std::move(error)),
            context.json);
   };
-  return for_each_text(context, convert_options.ids, convert);
+  return for_each_text(context, given.ids, convert);
 }
 
 }  // namespace
 
 const Command kConvert = {"convert", "Print ids in another encoding, spelling or format",
-                          add_convert, run_convert,
+                          with_options<ConvertOptions, add_convert, run_convert>,
                           R"(The bits stay the same. --to takes
   an encoding   canonical, decimal, hex, base32, base32-lower, base32hex,
                 base36, base58, base62: they have a fixed width and keep the

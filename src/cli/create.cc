@@ -34,7 +34,8 @@ struct CreateOptions {
   SequenceTexts sequence;
   std::vector<std::string> over;
   bool yes = false;
-} create_options;
+  bool numbers = false;
+};
 
 constexpr std::string_view kOwnLayout = "--layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
 constexpr std::array kMeantByCreate = {
@@ -45,10 +46,10 @@ constexpr std::array kMeantByCreate = {
     Meant{"--last", "--max"}, Meant{"--minvalue", "--start"}, Meant{"--maxvalue", "--max"},
     Meant{"--cache", "--strategy cached --step"}};
 
-void add_create(CLI::App& command) {
-  SequenceTexts& sequence = create_options.sequence;
+void add_create(CLI::App& command, CreateOptions& given) {
+  SequenceTexts& sequence = given.sequence;
   command
-      .add_option("NAME", create_options.name,
+      .add_option("NAME", given.name,
                   "1 to 120 of A-Z a-z 0-9 . _ - beginning with a letter or digit")
       ->required()
       ->type_name("");
@@ -87,7 +88,7 @@ void add_create(CLI::App& command) {
       ->type_name("k");
   command
       .add_option(
-          "--over", create_options.over,
+          "--over", given.over,
           "interleaved: the store of one stripe; give it 2 to 16 times. Ids go on while one "
           "store is down")
       ->allow_extra_args(false)
@@ -125,9 +126,9 @@ void add_create(CLI::App& command) {
   command.add_flag(
       "--validator", sequence.validator,
       "With --adopt: MongoDB refuses changes that would pass the last value, whoever makes them");
-  command.add_flag("--yes", create_options.yes,
+  command.add_flag("--yes", given.yes,
                    "Begin below what this host was given before, from a store that is gone");
-  add_numbers(command);
+  add_numbers(command, given.numbers);
   add_store(command);
 }
 
@@ -135,7 +136,6 @@ void add_create(CLI::App& command) {
 // gone.
 Result<void> confirm_below(Context& context, Mint& mint, const Definition& wanted,
                            std::span<const std::string> urls) {
-  if (create_options.yes) return {};
   for (const std::string& url : urls) {
     const std::optional<Repeats> repeats = would_repeat(url, wanted, system_clock().now());
     if (!repeats) continue;
@@ -191,26 +191,27 @@ Result<SequenceTexts> over_several(SequenceTexts texts, const std::vector<std::s
   return refuse("--over is for a sequence of strategy interleaved: leave one of them out");
 }
 
-Result<void> run_create(Context& context) {
-  const std::string& name = create_options.name;
-  const std::vector<std::string>& over = create_options.over;
+Result<void> run_create(Context& context, const CreateOptions& given) {
+  const std::string& name = given.name;
+  const std::vector<std::string>& over = given.over;
   MintOptions options = mint_options(context);
   if (!over.empty()) options.store = over.front();
   options.over = over;
   Mint mint(std::move(options));
-  const Result<SequenceTexts> texts = over_several(create_options.sequence, over);
+  const Result<SequenceTexts> texts = over_several(given.sequence, over);
   if (!texts) return std::unexpected(texts.error());
   Result<Definition> wanted = definition(name, *texts, mint.store_url().value_or(""));
   if (!wanted) return std::unexpected(wanted.error());
   auto* const pool = std::get_if<PoolDefinition>(&*wanted);
-  const bool usual_layout = pool != nullptr && !create_options.sequence.layout;
+  const bool usual_layout = pool != nullptr && !given.sequence.layout;
   const bool tell = !context.json && ::isatty(STDERR_FILENO) == 1;
   const Result<std::string> own_url = mint.store_url();
   if (!own_url) return std::unexpected(own_url.error());
-  if (const Result<void> may = confirm_below(
-          context, mint, *wanted, over.empty() ? std::span(&*own_url, 1) : std::span(over));
-      !may)
-    return may;
+  if (!given.yes) {
+    const Result<void> may = confirm_below(
+        context, mint, *wanted, over.empty() ? std::span(&*own_url, 1) : std::span(over));
+    if (!may) return may;
+  }
   if (usual_layout) {
     const Result<SequenceStatus> there = mint.peek(name);
     // A store that does not answer now is not asked again and again.
@@ -231,8 +232,8 @@ Result<void> run_create(Context& context) {
     report_notice(name + " has the layout sequence-generator, as no --layout was given",
                   context.json);
   if (pool != nullptr) tell_of_equal_pools(mint, *pool, context.json);
-  if (create_options.sequence.adopt)
-    tell_of_adopted(mint, created->status, create_options.sequence.make, context.json);
+  if (given.sequence.adopt)
+    tell_of_adopted(mint, created->status, given.sequence.make, context.json);
   if (!tell && !context.json) return {};
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
@@ -254,7 +255,7 @@ Result<void> run_create(Context& context) {
         false);
     return {};
   }
-  context.out.write(json_created(*created, store) + "\n");
+  context.out.write(json_created(*created, store, given.numbers) + "\n");
   return {};
 }
 
@@ -263,8 +264,7 @@ Result<void> run_create(Context& context) {
 const Command kCreate = {
     "create",
     "Make a sequence, or a pool of worker ids",
-    add_create,
-    run_create,
+    with_options<CreateOptions, add_create, run_create>,
     R"(The same command again changes nothing. There is no way to remove a sequence or
 to set it back: its values would come twice. If the store that had a sequence of
 this name is gone, and this host was given values of it, the command asks before

@@ -47,7 +47,7 @@ struct DoctorOptions {
   std::vector<std::string> used_in;  // NAME=DATABASE.COLLECTION:FIELD
   std::vector<std::string> ignored;  // names of kChecks
   bool all = false;                  // layouts that nothing uses too
-} doctor_options;
+};
 
 // The values of --ignore: the kinds of findings, with a dash for a blank. The store is not among
 // them, since the others are read from it.
@@ -61,24 +61,21 @@ std::string names_of_checks() {
   return names;
 }
 
-void add_doctor(CLI::App& command) {
+void add_doctor(CLI::App& command, DoctorOptions& given) {
   command
-      .add_option("--warn-below", doctor_options.warn_below,
+      .add_option("--warn-below", given.warn_below,
                   "Warn of a sequence with less than this part left (10%)")
       ->type_name("P");
-  command.add_option("--horizon", doctor_options.horizon, "Warn of what ends sooner (90d)")
-      ->type_name("T");
-  command.add_flag("--all", doctor_options.all, "List every layout, used here or not");
-  command
-      .add_option("--rate", doctor_options.rates,
-                  "The rate of a sequence, NAME=50k/s; may be repeated")
+  command.add_option("--horizon", given.horizon, "Warn of what ends sooner (90d)")->type_name("T");
+  command.add_flag("--all", given.all, "List every layout, used here or not");
+  command.add_option("--rate", given.rates, "The rate of a sequence, NAME=50k/s; may be repeated")
       ->type_name("R");
   command
-      .add_option("--used-in", doctor_options.used_in,
+      .add_option("--used-in", given.used_in,
                   "A field with values in use, NAME=DATABASE.COLLECTION:FIELD; may be repeated")
       ->type_name("F");
   command
-      .add_option("--ignore", doctor_options.ignored,
+      .add_option("--ignore", given.ignored,
                   "Leave a check out: " + names_of_checks() + "; may be repeated")
       ->type_name("CHECK");
   add_over(command);
@@ -159,10 +156,10 @@ Result<Wanted> read_wanted(const DoctorOptions& given) {
   return wanted;
 }
 
-bool is_ignored(const Finding& finding) {
+bool is_ignored(const Finding& finding, const std::vector<std::string>& ignored) {
   std::string check = finding.kind;
   std::ranges::replace(check, ' ', '-');
-  return std::ranges::find(doctor_options.ignored, check) != doctor_options.ignored.end();
+  return std::ranges::find(ignored, check) != ignored.end();
 }
 
 // `local`: the URL states that no other host uses the file system.
@@ -479,8 +476,8 @@ Finding look_at_clock() {
                         std::chrono::microseconds{state.maxerror});
 }
 
-Result<void> run_doctor(Context& context) {
-  const Result<Wanted> wanted = read_wanted(doctor_options);
+Result<void> run_doctor(Context& context, const DoctorOptions& given) {
+  const Result<Wanted> wanted = read_wanted(given);
   if (!wanted) return std::unexpected(wanted.error());
   const Instant now = system_clock().now();
   std::vector<Finding> findings;
@@ -491,7 +488,7 @@ Result<void> run_doctor(Context& context) {
   look_at_state_files(wanted->limits, now, findings, used);
   findings.push_back(look_at_clock());
   look_at_layouts(wanted->limits, now, used, findings);
-  std::erase_if(findings, is_ignored);
+  std::erase_if(findings, [&](const Finding& each) { return is_ignored(each, given.ignored); });
 
   Health worst = Health::kOk;
   for (Finding& finding : findings) {
@@ -507,7 +504,7 @@ Result<void> run_doctor(Context& context) {
   constexpr std::array styles = {"32", "33", "31"};  // green, yellow, red
   std::size_t others = 0;
   for (const Finding& finding : findings) {
-    if (!finding.matters && !doctor_options.all) {
+    if (!finding.matters && !given.all) {
       ++others;
       continue;
     }
@@ -528,7 +525,8 @@ Result<void> run_doctor(Context& context) {
 }  // namespace
 
 const Command kDoctor = {
-    "doctor", "Say what runs out when, and what is wrong", add_doctor, run_doctor,
+    "doctor", "Say what runs out when, and what is wrong",
+    with_options<DoctorOptions, add_doctor, run_doctor>,
     R"(Prints one line for the store, its disk, every sequence and pool, every state
 file, the clock, and each layout that has a state file or ends within --horizon;
 with --all every layout. Each line begins with ok, warn or fail. Nothing is

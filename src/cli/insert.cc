@@ -64,35 +64,35 @@ struct InsertOptions {
   bool heal = false;
   std::optional<std::string> timeout;
   FormatTexts format;
-} insert_options;
+  bool numbers = false;
+};
 
-void add_insert(CLI::App& command) {
-  add_collection(command, insert_options.collection, insert_options.field);
+void add_insert(CLI::App& command, InsertOptions& given) {
+  add_collection(command, given.collection, given.field);
   command
-      .add_option("--from", insert_options.source,
-                  "A format, a sequence or a pool (with --digits: digits)")
+      .add_option("--from", given.source, "A format, a sequence or a pool (with --digits: digits)")
       ->type_name("SOURCE");
   command
-      .add_option("--stored-as", insert_options.stored_as,
+      .add_option("--stored-as", given.stored_as,
                   "usual (UUID and ObjectId as such, plain integers as int64, all else as text), "
                   "text or number")
       ->type_name("T");
-  command.add_option("--attempts", insert_options.attempts, "Ids tried for each document (10)")
+  command.add_option("--attempts", given.attempts, "Ids tried for each document (10)")
       ->type_name("N");
   command.add_flag(
-      "--create-index", insert_options.create_index,
+      "--create-index", given.create_index,
       "Make the index if it is missing: a unique one, or with --proxy one to look up by");
   command
       .add_option(
-          "--proxy", insert_options.proxy,
+          "--proxy", given.proxy,
           "Claim the ids first in this collection of the same database, instead of a unique "
           "index")
       ->type_name("NAME");
-  command.add_flag("--heal", insert_options.heal, "Raise a sequence past the data if it is behind");
-  add_timeout(command, insert_options.timeout, "30s; for ids 5s");
-  add_numbers(command);
-  add_form(command, insert_options.format.form);
-  add_snowflake(command, insert_options.format);
+  command.add_flag("--heal", given.heal, "Raise a sequence past the data if it is behind");
+  add_timeout(command, given.timeout, "30s; for ids 5s");
+  add_numbers(command, given.numbers);
+  add_form(command, given.format.form);
+  add_snowflake(command, given.format);
 }
 
 // As given.
@@ -101,17 +101,16 @@ struct SweepOptions {
   std::string field;
   std::string proxy;  // empty: that of insert
   std::string older_than = "1h";
-} sweep_options;
+};
 
-void add_sweep(CLI::App& command) {
-  add_collection(command, sweep_options.collection, sweep_options.field);
+void add_sweep(CLI::App& command, SweepOptions& given) {
+  add_collection(command, given.collection, given.field);
   // With another field no document would be found, and each claim would be abandoned.
   command.get_option("--field")->required()->description("The field of the ids, as in insert");
-  command
-      .add_option("--proxy", sweep_options.proxy, "The collection of the claims (COLLECTION.ids)")
+  command.add_option("--proxy", given.proxy, "The collection of the claims (COLLECTION.ids)")
       ->type_name("NAME");
   command
-      .add_option("--older-than", sweep_options.older_than,
+      .add_option("--older-than", given.older_than,
                   "Only claims this old: longer than any insert takes (1h)")
       ->type_name("T");
 }
@@ -173,11 +172,12 @@ class Reopened final : public Source {
 
 // Raises the sequence past its values in the collection.
 Result<void> heal(Mint& mint, const std::string& sequence, Reopened& source,
-                  const std::string& collection, std::chrono::milliseconds deadline, bool json) {
+                  const std::string& collection, const std::string& field,
+                  std::chrono::milliseconds deadline, bool json) {
   const Result<SequenceStatus> status = mint.peek(sequence);
   if (!status) return std::unexpected(status.error());
-  const Result<Raised> raised = raise_past_field(mint, status->definition, store_given(),
-                                                 collection, insert_options.field, deadline);
+  const Result<Raised> raised =
+      raise_past_field(mint, status->definition, store_given(), collection, field, deadline);
   // With a proxy, the ids may be there without documents.
   if (!raised && raised.error().code == Code::kNotFound) return source.open();
   if (!raised) return std::unexpected(raised.error());
@@ -224,7 +224,8 @@ std::string_view other_format(std::string_view line) {
 // Inserts the lines in batches, one after the other.
 class Import {
  public:
-  Import(Context& context, Inserter inserter) : context_(context), inserter_(std::move(inserter)) {}
+  Import(Context& context, const InsertOptions& given, Inserter inserter)
+      : context_(context), given_(given), inserter_(std::move(inserter)) {}
 
   // False: no more lines are wanted.
   bool take(std::string_view line, std::size_t number) {
@@ -254,7 +255,7 @@ class Import {
     if (result_ && behind_)
       report_notice(inserter_.source + " is behind the data: idmint raise " + inserter_.source +
                         " --from-collection " + shell_word(inserter_.into) + " --field " +
-                        shell_word(insert_options.field) + " (or --heal)",
+                        shell_word(given_.field) + " (or --heal)",
                     context_.json);
     if (result_ && stop_signal() != 0 && !context_.out.failed())
       report_notice(
@@ -317,7 +318,7 @@ class Import {
       context_.out.write((absent ? "-" : unknown ? "?" + text : text) + "\n");
       return;
     }
-    const bool bare = numbers_given() && inserter_.form == Form{} && is_integer(outcome.id);
+    const bool bare = given_.numbers && inserter_.form == Form{} && is_integer(outcome.id);
     context_.out.write("{\"line\":" + std::to_string(line) + ",\"outcome\":\"" +
                        (absent    ? "absent\""
                         : unknown ? "unknown\""
@@ -330,6 +331,7 @@ class Import {
   }
 
   Context& context_;
+  const InsertOptions& given_;
   const Inserter inserter_;
   std::vector<std::vector<std::byte>> documents_{};
   std::vector<std::int64_t> lines_{};  // of documents_
@@ -341,9 +343,9 @@ class Import {
   Result<void> result_{};
 };
 
-Result<void> import_lines(Context& context, Inserter inserter) {
+Result<void> import_lines(Context& context, const InsertOptions& given, Inserter inserter) {
   stop_at_signals();
-  Import import(context, std::move(inserter));
+  Import import(context, given, std::move(inserter));
   const Result<void> read = while_lines(
       context.out, kLongestDocument,
       [&](std::string_view line, std::size_t number) { return import.take(line, number); });
@@ -371,11 +373,10 @@ Error in_lines(Error error, Lines lines) {
 }
 
 // Inserts all documents of a call or none. Documents with an unknown outcome have no known number.
-Result<void> insert_gapless(Context& context, Mint& mint, const Collection& collection,
-                            const SequenceDefinition& definition,
+Result<void> insert_gapless(Context& context, const InsertOptions& given, Mint& mint,
+                            const Collection& collection, const SequenceDefinition& definition,
                             std::chrono::milliseconds deadline,
                             std::function<void(const Id& last)> note) {
-  const InsertOptions& given = insert_options;
   const InsertOptions usual;
   if (given.stored_as != usual.stored_as || given.attempts != usual.attempts ||
       given.proxy != usual.proxy || given.heal)
@@ -411,11 +412,10 @@ Result<void> insert_gapless(Context& context, Mint& mint, const Collection& coll
     for (std::int64_t i = 0; i < range->count; ++i) inserted.ids.emplace_back(range->at(i));
     return inserted;
   };
-  return import_lines(context, std::move(inserter));
+  return import_lines(context, given, std::move(inserter));
 }
 
-Result<void> run_insert(Context& context) {
-  const InsertOptions& wanted = insert_options;
+Result<void> run_insert(Context& context, const InsertOptions& wanted) {
   if (wanted.source.empty() && !wanted.format.form.digits)
     return refuse(
         "no source of ids is given: name a format or a sequence with --from, or give "
@@ -442,7 +442,7 @@ Result<void> run_insert(Context& context) {
     if (opened.error().code != Code::kFailedPrecondition) return opened;
     const Result<SequenceStatus> status = mint.peek(name);
     if (status && has_strategy(status->definition, Strategy::kGapless))
-      return insert_gapless(context, mint, *collection,
+      return insert_gapless(context, wanted, mint, *collection,
                             std::get<SequenceDefinition>(status->definition), *timeout, note);
     return opened;
   }
@@ -455,7 +455,7 @@ Result<void> run_insert(Context& context) {
   if (!wanted.proxy.empty()) options.proxy = wanted.proxy;
   if (wanted.heal) {
     options.heal = [&] {
-      return heal(mint, name, source, collection->name(), *timeout, context.json);
+      return heal(mint, name, source, collection->name(), wanted.field, *timeout, context.json);
     };
   }
   // Reports errors before lines are read.
@@ -465,21 +465,22 @@ Result<void> run_insert(Context& context) {
     options.numbers = lines;
     return mongodb::insert_with_id(*collection, source, documents, options);
   };
-  return import_lines(context, {.insert = insert,
-                                .source = name,
-                                .into = collection->name(),
-                                .form = source.declaration().form,
-                                .note = note});
+  return import_lines(context, wanted,
+                      {.insert = insert,
+                       .source = name,
+                       .into = collection->name(),
+                       .form = source.declaration().form,
+                       .note = note});
 }
 
-Result<void> run_sweep(Context& context) {
-  const auto age = parse_duration(sweep_options.older_than);
+Result<void> run_sweep(Context& context, const SweepOptions& given) {
+  const auto age = parse_duration(given.older_than);
   if (!age) return refuse("--older-than: " + age.error().message());
-  Result<Collection> collection = open_collection(sweep_options.collection, kDeadline);
+  Result<Collection> collection = open_collection(given.collection, kDeadline);
   if (!collection) return std::unexpected(collection.error());
   mongodb::SweepOptions options;
-  options.field = sweep_options.field;
-  options.proxy = sweep_options.proxy;
+  options.field = given.field;
+  options.proxy = given.proxy;
   options.older_than = std::chrono::floor<std::chrono::milliseconds>(*age);
   Progress progress("claims");
   options.progress = [&](std::int64_t looked_at) { progress.show(looked_at); };
@@ -499,7 +500,8 @@ Result<void> run_sweep(Context& context) {
 }  // namespace
 
 const Command kInsert = {
-    "insert", "Insert documents into MongoDB, each with a new id", add_insert, run_insert,
+    "insert", "Insert documents into MongoDB, each with a new id",
+    with_options<InsertOptions, add_insert, run_insert>,
     R"(Reads documents from standard input, one a line, in Extended JSON, and prints
 their ids in the same order; blank lines are skipped. The collection's own
 unique index on exactly the field of the id keeps an id from coming twice,
@@ -524,7 +526,8 @@ Examples:
 )"};
 
 const Command kSweep = {
-    "sweep", "Settle claims that were left in a proxy collection", add_sweep, run_sweep,
+    "sweep", "Settle claims that were left in a proxy collection",
+    with_options<SweepOptions, add_sweep, run_sweep>,
     R"(For collections into which insert --proxy inserts. A claim is marked as used if
 its document exists, and otherwise as abandoned. No claim is ever freed, so an
 insert that is only slow does no harm.

@@ -23,12 +23,12 @@ namespace {
 struct InspectOptions {
   std::vector<std::string> ids;
   std::string layout;  // empty: not given
-} inspect_options;
+};
 
-void add_inspect(CLI::App& command) {
-  add_texts(command, inspect_options.ids);
+void add_inspect(CLI::App& command, InspectOptions& given) {
+  add_texts(command, given.ids);
   command
-      .add_option("--layout", inspect_options.layout,
+      .add_option("--layout", given.layout,
                   "The Snowflake layout of the ids: numbers are read in this one alone")
       ->type_name("L");
 }
@@ -194,14 +194,14 @@ class Inspection {
   std::string_view layout_;  // empty: any
 };
 
-Result<void> run_inspect(Context& context) {
+Result<void> run_inspect(Context& context, const InspectOptions& given) {
   Inspection inspection(context);
-  if (const std::string& text = inspect_options.layout; !text.empty()) {
+  if (const std::string& text = given.layout; !text.empty()) {
     const Result<SnowflakeLayout> layout = layout_option(text);
     if (!layout) return std::unexpected(layout.error());
     inspection.read_in(text, *layout);
   }
-  return for_each_text(context, inspect_options.ids, [&](std::string_view text, std::size_t line) {
+  return for_each_text(context, given.ids, [&](std::string_view text, std::size_t line) {
     inspection.add(text, line);
   });
 }
@@ -209,7 +209,8 @@ Result<void> run_inspect(Context& context) {
 }  // namespace
 
 const Command kInspect = {
-    "inspect", "Say what ids mean: every reading, likeliest first", add_inspect, run_inspect,
+    "inspect", "Say what ids mean: every reading, likeliest first",
+    with_options<InspectOptions, add_inspect, run_inspect>,
     R"(A layout is the name of one (idmint formats), or its fields from the top:
 "41t10w12s epoch 2015-01-01T00:00:00Z unit 1ms".
 

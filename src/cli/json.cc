@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "advice/status_json.h"
-#include "cli/numbers_option.h"
 #include "mint/sequence_facts.h"
 
 namespace idmint::cli {
@@ -14,8 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json integer(std::int64_t value) {
-  return numbers_given() ? Json(value) : Json(std::to_string(value));
+Json integer(std::int64_t value, bool numbers) {
+  return numbers ? Json(value) : Json(std::to_string(value));
 }
 
 // Replaces what is not UTF-8, so that the line stays JSON.
@@ -23,14 +22,16 @@ std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json integer(std::optional<std::int64_t> value) { return value ? integer(*value) : Json(nullptr); }
+Json integer(std::optional<std::int64_t> value, bool numbers) {
+  return value ? integer(*value, numbers) : Json(nullptr);
+}
 
 Json time(const std::optional<Instant>& instant) {
   return instant ? Json(format_exact_time(*instant)) : Json(nullptr);
 }
 
-Json sequence(const SequenceStatus& status) {
-  return status_json(status, StatusKeys::kCommand, !numbers_given());
+Json sequence(const SequenceStatus& status, bool numbers) {
+  return status_json(status, StatusKeys::kCommand, !numbers);
 }
 
 // The time up to which ids may have been minted; null: none was minted, or the layout has no such
@@ -40,16 +41,16 @@ Json minted_until(const PoolDefinition& pool, const LeaseState& state) {
   return at && state.minted_until != 0 ? Json(format_exact_time(*at)) : Json(nullptr);
 }
 
-Json worker(const PoolDefinition& pool, const LeaseState& state) {
+Json worker(const PoolDefinition& pool, const LeaseState& state, bool numbers) {
   const bool owned = is_owned(state);
   return {{"worker", state.worker},
           {"owned", owned},
           {"held_by", state.token != Uuid{} ? Json(state.holder) : Json(nullptr)},
           {"held_for_seconds",
            owned ? Json(std::chrono::duration<double>(state.held_for).count()) : Json(nullptr)},
-          {"generation", integer(state.generation)},
+          {"generation", integer(state.generation, numbers)},
           {"minted_until", minted_until(pool, state)},
-          {"minted_until_units", integer(state.minted_until)}};
+          {"minted_until_units", integer(state.minted_until, numbers)}};
 }
 
 // JSON has no numbers that are not finite.
@@ -88,47 +89,47 @@ std::string json_layouts(std::span<const SnowflakePreset> presets) {
   return line(all);
 }
 
-std::string json_sequence(const SequenceStatus& status, std::string_view store) {
-  Json json = sequence(status);
+std::string json_sequence(const SequenceStatus& status, std::string_view store, bool numbers) {
+  Json json = sequence(status, numbers);
   json["store"] = store;
   return line(json);
 }
 
-std::string json_raised(const Raised& raised, std::string_view store, bool dry_run) {
-  Json json = sequence(raised.status);
-  json["skipped"] = integer(raised.skipped);
-  json["left_before"] = integer(raised.left);
+std::string json_raised(const Raised& raised, std::string_view store, bool dry_run, bool numbers) {
+  Json json = sequence(raised.status, numbers);
+  json["skipped"] = integer(raised.skipped, numbers);
+  json["left_before"] = integer(raised.left, numbers);
   json["dry_run"] = dry_run;
   json["store"] = store;
   return line(json);
 }
 
-std::string json_moved(const Moved& moved, std::string_view from, std::string_view to,
-                       bool dry_run) {
+std::string json_moved(const Moved& moved, std::string_view from, std::string_view to, bool dry_run,
+                       bool numbers) {
   const SequenceDefinition& definition = moved.definition;
   const bool by_index = definition.strategy == Strategy::kPermuted;
   return line({{"name", definition.name},
                {"strategy", name(definition.strategy)},
                {"from", from},
                {"to", to},
-               {"counters", integer(moved.counters)},
-               {by_index ? "index" : "next", integer(moved.next)},
-               {"left", integer(moved.left)},
+               {"counters", integer(moved.counters, numbers)},
+               {by_index ? "index" : "next", integer(moved.next, numbers)},
+               {"left", integer(moved.left, numbers)},
                {"was_begun", moved.was_begun},
                {"was_done", moved.was_done},
                {"dry_run", dry_run}});
 }
 
 std::string json_raised_all(std::span<const RaisedSource> sources, std::string_view store,
-                            bool settled, bool dry_run) {
+                            bool settled, bool dry_run, bool numbers) {
   Json all = Json::array();
   for (const RaisedSource& each : sources) {
     const Definition& definition = each.definition;
     Json json = {{"name", name(definition)},
                  {"strategy", strategy_name(definition)},
-                 {"skipped", integer(each.raised.skipped)},
-                 {"left_before", integer(each.raised.left)}};
-    if (each.past_unit) json["past_units"] = integer(*each.past_unit);
+                 {"skipped", integer(each.raised.skipped, numbers)},
+                 {"left_before", integer(each.raised.left, numbers)}};
+    if (each.past_unit) json["past_units"] = integer(*each.past_unit, numbers);
     json["retired"] = each.retired;
     json["remains"] = each.remains;
     json["error"] = each.error ? Json(each.error->message()) : Json(nullptr);
@@ -137,8 +138,8 @@ std::string json_raised_all(std::span<const RaisedSource> sources, std::string_v
   return line({{"store", store}, {"dry_run", dry_run}, {"settled", settled}, {"sources", all}});
 }
 
-std::string json_created(const Changed& created, std::string_view store) {
-  Json json = sequence(created.status);
+std::string json_created(const Changed& created, std::string_view store, bool numbers) {
+  Json json = sequence(created.status, numbers);
   json["created"] = created.made;
   if (const auto ends = first_and_last_id(created.status.definition)) {
     json["first_id"] = ends->first;
@@ -148,24 +149,24 @@ std::string json_created(const Changed& created, std::string_view store) {
   return line(json);
 }
 
-std::string json_sequences(std::span<const SequenceStatus> statuses) {
+std::string json_sequences(std::span<const SequenceStatus> statuses, bool numbers) {
   Json all = Json::array();
-  for (const SequenceStatus& status : statuses) all.push_back(sequence(status));
+  for (const SequenceStatus& status : statuses) all.push_back(sequence(status, numbers));
   return line(all);
 }
 
 std::string json_peeked(const SequenceStatus& status, std::string_view store,
-                        std::optional<Instant> from) {
-  Json json = sequence(status);
+                        std::optional<Instant> from, bool numbers) {
+  Json json = sequence(status, numbers);
   if (is_pool(status)) json["leased_from"] = time(from);
   json["store"] = store;
   return line(json);
 }
 
 std::string json_workers(const PoolDefinition& pool, const WorkersListed& listed,
-                         std::string_view store) {
+                         std::string_view store, bool numbers) {
   Json all = Json::array();
-  for (const LeaseState& state : listed.workers) all.push_back(worker(pool, state));
+  for (const LeaseState& state : listed.workers) all.push_back(worker(pool, state, numbers));
   return line({{"pool", pool.name},
                {"layout", to_string(pool.layout)},
                {"workers", pool.workers},
@@ -176,15 +177,17 @@ std::string json_workers(const PoolDefinition& pool, const WorkersListed& listed
                {"store", store}});
 }
 
-std::string json_released(const PoolDefinition& pool, const LeaseState& was) {
-  Json json = worker(pool, was);
+std::string json_released(const PoolDefinition& pool, const LeaseState& was, bool numbers) {
+  Json json = worker(pool, was, numbers);
   json["released"] = was.token != Uuid{};
   return line(json);
 }
 
-std::string json_pool_raised(const PoolDefinition& pool, std::int64_t floor, Instant past) {
-  return line(
-      {{"pool", pool.name}, {"past", format_exact_time(past)}, {"floor_units", integer(floor)}});
+std::string json_pool_raised(const PoolDefinition& pool, std::int64_t floor, Instant past,
+                             bool numbers) {
+  return line({{"pool", pool.name},
+               {"past", format_exact_time(past)},
+               {"floor_units", integer(floor, numbers)}});
 }
 
 std::string json_bounds(std::string_view format, std::string_view smallest,

@@ -1,6 +1,6 @@
 // All JSON that idmint prints, except plans, and the lines of `next` and `inspect`, which are too
-// many for a JSON library. Integers that a store holds in 64 bits are printed as numbers_option.h
-// says, other integers as numbers.
+// many for a JSON library. Integers that a store holds in 64 bits are strings, and numbers if
+// `numbers` (numbers_option.h); other integers are numbers.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,22 @@ namespace idmint::cli {
 [[nodiscard]] std::string json_version(std::string_view version);
 [[nodiscard]] std::string json_formats(std::span<const Declaration> formats);
 [[nodiscard]] std::string json_layouts(std::span<const SnowflakePreset> presets);
-[[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store);
-[[nodiscard]] std::string json_raised(const Raised& raised, std::string_view store, bool dry_run);
+[[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store,
+                                        bool numbers);
+[[nodiscard]] std::string json_raised(const Raised& raised, std::string_view store, bool dry_run,
+                                      bool numbers);
 [[nodiscard]] std::string json_moved(const Moved& moved, std::string_view from, std::string_view to,
-                                     bool dry_run);
+                                     bool dry_run, bool numbers);
 // `settled`: the store hands out values again.
 [[nodiscard]] std::string json_raised_all(std::span<const RaisedSource> sources,
-                                          std::string_view store, bool settled, bool dry_run);
-[[nodiscard]] std::string json_created(const Changed& created, std::string_view store);
-[[nodiscard]] std::string json_sequences(std::span<const SequenceStatus> statuses);
+                                          std::string_view store, bool settled, bool dry_run,
+                                          bool numbers);
+[[nodiscard]] std::string json_created(const Changed& created, std::string_view store,
+                                       bool numbers);
+[[nodiscard]] std::string json_sequences(std::span<const SequenceStatus> statuses, bool numbers);
 // `from`: for a pool, see leased_from().
 [[nodiscard]] std::string json_peeked(const SequenceStatus& status, std::string_view store,
-                                      std::optional<Instant> from);
+                                      std::optional<Instant> from, bool numbers);
 // The worker ids of a pool.
 struct WorkersListed {
   std::span<const LeaseState> workers;
@@ -43,10 +47,11 @@ struct WorkersListed {
   std::optional<Instant> from;  // see leased_from()
 };
 [[nodiscard]] std::string json_workers(const PoolDefinition& pool, const WorkersListed& listed,
-                                       std::string_view store);
-[[nodiscard]] std::string json_released(const PoolDefinition& pool, const LeaseState& was);
+                                       std::string_view store, bool numbers);
+[[nodiscard]] std::string json_released(const PoolDefinition& pool, const LeaseState& was,
+                                        bool numbers);
 [[nodiscard]] std::string json_pool_raised(const PoolDefinition& pool, std::int64_t floor,
-                                           Instant past);
+                                           Instant past, bool numbers);
 [[nodiscard]] std::string json_measurements(std::span<const Measurement> results);
 [[nodiscard]] std::string json_findings(advice::Health worst,
                                         std::span<const advice::Finding> findings);

@@ -24,20 +24,26 @@ using namespace advice;
 
 namespace {
 
-bool list_as_toml = false;
+struct ListArguments {
+  bool toml = false;
+  bool numbers = false;
+};
 
-void add_list(CLI::App& command) {
-  command.add_flag("--toml", list_as_toml, "Print the definitions as a file for apply");
-  add_numbers(command);
+void add_list(CLI::App& command, ListArguments& given) {
+  command.add_flag("--toml", given.toml, "Print the definitions as a file for apply");
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command);
 }
 
-std::string peeked;
+struct PeekArguments {
+  std::string name;
+  bool numbers = false;
+};
 
-void add_peek(CLI::App& command) {
-  command.add_option("NAME", peeked, "A sequence or a pool")->required()->type_name("");
-  add_numbers(command);
+void add_peek(CLI::App& command, PeekArguments& given) {
+  command.add_option("NAME", given.name, "A sequence or a pool")->required()->type_name("");
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command);
 }
@@ -126,14 +132,14 @@ Result<void> print_toml(Output& out, std::span<const SequenceStatus> all) {
   return result;
 }
 
-Result<void> run_list(Context& context) {
-  if (list_as_toml && context.json)
+Result<void> run_list(Context& context, const ListArguments& given) {
+  if (given.toml && context.json)
     return refuse("--toml and --json are two ways to print the list: give one");
   const Result<std::vector<SequenceStatus>> all = open_mint(context, Access::kReadOnly).list();
   if (!all) return std::unexpected(all.error());
-  if (list_as_toml) return print_toml(context.out, *all);
+  if (given.toml) return print_toml(context.out, *all);
   if (context.json) {
-    context.out.write(json_sequences(*all) + "\n");
+    context.out.write(json_sequences(*all, given.numbers) + "\n");
     return {};
   }
   if (all->empty()) {
@@ -163,9 +169,9 @@ Result<void> run_list(Context& context) {
   return {};
 }
 
-Result<void> run_peek(Context& context) {
+Result<void> run_peek(Context& context, const PeekArguments& given) {
   Mint mint = open_mint(context, Access::kReadOnly);
-  const Result<SequenceStatus> status = mint.peek(peeked);
+  const Result<SequenceStatus> status = mint.peek(given.name);
   if (!status) return std::unexpected(status.error());
   const Result<std::string> store = mint.store_url();
   if (!store) return std::unexpected(store.error());
@@ -178,7 +184,7 @@ Result<void> run_peek(Context& context) {
     from = leased_from(pool->layout, *workers, system_clock().now());
   }
   if (context.json) {
-    context.out.write(json_peeked(*status, *store, from) + "\n");
+    context.out.write(json_peeked(*status, *store, from, given.numbers) + "\n");
     return {};
   }
   std::vector<Row> rows = {{"strategy", std::string(strategy_name(definition))},
@@ -222,7 +228,8 @@ Result<void> run_peek(Context& context) {
 }  // namespace
 
 const Command kList = {
-    "list", "List the sequences and pools of a store", add_list, run_list,
+    "list", "List the sequences and pools of a store",
+    with_options<ListArguments, add_list, run_list>,
     R"(NEXT is a plain value, without prefix, check symbols or encoding. LEFT counts
 the values that nobody has taken, as 9.22e+18 if there are 10^15 or more; for a
 pool, the worker ids that nobody owns.
@@ -238,7 +245,8 @@ Examples:
 )"};
 
 const Command kPeek = {
-    "peek", "Show a sequence or a pool without taking from it", add_peek, run_peek,
+    "peek", "Show a sequence or a pool without taking from it",
+    with_options<PeekArguments, add_peek, run_peek>,
     R"(The value shown as next may be taken by somebody else before you ask for it. For
 a permuted sequence the index says how many values came before. For a pool, free
 counts the worker ids that nobody owns; "none before TIME" means that none can

@@ -32,20 +32,16 @@ struct MoveOptions {
   std::string to;
   bool dry_run = false;
   bool yes = false;  // do not ask
-} move_options;
+  bool numbers = false;
+};
 
-void add_move(CLI::App& command) {
-  command.add_option("NAME", move_options.name, "A sequence")->required()->type_name("");
-  command.add_option("--from", move_options.from, "The store that it is in")
-      ->required()
-      ->type_name("URL");
-  command.add_option("--to", move_options.to, "The store that it goes to")
-      ->required()
-      ->type_name("URL");
-  command.add_flag("--dry-run", move_options.dry_run,
-                   "Say what would be moved, and change nothing");
-  command.add_flag("--yes", move_options.yes, "Do not ask");
-  add_numbers(command);
+void add_move(CLI::App& command, MoveOptions& given) {
+  command.add_option("NAME", given.name, "A sequence")->required()->type_name("");
+  command.add_option("--from", given.from, "The store that it is in")->required()->type_name("URL");
+  command.add_option("--to", given.to, "The store that it goes to")->required()->type_name("URL");
+  command.add_flag("--dry-run", given.dry_run, "Say what would be moved, and change nothing");
+  command.add_flag("--yes", given.yes, "Do not ask");
+  add_numbers(command, given.numbers);
 }
 
 // The URL of --from or --to, with its password.
@@ -68,11 +64,11 @@ std::string what_is_left(const Moved& moved) {
   return std::to_string(*moved.next) + " comes next, and " + left;
 }
 
-Result<void> confirm_move(Context& context, const Moved& seen, std::string_view from,
-                          const std::string& to) {
+Result<void> confirm_move(Context& context, const std::string& name, const Moved& seen,
+                          std::string_view from, const std::string& to) {
   return confirm(
       context.out, context.json,
-      {.text = move_options.name + " goes from " + std::string(from) + " to " + to +
+      {.text = name + " goes from " + std::string(from) + " to " + to +
                " for good: " + what_is_left(seen) +
                ". Programs that were not given that store with --also get no value any more. "
                "Move?",
@@ -81,8 +77,7 @@ Result<void> confirm_move(Context& context, const Moved& seen, std::string_view 
                     "--dry-run to look"});
 }
 
-Result<void> run_move(Context& context) {
-  const MoveOptions& given = move_options;
+Result<void> run_move(Context& context, const MoveOptions& given) {
   const Result<std::string> from_url = lasting_url("--from", given.from);
   if (!from_url) return std::unexpected(from_url.error());
   const Result<std::string> to_url = lasting_url("--to", given.to);
@@ -109,7 +104,8 @@ Result<void> run_move(Context& context) {
   const std::string to_shown = is_new ? redacted(*to_url) : std::string((*to)->url());
   if (!given.dry_run) {
     if (!given.yes && !moved->was_begun) {
-      const Result<void> confirmed = confirm_move(context, *moved, (*from)->url(), to_shown);
+      const Result<void> confirmed =
+          confirm_move(context, given.name, *moved, (*from)->url(), to_shown);
       if (!confirmed) return confirmed;
     }
     if (is_new) {
@@ -124,7 +120,8 @@ Result<void> run_move(Context& context) {
   }
   const std::string from_there((*from)->url());
   if (context.json) {
-    context.out.write(json_moved(*moved, from_there, to_shown, given.dry_run) + "\n");
+    context.out.write(json_moved(*moved, from_there, to_shown, given.dry_run, given.numbers) +
+                      "\n");
     return {};
   }
   const std::string done = moved->was_done    ? " was moved before: in "
@@ -138,7 +135,7 @@ Result<void> run_move(Context& context) {
 }  // namespace
 
 const Command kMove = {
-    "move", "Move a sequence to another store", add_move, run_move,
+    "move", "Move a sequence to another store", with_options<MoveOptions, add_move, run_move>,
     R"(The sequence is closed in one store and goes on in the other, while programs
 ask for values: none comes twice, and no untaken one is skipped. It asks first,
 as there is no way back. After an interruption, even by kill -9, the same

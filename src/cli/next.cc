@@ -29,47 +29,47 @@ struct NextOptions {
   FormatTexts format;
   std::optional<std::string> timeout;
   bool wait = false;  // for a worker id
-} next_options;
+  bool numbers = false;
+};
 
 constexpr std::array kMeantByNext = {Meant{"--number", "-n"}, Meant{"--num", "-n"},
                                      Meant{"--amount", "-n"}, Meant{"-c", "-n"}};
 
-void add_next(CLI::App& command) {
+void add_next(CLI::App& command, NextOptions& given) {
   std::string formats;
   for (const Declaration& format : Mint::formats()) {
     formats += (formats.empty() ? "" : ", ") + format.name;
   }
-  command
-      .add_option("SOURCE", next_options.source, "A format (" + formats + "), a sequence or a pool")
+  command.add_option("SOURCE", given.source, "A format (" + formats + "), a sequence or a pool")
       ->required()
       ->type_name("");
-  command.add_option("-n,--count", next_options.count, "How many ids (1)")->type_name("N");
-  add_form(command, next_options.format.form);
-  add_snowflake(command, next_options.format);
+  command.add_option("-n,--count", given.count, "How many ids (1)")->type_name("N");
+  add_form(command, given.format.form);
+  add_snowflake(command, given.format);
   command
-      .add_option("--window", next_options.format.window,
+      .add_option("--window", given.format.window,
                   "a pool: how far ahead of the clock its lease is kept, and so how long ids are "
                   "minted while the store does not answer (15s); at least two units of its layout, "
                   "at most 1h")
       ->type_name("T");
   command.add_flag(
-      "--wait", next_options.wait,
+      "--wait", given.wait,
       "a pool: if every worker id is owned, wait until the first one is no longer held "
       "(at most 15s after its owner was killed), instead of --timeout");
   command
       .add_option(
-          "--node", next_options.format.node,
+          "--node", given.format.node,
           "uuid1, uuid2: mac (default for uuid2), random (only uuid1, its default) or 12 hex "
           "digits")
       ->type_name("NODE");
-  command.add_option("--domain", next_options.format.domain, "uuid2: person, group or org")
+  command.add_option("--domain", given.format.domain, "uuid2: person, group or org")
       ->type_name("D");
   command
-      .add_option("--local-id", next_options.format.local_id,
+      .add_option("--local-id", given.format.local_id,
                   "uuid2: the id within the domain, such as a user id")
       ->type_name("N");
-  add_timeout(command, next_options.timeout, "5s");
-  add_numbers(command);
+  add_timeout(command, given.timeout, "5s");
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command, Stays::kNo);
   add_also(command);
@@ -108,13 +108,13 @@ void print_text(Output& out, std::span<const Id> ids, const Form& form) {
 }
 
 // The characters of ids, names and prefixes need no escape in JSON.
-void print_json(Output& out, std::span<const Id> ids, const std::string& source, const Form& form) {
+void print_json(Output& out, std::span<const Id> ids, const std::string& source, const Form& form,
+                bool numbers) {
   constexpr std::string_view start = R"({"id":)";
   const std::string finish = R"(,"source":")" + source + "\"}\n";
   const bool plain = form == Form{};
-  const bool numbers = numbers_given() && plain;
   for (const Id& id : ids) {
-    const bool bare = numbers && is_integer(id);
+    const bool bare = numbers && plain && is_integer(id);
     char* end = out.reserve(start.size() + kMaxFormChars + 2 + finish.size());
     end = std::ranges::copy(start, end).out;
     if (!bare) *end++ = '"';
@@ -129,8 +129,7 @@ std::string are_left(std::int64_t values) {
   return std::to_string(values) + (values == 1 ? " is left" : " are left");
 }
 
-Result<void> run_next(Context& context) {
-  const NextOptions& wanted = next_options;
+Result<void> run_next(Context& context, const NextOptions& wanted) {
   const Result<FormatOptions> format = format_options(wanted.source, wanted.format);
   if (!format) return std::unexpected(format.error());
   const Result<std::int64_t> count_given =
@@ -209,7 +208,7 @@ Result<void> run_next(Context& context) {
       return std::unexpected(std::move(error));
     }
     if (context.json) {
-      print_json(out, ids, wanted.source, declaration.form);
+      print_json(out, ids, wanted.source, declaration.form, wanted.numbers);
     } else {
       print_text(out, ids, declaration.form);
     }
@@ -227,8 +226,7 @@ Result<void> run_next(Context& context) {
 
 const Command kNext = {"next",
                        "Print new ids, one a line",
-                       add_next,
-                       run_next,
+                       with_options<NextOptions, add_next, run_next>,
                        R"(Ids of a sequence are taken from its store before they are printed, up to
 1000000 in one step: all or none (exit status 6). A larger N takes steps of
 1000, 2000, 4000 and so on up to 1000000. If fewer than N are left, nothing is

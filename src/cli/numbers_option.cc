@@ -5,23 +5,17 @@
 #include "base/errors.h"
 
 namespace idmint::cli {
-namespace {
 
-bool as_numbers = false;
-
-}  // namespace
-
-void add_numbers(CLI::App& command) {
-  command.add_flag("--numbers", as_numbers,
-                   "--json: print integers as exact numbers, not as strings");
+void add_numbers(CLI::App& command, bool& numbers) {
+  command.add_flag("--numbers", numbers, "--json: print integers as exact numbers, not as strings");
 }
 
 Result<void> settle_numbers(const CLI::App& command) {
-  if (as_numbers && command.count("--json") == 0)
+  const CLI::Option* const numbers = command.get_option_no_throw("--numbers");
+  if (numbers != nullptr && !numbers->empty() && numbers->as<bool>() &&
+      command.count("--json") == 0)
     return refuse("--numbers says how --json prints integers: add --json, or leave it out");
   return {};
 }
-
-bool numbers_given() noexcept { return as_numbers; }
 
 }  // namespace idmint::cli

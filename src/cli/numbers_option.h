@@ -17,11 +17,10 @@ class App;
 
 namespace idmint::cli {
 
-// For the commands whose JSON has such integers.
-void add_numbers(CLI::App& command);
+// Declares --numbers, for a command whose JSON has such integers. The command owns `numbers`.
+void add_numbers(CLI::App& command, bool& numbers);
 // After parsing. kInvalidArgument: --numbers was given without --json.
 [[nodiscard]] Result<void> settle_numbers(const CLI::App& command);
-[[nodiscard]] bool numbers_given() noexcept;
 
 // Whether --numbers prints the id as a number, where no prefix, encoding or check goes with it.
 [[nodiscard]] inline bool is_integer(const Id& id) noexcept {

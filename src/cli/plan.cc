@@ -26,39 +26,41 @@ using namespace advice;
 
 namespace {
 
-NeedsTexts plan_options;
-bool all_choices = false;
+struct PlanOptions {
+  NeedsTexts needs;
+  bool all = false;  // also the choices that do not fit
+};
 
 // The recommended choice and two others are enough for most readers.
 constexpr std::size_t kFewChoices = 3;
 
-void add_plan(CLI::App& command) {
-  command.add_option("--digits", plan_options.digits, "Exactly N printed decimal digits, 1 to 36")
+void add_plan(CLI::App& command, PlanOptions& given) {
+  NeedsTexts& needs = given.needs;
+  command.add_option("--digits", needs.digits, "Exactly N printed decimal digits, 1 to 36")
       ->type_name("N");
-  command.add_option("--bits", plan_options.bits, "At most N bits, 1 to 160 (instead of --digits)")
+  command.add_option("--bits", needs.bits, "At most N bits, 1 to 160 (instead of --digits)")
       ->type_name("N");
-  command.add_option("--count", plan_options.count, "How many ids in all (1e9)")->type_name("N");
-  command.add_option("--hosts", plan_options.hosts, "How many hosts mint them (1)")->type_name("N");
-  command.add_option("--rate", plan_options.rate, "Ids a second, on all hosts together (1000/s)")
+  command.add_option("--count", needs.count, "How many ids in all (1e9)")->type_name("N");
+  command.add_option("--hosts", needs.hosts, "How many hosts mint them (1)")->type_name("N");
+  command.add_option("--rate", needs.rate, "Ids a second, on all hosts together (1000/s)")
       ->type_name("N/s");
   command
-      .add_option("--order", plan_options.order,
-                  "none, per-host; on all hosts: strict, gapless (none)")
+      .add_option("--order", needs.order, "none, per-host; on all hosts: strict, gapless (none)")
       ->type_name("O");
   command
       .add_option(
-          "--database", plan_options.database,
+          "--database", needs.database,
           "Where the ids are the key: none, mongodb, postgresql, mysql, sqlite, redis (none)")
       ->type_name("D");
   command
-      .add_option("--round-trip", plan_options.round_trip,
+      .add_option("--round-trip", needs.round_trip,
                   "Time of a durable change of the store (1ms; 25ms if several hosts share it)")
       ->type_name("T");
-  command.add_flag("--shared-store", plan_options.shared_store,
+  command.add_flag("--shared-store", needs.shared_store,
                    "There is a store that all hosts reach (as --database mongodb is)");
-  command.add_flag("--unguessable", plan_options.unguessable,
+  command.add_flag("--unguessable", needs.unguessable,
                    "Nobody who knows some ids can guess others");
-  command.add_flag("--all", all_choices,
+  command.add_flag("--all", given.all,
                    "Also the other sources that fit, and those that do not, with the reasons");
 }
 
@@ -243,8 +245,8 @@ std::string told(const Needs& needs) {
          print_duration(takes.count());
 }
 
-Result<void> run_plan(Context& context) {
-  const Result<Needs> needs = needs_of(plan_options, Words::kOptions);
+Result<void> run_plan(Context& context, const PlanOptions& given) {
+  const Result<Needs> needs = needs_of(given.needs, Words::kOptions);
   if (!needs) return std::unexpected(needs.error());
   const Plan plan = make_plan(*needs, system_clock().now());
   Output& out = context.out;
@@ -274,7 +276,7 @@ Result<void> run_plan(Context& context) {
   print_fact(out, "needs", told(*needs));
   print_fact(out, "bytes", plan.storage_note);
   // If nothing fits, the reasons are the answer.
-  const bool all = all_choices || plan.fitting.empty();
+  const bool all = given.all || plan.fitting.empty();
   const std::size_t shown = all ? plan.fitting.size() : std::min(plan.fitting.size(), kFewChoices);
   for (std::size_t i = 0; i < shown; ++i) {
     const Choice& choice = plan.fitting[i];
@@ -302,7 +304,8 @@ Result<void> run_plan(Context& context) {
 }  // namespace
 
 const Command kPlan = {
-    "plan", "Say which source to use, and what it costs", add_plan, run_plan,
+    "plan", "Say which source to use, and what it costs",
+    with_options<PlanOptions, add_plan, run_plan>,
     R"(Recommends one source and prints two others that fit. With --all it prints every
 source that fits, best first, then those that do not, each with its reason.
 --json has all of them. No store is opened and nothing is made.

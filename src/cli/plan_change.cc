@@ -30,33 +30,27 @@ struct ChangeOptions {
   std::string since;
   std::string drift = "20s";
   std::string clock_error = "1s";
-} change_options;
+};
 
-void add_plan_change(CLI::App& command) {
-  command.add_option("--from", change_options.from, "The old layout")->required()->type_name("L");
-  command.add_option("--to", change_options.to, "The new layout")->required()->type_name("L");
-  command
-      .add_option("--at", change_options.at,
-                  "When the old generators stop and the new ones start (now)")
+void add_plan_change(CLI::App& command, ChangeOptions& given) {
+  command.add_option("--from", given.from, "The old layout")->required()->type_name("L");
+  command.add_option("--to", given.to, "The new layout")->required()->type_name("L");
+  command.add_option("--at", given.at, "When the old generators stop and the new ones start (now)")
       ->type_name("TIME");
   command
-      .add_option("--from-workers", change_options.from_workers,
+      .add_option("--from-workers", given.from_workers,
                   "Worker ids of the old generators, such as 0-511 (all)")
       ->type_name("W");
-  command
-      .add_option("--to-workers", change_options.to_workers,
-                  "Worker ids of the new generators (all)")
+  command.add_option("--to-workers", given.to_workers, "Worker ids of the new generators (all)")
       ->type_name("W");
-  command
-      .add_option("--since", change_options.since,
-                  "No old id has an earlier time (that of their epoch)")
+  command.add_option("--since", given.since, "No old id has an earlier time (that of their epoch)")
       ->type_name("TIME");
   command
-      .add_option("--drift", change_options.drift,
+      .add_option("--drift", given.drift,
                   "How far old ids may be ahead of the clock of their host (20s)")
       ->type_name("T");
   command
-      .add_option("--clock-error", change_options.clock_error,
+      .add_option("--clock-error", given.clock_error,
                   "How far the clock of any host may be from UTC (1s)")
       ->type_name("T");
 }
@@ -194,8 +188,7 @@ void print_answer(Output& out, const LayoutChange& change, Instant at, const Cha
   }
 }
 
-Result<void> run_plan_change(Context& context) {
-  const ChangeOptions& given = change_options;
+Result<void> run_plan_change(Context& context, const ChangeOptions& given) {
   const Result<LayoutChange> change = read_change(given);
   if (!change) return std::unexpected(change.error());
   const Result<Instant> at =
@@ -222,8 +215,8 @@ Result<void> run_plan_change(Context& context) {
 }  // namespace
 
 const Command kPlanChange = {
-    "plan-change", "Say when one Snowflake layout can follow another", add_plan_change,
-    run_plan_change,
+    "plan-change", "Say when one Snowflake layout can follow another",
+    with_options<ChangeOptions, add_plan_change, run_plan_change>,
     R"(Proves that no integer is an id of both if the old generators stop by the time
 of the switch and the new ones start then or later, whatever each mints.
 Otherwise it prints an id of both with its two times, the earliest safe switch,

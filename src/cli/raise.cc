@@ -57,49 +57,48 @@ struct RaiseOptions {
   bool moved = false;
   bool dry_run = false;
   bool yes = false;  // do not ask
-} raise_options;
+  bool numbers = false;
+};
 
 constexpr std::array kRaiseRenamed = {Renamed{"--from", "--uri"}};
 constexpr std::array kMeantByRaise = {Meant{"--to", "--past"}, Meant{"--value", "--past"},
                                       Meant{"--start", "--past"}, Meant{"--min", "--past"}};
 
-void add_raise(CLI::App& command) {
-  command.add_option("NAME", raise_options.name, "A sequence")->type_name("");
-  command.add_flag("--all", raise_options.all,
+void add_raise(CLI::App& command, RaiseOptions& given) {
+  command.add_option("NAME", given.name, "A sequence")->type_name("");
+  command.add_flag("--all", given.all,
                    "Instead: everything in the store, which then gives values again");
-  command.add_option("--past", raise_options.past, "The largest value to skip")->type_name("N");
+  command.add_option("--past", given.past, "The largest value to skip")->type_name("N");
   command
-      .add_option("--past-each", raise_options.past_each,
+      .add_option("--past-each", given.past_each,
                   "striped, interleaved: a value of each counter to raise, V,V,...; others stay")
       ->type_name("V,V");
   command
-      .add_option("--past-from", raise_options.past_from,
+      .add_option("--past-from", given.past_from,
                   "Past the position of another store, such as the file that a backup replaced")
       ->type_name("URL");
-  command.add_flag("--moved", raise_options.moved,
+  command.add_flag("--moved", given.moved,
                    "--all: the store was only moved or copied, and handed out nothing afterwards");
   CLI::Option* const collection =
       command
-          .add_option("--from-collection", raise_options.from_collection,
+          .add_option("--from-collection", given.from_collection,
                       "Past the largest value in this field, DATABASE.COLLECTION:FIELD")
           ->type_name("C");
   command
-      .add_option("--field", raise_options.from_field,
+      .add_option("--field", given.from_field,
                   "Its field, instead of :FIELD; for names that have a colon")
       ->needs(collection)
       ->type_name("F");
   command
-      .add_option("--from-table", raise_options.from_table,
+      .add_option("--from-table", given.from_table,
                   "Past the largest value in this column of PostgreSQL or MariaDB, TABLE.COLUMN")
       ->type_name("T");
   command
-      .add_option("--uri", raise_options.uri,
-                  "The servers of the collection or the table (the store's)")
+      .add_option("--uri", given.uri, "The servers of the collection or the table (the store's)")
       ->type_name("URL");
-  command.add_flag("--dry-run", raise_options.dry_run,
-                   "Say what would be passed over, and change nothing");
-  command.add_flag("--yes", raise_options.yes, "Do not ask");
-  add_numbers(command);
+  command.add_flag("--dry-run", given.dry_run, "Say what would be passed over, and change nothing");
+  command.add_flag("--yes", given.yes, "Do not ask");
+  add_numbers(command, given.numbers);
   add_over(command);
   add_store(command);
 }
@@ -156,8 +155,7 @@ Result<InUse> in_use_in(const RaiseOptions& given) {
 }
 
 // Raises past the values there.
-Result<RaiseOne> past_those_in_use(Mint& mint) {
-  const RaiseOptions& given = raise_options;
+Result<RaiseOne> past_those_in_use(Mint& mint, const RaiseOptions& given) {
   Result<SequenceStatus> status = mint.peek(given.name);
   if (!status) return std::unexpected(status.error());
   Result<InUse> place = in_use_in(given);
@@ -259,8 +257,7 @@ Result<std::string_view> way_of(const RaiseOptions& given) {
 
 std::string settle_command() { return "idmint raise --all --moved" + store_again(); }
 
-Result<void> raise_one(Context& context, std::string_view way) {
-  const RaiseOptions& given = raise_options;
+Result<void> raise_one(Context& context, const RaiseOptions& given, std::string_view way) {
   const std::string& name = given.name;
   Mint mint = open_mint(context);
   std::unique_ptr<Store> from;
@@ -268,11 +265,11 @@ Result<void> raise_one(Context& context, std::string_view way) {
   if (way == "--past") {
     const Result<std::int64_t> past = whole_number(way, given.past, 0, kLargestValue);
     if (!past) return std::unexpected(past.error());
-    raise = [&mint, past = *past](RaiseMode mode) { return mint.raise(name, past, mode); };
+    raise = [&, past = *past](RaiseMode mode) { return mint.raise(name, past, mode); };
   } else if (way == "--past-each") {
     Result<std::vector<std::int64_t>> values = values_of(given.past_each);
     if (!values) return std::unexpected(values.error());
-    raise = [&mint, values = *std::move(values)](RaiseMode mode) {
+    raise = [&, values = *std::move(values)](RaiseMode mode) {
       return mint.raise(name, values, mode);
     };
   } else if (way == "--past-from") {
@@ -281,7 +278,7 @@ Result<void> raise_one(Context& context, std::string_view way) {
     from = *std::move(opened);
     raise = [&](RaiseMode mode) { return mint.raise(name, *from, mode); };
   } else {
-    Result<RaiseOne> made = past_those_in_use(mint);
+    Result<RaiseOne> made = past_those_in_use(mint, given);
     if (!made) return std::unexpected(made.error());
     raise = *std::move(made);
   }
@@ -311,7 +308,7 @@ Result<void> raise_one(Context& context, std::string_view way) {
     }
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_raised(raised, *url, given.dry_run) + "\n");
+    context.out.write(json_raised(raised, *url, given.dry_run, given.numbers) + "\n");
   } else if (given.dry_run) {
     context.out.write(name + " would pass over " + share(raised) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {
@@ -407,8 +404,7 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
           lacking});
 }
 
-Result<void> raise_all_of(Context& context, std::string_view way) {
-  const RaiseOptions& given = raise_options;
+Result<void> raise_all_of(Context& context, const RaiseOptions& given, std::string_view way) {
   Mint mint = open_mint(context);
   const Result<std::shared_ptr<Store>> opened = mint.store();
   if (!opened) return std::unexpected(opened.error());
@@ -431,7 +427,8 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
       if (doubtful) void_seen({store.name_on_host(), url});
     }
     if (context.json)
-      context.out.write(json_raised_all({}, url, !store.doubt(), given.dry_run) + "\n");
+      context.out.write(json_raised_all({}, url, !store.doubt(), given.dry_run, given.numbers) +
+                        "\n");
     else
       report_notice(!doubtful       ? url + " gives values already: nothing was to be settled"
                     : given.dry_run ? url + " would give values again; nothing was changed"
@@ -475,7 +472,8 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
   for (RaisedSource& each : *sources)
     if (each.error) each.error = worded(*std::move(each.error));
   if (context.json) {
-    context.out.write(json_raised_all(*sources, url, !store.doubt(), given.dry_run) + "\n");
+    context.out.write(json_raised_all(*sources, url, !store.doubt(), given.dry_run, given.numbers) +
+                      "\n");
   } else {
     print_sources(context.out, *sources, given.dry_run);
   }
@@ -506,22 +504,20 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
   return {};
 }
 
-Result<void> run_raise(Context& context) {
-  if (raise_options.all == !raise_options.name.empty())
-    return refuse(raise_options.all
-                      ? "raise takes either a NAME or --all: give one"
-                      : "which one? Give idmint raise NAME, or --all for the whole store");
-  const Result<std::string_view> way = way_of(raise_options);
+Result<void> run_raise(Context& context, const RaiseOptions& given) {
+  if (given.all == !given.name.empty())
+    return refuse(given.all ? "raise takes either a NAME or --all: give one"
+                            : "which one? Give idmint raise NAME, or --all for the whole store");
+  const Result<std::string_view> way = way_of(given);
   if (!way) return std::unexpected(way.error());
-  return raise_options.all ? raise_all_of(context, *way) : raise_one(context, *way);
+  return given.all ? raise_all_of(context, given, *way) : raise_one(context, given, *way);
 }
 
 }  // namespace
 
 const Command kRaise = {"raise",
                         "Skip values of a sequence",
-                        add_raise,
-                        run_raise,
+                        with_options<RaiseOptions, add_raise, run_raise>,
                         R"(For numbers in use elsewhere: the store then hands out no value up to and
 including N. Ranges that processes hold in memory (strategy cached) are still
 handed out. A permuted sequence is raised by index: past the first N of its

@@ -17,6 +17,9 @@
 namespace idmint::cli {
 namespace {
 
+// The store of the command line belongs to the program, not to a command: every error is worded
+// with it, also one that is reported after the work (Program::worded). add_store(), add_over() and
+// add_also() bind the options to it.
 struct StoreOption {
   std::string url;
   std::string typed;  // the argument of --store; empty: it was not given
@@ -98,8 +101,6 @@ void add_over(CLI::App& command) {
       ->allow_extra_args(false)
       ->type_name("URL");
 }
-
-const std::vector<std::string>& over_given() noexcept { return store_option.over; }
 
 bool has_store_option() noexcept {
   return !store_option.url.empty() && !store_option.from_environment;

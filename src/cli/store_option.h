@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "idmint/mint.h"
 #include "idmint/result.h"
@@ -19,7 +18,6 @@ void add_store(CLI::App& command, Stays stays = Stays::kYes);
 
 // --over: further stores of a sequence over several.
 void add_over(CLI::App& command);
-[[nodiscard]] const std::vector<std::string>& over_given() noexcept;
 // --also: the stores to which a sequence may have been moved.
 void add_also(CLI::App& command);
 // Whether --store is on the command line.

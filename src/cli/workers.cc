@@ -37,22 +37,17 @@ struct WorkersOptions {
   std::string worker;
   std::string past;
   bool all = false;
-} workers_options;
+  bool numbers = false;
+};
 
-void add_workers(CLI::App& command) {
-  command.add_option("ACTION", workers_options.action, "list, release or raise")
-      ->required()
-      ->type_name("");
-  command.add_option("POOL", workers_options.pool, "A pool (create --kind pool)")
-      ->required()
-      ->type_name("");
-  command.add_option("WORKER", workers_options.worker, "release: the worker id")->type_name("");
-  command
-      .add_option("--past", workers_options.past,
-                  "raise: no id of this time or before comes any more")
+void add_workers(CLI::App& command, WorkersOptions& given) {
+  command.add_option("ACTION", given.action, "list, release or raise")->required()->type_name("");
+  command.add_option("POOL", given.pool, "A pool (create --kind pool)")->required()->type_name("");
+  command.add_option("WORKER", given.worker, "release: the worker id")->type_name("");
+  command.add_option("--past", given.past, "raise: no id of this time or before comes any more")
       ->type_name("TIME");
-  command.add_flag("--all", workers_options.all, "list: also those that nobody has used");
-  add_numbers(command);
+  command.add_flag("--all", given.all, "list: also those that nobody has used");
+  add_numbers(command, given.numbers);
   add_store(command);
 }
 
@@ -75,7 +70,8 @@ Row row_of(const PoolDefinition& pool, const LeaseState& state) {
                             : "over"};
 }
 
-Result<void> list(Context& context, Mint& mint, const PoolDefinition& pool) {
+Result<void> list(Context& context, const WorkersOptions& given, Mint& mint,
+                  const PoolDefinition& pool) {
   const Result<std::vector<LeaseState>> all = mint.list_workers(pool.name);
   if (!all) return std::unexpected(all.error());
   const std::int64_t owned = std::ranges::count_if(*all, is_owned);
@@ -86,7 +82,7 @@ Result<void> list(Context& context, Mint& mint, const PoolDefinition& pool) {
     return state.token == Uuid{} && state.minted_until == least;
   };
   const std::int64_t unused = std::ranges::count_if(*all, is_unused);
-  const bool brief = !workers_options.all && (unused > 1 || least == 0);
+  const bool brief = !given.all && (unused > 1 || least == 0);
   std::vector<LeaseState> listed;
   std::ranges::copy_if(*all, std::back_inserter(listed),
                        [&](const LeaseState& state) { return !brief || !is_unused(state); });
@@ -94,7 +90,8 @@ Result<void> list(Context& context, Mint& mint, const PoolDefinition& pool) {
   if (context.json) {
     const Result<std::string> store = mint.store_url();
     if (!store) return std::unexpected(store.error());
-    context.out.write(json_workers(pool, {listed, owned, left_out, from}, *store) + "\n");
+    context.out.write(json_workers(pool, {listed, owned, left_out, from}, *store, given.numbers) +
+                      "\n");
     return {};
   }
   std::vector<Row> rows;
@@ -119,14 +116,14 @@ Result<void> list(Context& context, Mint& mint, const PoolDefinition& pool) {
   return {};
 }
 
-Result<void> release(Context& context, Mint& mint, const PoolDefinition& pool) {
-  const Result<std::int64_t> worker =
-      whole_number("WORKER", workers_options.worker, 0, pool.workers - 1);
+Result<void> release(Context& context, const WorkersOptions& given, Mint& mint,
+                     const PoolDefinition& pool) {
+  const Result<std::int64_t> worker = whole_number("WORKER", given.worker, 0, pool.workers - 1);
   if (!worker) return std::unexpected(worker.error());
   const Result<LeaseState> was = mint.release_worker(pool.name, *worker);
   if (!was) return std::unexpected(was.error());
   if (context.json) {
-    context.out.write(json_released(pool, *was) + "\n");
+    context.out.write(json_released(pool, *was, given.numbers) + "\n");
     return {};
   }
   const std::string which = "worker id " + std::to_string(*worker) + " of " + pool.name;
@@ -143,8 +140,9 @@ Result<void> release(Context& context, Mint& mint, const PoolDefinition& pool) {
   return {};
 }
 
-Result<void> raise(Context& context, Mint& mint, const PoolDefinition& pool) {
-  const Result<Instant> past = parse_time(workers_options.past);
+Result<void> raise(Context& context, const WorkersOptions& given, Mint& mint,
+                   const PoolDefinition& pool) {
+  const Result<Instant> past = parse_time(given.past);
   if (!past) return refuse("--past: " + past.error().message());
   if (*past > system_clock().now() + 24h)
     return refuse(
@@ -160,22 +158,22 @@ Result<void> raise(Context& context, Mint& mint, const PoolDefinition& pool) {
                     "and start it again then",
                 context.json);
   context.out.write(context.json
-                        ? json_pool_raised(pool, *floor, *past) + "\n"
+                        ? json_pool_raised(pool, *floor, *past, given.numbers) + "\n"
                         : "raised " + pool.name + " past " + format_exact_time(*past) +
                               ": nobody owns a worker id of it, and no id of that time or before "
                               "comes any more\n");
   return {};
 }
 
-Result<void> run_workers(Context& context) {
-  const WorkersOptions& given = workers_options;
+Result<void> run_workers(Context& context, const WorkersOptions& given) {
   struct Action {
     std::string_view name;
     bool worker;  // what it takes
     bool past;
     bool all;
     Access access;
-    Result<void> (*run)(Context& context, Mint& mint, const PoolDefinition& pool);
+    Result<void> (*run)(Context& context, const WorkersOptions& given, Mint& mint,
+                        const PoolDefinition& pool);
   };
   constexpr std::array actions = {
       Action{"list", false, false, true, Access::kReadOnly, list},
@@ -205,13 +203,14 @@ Result<void> run_workers(Context& context) {
                                  "\"" + given.pool +
                                      "\" is no pool: only pools have worker ids (idmint create "
                                      "NAME --kind pool)"});
-  return action->run(context, mint, *pool);
+  return action->run(context, given, mint, *pool);
 }
 
 }  // namespace
 
 const Command kWorkers = {
-    "workers", "Show, release and raise the worker ids of a pool", add_workers, run_workers,
+    "workers", "Show, release and raise the worker ids of a pool",
+    with_options<WorkersOptions, add_workers, run_workers>,
     R"(list     who holds which worker id, until when ids may have been minted under
          it, and how long its lease still lasts
 release  takes a worker id from its holder. The holder may still mint below its

@@ -101,7 +101,7 @@ std::vector<std::string_view> takers_of(const Program& program, const std::strin
   for (const Command* const each : program.commands) {
     if (each == &besides) continue;
     CLI::App command;
-    each->add(command);
+    const Work work = each->add(command);
     if (command.get_option_no_throw(option) != nullptr) takers.emplace_back(each->name);
   }
   return takers;
@@ -157,11 +157,12 @@ int run(const Program& program, std::span<const char* const> words) {
   app.footer([&program] { return footer_of(program); });
   Output out(STDOUT_FILENO);
   Context context{.out = out};
+  std::vector<Work> works;  // one for each command that is added
   // Adding only this command saves the set-up of the others in the common case.
   for (const Command* const each : known != nullptr ? std::span(&known, 1) : program.commands) {
     CLI::App* const command = app.add_subcommand(each->name, each->summary);
     command->footer(each->footer);
-    each->add(*command);
+    works.push_back(each->add(*command));
     command->add_flag("--json", context.json, "Print JSON, on standard error too");
     command->group("Commands");
   }
@@ -189,7 +190,7 @@ int run(const Program& program, std::span<const char* const> words) {
   if (asked) {
     out.write(fitted(*asked, out.columns().value_or(kHelpColumns)));
   } else if (result = program.settle(*app.get_subcommands().front()); result) {
-    result = known->run(context);
+    result = works.front()(context);
   }
   out.close();
   if (out.reader_gone()) {

@@ -1,10 +1,13 @@
 // A program with commands, such as `idmint`: from its command line to its exit status.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "idmint/result.h"
 #include "terminal/exit_status.h"
@@ -29,19 +32,32 @@ struct Renamed {
   std::string_view name;
 };
 
-// A command is one file with its options, its work and its help. `add` declares the options, into a
-// static of the file; `run` is called once, after parsing. The caller of `run` flushes the output,
-// and reports its failure and the returned error.
+// The work of a command owns the options that it reads. It is called once, after parsing. The
+// caller flushes the output, and reports its failure and the returned error.
+using Work = std::move_only_function<Result<void>(Context& context)>;
+
+// A command is one file with its options, its work and its help. `add` declares the options and
+// returns the work. The caller keeps the work for as long as it parses, because the parser writes
+// into the options.
 struct Command {
   const char* name;
   const char* summary;
-  void (*add)(CLI::App& command);
-  Result<void> (*run)(Context& context);
+  Work (*add)(CLI::App& command);
   const char* footer;  // help beyond the options, and examples
   std::span<const Renamed> renamed{};
   std::span<const Meant> meant{};
   std::string_view of_number{};  // the option that a whole number too many was meant for: "-n"
 };
+
+// This is the `add` of a command with options. It makes them with their defaults, and kAdd declares
+// them; the returned work owns them, and gives them to kRun.
+template <class Options, void (*kAdd)(CLI::App&, Options&),
+          Result<void> (*kRun)(Context&, const Options&)>
+[[nodiscard]] Work with_options(CLI::App& command) {
+  auto options = std::make_unique<Options>();
+  kAdd(command, *options);
+  return [options = std::move(options)](Context& context) { return kRun(context, *options); };
+}
 
 // A word that users of other programs type, and the command that does it here.
 struct Instead {
