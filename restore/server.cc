@@ -85,7 +85,7 @@ Result<Server> Server::another(std::chrono::milliseconds patience) const {
 }
 
 Result<Server> Server::connect(const std::string& uri, const ConnectOptions& options) {
-  if (Result<void> clear = check_mongodb_url(uri); !clear) return error_in(clear);
+  if (Result<void> clear = check_server_url(uri); !clear) return error_in(clear);
   Server blank;
   blank.uri_ = uri;
   blank.shown_ = redacted(options.shown.empty() ? uri : options.shown);

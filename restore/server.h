@@ -42,7 +42,7 @@ inline constexpr std::chrono::milliseconds kReaderPatience = std::chrono::minute
 class Server {
  public:
   // Connects, and asks for the server's role. Errors, besides those of the network:
-  // - kInvalidArgument: the URI is invalid; as check_mongodb_url().
+  // - kInvalidArgument: the URI is invalid; as check_server_url().
   // - kFailedPrecondition: the server belongs to a sharded cluster. Restoring a cluster is another
   //   procedure.
   [[nodiscard]] static Result<Server> connect(const std::string& uri,

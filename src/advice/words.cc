@@ -5,6 +5,7 @@
 
 #include "base/errors.h"
 #include "base/text.h"
+#include "idmint/store.h"
 
 namespace idmint::advice {
 
@@ -56,6 +57,13 @@ Result<int> width_of(std::string_view option, const std::optional<std::string>& 
   const Result<std::int64_t> width = whole_number(option, *given, 1, kMostWidth);
   if (!width) return std::unexpected(width.error());
   return static_cast<int>(*width);
+}
+
+std::string store_examples() {
+  std::string all;
+  for (const StoreKind& kind : store_kinds())
+    all += (all.empty() ? "" : ", ") + std::string(kind.example);
+  return all;
 }
 
 }  // namespace idmint::advice

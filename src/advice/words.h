@@ -1,5 +1,5 @@
 // Parsers for the texts that front ends get, with messages in the words of each front end: the
-// options of a command, or the parameters of a request.
+// options of a command, or the parameters of a request; and the stores that such a text may name.
 #pragma once
 
 #include <cstdint>
@@ -41,5 +41,8 @@ inline constexpr std::int64_t kMostWidth = std::numeric_limits<int>::max();
 // A width of 1 to kMostWidth. 0: not given.
 [[nodiscard]] Result<int> width_of(std::string_view option,
                                    const std::optional<std::string>& given);
+
+// One URL of each kind of store in this build: "sqlite:ids.db, mongodb://HOST/DATABASE, ...".
+[[nodiscard]] std::string store_examples();
 
 }  // namespace idmint::advice

@@ -164,14 +164,36 @@ std::string plain_name(std::string_view name) {
 
 using Known = std::span<const std::string_view>;
 
-// The options that the URLs of a scheme may have. `scheme`: in lower case.
-Known known_options(std::string_view scheme) {
-  if (scheme.starts_with("mysql") || scheme.starts_with("mariadb")) return kMariadbOptions;
-  if (scheme.starts_with("postgres")) return kPostgresqlOptions;
-  if (scheme.starts_with("redis")) return kRedisOptions;
-  if (scheme.starts_with("etcd")) return kEtcdOptions;
-  if (scheme.starts_with("zookeeper")) return kZookeeperOptions;
-  return kOptions;
+// A kind of store on servers, by its URLs.
+struct ServerKind {
+  std::array<std::string_view, 2> schemes;  // in lower case; empty: there is no second one
+  std::string_view of;                      // whose connection string it is
+  std::string_view driver;                  // what knows its options
+  Known options;                            // in lower case, sorted
+  bool asks_password = true;                // from a user whom the URL gives without one
+};
+constexpr auto kServerKinds = std::to_array<ServerKind>({
+    {{"mongodb", "mongodb+srv"}, "MongoDB", "MongoDB's C driver", kOptions},
+    {{"postgresql", "postgres"}, "PostgreSQL", "libpq", kPostgresqlOptions, false},
+    {{"mysql", "mariadb"}, "MariaDB", "idmint's store of MariaDB", kMariadbOptions, false},
+    {{"redis", "rediss"}, "Redis", "idmint", kRedisOptions, false},
+    {{"etcd"}, "etcd", "idmint's store of etcd", kEtcdOptions},
+    {{"zookeeper"}, "ZooKeeper", "idmint's store of ZooKeeper", kZookeeperOptions},
+});
+
+// By a URL, or its scheme alone. Null: it is of no store on servers.
+const ServerKind* find_server_kind(std::string_view url) {
+  const std::string scheme = plain_name(url.substr(0, url.find(':')));
+  const auto at = std::ranges::find_if(kServerKinds, [&](const ServerKind& kind) {
+    return !scheme.empty() && std::ranges::find(kind.schemes, scheme) != kind.schemes.end();
+  });
+  return at != kServerKinds.end() ? &*at : nullptr;
+}
+
+// The options that such URLs may have; if it is of an unknown kind, those of MongoDB.
+Known known_options(std::string_view url) {
+  const ServerKind* const kind = find_server_kind(url);
+  return kind != nullptr ? kind->options : kOptions;
 }
 
 bool is_known(Known known, std::string_view name) {
@@ -306,7 +328,7 @@ bool is_clear(const Parts& parts) {
   if (!are_hosts(parts.hosts) || !is_plain(parts.path, kInPath) ||
       !is_plain(user_name(parts), kInUser))
     return false;
-  const Known known = known_options(plain_name(parts.scheme));
+  const Known known = known_options(parts.scheme);
   bool clear = true;
   each_option_of(parts.query, [&](const Option& option) {
     clear = clear && (!option.whole.contains('@') ||
@@ -333,17 +355,19 @@ std::string shown_query(Known options, std::string_view query) {
   return shown;
 }
 
-// The schemes of the stores on servers.
-constexpr auto kOfServers =
-    std::to_array<std::string_view>({"etcd", "mariadb", "mongodb", "mongodb+srv", "mysql",
-                                     "postgres", "postgresql", "redis", "rediss", "zookeeper"});
 // Words that people write for a scheme. None of them can be a secret.
 constexpr auto kOtherSchemes = std::to_array<std::string_view>(
     {"http", "https", "jdbc", "maria", "mongo", "mssql", "oracle", "pg", "pgsql", "psql", "sqlite3",
      "sqlserver", "tcp", "unix", "valkey", "valkeys", "zk"});
 
 bool is_near_a_scheme(std::string_view scheme) {
-  static const std::vector<std::string> known(kOfServers.begin(), kOfServers.end());
+  static const auto known = [] {
+    std::vector<std::string> all;
+    for (const ServerKind& kind : kServerKinds)
+      for (const std::string_view each : kind.schemes)
+        if (!each.empty()) all.emplace_back(each);
+    return all;
+  }();
   return std::ranges::find(kOtherSchemes, scheme) != kOtherSchemes.end() ||
          !close_matches(scheme, known).empty();
 }
@@ -376,7 +400,7 @@ std::string shown_sqlite(std::string_view rest) {
 std::string redacted(std::string_view url) {
   const std::size_t colon = url.find(':');
   const std::string scheme = plain_name(url.substr(0, colon));
-  const bool on_servers = std::ranges::find(kOfServers, scheme) != kOfServers.end();
+  const bool on_servers = find_server_kind(scheme) != nullptr;
   if (colon == std::string_view::npos) {
     const bool known = on_servers || scheme == "sqlite" || scheme == "memory";
     return known || url.empty() || is_database_file(url) ? std::string(url) : std::string(kHidden);
@@ -406,63 +430,30 @@ std::string without_url(std::string_view word) {
 
 bool has_secret(std::string_view text) { return text.contains("://") && redacted(text) != text; }
 
-namespace {
-
-// The words for a kind of URL in messages.
-struct Dialect {
-  std::string_view of;      // whose connection string it is
-  std::string_view driver;  // that knows its options
-};
-
-Result<void> check_url(std::string_view url, const Dialect& dialect) {
+Result<void> check_server_url(std::string_view url) {
+  const ServerKind* const found = find_server_kind(url);
+  const ServerKind& kind = found != nullptr ? *found : kServerKinds.front();
   const std::unexpected<Error> unclear(
       Error{Code::kInvalidArgument,
-            "not a connection string of " + std::string(dialect.of) +
+            "not a connection string of " + std::string(kind.of) +
                 "; look at it, and write what is not a letter or digit in the user, the password "
                 "and the database with %, such as %40 for @ and %2F for /"});
   const std::optional<Parts> parts = split(url);
   if (!parts) return url.contains('@') ? unclear : Result<void>{};
   if (parts->user.contains('@') || !is_clear(*parts)) return unclear;
-  const Known known = known_options(plain_name(parts->scheme));
   std::optional<Option> unknown;
   bool may_be_secret = false;  // what is unknown may be the rest of a secret with an unescaped &
   each_option_of(parts->query, [&](const Option& option) {
     may_be_secret = may_be_secret || is_secret(option.name);
-    if (!option.name.empty() && !is_known(known, option.name)) unknown = option;
+    if (!option.name.empty() && !is_known(kind.options, option.name)) unknown = option;
   });
   if (!unknown) return {};
   if (may_be_secret) return unclear;
   const bool named = unknown->name.size() < unknown->whole.size() && is_option_name(unknown->name);
-  return refuse(redacted(url) + ": " + std::string(dialect.driver) +
+  return refuse(redacted(url) + ": " + std::string(kind.driver) +
                 (named ? " knows no option \"" + std::string(unknown->name) + "\""
                        : " does not know an option in it") +
                 "; look at how it is spelled");
-}
-
-}  // namespace
-
-Result<void> check_mongodb_url(std::string_view url) {
-  return check_url(url, {.of = "MongoDB", .driver = "MongoDB's C driver"});
-}
-
-Result<void> check_mariadb_url(std::string_view url) {
-  return check_url(url, {.of = "MariaDB", .driver = "idmint's store of MariaDB"});
-}
-
-Result<void> check_postgresql_url(std::string_view url) {
-  return check_url(url, {.of = "PostgreSQL", .driver = "libpq"});
-}
-
-Result<void> check_redis_url(std::string_view url) {
-  return check_url(url, {.of = "Redis", .driver = "idmint"});
-}
-
-Result<void> check_etcd_url(std::string_view url) {
-  return check_url(url, {.of = "etcd", .driver = "idmint's store of etcd"});
-}
-
-Result<void> check_zookeeper_url(std::string_view url) {
-  return check_url(url, {.of = "ZooKeeper", .driver = "idmint's store of ZooKeeper"});
 }
 
 std::optional<UrlParts> url_parts(std::string_view url) {
@@ -496,10 +487,9 @@ void each_option(std::string_view url,
 
 std::string user_without_password(std::string_view url) {
   const std::optional<Parts> parts = split(url);
-  if (!parts ||
-      (!parts->scheme.starts_with("mongodb") && parts->scheme != "etcd://" &&
-       parts->scheme != "zookeeper://") ||
-      !parts->has_user || parts->user.contains(':') || !is_clear(*parts))
+  const ServerKind* const kind = find_server_kind(url);
+  if (!parts || kind == nullptr || !kind->asks_password || !parts->has_user ||
+      parts->user.contains(':') || !is_clear(*parts))
     return {};
   bool password = true;
   each_option_of(parts->query, [&](const Option& option) {
@@ -549,7 +539,7 @@ std::string without_secrets(std::string_view url) {
   if (const std::string_view user = user_name(*parts); !user.empty() && is_shown_user(user))
     bare.append(user).append("@");
   bare.append(parts->hosts).append(parts->path);
-  const Known known = known_options(plain_name(parts->scheme));
+  const Known known = known_options(parts->scheme);
   char separator = '?';
   each_option_of(parts->query, [&](const Option& option) {
     if (!is_shown(known, option.name, option.value) || option.value == kHidden) return;

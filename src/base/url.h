@@ -34,20 +34,11 @@ namespace idmint {
 // comparisons; a text that is no URL is returned as it is.
 [[nodiscard]] std::string place_of(std::string_view url);
 
-// Rejects URLs that the driver would misread. The message contains no secret. kInvalidArgument: an
-// unknown option, which the driver ignores (with tsl=true it connects in clear text), or an
-// unescaped @ or / in the user or the password.
-[[nodiscard]] Result<void> check_mongodb_url(std::string_view url);
-// The same for MariaDB.
-[[nodiscard]] Result<void> check_mariadb_url(std::string_view url);
-// The same for PostgreSQL, whose libpq names in its messages what it takes for the host.
-[[nodiscard]] Result<void> check_postgresql_url(std::string_view url);
-// The same for Redis.
-[[nodiscard]] Result<void> check_redis_url(std::string_view url);
-// The same for etcd.
-[[nodiscard]] Result<void> check_etcd_url(std::string_view url);
-// The same for ZooKeeper.
-[[nodiscard]] Result<void> check_zookeeper_url(std::string_view url);
+// Rejects URLs of a store on servers that its driver would misread. The message contains no secret.
+// kInvalidArgument: an unknown option, which a driver may ignore (with tsl=true it connects in
+// clear text), or an unescaped @ or / in the user or the password, which libpq would take for the
+// host, and name.
+[[nodiscard]] Result<void> check_server_url(std::string_view url);
 
 // The user who needs a password that the URL does not give; empty: none does.
 [[nodiscard]] std::string user_without_password(std::string_view url);

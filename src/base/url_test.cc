@@ -151,10 +151,10 @@ TEST(CheckMongodbUrl, RefusesOptionsThatDoNotExistAndNamesThem) {
   for (const char* const url :
        {"mongodb://a", "mongodb://u:p@a,b/d?replicaSet=r&tls=true", "mongodb+srv://u:p?q@a/?w=1",
         "mongodb://a/?TLS=true&tlsCAFile=/a@b&&", "mongodb:", "a/b"})
-    EXPECT_TRUE(check_mongodb_url(url).has_value()) << url;
+    EXPECT_TRUE(check_server_url(url).has_value()) << url;
   for (const char* const url :
        {"mongodb://a/?tsl=true", "mongodb://a?tsl=true", "mongodb://u:p@a/?tls=true&tsl=true&"}) {
-    const Result<void> refused = check_mongodb_url(url);
+    const Result<void> refused = check_server_url(url);
     ASSERT_FALSE(refused.has_value()) << url;
     EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
     EXPECT_THAT(refused.error().message(), HasSubstr("knows no option \"tsl\"")) << url;
@@ -166,7 +166,7 @@ TEST(CheckMongodbUrl, RefusesAnUnescapedUserAndTellsNoPartOfIt) {
        {"mongodb://u:geheim@p@a/", "mongodb://u:geheim/p@a/", "mongodb://u:p/geheim@a/",
         "mongodb://u:1/geheim?tls=true@a/", "u:geheim@a", "mongodb:/u:geheim@a/",
         "mongodb://u:p/?geheim=a@b/", "mongodb://a/?tlsCertificateKeyFilePassword=p&geheim=q"}) {
-    const Result<void> refused = check_mongodb_url(url);
+    const Result<void> refused = check_server_url(url);
     ASSERT_FALSE(refused.has_value()) << url;
     EXPECT_THAT(refused.error().message(), Not(HasSubstr("geheim"))) << url;
   }
@@ -179,20 +179,20 @@ TEST(CheckUrl, AllowsWhatIsEscaped) {
        {"%3A", "%3a", "%40", "%2F", "%3F", "%23", "%5B", "%25", "%20", "%5C", "%26", "%C3%A9"})
     all += byte;
   const std::string rest = all + ":" + all + "@a:1/" + all;
-  EXPECT_TRUE(check_mongodb_url("mongodb://" + rest + "?w=1"));
-  EXPECT_TRUE(check_mariadb_url("mysql://" + rest));
-  EXPECT_TRUE(check_mariadb_url("mariadb://" + rest));
-  EXPECT_TRUE(check_postgresql_url("postgresql://" + rest + "?sslmode=require"));
-  EXPECT_TRUE(check_redis_url("redis://" + all + ":" + all + "@a:1/0"));
-  EXPECT_TRUE(check_etcd_url("etcd://" + rest + "?tls=on"));
+  EXPECT_TRUE(check_server_url("mongodb://" + rest + "?w=1"));
+  EXPECT_TRUE(check_server_url("mysql://" + rest));
+  EXPECT_TRUE(check_server_url("mariadb://" + rest));
+  EXPECT_TRUE(check_server_url("postgresql://" + rest + "?sslmode=require"));
+  EXPECT_TRUE(check_server_url("redis://" + all + ":" + all + "@a:1/0"));
+  EXPECT_TRUE(check_server_url("etcd://" + rest + "?tls=on"));
   EXPECT_EQ(place_of("etcd://" + rest), "etcd://a:1/" + all);
   EXPECT_EQ(without_secrets("etcd://" + rest + "?tls=on"), "etcd://a:1/" + all + "?tls=on");
   EXPECT_EQ(redacted("etcd://" + rest), "etcd://***");
 }
 
 TEST(CheckEtcdUrl, RefusesOptionsThatDoNotExist) {
-  EXPECT_TRUE(check_etcd_url("etcd://u:p@a,b:1/p?tls=on&TLS_CA=/a&tls_cert=/b&tls_key=/c"));
-  EXPECT_FALSE(check_etcd_url("etcd://a/p?tlsCAFile=/a"));
+  EXPECT_TRUE(check_server_url("etcd://u:p@a,b:1/p?tls=on&TLS_CA=/a&tls_cert=/b&tls_key=/c"));
+  EXPECT_FALSE(check_server_url("etcd://a/p?tlsCAFile=/a"));
   EXPECT_EQ(redacted("etcd://u:p@a,b:1/p?tls=on&tls_key=/k"),
             "etcd://u:***@a,b:1/p?tls=on&tls_key=/k");
 }

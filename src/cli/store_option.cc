@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "advice/words.h"
 #include "base/errors.h"
 #include "base/shell.h"
 #include "base/url.h"
@@ -79,9 +80,7 @@ void add_store(CLI::App& command, Stays stays) {
   store_option.stays = stays;
   command
       .add_option("--store", store_option.url,
-                  "sqlite:PATH, mongodb://HOST/DB, postgresql://HOST/DB, mysql://HOST/DB, "
-                  "redis://HOST, etcd://HOST/PREFIX, zookeeper://HOST/PATH or memory: (default: "
-                  "ids.db in ~/.local/share/idmint)")
+                  advice::store_examples() + " (default: ids.db in ~/.local/share/idmint)")
       ->type_name("URL");
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "advice/words.h"
 #include "base/errors.h"
 #include "base/text.h"
 #include "base/url.h"
@@ -449,11 +450,9 @@ int run(std::span<const char* const> words) {
   app.add_flag("--check", line.check, "Say what is wrong in the settings, and serve nothing");
   app.add_option(
          "--store", line.stores,
-         "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, "
-         "postgresql://HOST,.../DB, mysql://HOST,.../DB, redis://HOST, "
-         "etcd://HOST,.../PREFIX, zookeeper://HOST,.../PATH, env:NAME, file:PATH; or "
-         "IDMINT_STORE (the default store of idmint). NAME=URL adds a store, whose sources are "
-         "NAME/SOURCE; may be repeated")
+         "The URL of the store: " + advice::store_examples() +
+             ", env:NAME, file:PATH; or IDMINT_STORE (the default store of idmint). NAME=URL adds "
+             "a store, whose sources are NAME/SOURCE; may be repeated")
       ->type_name("URL")
       ->allow_extra_args(false);
   app.add_option("--also", line.also,

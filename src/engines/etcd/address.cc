@@ -65,7 +65,7 @@ Result<void> read_options(std::string_view url, Address& address) {
 }  // namespace
 
 Result<Address> parse_address(std::string_view url) {
-  if (Result<void> ok = check_etcd_url(url); !ok) return std::unexpected(std::move(ok.error()));
+  if (Result<void> ok = check_server_url(url); !ok) return std::unexpected(std::move(ok.error()));
   Address address{.shown = redacted(url), .servers = {}, .prefix = {}};
   const std::optional<UrlParts> parts = url_parts(url);
   if (!parts) return refuse(address.shown + ": give etcd://HOST,HOST/PREFIX");

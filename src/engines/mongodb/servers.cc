@@ -516,7 +516,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
     return std::unexpected(Error{Code::kInvalidArgument, shown(plain) + ": " + why});
   };
   if (url.find('\0') != std::string_view::npos) return refuse("a URL has no NUL in it");
-  if (Result<void> clear = check_mongodb_url(url); !clear)
+  if (Result<void> clear = check_server_url(url); !clear)
     return std::unexpected(std::move(clear.error()));
   std::optional<std::string> refusal;
   each_option(url, [&](std::string_view name, std::string_view value) {

@@ -46,7 +46,7 @@ std::optional<Host> host_in(std::string_view text) {
 }  // namespace
 
 Result<Address> parse_address(std::string_view url) {
-  if (Result<void> ok = check_redis_url(url); !ok) return std::unexpected(std::move(ok.error()));
+  if (Result<void> ok = check_server_url(url); !ok) return std::unexpected(std::move(ok.error()));
   Address address{.shown = redacted(url), .tls = url.starts_with("rediss:")};
   const auto refuse_url = [&](const std::string& why) {
     return refuse(address.shown + ": " + why +

@@ -55,8 +55,7 @@ std::string root_of(std::string_view path) {
 }  // namespace
 
 Result<Address> parse_address(std::string_view url) {
-  if (Result<void> ok = check_zookeeper_url(url); !ok)
-    return std::unexpected(std::move(ok.error()));
+  if (Result<void> ok = check_server_url(url); !ok) return std::unexpected(std::move(ok.error()));
   Address address{.shown = redacted(url), .servers = {}, .root = {}};
   const std::optional<UrlParts> parts = url_parts(url);
   if (!parts) return refuse(address.shown + ": give zookeeper://HOST,HOST/PATH");

@@ -39,7 +39,7 @@ std::optional<Server> server_in(std::string_view text) {
 }  // namespace
 
 Result<Address> parse_address(std::string_view url) {
-  if (Result<void> ok = check_mariadb_url(url); !ok) return std::unexpected(std::move(ok.error()));
+  if (Result<void> ok = check_server_url(url); !ok) return std::unexpected(std::move(ok.error()));
   Address address;
   address.shown = redacted(url);
   const auto unreadable = [&](const std::string& why) {

@@ -36,8 +36,7 @@ struct FreeOptions {
 // libpq can try several servers by itself, but gives up one that does not answer only where it may
 // block.
 Result<Address> parse_address(std::string_view url) {
-  if (Result<void> ok = check_postgresql_url(url); !ok)
-    return std::unexpected(std::move(ok.error()));
+  if (Result<void> ok = check_server_url(url); !ok) return std::unexpected(std::move(ok.error()));
   const std::unique_ptr<PQconninfoOption, FreeOptions> options(
       PQconninfoParse(std::string(url).c_str(), nullptr));
   if (options == nullptr)
