@@ -61,9 +61,11 @@ std::unique_ptr<Store> open(const std::string& url) {
 
 LeaseTerms terms() { return {.held = kHeld, .clock = system_clock().now(), .max_skew = kHeld}; }
 
-Result<Lease> acquire(LeaseTable& table, const std::string& pool) {
+// Like a generator, which knows the pool from the catalog.
+Result<Lease> acquire(LeaseTable& table, const std::string& pool, std::int64_t workers) {
   return table.acquire(pool, {.token = Uuid4Generator().next(),
                               .holder = "bench",
+                              .workers = workers,
                               .now = 1,
                               .units = 1,
                               .max_drift = 1,
@@ -107,7 +109,7 @@ void acquire_at_once(const std::string& name, const std::string& url, std::size_
       char byte = 'r';
       if (::write(ready[1], &byte, 1) != 1 || ::read(go[0], &byte, 1) != 0) ::_exit(1);
       const auto begin = steady_clock::now();
-      const auto lease = acquire(*store->leases(), "p");
+      const auto lease = acquire(*store->leases(), "p", static_cast<std::int64_t>(processes));
       if (!lease) fail(lease.error().message());
       told[i].worker = lease->worker;
       told[i].after =
@@ -151,7 +153,7 @@ void extend(const std::string& name, const std::string& url) {
   if (!table.create_pool("extended", kThreads)) fail("no pool");
   std::vector<Lease> leases;
   for (int i = 0; i < kThreads; ++i) {
-    const auto lease = acquire(table, "extended");
+    const auto lease = acquire(table, "extended", kThreads);
     if (!lease) fail(lease.error().message());
     leases.push_back(*lease);
   }

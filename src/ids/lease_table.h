@@ -45,6 +45,9 @@ struct LeaseRequest {
   Uuid token{};
   bool repeated = false;
   std::string holder{};  // for operators: the host and the process
+  // Of the pool, as far as the requester knows; 0: unknown. In a large one it begins at a random
+  // worker id, so that processes which start together do not meet.
+  std::int64_t workers = 0;
   std::int64_t now = 0;  // the id-time of the requester's clock; negative: before the epoch
   // The range ends this far past `now`; at least 1. If it begins beyond that, it has one unit, so
   // that windows of successive owners do not add up.

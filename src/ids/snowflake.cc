@@ -592,6 +592,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_leased(LeaseTable& table, std::
       WorkerLease::acquire(table,
                            {.pool = std::string(pool),
                             .holder = options.holder,
+                            .workers = options.workers,
                             .epoch = options.layout.epoch,
                             .unit = unit,
                             .max_tick = last_tick(options.layout),

@@ -184,6 +184,7 @@ Result<void> WorkerLease::take(std::int64_t tick, std::int64_t units, std::int64
                                              {.token = token_,
                                               .repeated = repeated,
                                               .holder = options_.holder,
+                                              .workers = options_.workers,
                                               .now = tick,
                                               .units = units,
                                               .max_drift = drift,

@@ -26,6 +26,7 @@ namespace idmint {
 struct WorkerLeaseOptions {
   std::string pool{};
   std::string holder{};
+  std::int64_t workers = 0;  // LeaseRequest::workers
   // The limits of the layout:
   Instant epoch{};
   std::chrono::nanoseconds unit{};

@@ -130,6 +130,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const PoolDe
   if (from.issued() != nullptr) store.leases()->remember_in(*from.issued());
   options.layout = pool.layout;
   if (options.holder.empty()) options.holder = this_process();
+  options.workers = pool.workers;
   const std::int64_t settled = store.settle_count();
   auto opened = open_leased(*store.leases(), pool.name, options, clock, entropy);
   if (!opened && opened.error().code == Code::kDataLoss &&

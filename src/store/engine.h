@@ -183,6 +183,7 @@ struct FreeWorkers {
   bool may_own = false;     // the token may own a row already
   std::int64_t limit = 0;   // of minted_until
   std::uint64_t start = 0;  // random; modulo the size of the pool it is the first worker id
+  std::int64_t workers = 0;  // the size of the pool, if the caller knows it; 0: it does not
   std::size_t most = 0;     // rows
 };
 

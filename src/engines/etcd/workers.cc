@@ -215,7 +215,8 @@ class Workers final : private WorkerRows {
     const bool from_first = wanted.start == 0;
     std::int64_t first = 0;
     if (!from_first) {
-      const Result<std::int64_t> size = known_size(pool, until);
+      const Result<std::int64_t> size =
+          wanted.workers > 0 ? wanted.workers : known_size(pool, until);
       if (!size) return std::unexpected(size.error());
       first = static_cast<std::int64_t>(wanted.start % static_cast<std::uint64_t>(*size));
     }

@@ -425,10 +425,15 @@ class Workers final : private WorkerRows {
   Result<std::vector<WorkerRow>> find_from(std::string_view pool, const FreeWorkers& wanted,
                                            SteadyTime until) {
     std::optional<std::int64_t> size;
-    const Result<Bson> reply = database_.servers->run(
-        found_by(pool, Bson("_id", kPool), Bson("_id", 1), 1), Kind::kPlain, until, "read");
-    if (!reply) return std::unexpected(reply.error());
-    reply->view().each_found([&](const Document& document) { size = document.integer("workers"); });
+    if (wanted.workers > 0) {
+      size = wanted.workers;
+    } else {
+      const Result<Bson> reply = database_.servers->run(
+          found_by(pool, Bson("_id", kPool), Bson("_id", 1), 1), Kind::kPlain, until, "read");
+      if (!reply) return std::unexpected(reply.error());
+      reply->view().each_found(
+          [&](const Document& document) { size = document.integer("workers"); });
+    }
     if (!size || *size < 1) return std::vector<WorkerRow>{};
     const auto start = static_cast<std::int64_t>(wanted.start % static_cast<std::uint64_t>(*size));
     std::vector<WorkerRow> free;

@@ -87,7 +87,8 @@ class Workers final : private WorkerRows {
                                            SteadyTime until) override {
     // All rows of a large pool are read only where a few of them will not do.
     if (!wanted.may_own) {
-      const Result<std::int64_t> size = known_size(pool, until);
+      const Result<std::int64_t> size =
+          wanted.workers > 0 ? wanted.workers : known_size(pool, until);
       if (!size) return std::unexpected(size.error());
       const auto first =
           static_cast<std::int64_t>(wanted.start % static_cast<std::uint64_t>(*size));

@@ -153,16 +153,18 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
   if (Result<void> entered = call.enter(Purpose::kHandOut, by); !entered)
     return std::unexpected(std::move(entered.error()));
   const std::int64_t limit = request.now + request.max_drift;
-  // Alone, it takes the first of those with the smallest bound. Processes that start together try
-  // different ones: in a large pool one of many that are all the same, as the range begins at the
-  // clock; and whoever loses the first reads again, from a random place on.
-  for (bool alone = true;; alone = false) {
+  // In a small pool the first attempt takes the row with the smallest bound. Processes that start
+  // together try different ones: in a large pool they begin at a random place. If its size is not
+  // known, the first attempt takes one of many rows that are all the same, as the range begins at
+  // the clock, and the next one begins at a random place.
+  for (bool alone = request.workers <= std::int64_t{kFirstFree};; alone = false) {
     Result<std::vector<WorkerRow>> free =
         rows_.find_free(pool,
                         {.token = request.token,
                          .may_own = request.repeated || call.sent(),
                          .limit = limit,
                          .start = alone ? 0 : engine_.entropy().draw(),
+                         .workers = request.workers,
                          .most = alone ? kFirstFree : kMostFree},
                         call.until());
     if (!free) return std::unexpected(call.unread(std::move(free.error())));
