@@ -176,8 +176,12 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
     const LeaseState& nearest = free->front().state;
     if (nearest.minted_until > limit)
       return std::unexpected(call.refused(refused_acquire(pool, request, nearest.minted_until)));
-    // A row that another takes just now is passed over; but not one that is the token's own.
+    // A row that another takes just now is passed over; but not one that is the token's own. Where
+    // few rows are left, many processes read the same ones: each begins at a random one of them.
     const bool one = alone || nearest.token == request.token;
+    if (!one)
+      std::ranges::rotate(*free, free->begin() + static_cast<std::ptrdiff_t>(uniform_below(
+                                                     engine_.entropy(), free->size())));
     for (const WorkerRow& row : *free) {
       const WorkerRow taken = taken_by(request, row);
       const Result<Swapped> swapped = call.swap(row, taken, &request.terms);
