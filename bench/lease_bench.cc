@@ -1,19 +1,24 @@
 // The cost for the primary of a replica set of three when so many workers of a pool renew their
 // leases, each every third of the window: processor time, as the server counts it, less that of the
 // same time with nobody renewing. The workers renew once spread out, and once at the quarters of a
-// second, where hosts whose clocks agree meet.
+// second, where hosts whose clocks agree meet. Beside that, what the same number of the smallest
+// durable writes costs: an update by _id of one field, by the driver alone.
 //
 //   lease_bench [WORKERS [SECONDS]]        (1024 10)
 //
 // Everything runs on this machine.
+#include <mongoc/mongoc.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "idmint/store.h"
@@ -50,6 +55,45 @@ double processor_time(const std::string& member) {
   return all;
 }
 
+// Threads may share it.
+class SmallestWrites {
+ public:
+  SmallestWrites(const std::string& url, std::int64_t documents)
+      : uri_(mongoc_uri_new(url.c_str())), pool_(mongoc_client_pool_new(uri_)) {
+    for (std::int64_t i = 0; i < documents; ++i)
+      if (!write(i, true)) {
+        std::fprintf(stderr, "lease_bench: no documents\n");
+        std::exit(1);
+      }
+  }
+  ~SmallestWrites() {
+    mongoc_client_pool_destroy(pool_);
+    mongoc_uri_destroy(uri_);
+  }
+  SmallestWrites(const SmallestWrites&) = delete;
+  SmallestWrites& operator=(const SmallestWrites&) = delete;
+
+  bool write(std::int64_t id, bool upsert = false) {
+    mongoc_client_t* const client = mongoc_client_pool_pop(pool_);
+    bson_t* const command =
+        BCON_NEW("update", "floor", "updates", "[", "{", "q", "{", "_id", BCON_INT64(id), "}", "u",
+                 "{", "$inc", "{", "n", BCON_INT64(1), "}", "}", "upsert", BCON_BOOL(upsert), "}",
+                 "]", "writeConcern", "{", "w", BCON_UTF8("majority"), "j", BCON_BOOL(true), "}");
+    bson_t reply;
+    bson_error_t error;
+    const bool done = mongoc_client_write_command_with_opts(client, "bench_floor", command, nullptr,
+                                                            &reply, &error);
+    bson_destroy(&reply);
+    bson_destroy(command);
+    mongoc_client_pool_push(pool_, client);
+    return done;
+  }
+
+ private:
+  mongoc_uri_t* uri_;
+  mongoc_client_pool_t* pool_;
+};
+
 LeaseTerms terms() {
   return {.held = kWindow, .clock = system_clock().now(), .max_skew = seconds{1}};
 }
@@ -85,41 +129,48 @@ int main(int argc, char** argv) {
     const duration<double> took = steady_clock::now() - begin;
     return (processor_time(primary) - before) / took.count();
   };
+  SmallestWrites smallest(set.url("bench"), workers);
   const double idle = measured([&] { std::this_thread::sleep_for(lasting); });
-  for (const nanoseconds meeting : {kSpread, kQuarter}) {
-    std::atomic<std::int64_t> renewed{0};
-    std::atomic<std::int64_t> failed{0};
-    const double busy = measured([&] {
-      const auto begin = steady_clock::now();
-      const nanoseconds apart = nanoseconds(kWindow) / 3 / workers;
-      std::atomic<std::int64_t> next{0};
-      std::vector<std::jthread> threads;
-      for (int i = 0; i < kThreads; ++i)
-        threads.emplace_back([&] {
-          for (;;) {
-            const std::int64_t mine = next.fetch_add(1);
-            if (apart * mine > lasting) return;
-            std::this_thread::sleep_until(begin + apart * mine / meeting * meeting);
-            // One thread at a time has a lease: it comes again a third of the window later.
-            Lease& lease = leases[static_cast<std::size_t>(mine % workers)];
-            if (auto extended =
-                    table.extend("p", lease, lease.to + 1, Uuid4Generator().next(), terms())) {
-              lease = *extended;
-              ++renewed;
-            } else {
-              ++failed;
+  // One thread at a time has a lease: it comes again a third of the window later.
+  const auto renew = [&](std::int64_t worker) {
+    Lease& lease = leases[static_cast<std::size_t>(worker)];
+    const auto extended = table.extend("p", lease, lease.to + 1, Uuid4Generator().next(), terms());
+    if (extended) lease = *extended;
+    return extended.has_value();
+  };
+  const auto write = [&](std::int64_t worker) { return smallest.write(worker); };
+  using Work = std::function<bool(std::int64_t worker)>;
+  for (const auto& [what, work] :
+       {std::pair{"renewals", Work(renew)}, std::pair{"smallest writes", Work(write)}})
+    for (const nanoseconds meeting : {kSpread, kQuarter}) {
+      std::atomic<std::int64_t> renewed{0};
+      std::atomic<std::int64_t> failed{0};
+      const double busy = measured([&] {
+        const auto begin = steady_clock::now();
+        const nanoseconds apart = nanoseconds(kWindow) / 3 / workers;
+        std::atomic<std::int64_t> next{0};
+        std::vector<std::jthread> threads;
+        for (int i = 0; i < kThreads; ++i)
+          threads.emplace_back([&] {
+            for (;;) {
+              const std::int64_t mine = next.fetch_add(1);
+              if (apart * mine > lasting) return;
+              std::this_thread::sleep_until(begin + apart * mine / meeting * meeting);
+              if (work(mine % workers))
+                ++renewed;
+              else
+                ++failed;
             }
-          }
-        });
-    });
-    const double rate = static_cast<double>(renewed.load()) / duration<double>(lasting).count();
-    const double each = (busy - idle) / rate;
-    std::printf(
-        "%lld workers, window 15 s, %s: %.0f renewals/s, %lld failed; primary: %.1f %% of a core "
-        "idle, %.1f %% under them; %.2f ms each; 10,000 hosts: %.0f %%\n",
-        static_cast<long long>(workers),
-        meeting == kSpread ? "multi_store out" : "at quarters of a second", rate,
-        static_cast<long long>(failed.load()), 100 * idle, 100 * busy, 1e3 * each,
-        100 * each * 10'000 / 5);
-  }
+          });
+      });
+      const double rate = static_cast<double>(renewed.load()) / duration<double>(lasting).count();
+      const double each = (busy - idle) / rate;
+      std::printf(
+          "%lld workers, window 15 s, %s: %.0f %s/s, %lld failed; primary: %.1f %% of a core idle, "
+          "%.1f %% under them; %.2f ms each; 10,000 hosts: %.0f %%\n",
+          static_cast<long long>(workers),
+          meeting == kSpread ? "spread out" : "at quarters of a second", rate, what,
+          static_cast<long long>(failed.load()), 100 * idle, 100 * busy, 1e3 * each,
+          100 * each * 10'000 / 5);
+    }
 }
