@@ -277,9 +277,10 @@ class Workers final : private WorkerRows {
     std::vector<Swapped> swapped;
     while (!swaps.empty()) {
       const auto some = swaps.first(std::min(swaps.size(), kSwapsAtOnce));
+      const auto& [from, to] = some.front();
       // An update with a transaction number is a second write of the servers, which is saved where
-      // the row tells what was done.
-      const bool signs = some.size() == 1 && is_signed(some.front());
+      // the nonce tells what was done.
+      const bool extends = some.size() == 1 && from.nonce != to.nonce && to.nonce != Uuid{};
       Bson updates;
       for (const WorkerSwap& swap : some) {
         Bson query = as_expected(swap.from, database_.made_here());
@@ -290,13 +291,13 @@ class Workers final : private WorkerRows {
       Bson command("update", std::string_view(collection_of_pool(pool)), "updates",
                    mongo::BsonArray{std::move(updates)});
       const Result<Bson> reply = database_.servers->run(std::move(command), Kind::kWrite, until,
-                                                        doing, {.idempotent = signs});
+                                                        doing, {.idempotent = extends});
       if (!reply)
         return std::unexpected(swapped.empty() ? reply.error() : after_a_write(reply.error()));
       const std::int64_t done = reply->view().number("n");
       Swapped each = done == std::ssize(some) ? Swapped::kYes : Swapped::kPerhaps;
       if (done == 0) {
-        const Result<Swapped> outcome = why_none(pool, some.front(), clock, signs, until);
+        const Result<Swapped> outcome = why_none(pool, some.front(), clock, extends, until);
         if (!outcome)
           return std::unexpected(swapped.empty() ? outcome.error()
                                                  : after_a_write(outcome.error()));
@@ -308,22 +309,15 @@ class Workers final : private WorkerRows {
     return swapped;
   }
 
-  // Whether the row, once it is swapped, has a nonce or a token that no other swap writes.
-  static bool is_signed(const WorkerSwap& swap) {
-    const auto is_new = [](const Uuid& from, const Uuid& to) { return from != to && to != Uuid{}; };
-    return is_new(swap.from.nonce, swap.to.nonce) ||
-           is_new(swap.from.state.token, swap.to.state.token);
-  }
-
   // The outcome of a swap that found nothing. An error: it was refused for another store or the
-  // clock, and not for the row. A signed one may have been sent twice, and have found its own work
-  // the second time: a reading that has every acknowledged write shows its nonce and token then.
+  // clock, and not for the row. An extension may have been sent twice, and have found its own work
+  // the second time: a reading that has every acknowledged write shows its nonce then.
   Result<Swapped> why_none(std::string_view pool, const WorkerSwap& swap, const CallersClock& clock,
-                           bool signs, SteadyTime until) {
+                           bool extends, SteadyTime until) {
     const Instant before = clock.now();
     const Result<std::vector<SeenRow>> rows =
-        find(pool, "_id", swap.from.state.worker, signs ? Kind::kReadOne : Kind::kPlain, until);
-    if (!rows) return std::unexpected(signs ? after_a_write(rows.error()) : rows.error());
+        find(pool, "_id", swap.from.state.worker, extends ? Kind::kReadOne : Kind::kPlain, until);
+    if (!rows) return std::unexpected(extends ? after_a_write(rows.error()) : rows.error());
     if (rows->empty()) return Swapped::kNo;
     if (Result<void> ours = expect_ours(pool, *rows, until); !ours) {
       Error& why = ours.error();
@@ -333,8 +327,7 @@ class Workers final : private WorkerRows {
       return std::unexpected(std::move(why));
     }
     const auto& [row, whole, made_by, now] = rows->front();
-    if (signs && row.nonce == swap.to.nonce && row.state.token == swap.to.state.token)
-      return Swapped::kPerhaps;
+    if (extends && row.nonce == swap.to.nonce) return Swapped::kPerhaps;
     if (clock.max_skew() >= 0)
       if (auto error = clocks_apart(pool, before, clock.now(), now, milliseconds{clock.max_skew()}))
         return std::unexpected(*std::move(error));
