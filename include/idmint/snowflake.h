@@ -217,7 +217,7 @@ struct SnowflakeLeaseOptions {
   std::size_t max_outstanding = 1'000'000;
   Executor* executor = nullptr;
   // The number of worker ids in the pool, if it is known: in a large pool, generators that are
-  // opened at the same time then begin at different ones. 0: unknown.
+  // opened at the same time then begin at different ones. 0: unknown. Mint::source() knows it.
   std::int64_t workers = 0;
   // The first lease covers only the unit of open(); a whole window follows when more ids are
   // needed. For programs that mint a few ids and exit.

@@ -73,7 +73,8 @@ class IDMINT_EXPORT Source {
                                             std::move_only_function<void(Result<void>)> done);
 
   // The sequence behind it, for its ranges and statistics. It lives as long as the source. Null
-  // unless it is a kSequence.
+  // unless it is a kSequence. On an executor of one thread, use its submit() or that of the source,
+  // not both: a task would wait for another one.
   [[nodiscard]] virtual Sequence* sequence() noexcept { return nullptr; }
 };
 

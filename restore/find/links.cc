@@ -104,8 +104,9 @@ void fold_routines(Suspects& suspects, Timestamp oplog_first, Timestamp oplog_la
                    std::map<std::uint64_t, Routine>& routines) {
   std::map<std::uint64_t, Suspect*> first;  // of each habit
   for (Suspect& each : suspects.all()) {
-    const auto* const slot =
-        each.reason == Reason::kFall || each.key == 0 ? nullptr : suspects.habits().find(each.key);
+    const auto* const slot = each.reason == Reason::kFall || each.key == 0
+                                 ? nullptr
+                                 : suspects.recurring_events().find(each.key);
     if (slot == nullptr) continue;
     const RecurringEvent& habit = slot->value;
     if (!habit.is_routine(oplog_first, oplog_last)) {
@@ -131,7 +132,7 @@ void fold_routines(Suspects& suspects, Timestamp oplog_first, Timestamp oplog_la
   }
   for (Suspect& each : suspects.all()) {
     if (is_gone(each) || !first.contains(each.key)) continue;
-    const RecurringEvent& habit = suspects.habits().find(each.key)->value;
+    const RecurringEvent& habit = suspects.recurring_events().find(each.key)->value;
     // A TTL index that is created and changed later is no repetition.
     if (habit.times() >= 2 && each.reason != Reason::kTimeToLive)
       weigh_repeats(each, habit.similar(each.documents.value_or(0)));

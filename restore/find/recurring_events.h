@@ -45,6 +45,6 @@ class RecurringEvent {
 };
 
 // By Suspect::key.
-using Habits = BoundedTable<RecurringEvent>;
+using RecurringEvents = BoundedTable<RecurringEvent>;
 
 }  // namespace idmint::restore

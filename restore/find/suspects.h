@@ -67,7 +67,7 @@ class Suspects {
   void end();
   [[nodiscard]] std::vector<Suspect>& all() { return all_; }
   // All suspects ever kept, by key, except falls.
-  [[nodiscard]] Habits& habits() { return habits_; }
+  [[nodiscard]] RecurringEvents& recurring_events() { return recurring_events_; }
   [[nodiscard]] const NamespaceCounts& counts() const { return counts_; }
   // At the end, once. Sorted, the likeliest first.
   [[nodiscard]] std::vector<Suspect> take();
@@ -76,7 +76,7 @@ class Suspects {
 
  private:
   const NamespaceCounts& counts_;
-  Habits habits_{std::size_t{1} << 12};
+  RecurringEvents recurring_events_{std::size_t{1} << 12};
   std::vector<Suspect> all_;
   std::vector<Suspect> waiting_;  // for the next entry
   std::uint64_t left_out_ = 0;

@@ -339,7 +339,7 @@ bool is_clear(const Parts& parts) {
 
 std::string shown_query(Known options, std::string_view query) {
   std::string shown;
-  bool after_secret = false;  // as in check_mongodb_url()
+  bool after_secret = false;  // as in check_server_url()
   each_option_of(query, [&](const Option& option) {
     shown += option.before;
     const bool named = option.name.size() < option.whole.size() && is_option_name(option.name);

@@ -207,7 +207,7 @@ class Table {
 };
 
 // The reason why a definition is left out of a file, in the order of the comments.
-enum class Absence : std::uint8_t { kSpread, kMoving, kMoved, kRetired };
+enum class Absence : std::uint8_t { kMultiStore, kMoving, kMoved, kRetired };
 constexpr std::array<std::string_view, 4> kAbsences = {
     "# Over several stores, which a file does not name, so left out here:\n",
     "# Being moved from one store to another, so left out until that is done:\n",
@@ -221,7 +221,7 @@ std::optional<Absence> absence_of(const Definition& definition) {
     return move->stage == Move::Stage::kGone ? Absence::kMoved : Absence::kMoving;
   if (is_retired(definition)) return Absence::kRetired;
   const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  if (sequence != nullptr && sequence->is_multi_store()) return Absence::kSpread;
+  if (sequence != nullptr && sequence->is_multi_store()) return Absence::kMultiStore;
   return std::nullopt;
 }
 

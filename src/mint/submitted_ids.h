@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,9 +39,14 @@ class SubmittedIds final {
     SteadyTime until;
     std::move_only_function<void(Result<void>)> done;
   };
+  // The smallest number of ids of which more were asked for than are left, in this batch.
+  struct Refusal {
+    std::size_t size = std::numeric_limits<std::size_t>::max();
+    Error why{};
+  };
   void serve(std::span<Request> batch);
-  // Fills all of them in one call.
-  void serve_together(std::span<Request> requests);
+  // Fills all of them in one call, or in halves if too few ids are left.
+  void serve_together(std::span<Request> requests, Refusal& refusal);
 
   Source& source_;
   const std::string owner_;

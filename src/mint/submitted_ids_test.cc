@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "idmint/mint.h"
@@ -106,6 +108,20 @@ TEST_F(SubmitTest, RequestsShareACallUpToItsLargestCount) {
   executor_.run_all();
   EXPECT_THAT(asked[2].ids, ElementsAre(Id(5), Id(6)));
   EXPECT_EQ(code_of(*asked[3].result), Code::kInvalidArgument);
+}
+
+// It would cut the others of its call short.
+TEST_F(SubmitTest, ARequestWhoseTimeIsOverTakesNothing) {
+  MintOptions options{.store = "memory:", .executor = &executor_};
+  options.store_options.deadline = std::chrono::milliseconds{0};
+  Mint hasty(std::move(options));
+  const auto source = hasty.source("ulid").value();
+  Asked asked(1);
+  ASSERT_TRUE(submit(*source, asked));
+  executor_.run_all();
+  ASSERT_TRUE(asked.result);
+  EXPECT_EQ(code_of(*asked.result), Code::kUnavailable);
+  EXPECT_THAT(asked.result->error().message(), HasSubstr("ask again"));
 }
 
 TEST_F(SubmitTest, ASourceThatEndsRefusesWhatWaits) {

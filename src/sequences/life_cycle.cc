@@ -389,11 +389,12 @@ Result<Changed> create_sequence(Store& store, const SequenceDefinition& given,
     return std::unexpected(std::move(agreed.error()));
   const auto& there = std::get<SequenceDefinition>(defined->definition);
   // The counters of another process, or in records that other programs use, may have moved since.
-  if (!defined->made || !there.adopted.empty()) {
-    Result<SequenceStatus> status = read_status(store, there, SteadyTime::max());
-    if (!status) return std::unexpected(stores::after_a_write(std::move(status.error())));
-    return Changed{*std::move(status), defined->made};
-  }
+  if (!defined->made || !there.adopted.empty())
+    return with_latest(store, there, [&](const SequenceDefinition& now) -> Result<Changed> {
+      Result<SequenceStatus> status = read_status(store, now, SteadyTime::max());
+      if (!status) return std::unexpected(stores::after_a_write(std::move(status.error())));
+      return Changed{*std::move(status), defined->made};
+    });
   return Changed{there.strategy == Strategy::kRandom ? status_with(there, std::int64_t{0})
                                                      : status_with(store, there, *made),
                  true};

@@ -245,7 +245,7 @@ std::unexpected<Error> not_everywhere(const MultiStores& stores, std::string_vie
 }
 
 // Null: it is not of a sequence over several stores.
-const SequenceDefinition* as_spread(const Definition& definition) {
+const SequenceDefinition* as_multi_store(const Definition& definition) {
   const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
   return sequence != nullptr && sequence->is_multi_store() ? sequence : nullptr;
 }
@@ -262,7 +262,7 @@ Result<Changed> change_everywhere(
     const std::function<Result<Changed>(Store&, const Definition&)>& change) {
   Result<Definition> found = find_definition(store, name);
   if (!found) return std::unexpected(std::move(found.error()));
-  const SequenceDefinition* const over = as_spread(*found);
+  const SequenceDefinition* const over = as_multi_store(*found);
   if (over == nullptr) return change(store, *found);
   MultiStores stores(store, *over, multi_store);
   std::vector<Result<SequenceStatus>> stripes(stores.size());
@@ -368,7 +368,7 @@ SequenceStatus joined(const SequenceDefinition& own,
 Result<SequenceStatus> with_stripes(Store& store, Result<SequenceStatus> own, SteadyTime until,
                                     const MultiStoreOptions& multi_store) {
   if (!own) return own;
-  const SequenceDefinition* const sequence = as_spread(own->definition);
+  const SequenceDefinition* const sequence = as_multi_store(own->definition);
   if (sequence == nullptr || sequence->retired) return own;
   MultiStores stores(store, *sequence, multi_store);
   until = by_deadline(store, until);

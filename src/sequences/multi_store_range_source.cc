@@ -323,8 +323,8 @@ void MultiStoreRangeSource::Shared::probe(std::size_t k) {
   changed.notify_all();
 }
 
-Opened open_spread(Store& store, SequenceDefinition definition, const SequenceOptions& options,
-                   Clock& clock, Entropy& entropy) {
+Opened open_multi_store(Store& store, SequenceDefinition definition, const SequenceOptions& options,
+                        Clock& clock, Entropy& entropy) {
   const std::chrono::milliseconds deadline = deadline_of(store, options);
   const SteadyTime until = std::min(options.until, std::chrono::steady_clock::now() + deadline);
   const auto stores = std::make_shared<MultiStores>(store, definition, options.multi_store);

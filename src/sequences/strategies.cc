@@ -294,7 +294,7 @@ Opened open_defined(Store& store, Result<Definition> found, const SequenceOption
       return std::unexpected(error_at(store, Code::kUnimplemented, sequence,
                                       "this idmint does not open sequences of strategy " +
                                           std::string(name(sequence.strategy))));
-    const auto open = sequence.is_multi_store() ? open_spread : opener->open;
+    const auto open = sequence.is_multi_store() ? open_multi_store : opener->open;
     Opened opened = open(store, sequence, options, clock, entropy);
     if (opened || opened.error().code != Code::kDataLoss) return opened;
     // Its counters may have been extended since its definition was read.

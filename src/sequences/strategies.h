@@ -37,9 +37,9 @@ using Opened = Result<std::unique_ptr<Sequence>>;
                                  const SequenceOptions& options, Clock& clock, Entropy& entropy);
 [[nodiscard]] Opened open_random(Store& store, SequenceDefinition definition,
                                  const SequenceOptions& options, Clock& clock, Entropy& entropy);
-[[nodiscard]] Opened open_spread(Store& store, SequenceDefinition definition,
-                                 const SequenceOptions& options, Clock& clock,
-                                 Entropy& entropy);  // kInterleaved over several stores
+[[nodiscard]] Opened open_multi_store(Store& store, SequenceDefinition definition,
+                                      const SequenceOptions& options, Clock& clock,
+                                      Entropy& entropy);  // kInterleaved over several stores
 [[nodiscard]] Opened open_permuted(Store& store, SequenceDefinition definition,
                                    const SequenceOptions& options, Clock& clock, Entropy& entropy);
 

@@ -180,11 +180,11 @@ struct WorkerSwap {
 // A choice of rows for an acquire.
 struct FreeWorkers {
   Uuid token{};
-  bool may_own = false;     // the token may own a row already
-  std::int64_t limit = 0;   // of minted_until
-  std::uint64_t start = 0;  // random; modulo the size of the pool it is the first worker id
+  bool may_own = false;      // the token may own a row already
+  std::int64_t limit = 0;    // of minted_until
+  std::uint64_t start = 0;   // random; modulo the size of the pool it is the first worker id
   std::int64_t workers = 0;  // the size of the pool, if the caller knows it; 0: it does not
-  std::size_t most = 0;     // rows
+  std::size_t most = 0;      // rows
 };
 
 // The rows of the worker ids in pools. No row is ever removed. Errors, besides those of each

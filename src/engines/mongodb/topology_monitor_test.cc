@@ -34,9 +34,9 @@ using testing::Not;
 
 constexpr seconds kWaited{5};
 
-class HeardTest : public testing::Test {
+class TopologyMonitorTest : public testing::Test {
  protected:
-  HeardTest() { EXPECT_TRUE(mongo::load_driver()); }
+  TopologyMonitorTest() { EXPECT_TRUE(mongo::load_driver()); }
 
   void says(const std::string& host, const std::string& hello) {
     const Bson reply(hello);
@@ -52,7 +52,7 @@ class HeardTest : public testing::Test {
 };
 
 // The driver calls these from C.
-TEST_F(HeardTest, AReportWithoutMemoryIsDroppedAndTheNextIsHeard) {
+TEST_F(TopologyMonitorTest, AReportWithoutMemoryIsDroppedAndTheNextIsHeard) {
   is_primary("a:1");
   const std::string host(100, 'h');
   const std::string why(1000, 'w');
@@ -68,7 +68,7 @@ TEST_F(HeardTest, AReportWithoutMemoryIsDroppedAndTheNextIsHeard) {
   EXPECT_THAT(heard_.advice(kWaited), HasSubstr("elect a primary"));
 }
 
-TEST_F(HeardTest, OnlyWhereThereIsNoSetIsOneToBeMade) {
+TEST_F(TopologyMonitorTest, OnlyWhereThereIsNoSetIsOneToBeMade) {
   says("a:1", R"({"isreplicaset":true,"isWritablePrimary":false})");
   EXPECT_THAT(heard_.advice(kWaited), HasSubstr("a:1 waits for its set to be made: rs.initiate()"));
   is_secondary("b:1");
@@ -76,7 +76,7 @@ TEST_F(HeardTest, OnlyWhereThereIsNoSetIsOneToBeMade) {
   EXPECT_THAT(heard_.advice(kWaited), HasSubstr("elect a primary"));
 }
 
-TEST_F(HeardTest, AnElectionIsNamedWhereNobodyLeadsAndItMayTakeLonger) {
+TEST_F(TopologyMonitorTest, AnElectionIsNamedWhereNobodyLeadsAndItMayTakeLonger) {
   is_primary("a:1");
   is_secondary("b:1");
   EXPECT_EQ(heard_.advice(kWaited), "");
@@ -90,14 +90,14 @@ TEST_F(HeardTest, AnElectionIsNamedWhereNobodyLeadsAndItMayTakeLonger) {
 }
 
 // The driver asks it under the name that the set has, and no more under that of the URL.
-TEST_F(HeardTest, AHostByAnotherNameDoesNotLeadForEver) {
+TEST_F(TopologyMonitorTest, AHostByAnotherNameDoesNotLeadForEver) {
   is_primary("localhost:1");
   is_primary("a:1");
   is_secondary("a:1");
   EXPECT_THAT(heard_.advice(kWaited), HasSubstr("elect a primary"));
 }
 
-TEST_F(HeardTest, AnElectionTakesWhatTheConfigurationOfTheSetSays) {
+TEST_F(TopologyMonitorTest, AnElectionTakesWhatTheConfigurationOfTheSetSays) {
   is_secondary("a:1");
   const Bson config(R"({"config":{"_id":"set","settings":{"electionTimeoutMillis":2000}},"ok":1})");
   heard_.configured(config.view());

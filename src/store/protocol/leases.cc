@@ -179,9 +179,13 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
     // A row that another takes just now is passed over; but not one that is the token's own. Where
     // few rows are left, many processes read the same ones: each begins at a random one of them.
     const bool one = alone || nearest.token == request.token;
-    if (!one)
+    if (!one) {
       std::ranges::rotate(*free, free->begin() + static_cast<std::ptrdiff_t>(uniform_below(
                                                      engine_.entropy(), free->size())));
+      // Those whose range begins at the clock first.
+      std::ranges::stable_partition(
+          *free, [&](const WorkerRow& row) { return row.state.minted_until <= request.now; });
+    }
     for (const WorkerRow& row : *free) {
       const WorkerRow taken = taken_by(request, row);
       const Result<Swapped> swapped = call.swap(row, taken, &request.terms);
