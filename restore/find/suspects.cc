@@ -95,7 +95,7 @@ bool Suspects::keep_now(Suspect suspect) {
   const bool run = is_run(suspect.reason);
   RecurringEvent* habit = nullptr;
   if (suspect.key != 0 && suspect.reason != Reason::kFall) {
-    auto& slot = habits_.take(suspect.key);
+    auto& slot = recurring_events_.take(suspect.key);
     ++slot.uses;
     habit = &slot.value;
   }

@@ -183,7 +183,7 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
       std::ranges::rotate(*free, free->begin() + static_cast<std::ptrdiff_t>(uniform_below(
                                                      engine_.entropy(), free->size())));
       // Those whose range begins at the clock first.
-      std::ranges::stable_partition(
+      std::ranges::partition(
           *free, [&](const WorkerRow& row) { return row.state.minted_until <= request.now; });
     }
     for (const WorkerRow& row : *free) {
