@@ -1,5 +1,6 @@
 // How long it takes until so many processes that ask at once have a worker id each, and how many
-// extensions a second 64 threads get, on each of the servers.
+// extensions a second 64 threads get, on each of the servers. On MongoDB also how long it takes
+// until so many processes have made the smallest durable write at once, by the driver alone.
 //
 //   acquire_bench [PROCESSES [SERVER...]]        (1024, all: postgresql mariadb redis etcd mongodb)
 //
@@ -25,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/smallest_writes.h"
 #include "idmint/store.h"
 #include "ids/lease_table.h"
 #include "tests/servers/etcd.h"
@@ -85,12 +87,13 @@ void in_a_process(const std::function<void()>& work) {
   if (::waitpid(pid, &status, 0) != pid || status != 0) fail("a process failed");
 }
 
-void acquire_at_once(const std::string& name, const std::string& url, std::size_t processes) {
-  in_a_process([&] {
-    if (auto made = open(url)->leases()->create_pool("p", static_cast<std::int64_t>(processes));
-        !made)
-      fail(made.error().message());
-  });
+// What a process does when all begin; it gives a number that no other one gives.
+using Act = std::function<std::int64_t()>;
+
+// Has so many processes `prepare`, each with its number, and then all at once do what they
+// prepared.
+void at_once(const std::string& name, const std::string& done, std::size_t processes,
+             const std::function<Act(std::size_t)>& prepare) {
   void* const shared = ::mmap(nullptr, sizeof(Told) * processes, PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) fail("no memory");
@@ -99,19 +102,17 @@ void acquire_at_once(const std::string& name, const std::string& url, std::size_
   std::array<int, 2> go{};
   if (::pipe(ready.data()) != 0 || ::pipe(go.data()) != 0) fail("no pipe");
   std::vector<pid_t> all;
+  std::fflush(stdout);
   for (std::size_t i = 0; i < processes; ++i) {
     const pid_t pid = ::fork();
     if (pid < 0) fail("no process");
     if (pid == 0) {
       ::close(go[1]);
-      const auto store = open(url);
-      if (!store->leases()->workers("p")) fail("no pool");
+      const Act act = prepare(i);
       char byte = 'r';
       if (::write(ready[1], &byte, 1) != 1 || ::read(go[0], &byte, 1) != 0) ::_exit(1);
       const auto begin = steady_clock::now();
-      const auto lease = acquire(*store->leases(), "p", static_cast<std::int64_t>(processes));
-      if (!lease) fail(lease.error().message());
-      told[i].worker = lease->worker;
+      told[i].worker = act();
       told[i].after =
           std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin)
               .count();
@@ -140,9 +141,42 @@ void acquire_at_once(const std::string& name, const std::string& url, std::size_
   }
   std::ranges::sort(times);
   if (!ended || workers.size() != processes || workers.contains(-1)) fail("not each has one");
-  std::printf("%-10s %zu processes at once: each has one after %.2f s; the median after %.2f s\n",
-              name.c_str(), processes, took.count(), times[processes / 2]);
+  std::printf("%-10s %zu processes at once: each has %s after %.2f s; the median after %.2f s\n",
+              name.c_str(), processes, done.c_str(), took.count(), times[processes / 2]);
   ::munmap(shared, sizeof(Told) * processes);
+}
+
+void acquire_at_once(const std::string& name, const std::string& url, std::size_t processes) {
+  const auto workers = static_cast<std::int64_t>(processes);
+  in_a_process([&] {
+    if (auto made = open(url)->leases()->create_pool("p", workers); !made)
+      fail(made.error().message());
+  });
+  at_once(name, "a worker id", processes, [&](std::size_t) -> Act {
+    const std::shared_ptr<Store> store = open(url);
+    if (!store->leases()->workers("p")) fail("no pool");
+    return [=] {
+      const auto lease = acquire(*store->leases(), "p", workers);
+      if (!lease) fail(lease.error().message());
+      return lease->worker;
+    };
+  });
+}
+
+void write_at_once(const std::string& name, const std::string& url, std::size_t processes) {
+  const auto documents = static_cast<std::int64_t>(processes);
+  in_a_process([&] {
+    if (!SmallestWrites(url).make(documents)) fail("no documents");
+  });
+  at_once(name, "made the smallest durable write", processes, [&](std::size_t number) -> Act {
+    const auto writes = std::make_shared<SmallestWrites>(url);
+    const auto id = static_cast<std::int64_t>(number);
+    if (!writes->write(id)) fail("no document");
+    return [=] {
+      if (!writes->write(id)) fail("no document");
+      return id;
+    };
+  });
 }
 
 void extend(const std::string& name, const std::string& url) {
@@ -214,5 +248,6 @@ int main(int argc, char** argv) {
   if (wanted("mongodb")) {
     const servers::MongoSet set;
     measure("mongodb", set.url("ids"));
+    write_at_once("mongodb", set.url("ids"), processes);
   }
 }

@@ -7,7 +7,6 @@
 //   lease_bench [WORKERS [SECONDS]]        (1024 10)
 //
 // Everything runs on this machine.
-#include <mongoc/mongoc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -21,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/smallest_writes.h"
 #include "idmint/store.h"
 #include "ids/lease_table.h"
 #include "tests/servers/mongo.h"
@@ -54,45 +54,6 @@ double processor_time(const std::string& member) {
   }
   return all;
 }
-
-// Threads may share it.
-class SmallestWrites {
- public:
-  SmallestWrites(const std::string& url, std::int64_t documents)
-      : uri_(mongoc_uri_new(url.c_str())), pool_(mongoc_client_pool_new(uri_)) {
-    for (std::int64_t i = 0; i < documents; ++i)
-      if (!write(i, true)) {
-        std::fprintf(stderr, "lease_bench: no documents\n");
-        std::exit(1);
-      }
-  }
-  ~SmallestWrites() {
-    mongoc_client_pool_destroy(pool_);
-    mongoc_uri_destroy(uri_);
-  }
-  SmallestWrites(const SmallestWrites&) = delete;
-  SmallestWrites& operator=(const SmallestWrites&) = delete;
-
-  bool write(std::int64_t id, bool upsert = false) {
-    mongoc_client_t* const client = mongoc_client_pool_pop(pool_);
-    bson_t* const command =
-        BCON_NEW("update", "floor", "updates", "[", "{", "q", "{", "_id", BCON_INT64(id), "}", "u",
-                 "{", "$inc", "{", "n", BCON_INT64(1), "}", "}", "upsert", BCON_BOOL(upsert), "}",
-                 "]", "writeConcern", "{", "w", BCON_UTF8("majority"), "j", BCON_BOOL(true), "}");
-    bson_t reply;
-    bson_error_t error;
-    const bool done = mongoc_client_write_command_with_opts(client, "bench_floor", command, nullptr,
-                                                            &reply, &error);
-    bson_destroy(&reply);
-    bson_destroy(command);
-    mongoc_client_pool_push(pool_, client);
-    return done;
-  }
-
- private:
-  mongoc_uri_t* uri_;
-  mongoc_client_pool_t* pool_;
-};
 
 LeaseTerms terms() {
   return {.held = kWindow, .clock = system_clock().now(), .max_skew = seconds{1}};
@@ -129,7 +90,11 @@ int main(int argc, char** argv) {
     const duration<double> took = steady_clock::now() - begin;
     return (processor_time(primary) - before) / took.count();
   };
-  SmallestWrites smallest(set.url("bench"), workers);
+  SmallestWrites smallest(set.url("bench"));
+  if (!smallest.make(workers)) {
+    std::fprintf(stderr, "lease_bench: no documents\n");
+    return 1;
+  }
   const double idle = measured([&] { std::this_thread::sleep_for(lasting); });
   // One thread at a time has a lease: it comes again a third of the window later.
   const auto renew = [&](std::int64_t worker) {

@@ -18,6 +18,20 @@ namespace {
 constexpr std::size_t kFirstFree = WorkerRows::kLeastRead;
 constexpr std::size_t kMostFree = 16;
 
+// The row that an acquire tries, of those that it read. Processes that start together read the same
+// ones: each takes a random one, of those whose range begins at the clock if there are some. Alone,
+// it takes the first, which has the smallest bound, unless all that may be read begin at the clock.
+WorkerRow choose(std::vector<WorkerRow> free, const LeaseRequest& request, bool alone,
+                 Entropy& entropy) {
+  const auto begins_at_clock = [&](const WorkerRow& row) {
+    return row.state.minted_until <= request.now;
+  };
+  const auto some = static_cast<std::size_t>(std::ranges::count_if(free, begins_at_clock));
+  if (alone && some < kFirstFree) return free.front();
+  std::ranges::partition(free, begins_at_clock);
+  return free[uniform_below(entropy, some > 0 ? some : free.size())];
+}
+
 // The row once the request has it.
 WorkerRow taken_by(const LeaseRequest& request, const WorkerRow& row) {
   WorkerRow taken = row;
@@ -153,10 +167,9 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
   if (Result<void> entered = call.enter(Purpose::kHandOut, by); !entered)
     return std::unexpected(std::move(entered.error()));
   const std::int64_t limit = request.now + request.max_drift;
-  // In a small pool the first attempt takes the row with the smallest bound. Processes that start
-  // together try different ones: in a large pool they begin at a random place. If its size is not
-  // known, the first attempt takes one of many rows that are all the same, as the range begins at
-  // the clock, and the next one begins at a random place.
+  // In a small pool the first attempt takes the row with the smallest bound; in a large one it
+  // reads rows at a random place, and so does each later attempt. If the size is not known, the
+  // first attempt takes one of many rows that are all the same, as the range begins at the clock.
   for (bool alone = request.workers <= std::int64_t{kFirstFree};; alone = false) {
     Result<std::vector<WorkerRow>> free =
         rows_.find_free(pool,
@@ -169,35 +182,19 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
                         call.until());
     if (!free) return std::unexpected(call.unread(std::move(free.error())));
     if (free->empty()) return std::unexpected(call.refused(refused_acquire(pool, request, {})));
-    if (alone && free->size() == kFirstFree &&
-        std::ranges::all_of(
-            *free, [&](const WorkerRow& row) { return row.state.minted_until <= request.now; }))
-      std::swap(free->front(), (*free)[uniform_below(engine_.entropy(), kFirstFree)]);
     const LeaseState& nearest = free->front().state;
     if (nearest.minted_until > limit)
       return std::unexpected(call.refused(refused_acquire(pool, request, nearest.minted_until)));
-    // A row that another takes just now is passed over; but not one that is the token's own. Where
-    // few rows are left, many processes read the same ones: each begins at a random one of them.
-    const bool one = alone || nearest.token == request.token;
-    if (!one) {
-      std::ranges::rotate(*free, free->begin() + static_cast<std::ptrdiff_t>(uniform_below(
-                                                     engine_.entropy(), free->size())));
-      // Those whose range begins at the clock first.
-      std::ranges::partition(
-          *free, [&](const WorkerRow& row) { return row.state.minted_until <= request.now; });
-    }
-    for (const WorkerRow& row : *free) {
-      const WorkerRow taken = taken_by(request, row);
-      const Result<Swapped> swapped = call.swap(row, taken, &request.terms);
-      if (!swapped) return std::unexpected(swapped.error());
-      const LeaseState& state = taken.state;
-      if (*swapped == Swapped::kYes)
-        return Lease{state.worker,       state.token,
-                     state.generation,   state.taken_from.value_or(0),
-                     state.minted_until, taken.nonce};
-      // After kPerhaps a row may be the token's own: the next reading shows it.
-      if (one || *swapped == Swapped::kPerhaps) break;
-    }
+    // One row, and the next one after another reading: where many processes take the last rows, a
+    // reading is quicker than a swap that finds its row taken. The token's own row is the only one.
+    const WorkerRow row = choose(*std::move(free), request, alone, engine_.entropy());
+    const WorkerRow taken = taken_by(request, row);
+    const Result<Swapped> swapped = call.swap(row, taken, &request.terms);
+    if (!swapped) return std::unexpected(swapped.error());
+    const LeaseState& state = taken.state;
+    if (*swapped == Swapped::kYes)
+      return Lease{state.worker,       state.token, state.generation, state.taken_from.value_or(0),
+                   state.minted_until, taken.nonce};
     if (Result<void> on = call.step_aside(); !on) return std::unexpected(std::move(on.error()));
   }
 }
