@@ -65,13 +65,17 @@ function(idmint_command_files target program)
                  generated/terminal/completion_scripts.h @ONLY)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/generated)
   if(IDMINT_INSTALL)
-    install(FILES ${PROJECT_SOURCE_DIR}/docs/${program}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-    install(FILES ${completion}/${program}.bash RENAME ${program}
-            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-    install(FILES ${completion}/_${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-    install(FILES ${completion}/${program}.fish
-            DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+    idmint_install_command_files(${program} ${completion})
   endif()
+endfunction()
+
+# idmint_install_command_files(PROGRAM COMPLETION): installs its manual page, and the scripts in the folder COMPLETION.
+function(idmint_install_command_files program completion)
+  install(FILES ${PROJECT_SOURCE_DIR}/docs/${program}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${completion}/${program}.bash RENAME ${program}
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${completion}/_${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${completion}/${program}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endfunction()
 
 # idmint_test_options(TARGET): how the sources of tests are compiled. The precompiled header needs the same for all.

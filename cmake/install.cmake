@@ -37,3 +37,9 @@ else()
 endif()
 configure_file(cmake/idmint.pc.in idmint.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/idmint.pc DESTINATION ${pc_dir})
+
+# The documents, for those who have no source tree. Not those of the design.
+if(IDMINT_CLI OR IDMINT_RESTORE)
+  file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.svg)
+  install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
+endif()

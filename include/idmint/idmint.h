@@ -28,3 +28,8 @@
 #include "idmint/uuid_time.h"
 #include "idmint/worker_pool.h"
 #include "idmint/xid.h"
+
+// The version of these headers, a semantic version; IDMINT_VERSION_NUMBER is major * 1,000,000 +
+// minor * 1,000 + patch, for #if. CMake reads it here.
+#define IDMINT_VERSION "0.1.0"
+#define IDMINT_VERSION_NUMBER 1000

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "mongo/errors.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
 
@@ -192,7 +193,7 @@ Result<Bson> Member::entry_of_majority(Timestamp at) {
            "readConcern", Bson("level", "majority", "afterClusterTime", to_bson(at)), "maxTimeMS",
            60'000);
   const Reply reply = run("local", find);
-  if (!reply.ok && reply.error.code == kMaxTimeExpired)
+  if (!reply.ok && reply.error.code == mongo::kMaxTimeExpired)
     return fail(Code::kUnavailable, "a majority of the members does not have the entry " +
                                         print_timestamp(at) +
                                         " after a minute: look at the others");

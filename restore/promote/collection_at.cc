@@ -4,6 +4,7 @@
 
 #include "base/errors.h"
 #include "base/text.h"
+#include "mongo/errors.h"
 #include "restore/cursor.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/fields.h"
@@ -182,7 +183,7 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
       ask(production, item.database(), with_concern(std::move(command), production));
   if (answer.ok) return {};
   const std::string doing = "blocking the writers of " + item.ns;
-  if (answer.code == kMaxTimeExpired)
+  if (answer.code == mongo::kMaxTimeExpired)
     return fail(Code::kUnavailable,
                 doing + ": " + answer.message +
                     "; a transaction that is open there keeps its lock, a minute at most: the "

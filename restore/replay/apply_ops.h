@@ -60,10 +60,9 @@ struct Answer {
 // Applies `operations` and then `then` in one transaction of the server, all or nothing. Exceptions
 // are commands and missing collections; see "What applyOps does" in docs/design/006-restore.md.
 // `durable`: as with_concern(). `max_time` in milliseconds: after it the server gives up and has
-// done nothing (kMaxTimeExpired); 0: never.
+// done nothing (mongo::kMaxTimeExpired); 0: never.
 [[nodiscard]] Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
                                bool durable, std::int32_t max_time = 0);
-inline constexpr std::int64_t kMaxTimeExpired = 50;  // error_codes.yml
 
 // Runs the command in an applyOps of its own.
 [[nodiscard]] Answer apply_command(Server& server, std::string_view database, const Bson& command);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "mongo/errors.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/fields.h"
@@ -37,7 +38,7 @@ constexpr std::size_t kMostNamed = 20;
 // Write conflict, transaction too large, transaction too large for the cache, too large a document
 // or command; and an applyOps that took too long, as mongod 6.0 tries one that its cache does not
 // hold again without end. error_codes.yml
-constexpr std::array<std::int64_t, 5> kTooLarge = {112, 257, 388, 413, kMaxTimeExpired};
+constexpr std::array<std::int64_t, 5> kTooLarge = {112, 257, 388, 413, mongo::kMaxTimeExpired};
 constexpr std::int32_t kLongestApply = 5000;  // milliseconds, of several operations
 constexpr std::size_t kMoreAfter = 256;       // batches, until more operations are tried again
 

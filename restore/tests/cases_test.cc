@@ -538,7 +538,7 @@ TEST_F(Case, AnIndexThatTheServerRefusesIsFoundBeforeTheLoad) {
 TEST_F(Written, ADryRunToASpareTriesTheIndexes) {
   const std::vector<std::string> indexes = {R"({"v":0,"key":{"b":1},"name":"v0"})"};
   base(document({int32("_id", 1)}), indexes);
-  const SpareFolder spare;
+  const SpareServer spare;
   const std::vector<std::string> words =
       with({"run", "--base", path("base"), "--dry-run"}, spare.words());
   const Ended refused = program(words);
@@ -581,7 +581,7 @@ TEST_F(Written, AnIndexOfTheOplogThatTheServerRefusesIsFoundBeforeTheLoad) {
                     HasSubstr("  again of shop.capped, built at "), Not(HasSubstr("good")),
                     Not(HasSubstr("after of"))));
   EXPECT_THAT(ask("shop", R"({"listCollections":1})"), Not(HasSubstr("orders")));
-  const SpareFolder spare;
+  const SpareServer spare;
   const Ended dry = program(with(
       {"run", "--base", path("base"), "--oplog", path("oplog.bson"), "--limit", limit, "--dry-run"},
       spare.words()));

@@ -81,7 +81,7 @@ class Keep : public testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds{20});
   }
   void expect_restored(const Moment& moment) {
-    const SpareFolder spare;
+    const SpareServer spare;
     const Ended run = restore_tool(
         with({"run", "--from", kept(), "--limit", print_timestamp(moment.limit), "--yes"},
              spare.words()));
@@ -321,7 +321,7 @@ TEST_F(Keep, ATransactionOfTwoSlicesIsRestored) {
   expect_restored(moment);
   // Up to the boundary none of it was committed.
   EXPECT_EQ(moment.state.at("shop.orders").count, 7U);
-  const SpareFolder spare;
+  const SpareServer spare;
   const Ended run = restore_tool(
       with({"run", "--from", kept(), "--limit", print_timestamp(entries[cut + 1].first), "--yes"},
            spare.words()));
@@ -363,14 +363,14 @@ TEST_F(Keep, ReadsANewestSliceThatWasCutAndReplacesOneThatIsDamaged) {
   write(slice, whole + whole.substr(0, 40));  // behind what the checksums cover
   EXPECT_EQ(restore_tool({"ready", "--from", kept()}).status, 0);
   expect_restored(moment);
-  const SpareFolder spare;
+  const SpareServer spare;
   const Ended all = restore_tool(with({"run", "--from", kept(), "--all", "--yes"}, spare.words()));
   EXPECT_EQ(all.status, 0) << all.err;
   // The checksums cover this change.
   std::string changed = whole;
   changed[changed.find("some text")] = 'S';
   write(slice, changed);
-  const SpareFolder other;
+  const SpareServer other;
   EXPECT_EQ(restore_tool(with({"run", "--from", kept(), "--all", "--yes"}, other.words())).status,
             10);
   const Ended again = restore_tool(words({"--once"}));

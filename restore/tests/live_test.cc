@@ -91,7 +91,7 @@ TEST_F(Live, EveryKindOfCollectionAndEntryFromEveryFormOfBase) {
     EXPECT_THAT(ended.out, HasSubstr("shop: hosts: nothing came from it after the limit"));
   };
   for (const std::string& base : {bases[0], bases[1]}) {
-    const SpareFolder spare;
+    const SpareServer spare;
     run(base, spare.words());
     expect_state(should, spare.words());
   }

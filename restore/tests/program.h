@@ -100,20 +100,20 @@ class Program {
 };
 
 // A folder for a spare server, which is ended with the test.
-class SpareFolder {
+class SpareServer {
  public:
   [[nodiscard]] std::string path() const { return folder_.path("spare"); }
   [[nodiscard]] std::vector<std::string> words() const {
     return {"--spare", path(), "--mongod", servers::mongod_program()};
   }
-  ~SpareFolder() {
+  ~SpareServer() {
     std::ifstream lock(path() + "/mongod.lock");
     pid_t pid = 0;
     if (lock >> pid && pid > 0) ::kill(pid, SIGKILL);
   }
-  SpareFolder() = default;
-  SpareFolder(const SpareFolder&) = delete;
-  SpareFolder& operator=(const SpareFolder&) = delete;
+  SpareServer() = default;
+  SpareServer(const SpareServer&) = delete;
+  SpareServer& operator=(const SpareServer&) = delete;
 
  private:
   fakes::TempFolder folder_;

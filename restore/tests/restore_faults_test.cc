@@ -258,7 +258,7 @@ TEST_F(Stopped, ByAFullDiskItSaysSoAndGoesOn) {
                     " LD_PRELOAD=" IDMINT_FULL_DISK_LIBRARY " exec " + servers::mongod_program() +
                     " \"$@\"\n");
   fs::permissions(mongod, fs::perms::owner_all);
-  const SpareFolder folder;
+  const SpareServer folder;
   const std::vector<std::string> words =
       run_words({"--spare", folder.path(), "--mongod", mongod, "--stop"});
   Program program(folder_, words);
@@ -280,7 +280,7 @@ TEST_F(Stopped, ByAFullDiskItSaysSoAndGoesOn) {
 }
 
 TEST_F(Stopped, BySignalsItEndsItsSpare) {
-  const SpareFolder folder;
+  const SpareServer folder;
   const std::vector<std::string> words = run_words(folder.words());
   Program program(folder_, words);
   while (program.runs() && content(folder.path() + "/mongod.log").find("Waiting for connections") ==
@@ -328,7 +328,7 @@ TEST_F(Stopped, KilledWhileACopyIsRecoveredItGoesOn) {
   const std::size_t some = number_given("IDMINT_FAULT_ROUNDS", 1);
   for (const auto& [file, text, times] : std::span(points).first(std::min(some, points.size()))) {
     SCOPED_TRACE(std::string(text) + " " + std::to_string(times));
-    const SpareFolder folder;  // which ends its server
+    const SpareServer folder;  // which ends its server
     fs::copy(original, folder.path(), fs::copy_options::recursive);
     const std::vector<std::string> words = run_of_copy(folder.path(), oplog, limit);
     Program program(folder_, words);

@@ -83,7 +83,7 @@ void empty_target() {
 
 TEST_F(Run, BothFixturesReachWhatProductionHadOnASpareServer) {
   for (const Fixture& fixture : {kCounter, kDeletes}) {
-    const SpareFolder spare;
+    const SpareServer spare;
     const Ended ended = restore(with(run_words(fixture), spare.words()));
     ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
     EXPECT_THAT(ended.out, HasSubstr("--shutdown --dbpath " + spare.path())) << "how to end it";
@@ -92,7 +92,7 @@ TEST_F(Run, BothFixturesReachWhatProductionHadOnASpareServer) {
 }
 
 TEST_F(Run, ASpareThatIsEndedHasEverythingInItsFolder) {
-  const SpareFolder spare;
+  const SpareServer spare;
   const Ended ended = restore(with(with(run_words(kCounter), spare.words()), {"--stop"}));
   ASSERT_EQ(ended.status, 0) << ended.err;
   EXPECT_EQ(content(spare.path() + "/mongod.lock"), "") << "ended cleanly";
@@ -101,7 +101,7 @@ TEST_F(Run, ASpareThatIsEndedHasEverythingInItsFolder) {
 }
 
 TEST_F(Run, ASpareIsOpenedAsItWasMade) {
-  const SpareFolder spare;
+  const SpareServer spare;
   const Ended ended = restore(with(with(run_words(kCounter), spare.words()),
                                    {"--stop", "--mongod-argument=--directoryperdb"}));
   ASSERT_EQ(ended.status, 0) << ended.err;
@@ -113,7 +113,7 @@ TEST_F(Run, ASpareIsOpenedAsItWasMade) {
 }
 
 TEST_F(Run, ASpareWhoseServerIsKilledGoesOnWhereItWas) {
-  const SpareFolder spare;
+  const SpareServer spare;
   ASSERT_EQ(restore(with(run_words(kCounter), spare.words())).status, 0);
   pid_t pid = 0;
   std::ifstream(spare.path() + "/mongod.lock") >> pid;
@@ -126,7 +126,7 @@ TEST_F(Run, ASpareWhoseServerIsKilledGoesOnWhereItWas) {
 }
 
 TEST_F(Run, AnotherRestoreOnTheSameSpareIsRefused) {
-  const SpareFolder spare;
+  const SpareServer spare;
   ASSERT_EQ(restore(with(run_words(kCounter), spare.words())).status, 0);
   std::vector<std::string> words = run_words(kCounter);
   words[6] = "1795230181:15";
@@ -263,7 +263,7 @@ class Refused : public Run {
   void expect_refused(int status, const std::string& message,
                       const std::vector<std::string>& more = {},
                       const std::string& limit = kCounter.limit) {
-    const SpareFolder spare;
+    const SpareServer spare;
     const Ended ended = restore(with(
         with({"run", "--base", base_, "--oplog", oplog_, "--limit", limit, "--yes"}, spare.words()),
         more));
@@ -284,7 +284,7 @@ class Refused : public Run {
 TEST_F(Refused, NotAnOplogThatHasGrownNorOtherWriters) {
   const std::vector<std::size_t> offsets =
       offsets_of(content(path_of(kCounter, "oplog-dump/local/oplog.rs.bson")));
-  const SpareFolder spare;
+  const SpareServer spare;
   const std::vector<std::string> words =
       with({"run", "--base", base_, "--oplog", oplog_, "--limit", kCounter.limit, "--yes"},
            spare.words());
@@ -349,7 +349,7 @@ TEST_F(Refused, ABaseThatIsCutOrDamaged) {
 }
 
 TEST_F(Refused, ADamagedBaseAfterARunHadCheckedItToo) {
-  const SpareFolder spare;
+  const SpareServer spare;
   const std::vector<std::string> words =
       with({"run", "--base", base_, "--oplog", oplog_, "--limit", kCounter.limit}, spare.words());
   ASSERT_EQ(restore(with(words, {"--yes"})).status, 0);
@@ -386,7 +386,7 @@ TEST_F(Refused, AnArchiveThatIsDamaged) {
   const std::string archive = folder_.path("archive");
   const auto expect = [&](const std::string& bytes, const std::string& says) {
     write(archive, bytes);
-    const SpareFolder spare;
+    const SpareServer spare;
     const Ended ended = restore(
         with({"run", "--base", archive, "--oplog", oplog_, "--limit", kCounter.limit, "--yes"},
              spare.words()));
@@ -405,13 +405,13 @@ TEST_F(Refused, AnArchiveThatIsDamaged) {
 TEST_F(Refused, ABaseWhoseMomentNobodyKnows) {
   fs::remove(base_ + "/oplog.bson");
   {
-    const SpareFolder alone;
+    const SpareServer alone;
     const Ended ended = restore(with({"run", "--base", base_, "--yes"}, alone.words()));
     EXPECT_EQ(ended.status, 0) << ended.err << "which is of no matter without an oplog";
   }
   expect_refused(5, "--base-at");
   expect_refused(6, "", {"--base-at", "1795230178:629"});  // no such entry
-  const SpareFolder spare;
+  const SpareServer spare;
   EXPECT_EQ(restore(with(with({"run", "--base", base_, "--oplog", oplog_, "--limit", kCounter.limit,
                                "--yes", "--base-at", "1795230178:630"},
                               spare.words()),
@@ -450,7 +450,7 @@ TEST_F(Refused, ADamagedOplogBeforeACopyIsRecovered) {
 }
 
 TEST_F(Run, ASpareThatRanBeforeIsLeftRunning) {
-  const SpareFolder spare;
+  const SpareServer spare;
   ASSERT_EQ(restore(with(run_words(kCounter), spare.words())).status, 0);
   std::vector<std::string> words = run_words(kCounter);
   words[6] = "1795230181:15";
@@ -468,7 +468,7 @@ TEST_F(Refused, AServerOfAnotherSeries) {
 }
 
 TEST_F(Refused, AFolderThatHoldsSomethingElse) {
-  const SpareFolder spare;
+  const SpareServer spare;
   fs::create_directories(spare.path());
   write(spare.path() + "/notes", "mine");
   const std::vector<std::string> words = with(run_words(kCounter), spare.words());
@@ -545,7 +545,7 @@ TEST_F(Refused, AUserWhoMayNotRestoreViews) {
 }
 
 TEST_F(Refused, WithoutAYes) {
-  const SpareFolder spare;
+  const SpareServer spare;
   std::vector<std::string> words = with(run_words(kCounter), spare.words());
   std::erase(words, "--yes");
   const Ended ended = restore(words);
@@ -615,7 +615,7 @@ TEST_F(Run, ALimitMayBeATime) {
   std::vector<std::string> words = run_words(kCounter);
   words[5] = "--before";
   words[6] = "2026-11-21T03:03:01Z";
-  const SpareFolder spare;
+  const SpareServer spare;
   const Ended dry = restore(with(with(words, spare.words()), {"--dry-run"}));
   ASSERT_EQ(dry.status, 0) << dry.err;
   EXPECT_THAT(dry.out, HasSubstr("1795230181:0"));
@@ -718,7 +718,7 @@ TEST_F(Run, VerifyAgainstALiveServerAndThenForgets) {
   empty_target();
   const std::vector<std::string> where = {"--target", target_uri()};
   ASSERT_EQ(restore(with(run_words(kDeletes), where)).status, 0);
-  const SpareFolder spare;
+  const SpareServer spare;
   ASSERT_EQ(restore(with(run_words(kDeletes), spare.words())).status, 0);
   const Ended same =
       restore(with({"verify", "--against", target_uri(), "--forget"}, spare.words()));
@@ -740,7 +740,7 @@ TEST_F(Run, VerifyAgainstASetThatBuildsAnIndex) {
   const Ended made =
       restore(with(run_words(kDeletes), {"--target", production, "--allow-replica-set"}));
   ASSERT_EQ(made.status, 0) << made.err;
-  const SpareFolder spare;
+  const SpareServer spare;
   ASSERT_EQ(restore(with(run_words(kDeletes), spare.words())).status, 0);
   const auto tell = [&](const std::string& database, const std::string& json) {
     return mongo_command(production, database, json);
@@ -765,7 +765,7 @@ TEST_F(Run, VerifyAgainstASetThatBuildsAnIndex) {
 TEST_F(Run, VerifyNamesTheFirstDocumentsThatDiffer) {
   empty_target();
   ASSERT_EQ(restore(with(run_words(kDeletes), {"--target", target_uri()})).status, 0);
-  const SpareFolder spare;
+  const SpareServer spare;
   ASSERT_EQ(restore(with(run_words(kDeletes), spare.words())).status, 0);
   for (const char* const change :
        {R"({"update":"events","updates":[{"q":{},"u":{"$set":{"changed":{"by":"hand","n":1}}}}]})",

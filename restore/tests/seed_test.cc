@@ -78,7 +78,7 @@ class Seed : public testing::Test {
   }
 
   fakes::TempFolder folder_;
-  SpareFolder spare_;
+  SpareServer spare_;
   SeedOptions options_{};
 };
 

@@ -223,7 +223,7 @@ TEST_F(Users, AreThoseOfTheMomentInKeptBackups) {
   ASSERT_EQ(restore_tool(keep).status, 0);
   const std::vector<std::string> words = {"run",  "--from", kept, "--limit", print_timestamp(limit),
                                           "--yes"};
-  const SpareFolder spare;
+  const SpareServer spare;
   const Ended run = restore_tool(with(with(words, spare.words()), {"--users"}));
   ASSERT_NO_FATAL_FAILURE(expect_restored(run, should));
   Result<Server> server = Server::connect(uri_of(host_in(run.out)));
@@ -249,7 +249,7 @@ TEST_F(Users, AreThoseOfTheMomentInKeptBackups) {
   const std::string member = guarded_set().member(0).host();
   expect_logins(member);
 
-  const SpareFolder plain;
+  const SpareServer plain;
   const Ended without = restore_tool(with(with(words, plain.words()), {"--json"}));
   ASSERT_EQ(without.status, 0) << without.out << without.err;
   EXPECT_THAT(without.out, AllOf(HasSubstr("--users restores users and roles"),
@@ -262,7 +262,7 @@ TEST_F(Users, AreThoseOfTheMomentInKeptBackups) {
 TEST_F(Users, AreThoseOfTheMomentInADataCopy) {
   ASSERT_TRUE(change_in_slice());
   const Timestamp from = production_.now();
-  const SpareFolder spare;
+  const SpareServer spare;
   const std::string copy = spare.path();
   guarded_set().member(0).kill();
   fs::copy(guarded_set().member(0).folder(), copy, fs::copy_options::recursive);
@@ -292,7 +292,7 @@ TEST_F(Users, OfOneDatabaseAlone) {
                base + "/shop/$admin.system." + name + ".bson");
   for (const char* const needless : {"admin", "depot", "probe", "oplog.bson", "checksums.json"})
     fs::remove_all(base + "/" + needless);
-  const SpareFolder spare;
+  const SpareServer spare;
   const std::vector<std::string> words =
       with({"run", "--base", base, "--users", "--yes"}, spare.words());
   const std::string oplog = folder_.path("oplog.bson");

@@ -366,7 +366,7 @@ class WayBack : public testing::Test {
   fakes::TempFolder folder_;
   servers::MongoSet set_{{.election_timeout = std::chrono::minutes{10}}};
   Production production_{set_.url("admin")};
-  SpareFolder spare_;
+  SpareServer spare_;
   std::vector<std::unique_ptr<MintingProgram>> programs_;
   std::string limit_{};
   std::string mistake_to_{};

@@ -1372,6 +1372,42 @@ TEST_F(Cli, CompletionScripts) {
   EXPECT_EQ(complete("idmint plan-change --to son", 3), "sonyflake sonyflake-v1\n");
 }
 
+// Options that hidden help does not print, such as renamed ones, are not completed.
+TEST_F(Cli, TheCompletionScriptsHaveEveryOption) {
+  const auto words_of = [](const std::string& text) {
+    std::istringstream words(text);
+    return std::set<std::string>{std::istream_iterator<std::string>(words), {}};
+  };
+  for (const std::string shell : {"bash", "zsh", "fish"})
+    output("idmint completion " + shell + " > " + shell + ".script");
+  const std::string zsh = content(folder_ / "zsh.script");
+  const std::string fish = content(folder_ / "fish.script");
+  std::istringstream commands(
+      output("source bash.script; COMP_WORDS=(idmint ''); COMP_CWORD=1; "
+             "_idmint; printf '%s\\n' \"${COMPREPLY[@]}\""));
+  int with_options = 0;
+  for (std::string command; std::getline(commands, command);) {
+    if (command.starts_with("-")) continue;
+    const std::set<std::string> completed =
+        words_of(output("source bash.script; COMP_WORDS=(idmint " + command +
+                        " --); COMP_CWORD=2; _idmint; echo ${COMPREPLY[*]}"));
+    std::istringstream help(output("idmint " + command + " --help"));
+    for (std::string line; std::getline(help, line);) {
+      const std::size_t at = line.find("--");
+      if (!line.starts_with("  -") || at > 8) continue;
+      const std::string option = line.substr(at, line.find_first_of(" ,", at) - at);
+      EXPECT_TRUE(completed.contains(option)) << "bash: " << command << " " << option;
+      EXPECT_TRUE(zsh.contains("'" + option) || zsh.contains("," + option + "}") ||
+                  zsh.contains("*" + option))
+          << "zsh: " << command << " " << option;
+      EXPECT_TRUE(fish.contains(" -l " + option.substr(2) + " "))
+          << "fish: " << command << " " << option;
+      ++with_options;
+    }
+  }
+  EXPECT_GT(with_options, 100);
+}
+
 TEST_F(Cli, TheCompletionScriptsHaveTheFormatsOfTheDescriptors) {
   const std::string correct = "correct the words in src/ids/CMakeLists.txt";
   output("idmint completion bash > bash.script");

@@ -100,8 +100,9 @@ else
   "$prefix/bin/idmint" next uuid7 >/dev/null || fail "the installed command does not mint"
   installed idmint
   [[ ! -e $prefix/bin/idmint-restore ]] || fail "idmint-restore was built in spite of -DIDMINT_RESTORE=OFF"
-  "$prefix/bin/idmintd" --version >/dev/null || fail "the installed idmintd does not start"
-  [[ -s $prefix/share/man/man1/idmintd.1 ]] || fail "the manual page of idmintd was not installed"
+  installed idmintd
+  [[ -s $prefix/lib/sysusers.d/idmintd.conf ]] || fail "the user of idmintd was not installed"
+  [[ -s $prefix/share/doc/idmint/docs/server.md ]] || fail "the documents were not installed"
   for unit in idmintd.service idmintd-redis.socket idmintd-http.socket; do
     [[ -s $prefix/lib/systemd/system/$unit ]] || fail "$unit was not installed"
   done
