@@ -1398,7 +1398,7 @@ TEST_F(Cli, TheCompletionScriptsHaveEveryOption) {
       const std::string option = line.substr(at, line.find_first_of(" ,", at) - at);
       EXPECT_TRUE(completed.contains(option)) << "bash: " << command << " " << option;
       EXPECT_TRUE(zsh.contains("'" + option) || zsh.contains("," + option + "}") ||
-                  zsh.contains("*" + option))
+                  zsh.contains("*" + option) || zsh.contains("\"" + option + "="))
           << "zsh: " << command << " " << option;
       EXPECT_TRUE(fish.contains(" -l " + option.substr(2) + " "))
           << "fish: " << command << " " << option;

@@ -10,6 +10,7 @@ source=$(realpath -- "$1") debs=${2:+$(realpath -- "$2")}
 
 [[ $(id -u) -eq 0 ]] || exec sudo -n "$0" "$@"
 work=$(mktemp -d -t idmint-packages-XXXXXX)
+machine=$work/machine
 trap 'machine_stop; rm -rf --one-file-system "$work"' EXIT
 if [[ -z $debs ]]; then
   debs=$work/debs
@@ -28,18 +29,18 @@ again() {
   sed -i "s/^Version: .*/Version: $2/" "$folder/DEBIAN/control"
   sed -i "s/^this='$now'/this='$2'/" "$folder/DEBIAN/preinst"
   grep -qF "this='$2'" "$folder/DEBIAN/preinst" || fail "the preinst of $1 has another version"
-  dpkg-deb --build --root-owner-group "$folder" "$work/root/srv/$1_$2.deb" >/dev/null
+  dpkg-deb --build --root-owner-group "$folder" "$machine/srv/$1_$2.deb" >/dev/null
 }
 
-machine_make "$work/root" systemd systemd-sysv dbus curl redis-tools sqlite3 util-linux \
+machine_make "$machine" systemd systemd-sysv dbus curl redis-tools sqlite3 util-linux \
   libpq5 libmariadb3 libmongoc-1.0-0 libzookeeper-mt2
 for package in idmint idmintd; do
   again $package 0.1.0-1
   again $package 0.1.7-1
   again $package 0.2.0-1
 done
-cp "$debs"/libidmint{0,-dev}_*.deb "$debs"/idmint-restore_*.deb "$work/root/srv/"
-machine_boot "$work/root"
+cp "$debs"/libidmint{0,-dev}_*.deb "$debs"/idmint-restore_*.deb "$machine/srv/"
+machine_boot "$machine"
 
 install() { machine_in apt-get -qq --allow-downgrades install "$@" >"$work/said" 2>&1; }
 ids() { machine_in runuser -u idmint -- idmint "$@" --store sqlite:/var/lib/idmint/ids.db; }
@@ -61,7 +62,7 @@ machine_in runuser -u idmint -- sqlite3 /var/lib/idmint/old.db "$(sed -n '/kVers
   "$source/src/engines/sqlite/store_test.cc" | sed '1d;$d')" >/dev/null
 
 # 2. Upgraded while programs take ids: four by the daemon, one by the command.
-cat >"$work/root/srv/take" <<'END'
+cat >"$machine/srv/take" <<'END'
 #!/bin/bash
 # take daemon|command FILE: appends each number that it got, until /srv/stop is there. A call without an answer is no number.
 while [[ ! -e /srv/stop ]]; do
@@ -73,7 +74,7 @@ while [[ ! -e /srv/stop ]]; do
   [[ $number =~ ^[0-9]+$ ]] && echo "$number" >>"$2"
 done
 END
-chmod +x "$work/root/srv/take"
+chmod +x "$machine/srv/take"
 takers=()
 for i in 1 2 3 4; do
   machine_in /srv/take daemon /srv/taken.$i &
@@ -82,16 +83,16 @@ done
 machine_in /srv/take command /srv/taken.5 &
 takers+=($!)
 # taken COUNT: waits until the takers have so many numbers.
-taken() { until [[ $(cat "$work/root/srv/"taken.* 2>/dev/null | wc -l) -ge $1 ]]; do :; done; }
+taken() { until [[ $(cat "$machine/srv/"taken.* 2>/dev/null | wc -l) -ge $1 ]]; do :; done; }
 taken 500
 [[ $(machine_in redis-cli -p 7379 INCR fast) == 1 ]] || fail "the cached sequence does not begin at 1"
 before=$(daemon)
 install /srv/idmint_0.1.7-1.deb /srv/idmintd_0.1.7-1.deb || fail "not upgraded: $(cat "$work/said")"
 [[ $(daemon) != "$before" && $(daemon) != 0 ]] || fail "the upgrade did not restart the daemon"
-taken $(($(cat "$work/root/srv/"taken.* | wc -l) + 500))
-touch "$work/root/srv/stop"
+taken $(($(cat "$machine/srv/"taken.* | wc -l) + 500))
+touch "$machine/srv/stop"
 wait "${takers[@]}"
-all=$(cat "$work/root/srv/"taken.*)
+all=$(cat "$machine/srv/"taken.*)
 twice=$(sort <<<"$all" | uniq -d)
 [[ -z $twice ]] || fail "numbers came twice: $twice"
 count=$(wc -l <<<"$all") last=$(sort -n <<<"$all" | tail -n 1)
@@ -134,7 +135,7 @@ machine_in systemctl enable --quiet --now idmintd-redis.socket 2>/dev/null ||
 machine_in systemctl disable --quiet --now idmintd-redis.socket
 
 # 6. The library and the kept backups.
-mapfile -t others < <(cd "$work/root" && printf '/%s\n' srv/libidmint*.deb srv/idmint-restore_*.deb)
+mapfile -t others < <(cd "$machine" && printf '/%s\n' srv/libidmint*.deb srv/idmint-restore_*.deb)
 install "${others[@]}" || fail "the library: $(cat "$work/said")"
 machine_in sh -c 'ldconfig -p | grep -q libidmint.so.0' || fail "there is no libidmint.so.0"
 machine_in systemd-analyze verify --man=no /lib/systemd/system/idmintd.service || fail "the unit that was installed has a fault"
@@ -143,7 +144,7 @@ machine_in systemd-analyze security --threshold=20 --no-pager idmintd.service >"
 # 7. Removed: it stops. Purged: the store stays, unless the administrator says otherwise.
 machine_in apt-get -qq remove idmintd >"$work/said" 2>&1 || fail "not removed: $(cat "$work/said")"
 serves && fail "the daemon outlives its removal"
-[[ -s $work/root/etc/idmint/idmintd.toml && -s $work/root/var/lib/idmint/ids.db ]] || fail "a removal took settings or the store"
+[[ -s $machine/etc/idmint/idmintd.toml && -s $machine/var/lib/idmint/ids.db ]] || fail "a removal took settings or the store"
 install /srv/idmintd_0.1.7-1.deb && fail "after the removal of a later version an earlier one was installed"
 machine_in apt-get -qq purge idmintd >"$work/said" 2>&1 || fail "not purged: $(cat "$work/said")"
 grep -q '/var/lib/idmint stays' "$work/said" || fail "a purge does not say that the store stays: $(cat "$work/said")"
@@ -151,5 +152,5 @@ install /srv/idmintd_0.2.0-1.deb || fail "not installed again: $(cat "$work/said
 [[ $(machine_in redis-cli -p 7379 INCR orders) == $((next + 3)) ]] || fail "after a purge the sequence does not go on"
 machine_in sh -c 'echo idmintd idmintd/purge-store boolean true | debconf-set-selections'
 machine_in apt-get -qq purge idmintd >"$work/said" 2>&1 || fail "not purged: $(cat "$work/said")"
-[[ ! -e $work/root/var/lib/idmint ]] || fail "the administrator's word did not remove the store"
+[[ ! -e $machine/var/lib/idmint ]] || fail "the administrator's word did not remove the store"
 echo "installed, upgraded, refused a downgrade, removed and purged: each number came once"

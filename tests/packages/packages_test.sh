@@ -10,6 +10,7 @@ source=$1 build=$2
 
 [[ $(id -u) -eq 0 ]] || exec sudo -n "$0" "$@"
 work=$(mktemp -d -t idmint-packages-XXXXXX)
+machine=$work/machine
 trap 'rm -rf --one-file-system "$work"' EXIT
 cd "$source"
 
@@ -45,45 +46,44 @@ found=$(lintian --allow-root --fail-on error,warning --tag-display-limit 0 "$wor
   fail "lintian: $found"
 
 # On a Debian that has nothing of it.
-root=$work/root
-machine_make "$root"
-cp "$work"/debs/*.deb "$root/srv/"
-install_alone() { machine_run "$root" sh -c "apt-get -qq install --no-install-recommends /srv/$1_*.deb >/srv/log 2>&1 || { cat /srv/log; exit 1; }"; }
+machine_make "$machine"
+cp "$work"/debs/*.deb "$machine/srv/"
+install_alone() { machine_run "$machine" sh -c "apt-get -qq install --no-install-recommends /srv/$1_*.deb >/srv/log 2>&1 || { cat /srv/log; exit 1; }"; }
 
 install_alone idmint
-machine_run "$root" idmint create orders --start 1000
-[[ $(machine_run "$root" idmint next orders -n 3 | tr '\n' ' ') == '1000 1001 1002 ' ]] || fail "no numbers"
+machine_run "$machine" idmint create orders --start 1000
+[[ $(machine_run "$machine" idmint next orders -n 3 | tr '\n' ' ') == '1000 1001 1002 ' ]] || fail "no numbers"
 # What was not installed is named: the package, for each kind of URL.
 for url in postgresql://h/d=libpq5 mysql://u@h/d=libmariadb3 mongodb://h/d=libmongoc-1.0-0 etcd://h=libcurl4 \
   zookeeper://h=libzookeeper-mt2; do
-  said=$(machine_run "$root" idmint list --store "${url%=*}" 2>&1) && fail "${url%=*} opened without ${url#*=}"
+  said=$(machine_run "$machine" idmint list --store "${url%=*}" 2>&1) && fail "${url%=*} opened without ${url#*=}"
   [[ $said == *"install the package ${url#*=}"* ]] || fail "${url%=*} does not ask for ${url#*=}: $said"
 done
 
 install_alone idmintd
-[[ $(machine_run "$root" stat -c '%U %G %a' /var/lib/idmint) == 'idmint idmint 700' ]] || fail "/var/lib/idmint is not the user's"
-machine_run "$root" idmintd --check --config /etc/idmint/idmintd.toml || fail "the settings that are installed have a fault"
+[[ $(machine_run "$machine" stat -c '%U %G %a' /var/lib/idmint) == 'idmint idmint 700' ]] || fail "/var/lib/idmint is not the user's"
+machine_run "$machine" idmintd --check --config /etc/idmint/idmintd.toml || fail "the settings that are installed have a fault"
 as_idmint="setpriv --reuid=idmint --regid=idmint --clear-groups env XDG_DATA_HOME=/var/lib"
-machine_run "$root" bash -c "$as_idmint idmint create tickets"
-[[ $(machine_run "$root" bash -c "$as_idmint idmint next tickets") == 1 ]] || fail "no number of the store of idmintd"
-echo '# of the administrator' >>"$root/etc/idmint/idmintd.toml"
+machine_run "$machine" bash -c "$as_idmint idmint create tickets"
+[[ $(machine_run "$machine" bash -c "$as_idmint idmint next tickets") == 1 ]] || fail "no number of the store of idmintd"
+echo '# of the administrator' >>"$machine/etc/idmint/idmintd.toml"
 install_alone idmintd
-grep -q '# of the administrator' "$root/etc/idmint/idmintd.toml" || fail "the settings were replaced"
+grep -q '# of the administrator' "$machine/etc/idmint/idmintd.toml" || fail "the settings were replaced"
 
 install_alone idmint-restore
-machine_run "$root" idmint-restore --version
-machine_run "$root" sh -c 'dpkg --status libmongoc-1.0-0 >/dev/null' || fail "idmint-restore has no driver"
+machine_run "$machine" idmint-restore --version
+machine_run "$machine" sh -c 'dpkg --status libmongoc-1.0-0 >/dev/null' || fail "idmint-restore has no driver"
 
 # The store outlives a purge, as ids would come twice without it; unless the administrator says so.
-machine_run "$root" sh -c 'apt-get -qq purge idmintd >/srv/log 2>&1' || fail "purge: $(cat "$root/srv/log")"
-grep -q '/var/lib/idmint stays' "$root/srv/log" || fail "purge does not say that the store stays: $(cat "$root/srv/log")"
-[[ ! -e $root/etc/idmint/idmintd.toml ]] || fail "the settings outlive a purge"
+machine_run "$machine" sh -c 'apt-get -qq purge idmintd >/srv/log 2>&1' || fail "purge: $(cat "$machine/srv/log")"
+grep -q '/var/lib/idmint stays' "$machine/srv/log" || fail "purge does not say that the store stays: $(cat "$machine/srv/log")"
+[[ ! -e $machine/etc/idmint/idmintd.toml ]] || fail "the settings outlive a purge"
 install_alone idmintd
-[[ $(machine_run "$root" bash -c "$as_idmint idmint next tickets") == 2 ]] || fail "the store began anew after a purge"
-machine_run "$root" sh -c 'echo idmintd idmintd/purge-store boolean true | debconf-set-selections'
-machine_run "$root" sh -c 'apt-get -qq purge idmintd >/srv/log 2>&1' || fail "purge: $(cat "$root/srv/log")"
-[[ ! -e $root/var/lib/idmint ]] || fail "the store outlives a purge that should have removed it"
-machine_run "$root" sh -c 'apt-get -qq purge idmint idmint-restore >/srv/log 2>&1' || fail "purge: $(cat "$root/srv/log")"
-left=$(find "$root"/{etc,lib,usr,var/lib} -xdev -name '*idmint*' -not -path '*/var/lib/dpkg/*' -not -path '*/var/lib/systemd/*')
+[[ $(machine_run "$machine" bash -c "$as_idmint idmint next tickets") == 2 ]] || fail "the store began anew after a purge"
+machine_run "$machine" sh -c 'echo idmintd idmintd/purge-store boolean true | debconf-set-selections'
+machine_run "$machine" sh -c 'apt-get -qq purge idmintd >/srv/log 2>&1' || fail "purge: $(cat "$machine/srv/log")"
+[[ ! -e $machine/var/lib/idmint ]] || fail "the store outlives a purge that should have removed it"
+machine_run "$machine" sh -c 'apt-get -qq purge idmint idmint-restore >/srv/log 2>&1' || fail "purge: $(cat "$machine/srv/log")"
+left=$(find "$machine"/{etc,lib,usr,var/lib} -xdev -name '*idmint*' -not -path '*/var/lib/dpkg/*' -not -path '*/var/lib/systemd/*')
 [[ -z $left ]] || fail "a purge leaves $left"
 echo "the packages of the programs install, work and go"
