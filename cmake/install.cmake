@@ -27,12 +27,13 @@ foreach(dir LIBDIR INCLUDEDIR)
     string(PREPEND IDMINT_PC_${dir} "\${prefix}/")
   endif()
 endforeach()
-# A shared library brings what it needs; a static one must be linked with it, --static or not.
+# A shared library brings what it needs, and its users need no headers of that; a static one must be linked with it,
+# --static or not.
 if(BUILD_SHARED_LIBS)
-  set(IDMINT_PC_REQUIRES Requires.private)
+  set(IDMINT_PC_REQUIRES "")
   set(IDMINT_PC_THREADS "")
 else()
-  set(IDMINT_PC_REQUIRES Requires)
+  set(IDMINT_PC_REQUIRES "Requires: libcrypto >= 3.0, sqlite3 >= 3.40")
   set(IDMINT_PC_THREADS " -pthread")
 endif()
 configure_file(cmake/idmint.pc.in idmint.pc @ONLY)

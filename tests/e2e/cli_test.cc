@@ -1372,7 +1372,8 @@ TEST_F(Cli, CompletionScripts) {
   EXPECT_EQ(complete("idmint plan-change --to son", 3), "sonyflake sonyflake-v1\n");
 }
 
-// Options that hidden help does not print, such as renamed ones, are not completed.
+// bash for each command; zsh and fish have lists that commands share, so there an option counts
+// wherever it stands.
 TEST_F(Cli, TheCompletionScriptsHaveEveryOption) {
   const auto words_of = [](const std::string& text) {
     std::istringstream words(text);

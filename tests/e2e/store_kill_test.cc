@@ -116,6 +116,7 @@ struct KilledServer : servers::ZookeeperEnsemble {
   void restart() {
     for (std::size_t i = 0; i < IDMINT_KILL_MEMBERS; ++i)
       if (is_hit(i)) ZookeeperEnsemble::restart(i);
+    wait_until_written();
     ++round_;
   }
   [[nodiscard]] bool is_idle() const {

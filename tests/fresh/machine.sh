@@ -5,6 +5,7 @@
 # machine_make ROOT [PACKAGE...]   makes it, with these packages, with apt's lists, and with the network of this host
 # machine_connect ROOT             gives one that was made before the network of this host
 # machine_run ROOT COMMAND...      runs a command in it, not booted; its processes end with it
+# machine_shell ROOT               a shell in it, for looking around
 # machine_boot ROOT                boots it, without a network but loopback; ends when systemd is up
 # machine_in COMMAND...            runs a command in the booted one
 # machine_stop                     ends the booted one
@@ -62,8 +63,10 @@ machine_run() {
       shift 2
     done
     exec env -i "$@"' inside "$root" "${#machine_lent[@]}" "${machine_lent[@]}" "${machine_environment[@]}" \
-    chroot "$root" "$@" </dev/null
+    chroot "$root" "$@" <"${machine_input:-/dev/null}"
 }
+
+machine_shell() { machine_input=/dev/tty machine_run "$1" bash; }
 
 machine_boot() {
   local root=$1

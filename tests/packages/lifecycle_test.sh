@@ -33,7 +33,7 @@ again() {
 }
 
 machine_make "$machine" systemd systemd-sysv dbus curl redis-tools sqlite3 util-linux \
-  libpq5 libmariadb3 libmongoc-1.0-0 libzookeeper-mt2
+  libpq5 libmariadb3 libmongoc-1.0-0 libzookeeper-mt2 g++ cmake make pkg-config
 for package in idmint idmintd; do
   again $package 0.1.0-1
   again $package 0.1.7-1
@@ -43,7 +43,8 @@ cp "$debs"/libidmint{0,-dev}_*.deb "$debs"/idmint-restore_*.deb "$machine/srv/"
 machine_boot "$machine"
 
 install() { machine_in apt-get -qq --allow-downgrades install "$@" >"$work/said" 2>&1; }
-ids() { machine_in runuser -u idmint -- idmint "$@" --store sqlite:/var/lib/idmint/ids.db; }
+ids() { machine_in runuser -u idmint -- env XDG_DATA_HOME=/var/lib idmint "$@"; } # as the documents say
+
 daemon() { machine_in systemctl show --property=MainPID --value idmintd; }
 serves() { [[ $(machine_in redis-cli -p 7379 PING 2>/dev/null) == PONG ]]; }
 
@@ -69,7 +70,7 @@ while [[ ! -e /srv/stop ]]; do
   if [[ $1 == daemon ]]; then
     number=$(redis-cli -p 7379 INCR orders 2>/dev/null) || continue
   else
-    number=$(runuser -u idmint -- idmint next orders --store sqlite:/var/lib/idmint/ids.db) || continue
+    number=$(runuser -u idmint -- env XDG_DATA_HOME=/var/lib idmint next orders) || continue
   fi
   [[ $number =~ ^[0-9]+$ ]] && echo "$number" >>"$2"
 done
@@ -83,7 +84,12 @@ done
 machine_in /srv/take command /srv/taken.5 &
 takers+=($!)
 # taken COUNT: waits until the takers have so many numbers.
-taken() { until [[ $(cat "$machine/srv/"taken.* 2>/dev/null | wc -l) -ge $1 ]]; do :; done; }
+taken() {
+  local end=$((SECONDS + 300))
+  until [[ $(cat "$machine/srv/"taken.* 2>/dev/null | wc -l) -ge $1 ]]; do
+    ((SECONDS < end)) || fail "the programs took no $1 numbers: $(machine_in journalctl --unit idmintd --no-pager)"
+  done
+}
 taken 500
 [[ $(machine_in redis-cli -p 7379 INCR fast) == 1 ]] || fail "the cached sequence does not begin at 1"
 before=$(daemon)
@@ -117,27 +123,53 @@ said=$(machine_in runuser -u idmint -- idmint next new --store sqlite:/var/lib/i
 # 4. Back within the series; not back from a later series, and the daemon goes on.
 install /srv/idmint_0.1.0-1.deb /srv/idmintd_0.1.0-1.deb || fail "0.1.7 -> 0.1.0: $(cat "$work/said")"
 install /srv/idmint_0.2.0-1.deb /srv/idmintd_0.2.0-1.deb || fail "0.1.0 -> 0.2.0: $(cat "$work/said")"
+before=$(daemon)
 for package in idmint idmintd; do
   install /srv/${package}_0.1.7-1.deb && fail "$package 0.2.0 -> 0.1.7 was not refused"
   grep -q "$package: not going back from version 0.2.0-1 to 0.1.7-1" "$work/said" || fail "refused without the reason: $(cat "$work/said")"
   # shellcheck disable=SC2016  # dpkg-query expands
   [[ $(machine_in dpkg-query -W -f '${Version} ${db:Status-Status}' $package) == '0.2.0-1 installed' ]] || fail "$package is half installed"
 done
-[[ $(machine_in redis-cli -p 7379 INCR orders) == $((next + 1)) ]] || fail "the daemon did not go on: $(machine_in journalctl --unit idmintd --no-pager)"
+[[ $(daemon) == "$before" && $(machine_in redis-cli -p 7379 INCR orders) == $((next + 1)) ]] || fail "the daemon did not go on: $(machine_in journalctl --unit idmintd --no-pager)"
 machine_in env IDMINT_DOWNGRADE=yes apt-get -qq --allow-downgrades install /srv/idmintd_0.1.7-1.deb >"$work/said" 2>&1 ||
   fail "the administrator's word does not help: $(cat "$work/said")"
 install /srv/idmintd_0.2.0-1.deb
+
+# A fault in the settings ends no daemon that runs, and one that was stopped stays so.
+before=$(daemon)
+echo 'storee = [' >>"$machine/etc/idmint/idmintd.toml"
+install /srv/idmintd_0.1.7-1.deb && fail "a downgrade was not refused"
+machine_in env IDMINT_DOWNGRADE=yes apt-get -qq --allow-downgrades install /srv/idmintd_0.1.7-1.deb >"$work/said" 2>&1 ||
+  fail "with a fault in the settings: $(cat "$work/said")"
+grep -q 'idmintd.toml has a fault: ' "$work/said" || fail "the fault in the settings is not named: $(cat "$work/said")"
+{ [[ $(daemon) == "$before" ]] && serves; } || fail "a fault in the settings ended the daemon"
+sed -i '$d' "$machine/etc/idmint/idmintd.toml"
+machine_in systemctl stop idmintd
+install /srv/idmintd_0.2.0-1.deb || fail "not upgraded while stopped: $(cat "$work/said")"
+serves && fail "an upgrade started a daemon that was stopped"
+machine_in systemctl start idmintd
 
 # 5. A socket of systemd takes the clients of a restart.
 machine_in systemctl enable --quiet --now idmintd-redis.socket 2>/dev/null ||
   { machine_in systemctl stop idmintd && machine_in systemctl start idmintd-redis.socket; }
 [[ $(machine_in redis-cli -p 7379 INCR orders) == $((next + 2)) ]] || fail "the socket does not start the daemon"
-machine_in systemctl disable --quiet --now idmintd-redis.socket
+before=$(daemon)
+machine_in systemctl restart --no-block idmintd
+until [[ $(daemon) != "$before" && $(daemon) != 0 ]]; do
+  # Also while there is no daemon: the connection waits in the socket.
+  [[ $(machine_in redis-cli -p 7379 PING) == PONG ]] || fail "a client of the restart was not answered"
+done
 
 # 6. The library and the kept backups.
 mapfile -t others < <(cd "$machine" && printf '/%s\n' srv/libidmint*.deb srv/idmint-restore_*.deb)
 install "${others[@]}" || fail "the library: $(cat "$work/said")"
 machine_in sh -c 'ldconfig -p | grep -q libidmint.so.0' || fail "there is no libidmint.so.0"
+# A program of another project: by pkg-config, and by CMake.
+[[ $(machine_in pkg-config --cflags --libs idmint) == *-lidmint* ]] || fail "pkg-config does not find the library"
+[[ $(machine_in pkg-config --modversion idmint) == 0.1.0 ]] || fail "pkg-config finds another version"
+machine_in cmake -S /usr/share/doc/libidmint-dev/examples/hello -B /srv/hello >"$work/said" 2>&1 || fail "CMake: $(cat "$work/said")"
+machine_in cmake --build /srv/hello >"$work/said" 2>&1 || fail "CMake: $(cat "$work/said")"
+[[ $(machine_in sh -c 'cd /srv && hello/hello') == *'greeting 1' ]] || fail "what is built with the library does not mint"
 machine_in systemd-analyze verify --man=no /lib/systemd/system/idmintd.service || fail "the unit that was installed has a fault"
 machine_in systemd-analyze security --threshold=20 --no-pager idmintd.service >"$work/said" || fail "$(cat "$work/said")"
 
@@ -146,6 +178,7 @@ machine_in apt-get -qq remove idmintd >"$work/said" 2>&1 || fail "not removed: $
 serves && fail "the daemon outlives its removal"
 [[ -s $machine/etc/idmint/idmintd.toml && -s $machine/var/lib/idmint/ids.db ]] || fail "a removal took settings or the store"
 install /srv/idmintd_0.1.7-1.deb && fail "after the removal of a later version an earlier one was installed"
+grep -q 'not going back from version 0.2.0-1' "$work/said" || fail "refused without the reason: $(cat "$work/said")"
 machine_in apt-get -qq purge idmintd >"$work/said" 2>&1 || fail "not purged: $(cat "$work/said")"
 grep -q '/var/lib/idmint stays' "$work/said" || fail "a purge does not say that the store stays: $(cat "$work/said")"
 install /srv/idmintd_0.2.0-1.deb || fail "not installed again: $(cat "$work/said")"

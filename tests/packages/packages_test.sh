@@ -42,6 +42,17 @@ holds idmintd etc/idmint/idmintd.toml lib/systemd/system/idmintd.service \
 holds idmint-restore lib/systemd/system/idmint-restore-keep@.{service,timer} \
   usr/share/doc/idmint-restore/docs/restore-card.md
 
+# idmintd has no command that prints its completions.
+"$build/bin/idmintd" --help >"$work/help"
+"$build/bin/idmintd" token --help >>"$work/help"
+mapfile -t options < <(sed -nE 's/^  (-h,)?--([a-z-]+).*/\2/p' "$work/help" | sort -u)
+((${#options[@]} >= 9)) || fail "the help of idmintd has the options ${options[*]}"
+for option in "${options[@]}"; do
+  grep -qE -- "--$option\b" "$work"/idmintd/usr/share/bash-completion/completions/idmintd || fail "bash does not complete --$option"
+  grep -qE -- "--$option\b" "$work"/idmintd/usr/share/zsh/vendor-completions/_idmintd || fail "zsh does not complete --$option"
+  grep -qE -- "-l $option\b" "$work"/idmintd/usr/share/fish/vendor_completions.d/idmintd.fish || fail "fish does not complete --$option"
+done
+
 found=$(lintian --allow-root --fail-on error,warning --tag-display-limit 0 "$work"/debs/*.deb 2>&1) ||
   fail "lintian: $found"
 

@@ -1,6 +1,8 @@
 #include "tests/servers/zookeeper.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +83,46 @@ void ZookeeperEnsemble::start(Member& member) {
                      nullptr, folder_.path("zookeeper.log"));
 }
 
+// The zxid of the last transaction in the newest log, or of a later snapshot; see FileTxnLog.java.
+// A log has a header of 16 bytes, then for each transaction a checksum of 8, a length of 4, so many
+// bytes of which those from the 12th on are its zxid, and a 'B'. All numbers are big-endian; zeros
+// follow, 64 MB with them.
+static std::int64_t last_written(const std::string& folder) {
+  std::int64_t last = 0;
+  std::int64_t newest = -1;
+  std::string path;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename();
+    const std::int64_t zxid = std::strtoll(name.substr(name.find('.') + 1).c_str(), nullptr, 16);
+    if (name.starts_with("snapshot.")) last = std::max(last, zxid);
+    if (name.starts_with("log.") && zxid > newest) {
+      newest = zxid;
+      path = entry.path();
+    }
+  }
+  const auto size = path.empty() ? 0 : static_cast<std::size_t>(fs::file_size(path, none));
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  if (fd >= 0) ::close(fd);
+  if (mapped == MAP_FAILED) return last;
+  const std::string_view log(static_cast<const char*>(mapped), size);
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    std::int64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      value = value << 8 | static_cast<unsigned char>(log[at + i]);
+    return value;
+  };
+  for (std::size_t at = 16; at + 32 <= size;) {
+    const auto end = at + 12 + static_cast<std::size_t>(number(at + 8, 4));
+    if (end < at + 32 || end >= size || log[end] != 'B') break;
+    last = std::max(last, number(at + 24, 8));
+    at = end + 1;
+  }
+  ::munmap(mapped, size);
+  return last;
+}
+
 std::string ZookeeperEnsemble::says(std::size_t index) const {
   const Member& member = members_[index];
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -159,6 +201,20 @@ void ZookeeperEnsemble::wait_until_ready() const {
   for (const Member& member : members_)
     if (member.pid != 0 && !wait_for([&] { return answers(member); }, kLongest))
       give_up("ZooKeeper does not answer:\n" + log());
+}
+
+void ZookeeperEnsemble::wait_until_written() const {
+  wait_until_ready();
+  std::int64_t shown = 0;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const std::string said = says(i);
+    const std::size_t at = said.find("Zxid: 0x");
+    if (at != std::string::npos)
+      shown = std::max<std::int64_t>(shown, std::strtoll(said.c_str() + at + 6, nullptr, 16));
+  }
+  for (const Member& member : members_)
+    if (!wait_for([&] { return last_written(member.data + "/version-2") >= shown; }, kLongest))
+      give_up("a member of ZooKeeper does not write what others have:\n" + log());
 }
 
 std::string ZookeeperEnsemble::save() {

@@ -33,6 +33,10 @@ class ZookeeperEnsemble {
   // REQUIRES: it was killed. Does not wait until it answers.
   void restart(std::size_t member);
   void wait_until_ready() const;  // until each member that runs serves clients
+  // Until each member has in its files what any of them shows now. ZooKeeper 3.8 takes a member
+  // that came back for one in step before that (ZOOKEEPER-4785), and loses what was acknowledged if
+  // others are killed in between. REQUIRES: all run, and a client writes.
+  void wait_until_written() const;
   // What it answers to "srvr"; empty: it serves no clients.
   [[nodiscard]] std::string says(std::size_t member) const;
   [[nodiscard]] bool leads(std::size_t member) const;

@@ -20,11 +20,13 @@ _idmintd() {
   esac
   COMPREPLY=()
   if [[ $previous == --config ]]; then
+    compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
   else
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    if [[ ${COMPREPLY[0]} == *: ]]; then compopt -o nospace 2>/dev/null; fi
   fi
   if declare -F __ltrim_colon_completions >/dev/null; then __ltrim_colon_completions "$current"; fi
 }
 
-complete -o filenames -F _idmintd idmintd
+complete -F _idmintd idmintd

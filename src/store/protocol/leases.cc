@@ -182,11 +182,10 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
                         call.until());
     if (!free) return std::unexpected(call.unread(std::move(free.error())));
     if (free->empty()) return std::unexpected(call.refused(refused_acquire(pool, request, {})));
-    const LeaseState& nearest = free->front().state;
-    if (nearest.minted_until > limit)
-      return std::unexpected(call.refused(refused_acquire(pool, request, nearest.minted_until)));
-    // One row, and the next one after another reading: where many processes take the last rows, a
-    // reading is quicker than a swap that finds its row taken. The token's own row is the only one.
+    if (const std::int64_t least = free->front().state.minted_until; least > limit)
+      return std::unexpected(call.refused(refused_acquire(pool, request, least)));
+    // One row, and the next one after another reading: where many processes take the last rows, most
+    // of those that were read are taken by now. The token's own row is the only one.
     const WorkerRow row = choose(*std::move(free), request, alone, engine_.entropy());
     const WorkerRow taken = taken_by(request, row);
     const Result<Swapped> swapped = call.swap(row, taken, &request.terms);
