@@ -184,8 +184,8 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
     if (free->empty()) return std::unexpected(call.refused(refused_acquire(pool, request, {})));
     if (const std::int64_t least = free->front().state.minted_until; least > limit)
       return std::unexpected(call.refused(refused_acquire(pool, request, least)));
-    // One row, and the next one after another reading: where many processes take the last rows, most
-    // of those that were read are taken by now. The token's own row is the only one.
+    // One row, and the next one after another reading: where many processes take the last rows,
+    // most of those that were read are taken by now. The token's own row is the only one.
     const WorkerRow row = choose(*std::move(free), request, alone, engine_.entropy());
     const WorkerRow taken = taken_by(request, row);
     const Result<Swapped> swapped = call.swap(row, taken, &request.terms);
