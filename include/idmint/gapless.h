@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -104,7 +103,7 @@ class IDMINT_EXPORT GaplessInserter final {
   // - kUnavailable: the inserter is closed.
   // - kResourceExhausted: max_outstanding is reached, or the executor has no thread.
   [[nodiscard]] Result<void> submit(std::span<const std::span<const std::byte>> documents,
-                                    std::move_only_function<void(Result<Range>)> done);
+                                    MoveOnlyFunction<void(Result<Range>)> done);
 
   // Fails all waiting calls with kUnavailable, waits for the transaction that is under way, and
   // refuses later calls.

@@ -408,7 +408,7 @@ class IDMINT_EXPORT Sequence {
   // - kResourceExhausted: max_outstanding is reached, or the executor has no thread; try again when
   //   some requests have been answered.
   [[nodiscard]] virtual Result<void> submit(std::span<std::int64_t> out,
-                                            std::move_only_function<void(Result<void>)> done) = 0;
+                                            MoveOnlyFunction<void(Result<void>)> done) = 0;
 
   // Fills all of `out` from values that this process holds already, as a cached sequence does, and
   // returns true. Otherwise takes nothing and returns false; use submit() then. Never waits for the
@@ -463,10 +463,9 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   [[nodiscard]] Result<Range> take(std::int64_t count, SteadyTime until = SteadyTime::max());
 
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
-                                    std::move_only_function<void(Result<void>)> done) override;
+                                    MoveOnlyFunction<void(Result<void>)> done) override;
   // The same for a range, like take(). kInvalidArgument also: count < 1.
-  [[nodiscard]] Result<void> submit(std::int64_t count,
-                                    std::move_only_function<void(Result<Range>)> done);
+  [[nodiscard]] Result<void> submit(std::int64_t count, MoveOnlyFunction<void(Result<Range>)> done);
 
   // The result for callers who wanted one value each: the first `callers` of them have it, the
   // others have the error.
@@ -478,7 +477,7 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   // are left, the first elements are filled. If max_outstanding has no room for all of them, none
   // is queued. Errors of submit_each() itself as for submit().
   [[nodiscard]] Result<void> submit_each(std::span<std::int64_t> out,
-                                         std::move_only_function<void(Served)> done);
+                                         MoveOnlyFunction<void(Served)> done);
 
   void close() noexcept override;
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;
@@ -544,7 +543,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
 
   // Increasing for each thread that submits, with the same guarantees.
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
-                                    std::move_only_function<void(Result<void>)> done) override;
+                                    MoveOnlyFunction<void(Result<void>)> done) override;
 
   // True while the current range has enough values for `out`. A call that makes the next fetch due
   // leaves it to a task, even with a store in memory.

@@ -301,7 +301,7 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   // submit() itself fails, nothing was queued and `done` is never called. kResourceExhausted:
   // max_outstanding is reached, or the executor has no thread.
   [[nodiscard]] Result<void> submit(std::span<Snowflake> out,
-                                    std::move_only_function<void(Result<void>)> done);
+                                    MoveOnlyFunction<void(Result<void>)> done);
 
   // Whether open() created the state file. Ids of earlier runs are then unknown to it.
   [[nodiscard]] bool made_state_file() const noexcept;

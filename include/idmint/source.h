@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "idmint/clock.h"
 #include "idmint/definition.h"
+#include "idmint/executor.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
 #include "idmint/result.h"
@@ -70,7 +70,7 @@ class IDMINT_EXPORT Source {
   // - kFailedPrecondition: the source was inherited through fork().
   // - kUnimplemented: the source is none of Mint::source().
   [[nodiscard]] virtual Result<void> submit(std::span<Id> out,
-                                            std::move_only_function<void(Result<void>)> done);
+                                            MoveOnlyFunction<void(Result<void>)> done);
 
   // The sequence behind it, for its ranges and statistics. It lives as long as the source. Null
   // unless it is a kSequence. On an executor of one thread, use its submit() or that of the source,

@@ -17,7 +17,7 @@ namespace idmint {
 namespace {
 
 struct Work {
-  std::move_only_function<void()> what{};
+  MoveOnlyFunction<void()> what{};
   SteadyTime exit_waits{};
   bool done = false;
   std::thread thread{};
@@ -26,7 +26,7 @@ struct Work {
 class Background {
  public:
   // False: not started; the caller keeps the work.
-  bool start(std::move_only_function<void()>& work, SteadyTime exit_waits) {
+  bool start(MoveOnlyFunction<void()>& work, SteadyTime exit_waits) {
     // In a child of fork(), a thread that does not exist may hold the mutex.
     if (!owner_) return false;
     const std::lock_guard lock(mutex_);
@@ -117,12 +117,12 @@ Background* background() {
 
 }  // namespace
 
-bool start_in_background(std::move_only_function<void()>& work, SteadyTime exit_waits) noexcept {
+bool start_in_background(MoveOnlyFunction<void()>& work, SteadyTime exit_waits) noexcept {
   Background* const there = background();
   return there != nullptr && there->start(work, exit_waits);
 }
 
-void run_in_background(std::move_only_function<void()> work, SteadyTime exit_waits) noexcept {
+void run_in_background(MoveOnlyFunction<void()> work, SteadyTime exit_waits) noexcept {
   if (!start_in_background(work, exit_waits)) work();
 }
 

@@ -1,9 +1,8 @@
 // Clean-up work that nobody waits for.
 #pragma once
 
-#include <functional>
-
 #include "idmint/clock.h"
+#include "idmint/executor.h"
 #include "idmint/result.h"
 
 namespace idmint {
@@ -12,10 +11,10 @@ namespace idmint {
 // the work under way until `exit_waits`; other ways to end a process do not. False: there can be no
 // thread, and `work` was neither called nor destroyed: the system has none left, exit() has begun,
 // or this is a child of fork() whose parent had called this function before. Threads may share it.
-[[nodiscard]] bool start_in_background(std::move_only_function<void()>& work,
+[[nodiscard]] bool start_in_background(MoveOnlyFunction<void()>& work,
                                        SteadyTime exit_waits = SteadyTime::max()) noexcept;
 // The same; without a thread it calls `work` in the caller's.
-void run_in_background(std::move_only_function<void()> work,
+void run_in_background(MoveOnlyFunction<void()> work,
                        SteadyTime exit_waits = SteadyTime::max()) noexcept;
 
 // Whether any work is under way. False once exit() waits for it.

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -36,7 +35,7 @@ template <class Request>
 class Submitted {
  public:
   // Answers each request of a batch. Called without a lock, one call at a time.
-  using Serve = std::move_only_function<void(std::span<Request>)>;
+  using Serve = MoveOnlyFunction<void(std::span<Request>)>;
 
   // `owner` is the subject of errors. `most` is the number of requests that may wait at a time.
   // Everything that `serve` uses must live until close() has returned.

@@ -26,13 +26,13 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : threads_) thread.join();
   // Runs tasks that were posted after all threads had seen an empty queue.
   while (!queue_.empty()) {
-    std::move_only_function<void()> task = std::move(queue_.front());
+    MoveOnlyFunction<void()> task = std::move(queue_.front());
     queue_.pop_front();
     task();
   }
 }
 
-Result<void> ThreadPool::post(std::move_only_function<void()> task) {
+Result<void> ThreadPool::post(MoveOnlyFunction<void()> task) {
   // In a child of fork(), a thread that does not exist may hold the mutex.
   if (inherited()) {
     return std::unexpected(Error{Code::kFailedPrecondition,
@@ -78,7 +78,7 @@ void ThreadPool::run() {
     changed_.wait(lock, [this] { return ended_ || !queue_.empty(); });
     --idle_;
     if (queue_.empty()) return;
-    std::move_only_function<void()> task = std::move(queue_.front());
+    MoveOnlyFunction<void()> task = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
     task();

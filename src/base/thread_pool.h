@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -29,7 +28,7 @@ class ThreadPool final : public Executor {
   // Errors:
   // - kResourceExhausted: there is no thread, and the system starts none.
   // - kFailedPrecondition: this is a child of fork().
-  [[nodiscard]] Result<void> post(std::move_only_function<void()> task) override;
+  [[nodiscard]] Result<void> post(MoveOnlyFunction<void()> task) override;
 
   [[nodiscard]] std::size_t threads() const;
 
@@ -44,7 +43,7 @@ class ThreadPool final : public Executor {
   const std::size_t most_;
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  std::deque<std::move_only_function<void()>> queue_;
+  std::deque<MoveOnlyFunction<void()>> queue_;
   std::size_t idle_ = 0;
   bool ended_ = false;
   std::vector<std::thread> threads_;

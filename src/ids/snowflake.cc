@@ -499,7 +499,7 @@ struct SnowflakeGenerator::State {
   struct Request {
     std::span<Snowflake> out;
     SteadyTime until;
-    std::move_only_function<void(Result<void>)> done;
+    MoveOnlyFunction<void(Result<void>)> done;
   };
   Submitted<Request> submitted;
 };
@@ -639,7 +639,7 @@ Result<void> SnowflakeGenerator::next(std::span<Snowflake> out, SteadyTime until
 }
 
 Result<void> SnowflakeGenerator::submit(std::span<Snowflake> out,
-                                        std::move_only_function<void(Result<void>)> done) {
+                                        MoveOnlyFunction<void(Result<void>)> done) {
   if (!state_->submitted.owned()) {
     return std::unexpected(inherited_generator());
   }

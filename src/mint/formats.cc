@@ -41,8 +41,7 @@ class FormatSource final : public Source {
 
   using Source::next;
   Result<void> next(std::span<Id> out) override { return generator_->next(out); }
-  Result<void> submit(std::span<Id> out,
-                      std::move_only_function<void(Result<void>)> done) override {
+  Result<void> submit(std::span<Id> out, MoveOnlyFunction<void(Result<void>)> done) override {
     return submitted_.submit(out, std::move(done));
   }
 

@@ -88,8 +88,7 @@ class PoolSource final : public Source {
     return filled;
   }
 
-  Result<void> submit(std::span<Id> out,
-                      std::move_only_function<void(Result<void>)> done) override {
+  Result<void> submit(std::span<Id> out, MoveOnlyFunction<void(Result<void>)> done) override {
     return submitted_.submit(out, std::move(done));
   }
 

@@ -144,8 +144,7 @@ class SequenceSource final : public Source {
     return {};
   }
 
-  Result<void> submit(std::span<Id> out,
-                      std::move_only_function<void(Result<void>)> done) override {
+  Result<void> submit(std::span<Id> out, MoveOnlyFunction<void(Result<void>)> done) override {
     return submitted_.submit(out, std::move(done));
   }
 

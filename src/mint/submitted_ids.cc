@@ -15,8 +15,7 @@ constexpr std::int64_t kMostTogether = 4096;         // ids of one call for seve
 
 }  // namespace
 
-Result<void> Source::submit(std::span<Id> /*out*/,
-                            std::move_only_function<void(Result<void>)> /*done*/) {
+Result<void> Source::submit(std::span<Id> /*out*/, MoveOnlyFunction<void(Result<void>)> /*done*/) {
   return fail(Code::kUnimplemented, "this source has no submit(); use next()");
 }
 
@@ -28,8 +27,7 @@ SubmittedIds::SubmittedIds(Source& source, std::string owner, Executor* executor
       submitted_(owner_, kMostOutstanding, executor != nullptr ? *executor : shared_executor(),
                  [this](std::span<Request> batch) { serve(batch); }) {}
 
-Result<void> SubmittedIds::submit(std::span<Id> out,
-                                  std::move_only_function<void(Result<void>)> done) {
+Result<void> SubmittedIds::submit(std::span<Id> out, MoveOnlyFunction<void(Result<void>)> done) {
   if (!submitted_.owned())
     return std::unexpected(about(
         owner_, {Code::kFailedPrecondition, "opened before fork(); open it again in the child"}));

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -30,14 +29,13 @@ class SubmittedIds final {
                std::chrono::milliseconds deadline);
 
   // As Source::submit().
-  [[nodiscard]] Result<void> submit(std::span<Id> out,
-                                    std::move_only_function<void(Result<void>)> done);
+  [[nodiscard]] Result<void> submit(std::span<Id> out, MoveOnlyFunction<void(Result<void>)> done);
 
  private:
   struct Request {
     std::span<Id> out;
     SteadyTime until;
-    std::move_only_function<void(Result<void>)> done;
+    MoveOnlyFunction<void(Result<void>)> done;
   };
   // The smallest number of ids of which more were asked for than are left, in this batch.
   struct Refusal {

@@ -344,7 +344,7 @@ Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until)
 }
 
 Result<void> CachedSequence::submit(std::span<std::int64_t> out,
-                                    std::move_only_function<void(Result<void>)> done) {
+                                    MoveOnlyFunction<void(Result<void>)> done) {
   State& state = *state_;
   if (!state.submitted.owned())
     return std::unexpected(inherited_through_fork(state.definition.name));

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -149,7 +148,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   struct Request {
     std::span<std::int64_t> out;
     SteadyTime until;
-    std::move_only_function<void(Result<void>)> done;
+    MoveOnlyFunction<void(Result<void>)> done;
   };
   // CachedSequence::try_next() for 1 value to the most that one call may take.
   bool try_fill(std::span<std::int64_t> out) noexcept;

@@ -45,7 +45,7 @@ Result<void> CombinedSequence::next(std::span<std::int64_t> out, SteadyTime unti
 }
 
 Result<void> CombinedSequence::submit(std::span<std::int64_t> out,
-                                      std::move_only_function<void(Result<void>)> done) {
+                                      MoveOnlyFunction<void(Result<void>)> done) {
   if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
   return state_->group_commit.submit_fill(out, std::move(done));
 }

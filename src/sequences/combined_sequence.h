@@ -29,7 +29,7 @@ class CombinedSequence final : public Sequence {
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
-                                    std::move_only_function<void(Result<void>)> done) override;
+                                    MoveOnlyFunction<void(Result<void>)> done) override;
   void close() noexcept override;
   [[nodiscard]] std::vector<Range> given_up() const override;
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;

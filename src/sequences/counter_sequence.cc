@@ -61,19 +61,19 @@ Result<Range> CounterSequence::take(std::int64_t count, SteadyTime until) {
 }
 
 Result<void> CounterSequence::submit(std::int64_t count,
-                                     std::move_only_function<void(Result<Range>)> done) {
+                                     MoveOnlyFunction<void(Result<Range>)> done) {
   if (auto ok = check_count(state_->definition, count); !ok) return ok;
   return state_->group_commit.submit(count, std::move(done));
 }
 
 Result<void> CounterSequence::submit(std::span<std::int64_t> out,
-                                     std::move_only_function<void(Result<void>)> done) {
+                                     MoveOnlyFunction<void(Result<void>)> done) {
   if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
   return state_->group_commit.submit_fill(out, std::move(done));
 }
 
 Result<void> CounterSequence::submit_each(std::span<std::int64_t> out,
-                                          std::move_only_function<void(Served)> done) {
+                                          MoveOnlyFunction<void(Served)> done) {
   return state_->group_commit.submit_each(out, std::move(done));
 }
 

@@ -117,7 +117,7 @@ Result<Range> GaplessInserter::insert(std::span<const std::span<const std::byte>
 }
 
 Result<void> GaplessInserter::submit(std::span<const std::span<const std::byte>> documents,
-                                     std::move_only_function<void(Result<Range>)> done) {
+                                     MoveOnlyFunction<void(Result<Range>)> done) {
   auto copies = checked(documents);
   if (!copies) return std::unexpected(std::move(copies).error());
   return state_->queue.submit(*std::move(copies), std::move(done));

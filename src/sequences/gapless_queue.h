@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,7 +27,7 @@ namespace idmint {
 //
 // Threads may share it.
 struct GaplessQueue {
-  using Done = std::move_only_function<void(Result<Range>)>;
+  using Done = MoveOnlyFunction<void(Result<Range>)>;
   using Documents = GaplessTransactions::Documents;
 
   // A call. Guarded by the mutex.

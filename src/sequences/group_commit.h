@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -57,9 +56,9 @@ namespace idmint {
 // no lock; the child must not destroy it (inherited()).
 class GroupCommit {
  public:
-  using Done = std::move_only_function<void(Result<Range>)>;
-  using Filled = std::move_only_function<void(Result<void>)>;
-  using ServedEach = std::move_only_function<void(CounterSequence::Served)>;
+  using Done = MoveOnlyFunction<void(Result<Range>)>;
+  using Filled = MoveOnlyFunction<void(Result<void>)>;
+  using ServedEach = MoveOnlyFunction<void(CounterSequence::Served)>;
 
   // `rounds` must outlive the group commit, its only caller. `sequence` is the name in messages.
   // `deadline` is the longest that a call waits.

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <future>
 #include <limits>
 #include <memory>
@@ -290,7 +289,7 @@ TEST(GroupCommit, ABlockingCallerLeadsARequestThatCameAfterIt) {
 TEST(GroupCommit, ATaskGivesWayToOthersAfterATurn) {
   ManualExecutor executor;
   CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
-  std::move_only_function<void()> again = [&] {
+  MoveOnlyFunction<void()> again = [&] {
     const Result<void> queued = f.group_commit.submit(1, [&](const Result<Range>& result) {
       if (result) again();
     });

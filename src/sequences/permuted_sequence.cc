@@ -36,7 +36,7 @@ class PermutedSequence final : public Sequence {
   }
 
   Result<void> submit(std::span<std::int64_t> out,
-                      std::move_only_function<void(Result<void>)> done) override {
+                      MoveOnlyFunction<void(Result<void>)> done) override {
     if (out.empty()) return state_->group_commit.submit_fill(out, std::move(done));
     if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
     return state_->group_commit.submit_fill(

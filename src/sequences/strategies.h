@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,7 +64,7 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 
 // submit() with an empty `out`.
 [[nodiscard]] inline Result<void> submit_nothing(Executor& executor,
-                                                 std::move_only_function<void(Result<void>)> done) {
+                                                 MoveOnlyFunction<void(Result<void>)> done) {
   return executor.post([done = std::move(done)]() mutable { done({}); });
 }
 

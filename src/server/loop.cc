@@ -21,7 +21,7 @@ class Loop::Rounds final : public Executor {
  public:
   Rounds(Loop& loop, Executor& to) : loop_(&loop), to_(to) {}
 
-  Result<void> post(std::move_only_function<void()> task) override {
+  Result<void> post(MoveOnlyFunction<void()> task) override {
     const std::lock_guard lock(mutex_);
     if (loop_ == nullptr) return to_.post(std::move(task));
     loop_->begin_later({&to_, std::move(task)});
@@ -98,7 +98,7 @@ void Loop::end_turn(int polls) {
 
 void Loop::begin(Round round) {
   // Shared, as the executor destroys the task if it does not take it.
-  const auto shared = std::make_shared<std::move_only_function<void()>>(std::move(round.task));
+  const auto shared = std::make_shared<MoveOnlyFunction<void()>>(std::move(round.task));
   if (!round.to->post([shared] { (*shared)(); })) (*shared)();
 }
 
@@ -112,16 +112,17 @@ void Loop::end(Bulkhead* lane) {
   if (lane == nullptr) return;
   --lane->under_way;
   if (lane->waiting.empty()) return;
-  std::move_only_function<void()> next = std::move(lane->waiting.front());
+  MoveOnlyFunction<void()> next = std::move(lane->waiting.front());
   lane->waiting.pop_front();
   --elsewhere_;  // it is counted again
   next();
 }
 
-void Loop::post(std::move_only_function<void()> task) {
+void Loop::post(MoveOnlyFunction<void()> task) {
   // Asio copies its handlers.
-  boost::asio::post(context_, [shared = std::make_shared<std::move_only_function<void()>>(
-                                   std::move(task))] { (*shared)(); });
+  boost::asio::post(
+      context_,
+      [shared = std::make_shared<MoveOnlyFunction<void()>>(std::move(task))] { (*shared)(); });
 }
 
 void Loop::run() {

@@ -98,7 +98,7 @@ class Loop final {
   void abandon() noexcept { abandoned_ = true; }
 
   // The loop will run the task soon. Any thread may call it.
-  void post(std::move_only_function<void()> task);
+  void post(MoveOnlyFunction<void()> task);
 
   // Runs until stop(). Only std::bad_alloc can leave it.
   void run();
@@ -107,7 +107,7 @@ class Loop final {
  private:
   struct Bulkhead {
     std::size_t under_way = 0;
-    std::deque<std::move_only_function<void()>> waiting{};  // each starts a call
+    std::deque<MoveOnlyFunction<void()>> waiting{};  // each starts a call
   };
   [[nodiscard]] Bulkhead& bulkhead_of(std::string_view name);
   // A call has its answer, so that another call of its lane may begin. Null: it has no lane.
@@ -138,7 +138,7 @@ class Loop final {
   class Rounds;
   struct Round {
     Executor* to;
-    std::move_only_function<void()> task;
+    MoveOnlyFunction<void()> task;
   };
   void begin_later(Round round);
   void wake();

@@ -67,7 +67,7 @@ StoreProbe::StoreProbe(Loop& loop, const Sources& sources, std::chrono::millisec
   }
 }
 
-void StoreProbe::look(std::move_only_function<void()> then) {
+void StoreProbe::look(MoveOnlyFunction<void()> then) {
   const std::uint64_t number = ++last_number_;
   const auto [entry, added] = waiting_.emplace(
       number, Waiting{std::move(then), boost::asio::steady_timer(loop_.context())});

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "idmint/clock.h"
+#include "idmint/executor.h"
 #include "server/loop.h"
 #include "server/sources.h"
 
@@ -90,7 +90,7 @@ class StoreProbe final {
   // Probes each store, unless its probe is in progress, and calls `then` when all have answered
   // or the patience is over. A store without an answer by then is not up. Never calls `then` before
   // it returns, and always before the loop is destroyed.
-  void look(std::move_only_function<void()> then);
+  void look(MoveOnlyFunction<void()> then);
 
   // As of the latest probe, in the order of the server's options.
   [[nodiscard]] const std::vector<ProbedStore>& stores() const noexcept { return stores_; }
@@ -102,7 +102,7 @@ class StoreProbe final {
     std::map<std::string, Exhaustion> exhaustion{};
   };
   struct Waiting {
-    std::move_only_function<void()> then;
+    MoveOnlyFunction<void()> then;
     boost::asio::steady_timer timer;
   };
 

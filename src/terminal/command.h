@@ -1,7 +1,6 @@
 // A program with commands, such as `idmint`: from its command line to its exit status.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "idmint/executor.h"
 #include "idmint/result.h"
 #include "terminal/exit_status.h"
 #include "terminal/help.h"
@@ -34,7 +34,7 @@ struct Renamed {
 
 // The work of a command owns the options that it reads. It is called once, after parsing. The
 // caller flushes the output, and reports its failure and the returned error.
-using Work = std::move_only_function<Result<void>(Context& context)>;
+using Work = MoveOnlyFunction<Result<void>(Context& context)>;
 
 // A command is one file with its options, its work and its help. `add` declares the options and
 // returns the work. The caller keeps the work for as long as it parses, because the parser writes

@@ -20,7 +20,7 @@ class ManualExecutor final : public Executor {
       : turn_(turn) {}
 
   [[nodiscard]] std::chrono::nanoseconds turn() const noexcept override { return turn_; }
-  Result<void> post(std::move_only_function<void()> task) override {
+  Result<void> post(MoveOnlyFunction<void()> task) override {
     const std::lock_guard lock(mutex_);
     if (refusal_) return std::unexpected(*refusal_);
     tasks_.push_back(std::move(task));
@@ -40,7 +40,7 @@ class ManualExecutor final : public Executor {
 
   // Runs the oldest task. False: there is none.
   bool run_one() {
-    std::move_only_function<void()> task;
+    MoveOnlyFunction<void()> task;
     {
       const std::lock_guard lock(mutex_);
       if (tasks_.empty()) return false;
@@ -59,7 +59,7 @@ class ManualExecutor final : public Executor {
  private:
   const std::chrono::nanoseconds turn_;
   mutable std::mutex mutex_;
-  std::deque<std::move_only_function<void()>> tasks_;
+  std::deque<MoveOnlyFunction<void()>> tasks_;
   std::optional<Error> refusal_;
 };
 

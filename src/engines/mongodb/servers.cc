@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <functional>
 #include <system_error>
 #include <utility>
 
@@ -86,7 +85,7 @@ void Servers::end() {
   hangs = hangs || !heard->all_well();
   const SteadyTime exit_waits =
       std::chrono::steady_clock::now() + (hangs ? kForThreads : kForMonitors);
-  std::move_only_function<void()> rest = [this] { delete this; };
+  MoveOnlyFunction<void()> rest = [this] { delete this; };
   if (start_in_background(rest, exit_waits)) {
     if (!hangs) heard->wait_for_end_of_sessions(kForSessions);
   } else if (!hangs) {
@@ -485,7 +484,7 @@ struct NewPool {
 Result<mongoc_client_pool_t*> new_pool(Uri uri, SteadyTime until) {
   const bool waits = mongoc_uri_get_srv_hostname(uri.get()) != nullptr;
   const auto made = std::make_shared<NewPool>();
-  std::move_only_function<void()> make = [made, uri = std::move(uri)] {
+  MoveOnlyFunction<void()> make = [made, uri = std::move(uri)] {
     bson_error_t error{};
     mongoc_client_pool_t* const pool = mongoc_client_pool_new_with_error(uri.get(), &error);
     const std::lock_guard lock(made->mutex);
