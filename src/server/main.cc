@@ -23,6 +23,7 @@
 #include "idmint/store.h"
 #include "mint/records.h"
 #include "server/log.h"
+#include "server/probe.h"
 #include "server/server.h"
 #include "server/settings.h"
 #include "server/settings_file.h"
@@ -58,6 +59,13 @@ constexpr const char* kTokenFooter =
 idmintd --config, and send the process SIGHUP:
   $ idmintd token web --allow "next orders*" --allow "peek *"
 A client sends it as AUTH TOKEN, or as Authorization: Bearer TOKEN.
+)";
+
+constexpr const char* kProbeFooter =
+    R"(It asks the first HTTP address of the settings; or ADDRESS, and then no settings
+are read: the daemon may serve by others than those that stand there now.
+
+Exit status: 0 ready, 7 not ready, 2 wrong usage or settings with a fault
 )";
 
 // For calls of the store that are under way when the time to drain is over: two deadlines of 5 s,
@@ -375,6 +383,29 @@ int print_token(const std::string& name, const std::vector<std::string>& allow) 
   return print(token + "\n\n" + to_toml(name, hash_of(token), allow));
 }
 
+struct Probe {
+  std::string address{};
+  bool live = false;
+  int timeout = 5;  // seconds
+};
+
+int print_probe(const CommandLine& line, Probe asked) {
+  if (asked.address.empty()) {
+    const std::expected<Settings, std::vector<Error>> settings = settings_of(line);
+    if (!settings) {
+      for (const Error& fault : settings.error()) report(fault, false);
+      return exit_status(settings.error().front().code);
+    }
+    Result<std::string> address = address_to_probe(*settings);
+    if (!address) return fail_with(address.error(), false);
+    asked.address = *std::move(address);
+  }
+  const Result<void> answer = probe(asked.address, asked.live ? "/healthz" : "/readyz",
+                                    std::chrono::seconds{asked.timeout});
+  if (!answer) return fail_with(answer.error(), false);
+  return print(asked.address + (asked.live ? ": serves\n" : ": ready\n"));
+}
+
 // The names that other servers have for these options.
 constexpr std::string_view kWhereToListen = "--redis ADDRESS:PORT or --http ADDRESS:PORT";
 constexpr std::array kMeantByDaemon = {
@@ -413,9 +444,12 @@ constexpr std::array kWordsMeant = {
         "send its process SIGHUP, and it reads the file of --config again; as a service: systemctl "
         "reload idmintd"},
     Meant{"status",
-          "curl localhost:7380/readyz asks whether it is ready; as a service: systemctl status "
-          "idmintd"},
-    Meant{"help", "type idmintd --help, or idmintd token --help"},
+          "idmintd probe asks whether it is ready; as a service: systemctl status idmintd"},
+    Meant{"health", "idmintd probe --live asks whether it serves"},
+    Meant{"healthcheck", "idmintd probe asks whether it is ready"},
+    Meant{"ready", "idmintd probe asks whether it is ready"},
+    Meant{"ping", "idmintd probe --live asks whether it serves"},
+    Meant{"help", "type idmintd --help, idmintd token --help or idmintd probe --help"},
     Meant{"version", "type idmintd --version"},
     Meant{"check", "type idmintd --check, with the options that it is to be started with"},
     Meant{"test", "type idmintd --check, with the options that it is to be started with"},
@@ -488,6 +522,20 @@ int run(std::span<const char* const> words) {
                    "all (default: \"next *\")")
       ->type_name("RIGHT")
       ->allow_extra_args(false);
+
+  Probe asked;
+  CLI::App* const ask = app.add_subcommand("probe", "Ask the daemon of this host if it is ready");
+  ask->fallthrough();  // for --config
+  ask->footer(kProbeFooter);
+  ask->add_option("ADDRESS", asked.address,
+                  "Its HTTP address: ADDRESS:PORT, tls:ADDRESS:PORT or unix:PATH")
+      ->type_name("");
+  ask->add_flag(
+      "--live", asked.live,
+      "Ask whether it serves, even if a store does not answer: for what would restart it");
+  ask->add_option("--timeout", asked.timeout, "How many seconds it may take, 1 to 60 (5)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1, 60));
   try {
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::CallForHelp&) {
@@ -496,10 +544,13 @@ int run(std::span<const char* const> words) {
     return print(version.what() + std::string("\n"));
   } catch (const CLI::ParseError& error) {
     if (const std::optional<Error> meant = word_meant(words, app)) return fail_with(*meant, false);
-    const auto at = std::ranges::find(words, std::string_view("token"));
+    const CLI::App* const command = make->parsed() ? make : ask->parsed() ? ask : nullptr;
+    const auto at =
+        command == nullptr ? words.end() : std::ranges::find(words, command->get_name());
     const std::string wrong =
-        make->parsed() && at != words.end()
-            ? wrong_usage(error.what(), *make, std::span(at + 1, words.end()), "idmintd token")
+        at != words.end()
+            ? wrong_usage(error.what(), *command, std::span(at + 1, words.end()),
+                          "idmintd " + command->get_name())
             : wrong_usage(error.what(), app, words.subspan(1), "idmintd", kMeantByDaemon);
     return fail_with({Code::kInvalidArgument, wrong}, false);
   }
@@ -511,6 +562,7 @@ int run(std::span<const char* const> words) {
     if (allow.empty()) allow.emplace_back("next *");
     return print_token(token, allow);
   }
+  if (ask->parsed()) return print_probe(line, std::move(asked));
   return serve(line);
 }
 

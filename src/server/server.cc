@@ -15,7 +15,6 @@
 #include <boost/asio/socket_base.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <unordered_set>
@@ -24,6 +23,7 @@
 #include "base/errors.h"
 #include "base/thread_pool.h"
 #include "base/url.h"
+#include "server/address.h"
 #include "server/connection.h"
 #include "server/http_session.h"
 #include "server/loop.h"
@@ -50,48 +50,6 @@ constexpr std::size_t kOtherDescriptors = 128;
 constexpr std::size_t kFewestDescriptors = 64;
 constexpr std::chrono::seconds kCheckEvery{1};
 
-struct Address {
-  asio::generic::stream_protocol::endpoint endpoint;
-  std::string unix_path{};  // of a Unix socket that is to be made; empty: TCP, or open already
-  bool tls = false;
-  bool loopback = true;
-};
-
-std::unexpected<Error> bad_address(std::string_view at, std::string_view why) {
-  return refuse("cannot listen on \"" + without_url(at) + "\": " + std::string(why) +
-                "; give ADDRESS:PORT, such as 127.0.0.1:7379, tls:ADDRESS:PORT or unix:PATH");
-}
-
-Result<Address> address_of(std::string_view at) {
-  constexpr std::string_view unix_prefix = "unix:";
-  if (at.starts_with(unix_prefix)) {
-    const std::string path(at.substr(unix_prefix.size()));
-    if (path.empty()) return bad_address(at, "the path is missing");
-    if (path.size() >= sizeof(sockaddr_un::sun_path))
-      return bad_address(at, "the path of a Unix socket has at most 107 characters");
-    return Address{asio::local::stream_protocol::endpoint(path), path};
-  }
-  constexpr std::string_view tls_prefix = "tls:";
-  const bool tls = at.starts_with(tls_prefix);
-  const std::string_view all = at;
-  if (tls) at.remove_prefix(tls_prefix.size());
-  const std::size_t colon = at.rfind(':');
-  if (colon == std::string_view::npos) return bad_address(all, "the port is missing");
-  std::uint16_t port = 0;
-  const std::string_view digits = at.substr(colon + 1);
-  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (failed != std::errc{} || end != digits.data() + digits.size())
-    return bad_address(all, "the port is no number of 0 to 65535");
-  std::string host(at.substr(0, colon));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host.empty() || host == "localhost") host = "127.0.0.1";
-  error_code error;
-  const asio::ip::address ip = asio::ip::make_address(host, error);
-  if (error) return bad_address(all, "the address is no IP address");
-  return Address{
-      .endpoint = asio::ip::tcp::endpoint(ip, port), .tls = tls, .loopback = ip.is_loopback()};
-}
-
 // Refuses an address at which strangers could connect: everybody there is authenticated, or is on
 // this machine.
 Result<void> check_entry(const Address& address, std::string_view at, const TlsSettings& tls,
@@ -104,33 +62,6 @@ Result<void> check_entry(const Address& address, std::string_view at, const TlsS
                 ": anybody who reaches it could use up ids. Make a token with idmintd token, or "
                 "ask for certificates of clients with client_ca of [tls]; or give a loopback "
                 "address or a Unix socket");
-}
-
-using Endpoint = asio::generic::stream_protocol::endpoint;
-
-asio::ip::tcp::endpoint tcp_endpoint(const Endpoint& endpoint) {
-  asio::ip::tcp::endpoint tcp;
-  tcp.resize(endpoint.size());
-  std::copy_n(reinterpret_cast<const char*>(endpoint.data()), endpoint.size(),
-              reinterpret_cast<char*>(tcp.data()));
-  return tcp;
-}
-
-// As clients name it: "127.0.0.1:7379", "unix:/run/ids", "unix:@ids" for an abstract one.
-std::string name_of(const Endpoint& endpoint) {
-  if (endpoint.protocol().family() != AF_UNIX) {
-    const asio::ip::tcp::endpoint tcp = tcp_endpoint(endpoint);
-    const std::string host = tcp.address().to_string();
-    return (tcp.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(tcp.port());
-  }
-  std::string path(reinterpret_cast<const char*>(endpoint.data()) + offsetof(sockaddr_un, sun_path),
-                   endpoint.size() - offsetof(sockaddr_un, sun_path));
-  if (path.starts_with('\0')) {
-    path.front() = '@';
-  } else {
-    path.resize(std::min(path.size(), path.find('\0')));
-  }
-  return "unix:" + path;
 }
 
 Error listen_error(std::string_view at, const error_code& error) {
@@ -297,7 +228,8 @@ struct Server::State {
     if (is_unix) {
       if (const std::optional<UnixSocket::Seen> seen = socket.look()) {
         if (!S_ISSOCK(seen->mode))
-          return bad_address(wanted.at, "there is something that is no socket");
+          return refuse("cannot listen on " + wanted.at +
+                        ": there is something that is no socket; give another path");
         remove_left_socket(*address, socket, *seen);
       }
     }
@@ -346,9 +278,7 @@ struct Server::State {
     if (!error) acceptor.non_blocking(true, error);
     if (error) return std::unexpected(listen_error(at, error));
     const Address address{
-        .endpoint = endpoint,
-        .tls = wanted.tls,
-        .loopback = bound.ss_family == AF_UNIX || tcp_endpoint(endpoint).address().is_loopback()};
+        .endpoint = endpoint, .tls = wanted.tls, .loopback = is_loopback(endpoint)};
     std::string name = (wanted.tls ? "tls:" : "") + name_of(endpoint);
     if (Result<void> known = check_entry(address, name, tls_settings, !access.is_open()); !known)
       return known;

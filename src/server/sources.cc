@@ -176,8 +176,10 @@ Error Sources::for_client(Error error, std::string_view source) const {
 Result<void> Sources::ready(SteadyTime until) const {
   for (const Served& each : stores_) {
     const Result<std::shared_ptr<Store>> store = each.mint->store();
-    // In the default store nothing may have been created yet.
-    if (!store && store.error().code == Code::kNotFound && each.store.empty()) continue;
+    // In the default store, or one in memory, nothing may have been created yet.
+    const StoreKind* const kind = store_kind(each.store);
+    const bool may_be_none = each.store.empty() || (kind != nullptr && !kind->lasts);
+    if (!store && store.error().code == Code::kNotFound && may_be_none) continue;
     if (!store && store.error().code == Code::kNotFound)  // of a probe, as if it were away
       return fail(Code::kUnavailable, worded(store.error(), each.store).message());
     if (!store) return std::unexpected(worded(store.error(), each.store));

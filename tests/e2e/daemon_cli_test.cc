@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/e2e/cli.h"
+#include "tests/e2e/daemon.h"
 
 namespace idmint::e2e {
 namespace {
@@ -131,6 +133,28 @@ TEST_F(DaemonCli, WhatIsNoUrlOfAStoreIsNotPrinted) {
   }
 }
 
+TEST_F(DaemonCli, TheProbeAsksTheAddressThatIsGivenOrThatOfTheSettings) {
+  Daemon daemon("memory:");
+  const std::string at = "127.0.0.1:" + std::to_string(daemon.http_port());
+  const Ended ready = run("idmintd probe " + at);
+  EXPECT_EQ(ready.status, 0) << ready.err;
+  EXPECT_EQ(ready.out, at + ": ready\n");
+  EXPECT_EQ(run("IDMINTD_HTTP=" + at + " idmintd probe --live").out, at + ": serves\n");
+  EXPECT_EQ(run("printf 'http = [\"tls:0.0.0.0:1\", \"" + at +
+                "\"]\\n' >a.toml; idmintd probe --config a.toml")
+                .out,
+            at + ": ready\n")
+      << "an address without TLS first";
+  EXPECT_EQ(run("echo 'frob = 1' >a.toml; IDMINTD_CONFIG=a.toml idmintd probe " + at).status, 0)
+      << "a fault in settings that the daemon does not serve by";
+  EXPECT_EQ(run("IDMINTD_CONFIG=a.toml idmintd probe").status, 2);
+
+  EXPECT_NE(daemon.end(SIGKILL), 0);
+  const Ended gone = run("idmintd probe " + at);
+  EXPECT_EQ(gone.status, 7);
+  EXPECT_EQ(gone.err, "idmintd: " + at + ": Connection refused\n");
+}
+
 TEST_F(DaemonCli, WrongUsage) {
   const std::string listen =
       "did you mean --redis ADDRESS:PORT or --http ADDRESS:PORT? See idmintd --help\n";
@@ -148,9 +172,13 @@ TEST_F(DaemonCli, WrongUsage) {
        "idmintd: there is no command \"start\": idmintd alone starts it, in the foreground; as a "
        "service: systemctl start idmintd\n"},
       {"help",
-       "idmintd: there is no command \"help\": type idmintd --help, or idmintd token --help\n"},
+       "idmintd: there is no command \"help\": type idmintd --help, idmintd token --help or "
+       "idmintd "
+       "probe --help\n"},
       {"help token",
-       "idmintd: there is no command \"help\": type idmintd --help, or idmintd token --help\n"},
+       "idmintd: there is no command \"help\": type idmintd --help, idmintd token --help or "
+       "idmintd "
+       "probe --help\n"},
       {"--store memory: stop",
        "idmintd: there is no command \"stop\": send its process SIGTERM; as a service: systemctl "
        "stop "
@@ -161,6 +189,16 @@ TEST_F(DaemonCli, WrongUsage) {
        "idmintd: \"next\" is one word too many: token NAME: see idmintd token --help\n"},
       {"--check token web --alow x",
        "idmintd: there is no option \"--alow\": did you mean --allow? See idmintd token --help\n"},
+      {"probe :7380 :7381",
+       "idmintd: \":7381\" is one word too many: probe [ADDRESS]: see idmintd probe --help\n"},
+      {"probe --timeout 61",
+       "idmintd: --timeout: Value 61 not in range 1 to 60: see idmintd probe --help\n"},
+      {"probe --liv",
+       "idmintd: there is no option \"--liv\": did you mean --live? See idmintd probe --help\n"},
+      {"probe nowhere",
+       "idmintd: cannot use the address \"nowhere\": the port is missing; give ADDRESS:PORT, such "
+       "as "
+       "127.0.0.1:7379, tls:ADDRESS:PORT or unix:PATH\n"},
       {"mongodb://u:secret@host",
        "idmintd: there is a URL where none is taken: see idmintd --help\n"}};
   for (const auto& [words, said] : rows) {

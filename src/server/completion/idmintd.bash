@@ -4,7 +4,7 @@ _idmintd() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local words="" urls="sqlite: mongodb: postgresql: mysql: redis: etcd: zookeeper: env: file:"
   case $previous in
-    --config) ;;
+    --config | --timeout) ;;
     --store) words="$urls memory:" ;;
     --also | --over) words=$urls ;;
     --redis | --http) words="127.0.0.1: tls: unix:" ;;
@@ -12,9 +12,11 @@ _idmintd() {
     *)
       if [[ ${COMP_WORDS[1]} == token && $COMP_CWORD -gt 1 ]]; then
         words="--allow --help"
+      elif [[ ${COMP_WORDS[1]} == probe && $COMP_CWORD -gt 1 ]]; then
+        words="--live --timeout --config --http --help 127.0.0.1: tls: unix:"
       else
         words="--config --check --store --also --over --redis --http --help --version"
-        if [[ $COMP_CWORD -eq 1 ]]; then words="token $words"; fi
+        if [[ $COMP_CWORD -eq 1 ]]; then words="token probe $words"; fi
       fi
       ;;
   esac
