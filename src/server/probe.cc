@@ -1,6 +1,7 @@
 #include "server/probe.h"
 
 #include <algorithm>
+#include <boost/asio/error.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -12,6 +13,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <boost/system/errc.hpp>
 #include <boost/system/error_code.hpp>
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -35,6 +37,7 @@ constexpr std::size_t kLongestAnswer = std::size_t{64} << 10;
 using Answer = http::response<http::string_body>;
 using Socket = asio::generic::stream_protocol::socket;
 using boost::system::error_code;
+using boost::system::errc::no_such_file_or_directory;
 
 // One request and its answer, and what they need until the answer is there.
 struct Exchange {
@@ -85,6 +88,7 @@ Result<std::string> address_to_probe(const Settings& settings) {
 Result<void> probe(std::string_view at, std::string_view path, std::chrono::milliseconds patience) {
   const Result<Address> address = address_of(at);
   if (!address) return std::unexpected(address.error());
+  const Endpoint asked = reached_from_here(address->endpoint);
   asio::io_context context;
   Socket socket(context);
   asio::ssl::context tls(asio::ssl::context::tls_client);
@@ -94,7 +98,7 @@ Result<void> probe(std::string_view at, std::string_view path, std::chrono::mill
   exchange.request.set(http::field::user_agent, "idmintd probe");
   exchange.request.set(http::field::connection, "close");
   exchange.parser.body_limit(kLongestAnswer);
-  socket.async_connect(reached_from_here(address->endpoint), [&](const error_code& refused) {
+  socket.async_connect(asked, [&](const error_code& refused) {
     if (refused) {
       exchange.ended = refused;
     } else if (!address->tls) {
@@ -112,10 +116,13 @@ Result<void> probe(std::string_view at, std::string_view path, std::chrono::mill
   context.run_for(patience);
 
   const auto not_ready = [&](const std::string& why) {
-    return fail(Code::kUnavailable, std::string(at) + ": " + why);
+    return fail(Code::kUnavailable, (address->tls ? "tls:" : "") + name_of(asked) + ": " + why);
   };
   if (!exchange.ended)
     return not_ready("no answer within " + std::to_string(patience.count()) + " ms");
+  if (*exchange.ended == asio::error::connection_refused ||
+      *exchange.ended == no_such_file_or_directory)
+    return not_ready("no idmintd listens there; start it, or give the address where it listens");
   if (*exchange.ended) return not_ready(exchange.ended->message());
   const Answer& answer = exchange.parser.get();
   if (answer.result() != http::status::ok) return not_ready(message_of(answer));

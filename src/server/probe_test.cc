@@ -127,6 +127,9 @@ TEST(ProbeTest, WhatIsNoAnswerIsNotReady) {
               HasSubstr("404"));
   EXPECT_THAT(message_from("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nready", milliseconds{10}),
               HasSubstr("no answer within 10 ms"));
+  const Result<void> nobody = probe("unix:/nonexistent/http.sock", "/readyz", minutes{1});
+  ASSERT_EQ(code_of(nobody), Code::kUnavailable);
+  EXPECT_THAT(nobody.error().message(), HasSubstr("no idmintd listens there"));
   EXPECT_EQ(code_of(probe("127.0.0.1:99999", "/readyz", minutes{1})), Code::kInvalidArgument);
 }
 

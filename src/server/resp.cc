@@ -202,7 +202,7 @@ void put_error(std::string& out, std::string_view prefix, std::string_view messa
   out += '-';
   out += prefix;
   out += ' ';
-  for (const char c : message) out += (c >= 0 && c < ' ') || c == 0x7f ? ' ' : c;
+  for (const char c : message) out += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
   out += "\r\n";
 }
 

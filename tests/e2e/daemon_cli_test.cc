@@ -152,7 +152,9 @@ TEST_F(DaemonCli, TheProbeAsksTheAddressThatIsGivenOrThatOfTheSettings) {
   EXPECT_NE(daemon.end(SIGKILL), 0);
   const Ended gone = run("idmintd probe " + at);
   EXPECT_EQ(gone.status, 7);
-  EXPECT_EQ(gone.err, "idmintd: " + at + ": Connection refused\n");
+  EXPECT_EQ(gone.err, "idmintd: " + at +
+                          ": no idmintd listens there; start it, or give the address where it "
+                          "listens\n");
 }
 
 TEST_F(DaemonCli, WrongUsage) {
