@@ -164,7 +164,7 @@ void acquire_at_once(const std::string& name, const std::string& url, std::size_
   });
 }
 
-// An update of one column by the primary key, prepared before. Of the database "floor".
+// An update of one column by the primary key, prepared before, in the database "floor".
 class SmallestMariadbWrites final {
  public:
   explicit SmallestMariadbWrites(int port) : connection_(::mysql_init(nullptr)) {
@@ -217,7 +217,7 @@ void write_at_once(const std::string& name, const auto& connect, std::size_t pro
     const auto writes = connect();
     const auto id = static_cast<std::int64_t>(number);
     const auto write = [=] {
-      // A server with so many new connections cuts some of them, and a process then tries again.
+      // MongoDB cuts some of so many new connections; its driver connects anew.
       for (int tries = 100; !writes->write(id); --tries)
         if (tries == 0) fail("nothing was written");
     };

@@ -17,9 +17,21 @@ namespace idmint {
 template <class Signature>
 class MoveOnlyFunction;
 
+namespace detail {
+
+template <class Callable>
+inline constexpr bool kIsFunctionObject = false;
+template <class Signature>
+inline constexpr bool kIsFunctionObject<std::function<Signature>> = true;
+template <class Signature>
+inline constexpr bool kIsFunctionObject<MoveOnlyFunction<Signature>> = true;
+
+}  // namespace detail
+
 // A callable that can be moved but not copied, like std::move_only_function, which libc++ lacks.
 // A callable of up to three pointers is kept inside, a larger one on the heap. Empty after a move
-// and if made of nothing or of a null pointer; calling an empty one is undefined.
+// and if made of nothing, of a null pointer or of an empty function; calling an empty one is
+// undefined.
 template <class R, class... Arguments>
 class MoveOnlyFunction<R(Arguments...)> final {
  public:
@@ -27,11 +39,14 @@ class MoveOnlyFunction<R(Arguments...)> final {
   MoveOnlyFunction(std::nullptr_t) noexcept {}
 
   template <class Callable, class Kept = std::decay_t<Callable>>
-    requires(!std::same_as<Kept, MoveOnlyFunction> && std::is_invocable_r_v<R, Kept&, Arguments...>)
+    requires(!std::same_as<Kept, MoveOnlyFunction> && std::is_constructible_v<Kept, Callable> &&
+             std::is_invocable_r_v<R, Kept&, Arguments...>)
   MoveOnlyFunction(Callable&& given) {
     if constexpr (std::is_pointer_v<Kept> || std::is_member_pointer_v<Kept>) {
       const Kept pointer = given;
       if (pointer == nullptr) return;
+    } else if constexpr (detail::kIsFunctionObject<Kept>) {
+      if (!given) return;
     }
     if constexpr (kInside<Kept>) {
       ::new (static_cast<void*>(place_)) Kept(std::forward<Callable>(given));

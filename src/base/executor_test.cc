@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -55,6 +56,8 @@ TEST(MoveOnlyFunction, IsEmptyIfMadeOfNothingAndAfterAMove) {
   EXPECT_FALSE(MoveOnlyFunction<void()>(nullptr));
   int (*const none)(int) = nullptr;
   EXPECT_FALSE(MoveOnlyFunction<int(int)>(none));
+  EXPECT_FALSE(MoveOnlyFunction<int(int)>(std::function<int(int)>()));
+  EXPECT_FALSE(MoveOnlyFunction<long(int)>(MoveOnlyFunction<int(int)>()));
   MoveOnlyFunction<int(int)> function = &twice;
   MoveOnlyFunction<int(int)> other = std::move(function);
   EXPECT_TRUE(function == nullptr);  // NOLINT(bugprone-use-after-move): stated

@@ -6,54 +6,46 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace idmint {
 namespace {
 
-// The pages that a child of fork() wipes itself, as nobody else does. One for the process, made
-// when it is first needed, and never freed.
-class WipedByHand {
- public:
-  WipedByHand() {
-    ::pthread_atfork([] { here()->mutex_.lock(); }, [] { here()->mutex_.unlock(); },
-                     [] {
-                       for (const auto& [pages, size] : here()->pages_) std::memset(pages, 0, size);
-                       here()->mutex_.unlock();
-                     });
-  }
-  void add(void* pages, std::size_t size) {
-    const std::lock_guard lock(mutex_);
-    pages_[pages] = size;
-  }
-  void remove(void* pages) {
-    const std::lock_guard lock(mutex_);
-    pages_.erase(pages);
-  }
+[[noreturn]] void end_process(const char* why) noexcept {
+  std::fprintf(stderr, "idmint: this system cannot keep ids apart across fork(): %s\n", why);
+  std::abort();
+}
 
-  // Null: none is needed so far.
-  static WipedByHand* here() noexcept { return here_.load(std::memory_order_acquire); }
-  static WipedByHand& needed() {
-    static WipedByHand& made = *new WipedByHand;
-    here_.store(&made, std::memory_order_release);
-    return made;
-  }
+// The pages that a child of fork() wipes itself, as nobody else does. There from the load of the
+// program to its end: other static objects have pages.
+constinit struct {
+  bool needed = false;
+  std::mutex mutex{};
+  union {
+    std::vector<std::pair<void*, std::size_t>> pages{};
+  };
+} by_hand;
 
- private:
-  static constinit std::atomic<WipedByHand*> here_;
-
-  std::mutex mutex_;
-  std::map<void*, std::size_t> pages_;
-};
-
-constinit std::atomic<WipedByHand*> WipedByHand::here_{nullptr};
-
-// qemu-user, in which a program runs on a processor that is not its own, grants every advice and
-// takes none. A kernel refuses what is no advice.
-bool grants_everything(void* pages, std::size_t size) noexcept {
+// qemu-user 7 and older, in which a program runs on a processor that is not its own, grants every
+// advice and takes none. A kernel refuses what is no advice.
+bool grants_everything() noexcept {
   constexpr int kNoAdvice = -1;
-  return ::madvise(pages, size, kNoAdvice) == 0;
+  return ::madvise(nullptr, 0, kNoAdvice) == 0;
+}
+
+// Before any other thread, and before static objects map pages.
+[[gnu::constructor(101)]] void attend_forks() noexcept {
+  by_hand.needed = grants_everything();
+  if (!by_hand.needed) return;
+  const auto lock = [] { by_hand.mutex.lock(); };
+  const auto unlock = [] { by_hand.mutex.unlock(); };
+  const auto wipe = [] {
+    for (const auto& [pages, size] : by_hand.pages) std::memset(pages, 0, size);
+    by_hand.mutex.unlock();
+  };
+  if (::pthread_atfork(lock, unlock, wipe) != 0) end_process("no memory for a handler of fork()");
 }
 
 }  // namespace
@@ -61,19 +53,20 @@ bool grants_everything(void* pages, std::size_t size) noexcept {
 void* map_fork_wiped(std::size_t size) {
   void* pages = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) throw std::bad_alloc{};
-  if (::madvise(pages, size, MADV_WIPEONFORK) != 0) {
-    std::fputs(
-        "idmint: this kernel cannot keep ids apart across fork() (madvise MADV_WIPEONFORK "
-        "failed); run Linux 4.14 or later\n",
-        stderr);
-    std::abort();
+  if (::madvise(pages, size, MADV_WIPEONFORK) != 0)
+    end_process("madvise MADV_WIPEONFORK failed; run Linux 4.14 or later");
+  if (by_hand.needed) {
+    const std::lock_guard lock(by_hand.mutex);
+    by_hand.pages.emplace_back(pages, size);
   }
-  if (grants_everything(pages, size)) WipedByHand::needed().add(pages, size);
   return pages;
 }
 
 void unmap_fork_wiped(void* pages, std::size_t size) noexcept {
-  if (WipedByHand* const by_hand = WipedByHand::here()) by_hand->remove(pages);
+  if (by_hand.needed) {
+    const std::lock_guard lock(by_hand.mutex);
+    std::erase(by_hand.pages, std::pair(pages, size));
+  }
   ::munmap(pages, size);
 }
 

@@ -62,10 +62,12 @@ A client sends it as AUTH TOKEN, or as Authorization: Bearer TOKEN.
 )";
 
 constexpr const char* kProbeFooter =
-    R"(It asks the first HTTP address of the settings; or ADDRESS, and then no settings
-are read: the daemon may serve by others than those that stand there now.
+    R"(It asks the first HTTP address of the settings, one without TLS before others; or
+ADDRESS, and then no settings are read: the daemon may serve by others than those
+that stand there now.
 
-Exit status: 0 ready, 7 not ready, 2 wrong usage or settings with a fault
+Exit status: 0 ready, 7 not ready, 2 wrong usage or settings with a fault, 5 the
+settings have no HTTP
 )";
 
 // For calls of the store that are under way when the time to drain is over: two deadlines of 5 s,
@@ -386,7 +388,7 @@ int print_token(const std::string& name, const std::vector<std::string>& allow) 
 struct Probe {
   std::string address{};
   bool live = false;
-  int timeout = 5;  // seconds
+  int timeout = 6;  // seconds; a store may take 5
 };
 
 int print_probe(const CommandLine& line, Probe asked) {
@@ -533,7 +535,7 @@ int run(std::span<const char* const> words) {
   ask->add_flag(
       "--live", asked.live,
       "Ask whether it serves, even if a store does not answer: for what would restart it");
-  ask->add_option("--timeout", asked.timeout, "How many seconds it may take, 1 to 60 (5)")
+  ask->add_option("--timeout", asked.timeout, "How many seconds it may take, 1 to 60 (6)")
       ->type_name("SECONDS")
       ->check(CLI::Range(1, 60));
   try {

@@ -123,7 +123,12 @@ Result<void> probe(std::string_view at, std::string_view path, std::chrono::mill
   if (*exchange.ended == asio::error::connection_refused ||
       *exchange.ended == no_such_file_or_directory)
     return not_ready("no idmintd listens there; start it, or give the address where it listens");
-  if (*exchange.ended) return not_ready(exchange.ended->message());
+  if (*exchange.ended)
+    return not_ready(exchange.ended->message() +
+                     (address->tls
+                          ? "; if it wants certificates of clients, add an address without "
+                            "TLS to http, such as 127.0.0.1:7381"
+                          : ""));
   const Answer& answer = exchange.parser.get();
   if (answer.result() != http::status::ok) return not_ready(message_of(answer));
   return {};

@@ -20,16 +20,20 @@ def fail(*what):
 def again_with_schemas(work):
     """Runs this test by a Python that has them."""
     venv = work / "venv"
-    if not (venv / "bin/kubernetes-validate").exists():
+    if sys.prefix == str(venv):
+        fail("the schemas are installed, and cannot be read")
+    requirements = pathlib.Path(__file__).with_name("requirements.txt")
+    installed = venv / "requirements.txt"  # as they were
+    if not installed.exists() or installed.read_text() != requirements.read_text():
         subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-        install = [venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r",
-                   pathlib.Path(__file__).with_name("requirements.txt")]
+        install = [venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", requirements]
         for pause in (5, 20, 60):  # a registry may not answer at once
             if subprocess.run(install).returncode == 0:
                 break
             time.sleep(pause)
         else:
             fail("the schemas cannot be fetched: is the network there?")
+        installed.write_text(requirements.read_text())
     sys.exit(subprocess.run([venv / "bin/python", *sys.argv]).returncode)
 
 

@@ -44,7 +44,11 @@ container() {
 start() { # start [URL]: the daemon on this store, or on that of its volume
   container ids ".process.env += [${1:+\"IDMINT_STORE=$1\"}]" >"$work/log" 2>&1 &
   daemon=$!
-  until probe --live; do kill -0 $daemon 2>/dev/null || fail "the daemon ended at once, with the store '${1:-}'"; done
+  local end=$((SECONDS + 60))
+  until probe --live; do
+    kill -0 $daemon 2>/dev/null || fail "the daemon ended at once, with the store '${1:-}'"
+    ((SECONDS < end)) || fail "the daemon does not serve: $(cat "$work/said")"
+  done
 }
 stop() { # as docker stop and Kubernetes do
   crun kill ids TERM
@@ -66,11 +70,15 @@ container once . token web --allow 'all *' >"$work/token"
 token=$(head -n 1 "$work/token")
 { cat "$source/examples/container/idmintd.toml" && tail -n +2 "$work/token"; } >"$settings/idmintd.toml"
 said=$(container once . probe 2>&1) && fail "the probe finds a daemon where there is none"
-[[ $said == *:7380* ]] || fail "without a daemon the probe says: $said"
+[[ $said == *127.0.0.1:7380*'no idmintd listens there'* ]] || fail "without a daemon the probe says: $said"
 
 # 2. The store of the volume, and SIGTERM while four programs take ids: each id that the store gave has arrived, once.
 start
 probe || fail "the daemon is not ready: $(cat "$work/said")"
+cp "$settings/idmintd.toml" "$work/kept" # a fault in them does not end a daemon that serves
+echo 'frob = 1' >>"$settings/idmintd.toml"
+probe --live :7380 || fail "with a fault in the settings, the daemon seems to be dead: $(cat "$work/said")"
+cp "$work/kept" "$settings/idmintd.toml"
 [[ $(jq '.process.user | [.uid, .gid]' --compact-output "$bundle/ids.json") == '[7379,7379]' ]] || fail "the user is another"
 inside idmint create orders || fail "the command makes no sequence in the store of the daemon"
 said=$(inside idmint create orders --store sqlite:/tmp/ids.db 2>&1) && fail "the root of the image can be written"
@@ -81,7 +89,11 @@ for round in 1 2 3; do
     REDISCLI_AUTH=$token redis-cli -p 7379 -r -1 INCR orders >>"$work/taken.$i" 2>&1 & # until the daemon has gone
     takers+=($!)
   done
-  until (($(taken | wc -l) >= 2000 * round)); do kill -0 $daemon || fail "the daemon ended while it was used"; done
+  end=$((SECONDS + 120))
+  until (($(taken | wc -l) >= 2000 * round)); do
+    kill -0 $daemon || fail "the daemon ended while it was used"
+    ((SECONDS < end)) || fail "no ids for two minutes: $(tail -n 1 "$work"/taken.*)"
+  done
   stop
   wait "${takers[@]}" || true
   twice=$(taken | sort | uniq -d)
@@ -120,7 +132,8 @@ for kind in memory postgresql mariadb mongodb redis etcd zookeeper; do
   serves "$url"
   if [[ $kind == postgresql ]]; then # its server ends: the daemon serves, and is not ready
     kill "${servers[-1]}"
-    while probe; do :; done
+    end=$((SECONDS + 60))
+    while probe; do ((SECONDS < end)) || fail "the daemon is ready without its store"; done
     probe --live || fail "the daemon ended with its store: $(cat "$work/said")"
   fi
   stop

@@ -61,7 +61,7 @@ cd "$source"
 scripts/mongod >/dev/null # which may have to be fetched
 in_use() { # in_use BUNDLE
   mkdir "$work/use"
-  unshare --net --mount tests/packages/image_in_use.sh "$source" "$1" "$work/use" || fail "the image $1 does not work as it should"
+  unshare --net --mount --pid --fork --kill-child --mount-proc tests/packages/image_in_use.sh "$source" "$1" "$work/use" || fail "the image $1 does not work as it should"
   rm -rf "$work/use"
 }
 in_use "$work/bundle"
@@ -78,7 +78,7 @@ mv "$work/made" "$work/context/build/packages"
   --ignorefile examples/container/Dockerfile.dockerignore --file examples/container/Dockerfile .) >"$work/log" 2>&1 ||
   fail "the Dockerfile makes no image: $(tail -n 40 "$work/log")"
 said=$(buildah inspect --type image localhost/idmintd | jq --compact-output .Docker.config.Healthcheck.Test)
-[[ $said == '["CMD","idmintd","probe"]' ]] ||
+[[ $said == '["CMD","idmintd","probe",":7380"]' ]] ||
   fail "the image of the Dockerfile has another probe"
 buildah push --quiet localhost/idmintd "oci:$work/docker:idmintd"
 umoci unpack --image "$work/docker:idmintd" "$work/docker-bundle"

@@ -21,6 +21,9 @@ cd "$source"
 scripts/package deb --from "$build" --to "$work/debs" >"$work/said" || fail "no packages"
 cat "$work/said"
 (cd "$work/debs" && sha256sum --check --quiet SHA256SUMS) || fail "SHA256SUMS are not those of the packages"
+scripts/package deb --from "$build" --to "$work/again" >/dev/null || fail "no packages when they are made again"
+(cd "$work/again" && sha256sum --check --quiet "$work/debs/SHA256SUMS") || fail "made again, the packages have other bytes"
+rm -rf "$work/again"
 
 # holds PACKAGE FILE...: these files are in it, and not empty.
 holds() {
