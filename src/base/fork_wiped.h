@@ -13,7 +13,8 @@ namespace idmint {
 // Whole zeroed pages that the kernel wipes in every child of fork(), vfork() without shared memory,
 // or clone() (MADV_WIPEONFORK, Linux 4.14). Ends the process if the kernel does not offer it,
 // because ids would repeat. Under an older qemu-user, which only says that it does, they are
-// wiped by a handler of fork(): not in a child of _Fork() or of a bare clone(). Throws std::bad_alloc without memory.
+// wiped by a handler of fork(): not in a child of _Fork() or of a bare clone(). Throws
+// std::bad_alloc without memory.
 [[nodiscard]] void* map_fork_wiped(std::size_t size);
 void unmap_fork_wiped(void* pages, std::size_t size) noexcept;
 
