@@ -19,14 +19,18 @@ namespace {
 }
 
 // The pages that a child of fork() wipes itself, as nobody else does. There from the load of the
-// program to its end: other static objects have pages.
-constinit struct {
+// program, and never destroyed: other static objects have pages.
+struct ByHand {
+  constexpr ByHand() : pages{} {}
+  ~ByHand() {}  // NOLINT(modernize-use-equals-default): it would destroy the pages
+
   bool needed = false;
   std::mutex mutex{};
   union {
-    std::vector<std::pair<void*, std::size_t>> pages{};
+    std::vector<std::pair<void*, std::size_t>> pages;
   };
-} by_hand;
+};
+constinit ByHand by_hand;
 
 // qemu-user 7 and older, in which a program runs on a processor that is not its own, grants every
 // advice and takes none. A kernel refuses what is no advice.
