@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -66,21 +67,28 @@ TEST(MoveOnlyFunction, IsEmptyIfMadeOfNothingAndAfterAMove) {
   EXPECT_FALSE(other);
 }
 
+template <std::size_t kWeight>
+struct Weighing {
+  Counted counted;
+  std::array<char, kWeight> weight{};
+  void operator()() const {}
+};
+
 // Small ones are inside, large ones on the heap: both are destroyed once.
-template <class Weight>
+template <class Callable>
 class MoveOnlyFunctionOf : public testing::Test {};
-using Weights = testing::Types<std::array<char, 1>, std::array<char, 100>>;
-TYPED_TEST_SUITE(MoveOnlyFunctionOf, Weights);
+using Callables = testing::Types<Weighing<1>, Weighing<100>>;
+TYPED_TEST_SUITE(MoveOnlyFunctionOf, Callables);
 
 TYPED_TEST(MoveOnlyFunctionOf, DestroysEachCallableOnce) {
   int alive = 0;
   int others_alive = 0;
   {
-    MoveOnlyFunction<void()> function = [weight = TypeParam(), counted = Counted(alive)] {};
+    MoveOnlyFunction<void()> function = TypeParam{Counted(alive)};
     EXPECT_EQ(alive, 1);
     MoveOnlyFunction<void()> moved = std::move(function);
     EXPECT_EQ(alive, 1);
-    moved = MoveOnlyFunction<void()>([weight = TypeParam(), counted = Counted(others_alive)] {});
+    moved = MoveOnlyFunction<void()>(TypeParam{Counted(others_alive)});
     EXPECT_EQ(alive, 0);
     EXPECT_EQ(others_alive, 1);
     MoveOnlyFunction<void()>& same = moved;

@@ -62,12 +62,12 @@ A client sends it as AUTH TOKEN, or as Authorization: Bearer TOKEN.
 )";
 
 constexpr const char* kProbeFooter =
-    R"(It asks the first HTTP address of the settings, one without TLS before others; or
-ADDRESS, and then no settings are read: the daemon may serve by others than those
+    R"(It asks the first HTTP address of the settings, one without TLS before others.
+With ADDRESS no settings are read: the daemon may serve by others than those
 that stand there now.
 
-Exit status: 0 ready, 7 not ready, 2 wrong usage or settings with a fault, 5 the
-settings have no HTTP
+Exit status: 0 ready, 7 not ready, 2 wrong usage or settings with a fault,
+5 the settings have no HTTP
 )";
 
 // For calls of the store that are under way when the time to drain is over: two deadlines of 5 s,
