@@ -93,7 +93,8 @@ TEST_F(DaemonCli, TheFileOfTheVariableIsOverriddenByTheOption) {
 
 TEST_F(DaemonCli, TheHelpFitsEightyColumnsAndHasTheWordsOfIdmint) {
   const std::string help = output("idmintd --help");
-  for (const std::string& line : lines_of(help + output("idmintd token --help")))
+  for (const std::string& line :
+       lines_of(help + output("idmintd token --help") + output("idmintd probe --help")))
     EXPECT_LE(line.size(), 80U) << line;
   const std::vector<std::string> of_idmint = lines_of(output("idmint --help"));
   for (const std::string option : {"  -h,--help ", "  --version "}) {
