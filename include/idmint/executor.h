@@ -36,11 +36,14 @@ template <class R, class... Arguments>
 class MoveOnlyFunction<R(Arguments...)> final {
  public:
   MoveOnlyFunction() noexcept = default;
+  // Implicit, as those of std::move_only_function are: a lambda is given where a function is taken.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   MoveOnlyFunction(std::nullptr_t) noexcept {}
 
   template <class Callable, class Kept = std::decay_t<Callable>>
     requires(!std::same_as<Kept, MoveOnlyFunction> && std::is_constructible_v<Kept, Callable> &&
              std::is_invocable_r_v<R, Kept&, Arguments...>)
+  // NOLINTNEXTLINE(google-explicit-constructor): likewise
   MoveOnlyFunction(Callable&& given) {
     if constexpr (std::is_pointer_v<Kept> || std::is_member_pointer_v<Kept>) {
       const Kept pointer = given;
@@ -60,7 +63,7 @@ class MoveOnlyFunction<R(Arguments...)> final {
       if constexpr (kInside<Kept>) {
         Kept& callable = kept<Kept>(from);
         if (to != nullptr) ::new (static_cast<void*>(to)) Kept(std::move(callable));
-        callable.~Kept();
+        callable.~Kept();  // NOLINT(bugprone-use-after-move): what was moved from is destroyed
       } else if (to != nullptr) {
         ::new (static_cast<void*>(to)) Kept*(&kept<Kept>(from));
       } else {
