@@ -23,7 +23,7 @@ image=$(ls "$work"/made/idmintd-*.oci.tar)
 (cd "$work/made" && sha256sum --check --quiet SHA256SUMS) || fail "SHA256SUMS are not those of what was made"
 grep -q '\.oci\.tar$' "$work/made/SHA256SUMS" || fail "SHA256SUMS lacks the image"
 cp "$work/made/SHA256SUMS" "$work/first"
-scripts/package image --to "$work/made" || fail "no image of packages that are there"
+scripts/package image --from "$build" --to "$work/made" || fail "no image when it is made again"
 diff "$work/first" "$work/made/SHA256SUMS" || fail "the second image differs from the first"
 size=$(stat --format=%s "$image")
 ((size < 60000000)) || fail "the image has $size bytes: more than 60 MB"
@@ -61,7 +61,7 @@ cd "$source"
 scripts/mongod >/dev/null # which may have to be fetched
 in_use() { # in_use BUNDLE
   mkdir "$work/use"
-  unshare --net --mount --pid --fork --kill-child --mount-proc tests/packages/image_in_use.sh "$source" "$1" "$work/use" || fail "the image $1 does not work as it should"
+  unshare --net --mount tests/packages/image_in_use.sh "$source" "$1" "$work/use" || fail "the image $1 does not work as it should"
   rm -rf "$work/use"
 }
 in_use "$work/bundle"
