@@ -105,14 +105,17 @@ function(idmint_test_options target)
   endif()
 endfunction()
 
-# idmint_test(NAME SOURCES file... [LABEL fast|real|slow] [THREADS] [LIBS target...] [TIMEOUT seconds] [COST seconds])
+# idmint_test(NAME SOURCES file... [LABEL fast|real|slow] [THREADS] [UNSANITIZED]
+#             [LIBS target...] [TIMEOUT seconds] [COST seconds])
 # One GoogleTest program, one CTest test. "fast" needs nothing but the library, "real" starts real
 # processes, servers or installs, "slow" takes minutes and runs only with scripts/test --slow. THREADS: more than one
 # thread runs in the program, or in a command that it starts, so that TSan has something to see; labelled "threads" too.
+# UNSANITIZED: ASan and UBSan have nothing to see that the tests of its parts do not show them, as its programs are killed,
+# or are not of this project; all others are labelled "sanitized" too.
 # COST: about what it takes where that is more than half a minute; those begin first, and no run waits for a long one at
 # its end.
 function(idmint_test name)
-  cmake_parse_arguments(ARG "THREADS" "COST;LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS;UNSANITIZED" "COST;LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL fast)
   endif()
@@ -148,6 +151,9 @@ function(idmint_test name)
   add_test(NAME ${name} COMMAND ${name})
   if(ARG_THREADS)
     list(APPEND ARG_LABEL threads)
+  endif()
+  if(NOT ARG_UNSANITIZED)
+    list(APPEND ARG_LABEL sanitized)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST})
   foreach(source IN LISTS ARG_SOURCES)

@@ -2,6 +2,7 @@
 # A minimal Debian 12 in a folder, made by mmdebstrap: entered by chroot, or booted with systemd as process 1. For the
 # tests of the packages and for tests/fresh/run, which source this file as root.
 #
+# machine_require "$@"             starts the script again as root; ends it as skipped (77) where root may not mount
 # machine_make ROOT [PACKAGE...]   makes it, with these packages, with apt's lists, and with the network of this host
 # machine_connect ROOT             gives one that was made before the network of this host
 # machine_run ROOT COMMAND...      runs a command in it, not booted; its processes end with it
@@ -9,6 +10,7 @@
 # machine_boot ROOT                boots it, without a network but loopback; ends when systemd is up
 # machine_in COMMAND...            runs a command in the booted one
 # machine_stop                     ends the booted one
+# machine_unpack IMAGE BUNDLE      unpacks an archive of an image (OCI) into a bundle, with its system in BUNDLE/rootfs
 
 machine_leader= # the process 1 of the booted one, as this host knows it
 machine_host=   # systemd-nspawn
@@ -21,6 +23,14 @@ fail() {
 machine_environment=(HOME=/root TERM=dumb LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
   PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
 machine_lent=() # pairs of folders: one of this host, and where it is seen in a machine that is not booted
+
+machine_require() {
+  [[ $(id -u) -eq 0 ]] || exec sudo -n "$0" "$@"
+  unshare --mount --pid --fork true 2>/dev/null || {
+    echo "skipped: root may not mount here, as in a container, so no system can be made and entered"
+    exit 77
+  }
+}
 
 machine_make() {
   local root=$1
@@ -90,4 +100,12 @@ machine_stop() {
   kill -KILL "$machine_leader" 2>/dev/null || true # nothing of it is kept
   wait "$machine_host" 2>/dev/null || true
   machine_host=
+}
+
+machine_unpack() {
+  local layout=$2.layout name
+  mkdir "$layout"
+  tar --extract --directory "$layout" --file "$1"
+  name=$(jq --raw-output '.manifests[0].annotations["org.opencontainers.image.ref.name"]' "$layout/index.json")
+  umoci unpack --image "$layout:$name" "$2" || fail "umoci cannot unpack $1"
 }

@@ -5,13 +5,9 @@
 #   arm64_test.sh SOURCE_DIR BUILD_DIR      BUILD_DIR has the idmint of this machine
 set -euo pipefail
 source=$1 build=$2
-
-if [[ $(id -u) -ne 0 ]]; then exec sudo -n "$0" "$@"; fi # for the root of the image
-
-fail() {
-  echo "arm64_test: $*" >&2
-  exit 1
-}
+# shellcheck source=tests/fresh/machine.sh
+. "$source/tests/fresh/machine.sh"
+machine_require "$@" # for the image
 
 "$source/scripts/setup" arm64
 cd "$source"
@@ -46,10 +42,7 @@ done
 
 # What is installed for arm64: the image has the packages, which apt of arm64 installed.
 scripts/package image --arch arm64 --to "$work/packages"
-mkdir "$work/layout"
-tar --extract --file "$work"/packages/idmintd-*-arm64.oci.tar --directory "$work/layout"
-name=$(jq --raw-output '.manifests[0].annotations["org.opencontainers.image.ref.name"]' "$work/layout/index.json")
-umoci unpack --image "$work/layout:$name" "$work/bundle"
+machine_unpack "$work"/packages/idmintd-*-arm64.oci.tar "$work/bundle"
 for program in idmint idmintd; do
   readelf --file-header "$work/bundle/rootfs/usr/bin/$program" | grep -q AArch64 || fail "$program is for another processor"
   [[ $(chroot "$work/bundle/rootfs" "/usr/bin/$program" --version) == "$program "* ]] || fail "$program does not start"

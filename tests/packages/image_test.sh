@@ -8,11 +8,7 @@ source=$(realpath -- "$1") build=$(realpath -- "$2")
 # shellcheck source=tests/fresh/machine.sh
 . "$source/tests/fresh/machine.sh"
 
-[[ $(id -u) -eq 0 ]] || exec sudo -n "$0" "$@"
-unshare --mount --pid --fork true 2>/dev/null || {
-  echo "skipped: root may not mount here, as in a container, so no image can be made and run"
-  exit 77
-}
+machine_require "$@"
 work=$(mktemp -d -t idmint-image-XXXXXX)
 trap 'rm -rf --one-file-system "$work"' EXIT
 cd "$source"
@@ -30,9 +26,7 @@ size=$(stat --format=%s "$image")
 
 # 2. Its settings, as programs of others read them.
 name=idmintd:$(basename "$image" | sed -E 's/^idmintd-(.*)-[a-z0-9]+\.oci\.tar$/\1/')
-mkdir "$work/layout"
-tar --extract --directory "$work/layout" --file "$image"
-umoci unpack --image "$work/layout:$name" "$work/bundle" || fail "umoci cannot unpack the image"
+machine_unpack "$image" "$work/bundle"
 buildah() { command buildah --root "$work/storage" --runroot "$work/running" --storage-driver vfs "$@"; }
 for form in oci-archive docker-archive; do # what podman load and an older docker load read
   id=$(buildah pull --quiet "$form:$image") || fail "buildah cannot read the image as $form"

@@ -8,7 +8,7 @@ source=$(realpath -- "$1") debs=${2:+$(realpath -- "$2")}
 # shellcheck source=tests/fresh/machine.sh
 . "$source/tests/fresh/machine.sh"
 
-[[ $(id -u) -eq 0 ]] || exec sudo -n "$0" "$@"
+machine_require "$@"
 work=$(mktemp -d -t idmint-packages-XXXXXX)
 machine=$work/machine
 trap 'machine_stop; rm -rf --one-file-system "$work"' EXIT

@@ -8,11 +8,7 @@ source=$1 build=$2
 # shellcheck source=tests/fresh/machine.sh
 . "$source/tests/fresh/machine.sh"
 
-[[ $(id -u) -eq 0 ]] || exec sudo -n "$0" "$@"
-unshare --mount --pid --fork true 2>/dev/null || {
-  echo "skipped: root may not mount here, as in a container, so no Debian can be made"
-  exit 77
-}
+machine_require "$@"
 work=$(mktemp -d -t idmint-packages-XXXXXX)
 machine=$work/machine
 trap 'rm -rf --one-file-system "$work"' EXIT

@@ -5,12 +5,9 @@
 #   tarball_test.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail
 source=$1 work=$2/tarball_test
+# shellcheck source=tests/fresh/machine.sh
 . "$source/tests/fresh/machine.sh"
-if [[ $(id -u) -ne 0 ]]; then exec sudo -n "$0" "$@"; fi
-if ! unshare --mount true 2>/dev/null; then
-  echo "tarball_test: skipped, as root may not mount here"
-  exit 77
-fi
+machine_require "$@"
 
 rm -rf "$work"
 mkdir -p "$work"
