@@ -26,8 +26,9 @@ done
 work=$build/arm64_test
 rm -rf "$work"
 mkdir -p "$work"
-"$build/bin/idmint" create cards --digits 12 --strategy permuted --check damm --store "sqlite:$work/x86.db"
-cp "$work/x86.db" "$work/arm.db"
+printf '[sequence.cards]\ndigits = 12\nstrategy = "permuted"\ncheck = "damm"\nkey = "%s"\n' 00112233445566778899aabbccddeeff >"$work/cards.toml"
+XDG_DATA_HOME=$work/x86 "$build/bin/idmint" apply "$work/cards.toml" --store "sqlite:$work/x86.db"
+XDG_DATA_HOME=$work/arm qemu-aarch64-static build/arm64/bin/idmint apply "$work/cards.toml" --store "sqlite:$work/arm.db"
 for take in 10000 1 7 4096; do
   XDG_DATA_HOME=$work/x86 "$build/bin/idmint" next cards -n "$take" --store "sqlite:$work/x86.db" >"$work/here"
   XDG_DATA_HOME=$work/arm qemu-aarch64-static build/arm64/bin/idmint next cards -n "$take" --store "sqlite:$work/arm.db" >"$work/there"
