@@ -65,13 +65,6 @@ Result<std::uint64_t> tick_of(const SnowflakeLayout& layout, Instant at) {
   return tick;
 }
 
-// Leaves one more unit, so that no sum of the sequence exceeds the last Instant.
-std::int64_t last_tick(const SnowflakeLayout& layout) noexcept {
-  const std::uint64_t last = last_instant_tick(layout);
-  return static_cast<std::int64_t>(
-      std::min(static_cast<std::uint64_t>(layout.max_tick()), last == 0 ? 0 : last - 1));
-}
-
 Error not_in_field(std::string_view field, std::uint32_t value, std::uint32_t max) {
   return {Code::kInvalidArgument, "the " + std::string(field) + " " + std::to_string(value) +
                                       " does not fit the Snowflake layout: give 0 to " +
@@ -88,13 +81,6 @@ std::string id_space_of(const SnowflakeOptions& options) {
          " ns, unit " + std::to_string(layout.unit.count()) + " ns, " +
          (worker_first ? worker + ", " + sequence : sequence + ", " + worker) + " bits, worker " +
          std::to_string(options.worker);
-}
-
-// In whole units, rounded up, at least two.
-std::int64_t units_of(std::chrono::nanoseconds window, std::chrono::nanoseconds unit) noexcept {
-  const std::int64_t whole = window / unit;
-  const bool more = window % unit != std::chrono::nanoseconds{};
-  return std::max<std::int64_t>(whole + (more ? 1 : 0), 2);
 }
 
 constexpr Instant since(int y, unsigned m, unsigned d) noexcept {
@@ -305,6 +291,18 @@ Result<Bounds<Snowflake>> SnowflakeLayout::bounds(Instant at) const {
   const int shift = shifts_of(*this).time;
   const std::uint64_t smallest = *tick << shift;
   return Bounds<Snowflake>{Snowflake{smallest}, Snowflake{smallest | ones(shift)}};
+}
+
+std::int64_t last_tick(const SnowflakeLayout& layout) noexcept {
+  const std::uint64_t last = last_instant_tick(layout);
+  return static_cast<std::int64_t>(
+      std::min(static_cast<std::uint64_t>(layout.max_tick()), last == 0 ? 0 : last - 1));
+}
+
+std::int64_t units_of(std::chrono::nanoseconds window, std::chrono::nanoseconds unit) noexcept {
+  const std::int64_t whole = window / unit;
+  const bool more = window % unit != std::chrono::nanoseconds{};
+  return std::max<std::int64_t>(whole + (more ? 1 : 0), 2);
 }
 
 Result<void> has_time(const SnowflakeLayout& layout, Instant now, std::string_view take) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string_view>
 
 #include "idmint/clock.h"
@@ -19,6 +20,12 @@ inline constexpr std::chrono::nanoseconds kLongestDeadline = std::chrono::hours{
 // the time does not matter, since the time is above both. Only for comparing and naming: it may not
 // be valid.
 [[nodiscard]] IDMINT_EXPORT SnowflakeLayout space_of(const SnowflakeLayout& layout) noexcept;
+
+// In whole units, rounded up, at least two.
+[[nodiscard]] IDMINT_EXPORT std::int64_t units_of(std::chrono::nanoseconds window,
+                                                  std::chrono::nanoseconds unit) noexcept;
+// The last time of an id, in units. Leaves one more, so that no sum exceeds the last Instant.
+[[nodiscard]] IDMINT_EXPORT std::int64_t last_tick(const SnowflakeLayout& layout) noexcept;
 
 // How far ahead of its clock a generator with a leased worker id may be: max_drift, but at least a
 // window (in whole units, at least two) and one unit.

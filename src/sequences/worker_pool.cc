@@ -14,10 +14,13 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "base/figures.h"
+#include "base/unshared.h"
 #include "ids/lease_table.h"
 #include "ids/snowflake_space.h"
 #include "sequences/held_for.h"
 #include "sequences/life_cycle.h"
+#include "sequences/pool_leases.h"
 #include "sequences/range_source.h"
 #include "sequences/strategies.h"
 #include "store/backend.h"
@@ -97,6 +100,74 @@ Error with_time(Error why, LeaseTable& leases, const PoolDefinition& pool,
   return why;
 }
 
+// The error of who leased no worker id. `settled`: of the store, before it was asked.
+Error not_leased(Error why, Store& store, const PoolDefinition& pool,
+                 std::chrono::nanoseconds max_drift, std::int64_t settled, Clock& clock,
+                 SteadyTime until) {
+  if (why.code == Code::kDataLoss && why.advice.remedy == Remedy::kRaisePool) {
+    // A bound that this host was granted is gone. Without the mark, this process alone knows.
+    [[maybe_unused]] const Result<void> marked =
+        store.mark_gone_back(why.message(), settled, until);
+  }
+  if (why.code == Code::kNotFound)
+    return error_at(
+        store, Code::kDataLoss, pool,
+        "it is defined, but its worker ids are gone; stop all who mint, then raise the pool "
+        "past every bound that was granted, which makes them anew",
+        {Remedy::kRaisePool, pool.name});
+  return with_time(std::move(why), *store.leases(), pool, max_drift, clock, until);
+}
+
+// From now on what the store grants of the pool is compared with what this process was granted.
+Result<void> begin_leasing(Store& store, SteadyTime until) {
+  const GivingStore from(store, LastIssued::Kind::kBound);
+  if (Result<void> is_settled = must_be_settled(from, until); !is_settled) return is_settled;
+  if (from.issued() != nullptr) store.leases()->remember_in(*from.issued());
+  return {};
+}
+
+// What the window of a lease comes to in a layout, at a time.
+struct Window {
+  // REQUIRES: has_time(layout, at).
+  Window(const SnowflakeLayout& layout, std::chrono::milliseconds window, Instant at)
+      : clock(at), units(units_of(window, layout.unit)) {
+    const SnowflakeLeaseOptions usual;
+    drift = drift_of(layout, {.max_drift = std::max<std::chrono::nanoseconds>(
+                                  usual.max_drift, window + usual.max_skew),
+                              .window = window});
+    terms = {.held = std::chrono::ceil<std::chrono::milliseconds>(layout.unit * units),
+             .clock = clock,
+             .max_skew = usual.max_skew};
+    const auto since = static_cast<std::uint64_t>(at.time_since_epoch().count()) -
+                       static_cast<std::uint64_t>(layout.epoch.time_since_epoch().count());
+    now = static_cast<std::int64_t>(since / static_cast<std::uint64_t>(layout.unit.count()));
+    latest = std::min(now + drift / layout.unit, last_tick(layout) + 1);
+  }
+  [[nodiscard]] PoolLease around(const PoolDefinition& pool, const Lease& lease) const {
+    return {.pool = pool,
+            .lease = lease,
+            .held = terms.held,
+            .clock = clock,
+            .now = now,
+            .latest = latest};
+  }
+
+  Instant clock;
+  std::int64_t units;
+  std::chrono::nanoseconds drift{};
+  LeaseTerms terms{};
+  std::int64_t now = 0;
+  std::int64_t latest = 0;
+};
+
+Result<void> check_window(std::string_view pool, std::chrono::milliseconds window) {
+  if (window >= kShortestWindow && window <= kLongestWindow) return {};
+  return std::unexpected(
+      about("pool " + std::string(pool),
+            {Code::kInvalidArgument, "a lease has a window of " + print_duration(kShortestWindow) +
+                                         " to " + print_duration(kLongestWindow)}));
+}
+
 }  // namespace
 
 std::optional<std::chrono::milliseconds> held_for(LeaseTable& leases, std::string_view pool) {
@@ -124,31 +195,96 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const PoolDe
                                                       Entropy& entropy) {
   if (auto offered = offers(store, pool); !offered)
     return std::unexpected(std::move(offered.error()));
-  const GivingStore from(store, LastIssued::Kind::kBound);
-  if (auto is_settled = must_be_settled(from, options.until); !is_settled)
-    return std::unexpected(std::move(is_settled.error()));
-  if (from.issued() != nullptr) store.leases()->remember_in(*from.issued());
+  if (Result<void> begun = begin_leasing(store, options.until); !begun)
+    return std::unexpected(std::move(begun.error()));
   options.layout = pool.layout;
   if (options.holder.empty()) options.holder = this_process();
   options.workers = pool.workers;
   const std::int64_t settled = store.settle_count();
   auto opened = open_leased(*store.leases(), pool.name, options, clock, entropy);
-  if (!opened && opened.error().code == Code::kDataLoss &&
-      opened.error().advice.remedy == Remedy::kRaisePool) {
-    // A bound that this host was granted is gone. Without the mark, this process alone knows.
-    [[maybe_unused]] const Result<void> marked =
-        store.mark_gone_back(opened.error().message(), settled, options.until);
-  }
-  if (!opened && opened.error().code == Code::kNotFound)
-    return std::unexpected(error_at(
-        store, Code::kDataLoss, pool,
-        "it is defined, but its worker ids are gone; stop all who mint, then raise the pool "
-        "past every bound that was granted, which makes them anew",
-        {Remedy::kRaisePool, pool.name}));
   if (!opened)
-    return std::unexpected(with_time(std::move(opened.error()), *store.leases(), pool,
-                                     drift_of(options.layout, options), clock, options.until));
+    return std::unexpected(not_leased(std::move(opened.error()), store, pool,
+                                      drift_of(options.layout, options), settled, clock,
+                                      options.until));
   return opened;
+}
+
+// ---- leases for generators elsewhere
+
+Result<PoolLease> lease_worker(Store& store, std::string_view name, const LeaseWish& wish,
+                               SteadyTime until, Clock& clock) {
+  if (Result<void> fits = check_window(name, wish.window); !fits)
+    return std::unexpected(std::move(fits.error()));
+  const Result<PoolDefinition> pool = find_pool(store, name, until);
+  if (!pool) return std::unexpected(pool.error());
+  if (Result<void> begun = begin_leasing(store, until); !begun)
+    return std::unexpected(std::move(begun.error()));
+  const SnowflakeLayout& layout = pool->layout;
+  const Instant now = clock.now();
+  if (Result<void> there = has_time(layout, now, "make another pool, with"); !there)
+    return std::unexpected(std::move(there.error()));
+  const Window window(layout, wish.window, now);
+  LeaseTable& leases = *store.leases();
+  const std::int64_t settled = store.settle_count();
+  const Uuid token = wish.token != Uuid{} ? wish.token : Uuid(draw_unshared());
+  const Result<Lease> lease = leases.acquire(name,
+                                             {.token = token,
+                                              .repeated = wish.repeated,
+                                              .holder = wish.holder,
+                                              .workers = pool->workers,
+                                              .now = window.now,
+                                              .units = window.units,
+                                              .max_drift = window.drift / layout.unit,
+                                              .unit = layout.unit,
+                                              .terms = window.terms},
+                                             until);
+  if (!lease)
+    return std::unexpected(
+        not_leased(lease.error(), store, *pool, window.drift, settled, clock, until));
+  if (lease->worker <= std::int64_t{layout.max_worker()}) return window.around(*pool, *lease);
+  [[maybe_unused]] const Result<void> released =
+      leases.release(name, lease->worker, lease->token, lease->generation, until);
+  return std::unexpected(error_at(store, Code::kDataLoss, *pool,
+                                  "it gave worker id " + std::to_string(lease->worker) +
+                                      ", and its layout has " +
+                                      std::to_string(layout.max_worker()) + " as the last"));
+}
+
+Result<PoolLease> extend_lease(Store& store, std::string_view name, const PoolDefinition* known,
+                               const Lease& lease, std::int64_t to, const Uuid& nonce,
+                               std::chrono::milliseconds its_window, SteadyTime until,
+                               Clock& clock) {
+  if (Result<void> fits = check_window(name, its_window); !fits)
+    return std::unexpected(std::move(fits.error()));
+  Result<PoolDefinition> pool = known != nullptr ? *known : find_pool(store, name, until);
+  if (!pool) return std::unexpected(std::move(pool.error()));
+  if (Result<void> begun = begin_leasing(store, until); !begun)
+    return std::unexpected(std::move(begun.error()));
+  const SnowflakeLayout& layout = pool->layout;
+  const Instant now = clock.now();
+  if (Result<void> there = has_time(layout, now, "make another pool, with"); !there)
+    return std::unexpected(std::move(there.error()));
+  const Window window(layout, its_window, now);
+  if (to > std::max(window.latest, lease.to))
+    return std::unexpected(error_at(
+        store, Code::kOutOfRange, *pool,
+        "the new bound is " +
+            print_duration(static_cast<double>(to - window.now) *
+                           std::chrono::duration<double>(layout.unit)) +
+            " ahead of the clock of this server, and " +
+            print_duration(std::chrono::duration<double>(window.drift)) +
+            " are allowed; nothing was changed: set the clock that is wrong, and extend to less"));
+  const Result<Lease> extended =
+      store.leases()->extend(name, lease, to, nonce, window.terms, until);
+  if (!extended) return std::unexpected(extended.error());
+  return window.around(*pool, *extended);
+}
+
+Result<void> end_lease(Store& store, std::string_view name, std::int64_t worker, const Uuid& token,
+                       std::int64_t generation, SteadyTime until) {
+  const Result<PoolDefinition> pool = find_pool(store, name, until);
+  if (!pool) return std::unexpected(pool.error());
+  return store.leases()->release(name, worker, token, generation, until);
 }
 
 Result<Changed> create_pool(Store& store, const PoolDefinition& pool,

@@ -20,9 +20,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kVerbs{"next",   "peek",   "raise",  "create",
-                                                 "extend", "retire", "metrics"};
-constexpr std::uint8_t kAll = 0x7f;
+constexpr std::array<std::string_view, 8> kVerbs{"next",   "peek",   "raise", "create",
+                                                 "extend", "retire", "lease", "metrics"};
+constexpr std::uint8_t kAll = 0xff;
 constexpr std::uint8_t kOfSources = kAll & ~(1U << static_cast<unsigned>(Verb::kMetrics));
 
 // No source has a longer name, and matching takes longer the longer it is.
@@ -44,7 +44,7 @@ std::string_view name(Verb verb) noexcept { return kVerbs[static_cast<std::size_
 Result<Scope> scope_of(std::string_view text) {
   constexpr std::string_view how =
       R"(: write verbs and a pattern, as in "next orders*" or "next,peek *"; the verbs are next, )"
-      "peek, raise, create, extend, retire, metrics and all";
+      "peek, raise, create, extend, retire, lease, metrics and all";
   const std::size_t blank = text.find(' ');
   std::string_view verbs = text.substr(0, blank);
   Scope scope{.pattern =
@@ -126,6 +126,7 @@ bool Rights::sees_in(std::string_view store) const {
 void Caller::set(TokenSettings settings, const MostCreated& most) {
   quota_->limit({.sources = settings.max_sources.value_or(most.sources),
                  .stripes = settings.max_stripes.value_or(most.stripes)});
+  leases_->limit(settings.max_leases.value_or(most.leases));
   rights_ = {.allow = settings.allow};
   settings_ = std::move(settings);
 }
@@ -136,6 +137,11 @@ void Caller::count_as(const Caller& other) noexcept {
   day_began_ = other.day_began_;
   of_this_day_ = other.of_this_day_;
   quota_ = other.quota_;
+  leases_ = other.leases_;
+}
+
+std::string Caller::spoken_of() const {
+  return name().empty() ? "callers without a token" : "the token " + name();
 }
 
 Result<void> Caller::check(Verb verb, std::string_view source) const {
@@ -146,7 +152,8 @@ Result<void> Caller::check(Verb verb, std::string_view source) const {
 }
 
 std::optional<Caller::Excess> Caller::charge(std::int64_t count, steady_clock::time_point now) {
-  const auto& [its_name, hash, allow, per_second, per_day, largest, sources, stripes] = settings_;
+  const auto& [its_name, hash, allow, per_second, per_day, largest, sources, stripes, leases] =
+      settings_;
   const auto too_many = [&](std::int64_t most, std::string_view limit) {
     return Excess{{Code::kInvalidArgument, "the token " + its_name + " may ask for at most " +
                                                std::to_string(most) + " ids in one call, its " +
@@ -242,6 +249,20 @@ bool Quota::is_empty() const {
   return created_.empty();
 }
 
+// ---- HeldLeases
+
+Result<void> HeldLeases::begin(steady_clock::time_point now, std::string_view whose) {
+  std::erase_if(until_, [&](const auto& held) { return held.second <= now; });
+  if (std::ssize(until_) + asked_for_ < most_) {
+    ++asked_for_;
+    return {};
+  }
+  return fail(Code::kResourceExhausted,
+              std::string(whose) + " may lease at most " + std::to_string(most_) +
+                  " worker ids at a time (max_leases), and has as many; nothing was leased: give "
+                  "one back, or set a larger max_leases");
+}
+
 // ---- Access
 
 Access::Access(std::vector<TokenSettings> tokens, const MostCreated& most) {
@@ -270,6 +291,7 @@ void Access::replace(std::vector<TokenSettings> tokens, const MostCreated& most)
   // Without tokens everybody was let in. From now on those callers need a token.
   anybody_->revoked_ = !tokens.empty();
   anybody_->quota_->limit(most);
+  anybody_->leases_->limit(most.leases);
   for (TokenSettings& token : tokens) {
     if (const auto same = with_hash_of(before, token); same != before.end()) {
       (*same)->set(std::move(token), most);

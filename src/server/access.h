@@ -20,9 +20,18 @@
 namespace idmint::server {
 
 // The action of a call on a source. Each has its own right.
-enum class Verb : std::uint8_t { kNext, kPeek, kRaise, kCreate, kExtend, kRetire, kMetrics };
+enum class Verb : std::uint8_t {
+  kNext,
+  kPeek,
+  kRaise,
+  kCreate,
+  kExtend,
+  kRetire,
+  kLease,
+  kMetrics
+};
 
-// "next", "peek", "raise", "create", "extend", "retire", "metrics".
+// "next", "peek", "raise", "create", "extend", "retire", "lease", "metrics".
 [[nodiscard]] std::string_view name(Verb verb) noexcept;
 
 // The right to some verbs on the sources whose names match a pattern of *, ? and [...].
@@ -62,13 +71,16 @@ struct TokenSettings {
   // nullopt: the server's own.
   std::optional<std::int64_t> max_sources{};
   std::optional<std::int64_t> max_stripes{};
+  std::optional<std::int64_t> max_leases{};
 };
 
-// How many sources a caller may create, and how many stripes they may have in all. The worker ids
+// How many sources a caller may create, how many stripes they may have in all. The worker ids
 // of a pool count as stripes, as each is a record in the store, and a single counter as one.
 struct MostCreated {
   std::int64_t sources = 1000;
   std::int64_t stripes = 100'000;
+  // How many worker ids it may lease at a time.
+  std::int64_t leases = 1000;
 };
 
 // The number of sources that a caller has created since this process began. Any thread may use it.
@@ -95,6 +107,29 @@ class Quota final {
   MostCreated most_{};
   std::unordered_map<std::string, Created> created_{};
   std::int64_t stripes_ = 0;
+};
+
+// The worker ids that a caller leases for programs that make ids by themselves, as far as this
+// process knows since it began. Use it on the loop.
+class HeldLeases final {
+ public:
+  void limit(std::int64_t most) noexcept { most_ = most; }
+  // Counts one that is asked for. kResourceExhausted: so many are held. `whose`: as of Quota.
+  [[nodiscard]] Result<void> begin(std::chrono::steady_clock::time_point now,
+                                   std::string_view whose);
+  // To be called once after each begin().
+  void end() noexcept { --asked_for_; }
+  // `worker`: "POOL/WORKER". It is held until then, or given back.
+  void hold(const std::string& worker, std::chrono::steady_clock::time_point until) {
+    until_[worker] = until;
+  }
+  void release(const std::string& worker) { until_.erase(worker); }
+  [[nodiscard]] bool is_empty() const noexcept { return until_.empty(); }
+
+ private:
+  std::int64_t most_ = MostCreated{}.leases;
+  std::int64_t asked_for_ = 0;
+  std::unordered_map<std::string, std::chrono::steady_clock::time_point> until_{};
 };
 
 // A new token: "idmint_" and 258 random bits in base64url. It is shown once; only its hash is
@@ -150,12 +185,17 @@ class Caller final {
 
   // Any thread may use it.
   [[nodiscard]] const std::shared_ptr<Quota>& quota() const noexcept { return quota_; }
+  [[nodiscard]] const std::shared_ptr<HeldLeases>& leases() const noexcept { return leases_; }
+  // For messages: "the token web", or "callers without a token".
+  [[nodiscard]] std::string spoken_of() const;
 
  private:
   friend class Access;
   // `most`: for limits that the token does not have.
   void set(TokenSettings settings, const MostCreated& most);
-  [[nodiscard]] bool has_counts() const { return counted_ || day_began_ || !quota_->is_empty(); }
+  [[nodiscard]] bool has_counts() const {
+    return counted_ || day_began_ || !quota_->is_empty() || !leases_->is_empty();
+  }
   // Copies what `other` has counted.
   void count_as(const Caller& other) noexcept;
   std::atomic<bool> revoked_{false};
@@ -170,6 +210,7 @@ class Caller final {
   std::optional<std::chrono::steady_clock::time_point> day_began_{};
   std::int64_t of_this_day_ = 0;
   std::shared_ptr<Quota> quota_ = std::make_shared<Quota>();
+  std::shared_ptr<HeldLeases> leases_ = std::make_shared<HeldLeases>();
 };
 
 // The error of a call whose token was revoked before it was carried out.

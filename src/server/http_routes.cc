@@ -24,6 +24,7 @@
 #include "mint/given_before.h"
 #include "mint/sequence_spec.h"
 #include "server/access.h"
+#include "server/http_body.h"
 #include "server/http_session.h"
 #include "server/metrics.h"
 #include "server/openapi.h"
@@ -36,87 +37,8 @@ using Json = nlohmann::ordered_json;
 // The limit of a list whose request gives none.
 constexpr std::int64_t kMostSourcesByDefault = 1000;
 
-// ---- JSON. Integers are strings, as many readers round those beyond 2^53.
-
-Json integer(std::int64_t value) { return std::to_string(value); }
-
 Json source_json(const SequenceStatus& status) {
   return advice::status_json(status, advice::StatusKeys::kHttp, true);
-}
-
-// ---- what a request says
-
-Result<std::int64_t> whole(std::string_view what, std::string_view text, std::int64_t least,
-                           std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc{} || end != text.data() + text.size() || value < least || value > most)
-    return refuse(std::string(what) + " takes a whole number from " + std::to_string(least) +
-                  " to " + std::to_string(most));
-  return value;
-}
-
-// The body, an object whose members are among `known`, each of them once.
-Result<Json> body_of(const HttpRequest& request, std::span<const std::string_view> known) {
-  std::size_t members = 0;
-  const auto count_members = [&](int depth, Json::parse_event_t event, const Json& /*parsed*/) {
-    if (depth == 1 && event == Json::parse_event_t::key) ++members;
-    return true;
-  };
-  Json json = Json::parse(request.body, count_members, false);
-  if (!json.is_object()) return refuse("the body must be a JSON object");
-  if (members != json.size()) return refuse("the body has a member twice");
-  for (const auto& [key, value] : json.items()) {
-    if (std::ranges::find(known, key) != known.end()) continue;
-    std::string names;
-    for (const std::string_view each : known)
-      names += (names.empty() ? "" : ", ") + std::string(each);
-    return refuse("the body has an unknown member \"" + key.substr(0, 64) + "\": it takes " +
-                  names);
-  }
-  return json;
-}
-
-// An integer of 0 or more, as a number or as a string; nothing where the member is not there. As in
-// JSON Schema, 20.0 and 2e1 are integers. Beyond 2^53 such a number may have been another one
-// before it was read.
-Result<std::optional<std::int64_t>> integer_of(const Json& json, std::string_view name) {
-  const auto found = json.find(name);
-  if (found == json.end() || found->is_null()) return std::nullopt;
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  if (found->is_string())
-    return whole("\"" + std::string(name) + "\"", found->get<std::string>(), 0, most);
-  if (found->is_number_float()) {
-    constexpr double exact = 9'007'199'254'740'992;  // 2^53
-    const auto value = found->get<double>();
-    if (value >= 0 && value <= exact && std::trunc(value) == value)
-      return static_cast<std::int64_t>(value);
-  } else if (found->is_number_integer()) {
-    const auto value = found->get<std::int64_t>();
-    // One beyond 2^63 would have become negative.
-    if (value >= 0) return value;
-  }
-  return refuse("\"" + std::string(name) +
-                "\" takes a whole number of 0 or more, or it as a string; from 2^53 on without a "
-                "fraction and an exponent");
-}
-
-// The integer of a body whose only member this is.
-Result<std::int64_t> only_integer(const HttpRequest& request, std::string_view name) {
-  const Result<Json> body = body_of(request, std::span(&name, 1));
-  if (!body) return std::unexpected(body.error());
-  const Result<std::optional<std::int64_t>> given = integer_of(*body, name);
-  if (!given) return std::unexpected(given.error());
-  const std::optional<std::int64_t> value = *given;
-  if (!value) return refuse("\"" + std::string(name) + "\" is missing");
-  return *value;
-}
-
-Result<std::optional<std::string>> text_of(const Json& json, std::string_view name) {
-  const auto found = json.find(name);
-  if (found == json.end() || found->is_null()) return std::nullopt;
-  if (!found->is_string()) return refuse("\"" + std::string(name) + "\" takes a string");
-  return found->get<std::string>();
 }
 
 // ---- routes
@@ -283,7 +205,7 @@ void post_source(HttpSession& session, const HttpRequest& request) {
       {"check", &spec.check},
   }};
   for (const auto& [member, into] : texts) {
-    Result<std::optional<std::string>> text = text_of(*body, member);
+    Result<std::optional<std::string>> text = string_of(*body, member);
     if (!text) return session.respond(text.error());
     *into = *std::move(text);
   }
@@ -319,9 +241,7 @@ void post_source(HttpSession& session, const HttpRequest& request) {
       source,
       [&sources = session.service().sources, source, definition = *definition,
        is_meant = yes != body->end() && *yes == true, quota = caller.quota(),
-       whose = caller.name().empty()
-                   ? std::string("callers without a token")
-                   : "the token " + caller.name()](SteadyTime /*until*/) -> Result<Made> {
+       whose = caller.spoken_of()](SteadyTime /*until*/) -> Result<Made> {
         std::optional<HttpResponse> refused;
         std::optional<Creating> creating;
         const auto may_make = [&]() -> Result<void> {
@@ -490,6 +410,10 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/ids/{}", post_ids, Route::kWithRight, Verb::kNext},
     Route{"GET", "/v1/inspect/{}", get_inspect},
     Route{"GET", "/v1/plan", get_plan},
+    Route{"POST", "/v1/pools/{}/leases", post_lease, Route::kWithRight, Verb::kLease},
+    Route{"DELETE", "/v1/pools/{}/leases/{}", delete_lease, Route::kWithRight, Verb::kLease},
+    Route{"POST", "/v1/pools/{}/leases/{}/extend", post_lease_extend, Route::kWithRight,
+          Verb::kLease},
     Route{"GET", "/v1/pools/{}/workers", get_workers, Route::kWithRight, Verb::kPeek},
     Route{"GET", "/v1/sources", get_sources, Route::kLetIn, Verb::kPeek},
     // It looks for the right itself.

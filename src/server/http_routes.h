@@ -32,4 +32,10 @@ void get_convert(HttpSession& session, const HttpRequest& request);
 void get_plan(HttpSession& session, const HttpRequest& request);
 void get_inspect(HttpSession& session, const HttpRequest& request);
 
+// ---- leases of worker ids: http_leases.cc
+
+void post_lease(HttpSession& session, const HttpRequest& request);
+void post_lease_extend(HttpSession& session, const HttpRequest& request);
+void delete_lease(HttpSession& session, const HttpRequest& request);
+
 }  // namespace idmint::server

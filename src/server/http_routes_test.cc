@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "ids/format.h"
 #include "server/openapi.h"
 
@@ -32,7 +33,7 @@ TEST(HttpRoutes, TheDocumentHasEachRouteAndNoOther) {
   }
   std::vector<std::string> routes;
   for (const RouteName& route : route_names())
-    routes.push_back((route.method == "GET" ? "get " : "post ") + std::string(route.path));
+    routes.push_back(lower_case(route.method) + " " + std::string(route.path));
   EXPECT_THAT(documented, testing::UnorderedElementsAreArray(routes));
 }
 

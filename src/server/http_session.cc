@@ -62,9 +62,10 @@ bool is_refusal(Code code) noexcept {
          code == Code::kPermissionDenied || code == Code::kUnauthenticated;
 }
 
-HttpResponse problem(const Error& error, Steps steps, std::chrono::seconds retry_after) {
+HttpResponse problem(const Error& error, Steps steps, std::chrono::seconds retry_after,
+                     int status) {
   const auto* const row = std::ranges::find(kStatuses, error.code, &StatusOf::code);
-  const int status = row != kStatuses.end() ? row->status : 500;
+  if (status == 0) status = row != kStatuses.end() ? row->status : 500;
   nlohmann::ordered_json json{
       {"type", "about:blank"},
       {"title", reason(status)},
@@ -241,7 +242,7 @@ void HttpSession::handle(const Parser& parser) {
   const std::string_view authorization = head.authorization;
   caller_ = caller_by(authorization);
   if (request.method == "OPTIONS" && head.target == "*")
-    return respond({.status = 204, .headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"});
+    return respond({.status = 204, .headers = "Allow: GET, HEAD, POST, DELETE, OPTIONS\r\n"});
   if (!read) return respond(problem(400, "Bad Request", "the request's target cannot be read"));
   request.path = read->path;
   request.query = read->query;

@@ -52,9 +52,10 @@ enum class Steps : std::uint8_t {
   kBegun,    // some of it was done
 };
 // The error as problem details (RFC 9457), with the name of its code, whether the call may have
-// been applied, and Retry-After if the same call may succeed later. `retry_after` 0: it never will.
+// been applied, and Retry-After if the same call may succeed later. `retry_after` 0: it never will. `status` 0: that of the code.
 [[nodiscard]] HttpResponse problem(const Error& error, Steps steps = Steps::kOne,
-                                   std::chrono::seconds retry_after = std::chrono::seconds{1});
+                                   std::chrono::seconds retry_after = std::chrono::seconds{1},
+                                   int status = 0);
 // Whether a call with this error changed nothing, as it was refused before.
 [[nodiscard]] bool is_refusal(Code code) noexcept;
 // Problem details for a fault that has its own HTTP status, such as a wrong method.
@@ -93,6 +94,7 @@ class HttpSession final : public Conversation {
   // Responds with 401.
   void respond_unauthenticated();
   [[nodiscard]] Service& service() noexcept { return service_; }
+  [[nodiscard]] const Connection& connection() const noexcept { return connection_; }
   // Sets the verb under which the current request is counted; without one it is counted as "other".
   void count_as(std::optional<Verb> verb) noexcept { counted_as_ = verb; }
   void respond(const HttpResponse& response);

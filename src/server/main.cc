@@ -198,6 +198,7 @@ ServerOptions changeable(const Settings& settings) {
                    .all_hold_64_bits = settings.all_hold_64_bits};
   of.most_created.sources = settings.max_sources.value_or(of.most_created.sources);
   of.most_created.stripes = settings.max_stripes.value_or(of.most_created.stripes);
+  of.most_created.leases = settings.max_leases.value_or(of.most_created.leases);
   return of;
 }
 
@@ -520,8 +521,8 @@ int run(std::span<const char* const> words) {
   make->add_option("NAME", token, "Its name in logs and messages")->required()->type_name("");
   make->add_option("--allow", allow,
                    "What it may do: verbs and a pattern of sources, as in \"next,peek orders*\"; "
-                   "may be repeated. Verbs: next, peek, raise, create, extend, retire, metrics, "
-                   "all (default: \"next *\")")
+                   "may be repeated. Verbs: next, peek, raise, create, extend, retire, lease, "
+                   "metrics, all (default: \"next *\")")
       ->type_name("RIGHT")
       ->allow_extra_args(false);
 

@@ -19,9 +19,7 @@
 #include "server/lists.h"
 
 namespace idmint::server {
-namespace {
 
-// A whole number of at least `least`.
 std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -29,6 +27,8 @@ std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
     return std::nullopt;
   return value;
 }
+
+namespace {
 
 // The answer to GET: the value before the next one, or nothing before the first use.
 Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, std::string_view name,
@@ -151,22 +151,6 @@ void RedisSession::id_next(Words words) {
 }
 
 // ---- looking at sources, and raising
-
-template <class Work, class Then>
-void RedisSession::elsewhere(std::string_view lane, std::string_view source, Work work, Then then) {
-  hold();
-  const SteadyTime due = std::exchange(barrier_due_, std::nullopt).value_or(service_.loop.due());
-  service_.loop.elsewhere(
-      lane, due, unless_revoked(caller_, std::move(work)),
-      [this, source = std::string(source), then = std::move(then)](auto result) mutable {
-        if (result) {
-          then(*std::move(result));
-        } else {
-          fail(service_.told_to(*caller_, std::move(result.error()), source));
-        }
-        go_on();
-      });
-}
 
 void RedisSession::get(Words words) {
   elsewhere(
@@ -525,7 +509,7 @@ void RedisSession::put_command(const Command& command) {
   put_simple(out, command.run == &RedisSession::incr || command.run == &RedisSession::incrby ||
                           command.run == &RedisSession::id_next ||
                           command.run == &RedisSession::id_range ||
-                          command.run == &RedisSession::id_raise
+                          command.run == &RedisSession::id_raise || command.verb == Verb::kLease
                       ? "write"
                       : "readonly");
   put_integer(out, command.first_key);

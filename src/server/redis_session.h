@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "idmint/definition.h"
@@ -150,6 +151,9 @@ class RedisSession final : public Conversation {
   void id_inspect(Words words);
   void id_peek(Words words);
   void id_raise(Words words);
+  void id_lease(Words words);
+  void id_extend(Words words);
+  void id_release(Words words);
   void id_list(Words words);
   void multi(Words words);
   void exec(Words words);
@@ -285,5 +289,21 @@ class RedisSession final : public Conversation {
   // Not null while something waits for an answer; keeps the connection alive.
   std::shared_ptr<Connection> kept_;
 };
+
+template <class Work, class Then>
+void RedisSession::elsewhere(std::string_view lane, std::string_view source, Work work, Then then) {
+  hold();
+  const SteadyTime due = std::exchange(barrier_due_, std::nullopt).value_or(service_.loop.due());
+  service_.loop.elsewhere(
+      lane, due, unless_revoked(caller_, std::move(work)),
+      [this, source = std::string(source), then = std::move(then)](auto result) mutable {
+        if (result) {
+          then(*std::move(result));
+        } else {
+          fail(service_.told_to(*caller_, std::move(result.error()), source));
+        }
+        go_on();
+      });
+}
 
 }  // namespace idmint::server

@@ -86,6 +86,17 @@ void Service::tell_guesses() {
             {{"count", std::exchange(guesses, 0)}, {"peer", guesses_from}});
 }
 
+void Service::know_pool(const std::string& name, const PoolDefinition& pool) {
+  constexpr std::size_t most = 1000;
+  if (pools.size() >= most) pools.clear();
+  pools[name] = std::make_shared<const PoolDefinition>(pool);
+}
+
+std::shared_ptr<const PoolDefinition> Service::known_pool(const std::string& name) const {
+  const auto found = pools.find(name);
+  return found != pools.end() ? found->second : nullptr;
+}
+
 Error Service::told_to(const Caller& caller, Error error, std::string_view source) {
   if (error.code == Code::kUnauthenticated && caller.is_revoked()) return token_is_gone();
   return for_client(std::move(error), source);

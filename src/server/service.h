@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -142,6 +143,11 @@ struct Service {
                                  "again, or for at most " +
                                      std::to_string(kMostIdsOfMany) + " ids at a time"});
   }
+
+  // The definitions of pools that were leased from: their layouts never change. Null: not known.
+  void know_pool(const std::string& name, const PoolDefinition& pool);
+  [[nodiscard]] std::shared_ptr<const PoolDefinition> known_pool(const std::string& name) const;
+  std::unordered_map<std::string, std::shared_ptr<const PoolDefinition>> pools{};
 
   // The lane of calls to the store of this source; see Loop::elsewhere().
   [[nodiscard]] std::string_view bulkhead_of(std::string_view source) const noexcept {

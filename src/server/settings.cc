@@ -25,7 +25,7 @@ struct Key {
   Into into;
 };
 
-constexpr std::size_t kKeys = 15;
+constexpr std::size_t kKeys = 16;
 
 std::array<Key, kKeys> keys_of(Settings& s) {
   return {Key{"store", &s.store.url},
@@ -38,6 +38,7 @@ std::array<Key, kKeys> keys_of(Settings& s) {
           Key{"integers", &s.all_hold_64_bits},
           Key{"max_sources", &s.max_sources},
           Key{"max_stripes", &s.max_stripes},
+          Key{"max_leases", &s.max_leases},
           Key{"tls.certificate", &s.tls.certificate},
           Key{"tls.key", &s.tls.key},
           Key{"tls.client_ca", &s.tls.client_ca},
@@ -69,6 +70,7 @@ constexpr std::array kVariables{
     Variable{"IDMINTD_INTEGERS", "integers"},
     Variable{"IDMINTD_MAX_SOURCES", "max_sources"},
     Variable{"IDMINTD_MAX_STRIPES", "max_stripes"},
+    Variable{"IDMINTD_MAX_LEASES", "max_leases"},
     Variable{"IDMINTD_TLS_CERTIFICATE", "tls.certificate"},
     Variable{"IDMINTD_TLS_KEY", "tls.key"},
     Variable{"IDMINTD_TLS_CLIENT_CA", "tls.client_ca"},
@@ -249,7 +251,7 @@ class Reader {
       } else {
         fault(key.source(), "there is no key " + quoted_key(key.str()) +
                                 " of a token: use sha256, allow, ids_per_second, ids_per_day, "
-                                "largest_count, max_sources or max_stripes");
+                                "largest_count, max_sources, max_stripes or max_leases");
       }
     }
     if (!has_hash)
@@ -269,7 +271,8 @@ class Reader {
     if (name == "ids_per_day") return &token.ids_per_day;
     if (name == "largest_count") return &token.largest_count;
     if (name == "max_sources") return &token.max_sources;
-    return name == "max_stripes" ? &token.max_stripes : nullptr;
+    if (name == "max_stripes") return &token.max_stripes;
+    return name == "max_leases" ? &token.max_leases : nullptr;
   }
 
   static bool read_hash(const toml::node& node, TokenSettings::Hash& hash) {

@@ -10,6 +10,7 @@
 //   integers = "64-bit"                             # or by-client
 //   max_sources = 1000                              # that a caller may create over HTTP
 //   max_stripes = 100_000                           # of these sources, with worker ids of pools
+//   max_leases = 1000                               # of worker ids that a caller may hold
 //
 //   [stores]                                        # further ones: their sources are eu/NAME
 //   eu = "mongodb://eu1,eu2,eu3/ids"
@@ -31,6 +32,7 @@
 //   largest_count = 100
 //   max_sources = 10
 //   max_stripes = 1000
+//   max_leases = 10
 #pragma once
 
 #include <chrono>
@@ -82,6 +84,7 @@ struct Settings {
   // For tokens that have no limit of their own, or for all callers together if there are no tokens.
   std::optional<std::int64_t> max_sources{};
   std::optional<std::int64_t> max_stripes{};
+  std::optional<std::int64_t> max_leases{};
   TlsSettings tls{};
   LogSettings log{};
   std::vector<TokenSettings> tokens{};

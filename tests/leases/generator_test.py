@@ -1,0 +1,175 @@
+"""The rules of the generator in Python, each with a daemon that is played by a list of answers."""
+
+import os
+import unittest
+
+import leased_snowflake
+from leased_snowflake import Refused, SnowflakeGenerator
+
+LAYOUT = {"epoch": "0", "unit": "1000000", "time_bits": 41, "worker_bits": 10, "sequence_bits": 1,
+          "time_shift": 11, "worker_shift": 1, "sequence_shift": 0}
+
+
+def lease(start, end, worker=3, token="a", nonce="n"):
+    return {"pool": "web", "worker": worker, "token": token, "generation": "7", "from": str(start), "to": str(end),
+            "nonce": nonce, "layout": LAYOUT}
+
+
+def refused(code, may_have_been_applied=False):
+    return Refused({"detail": code, "code": code, "may_have_been_applied": may_have_been_applied})
+
+
+class Played:
+    """A daemon and a clock, in milliseconds."""
+
+    def __init__(self, *answers, now=1000):
+        self.answers, self.asked, self.now = list(answers), [], now
+
+    def generator(self):
+        # A window so long that the thread never renews within a test.
+        return SnowflakeGenerator("http://daemon", "web", window_ms=3_600_000, clock=lambda: self.now * 1_000_000,
+                                  ask=self.ask)
+
+    def ask(self, method, path, body):
+        self.asked.append((method, path, body))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(body) if callable(answer) else answer
+
+
+def parts(number):
+    return number >> 11, number >> 1 & 1023, number & 1
+
+
+class Generator(unittest.TestCase):
+    def test_an_id_has_its_time_worker_and_sequence_and_carries(self):
+        daemon = Played(lease(1000, 5000))
+        web = daemon.generator()
+        self.assertEqual([parts(web.next()) for _ in range(3)], [(1000, 3, 0), (1000, 3, 1), (1001, 3, 0)])
+
+    def test_it_begins_where_the_lease_does_and_not_at_its_clock(self):
+        self.assertEqual(parts(Played(lease(1200, 5000)).generator().next())[0], 1200)
+
+    def test_the_ids_own_time_is_below_the_end_after_the_carry_whatever_the_clock_shows(self):
+        daemon = Played(lease(1000, 1001), lambda body: lease(1000, body["new_to"]))
+        web = daemon.generator()
+        self.assertEqual([parts(web.next())[0] for _ in range(2)], [1000, 1000])
+        self.assertEqual(len(daemon.asked), 1)
+        self.assertEqual(parts(web.next())[0], 1001)  # the clock is still at 1000
+        self.assertEqual(len(daemon.asked), 2)
+
+    def test_it_sends_what_the_latest_answer_had(self):
+        daemon = Played(lease(1000, 1001), lambda body: lease(1000, 1002, nonce=body["new_nonce"]),
+                        lambda body: lease(1000, body["new_to"]))
+        web = daemon.generator()
+        for _ in range(5):
+            web.next()
+        first, second = daemon.asked[1][2], daemon.asked[2][2]
+        self.assertEqual((first["token"], first["generation"], first["from"], first["to"], first["nonce"]),
+                         ("a", "7", "1000", "1001", "n"))
+        self.assertEqual((second["to"], second["nonce"]), ("1002", first["new_nonce"]))
+        self.assertNotEqual(first["new_nonce"], second["new_nonce"])
+
+    def test_an_unknown_outcome_moves_nothing_and_is_sent_again_as_it_was(self):
+        for lost in (OSError("lost"), refused("UNKNOWN", True)):
+            daemon = Played(lease(1000, 1001), lost, lost, lambda body: lease(1000, body["new_to"]),
+                            lambda body: lease(1000, body["new_to"]))
+            web = daemon.generator()
+            web.next(), web.next()
+            for _ in range(2):
+                with self.assertRaises(type(lost)):
+                    web.next()
+            daemon.now = 9_000_000  # another end would be wanted by now
+            self.assertEqual(parts(web.next())[0], 9_000_000)
+            sent = [body for _, _, body in daemon.asked[1:4]]
+            self.assertEqual(len({(body["new_to"], body["new_nonce"]) for body in sent}), 1)
+            self.assertNotEqual(daemon.asked[4][2]["new_nonce"], sent[0]["new_nonce"])
+            self.assertEqual(daemon.asked[4][2]["to"], str(sent[0]["new_to"]))
+
+    def test_a_refusal_that_did_nothing_is_no_pending_extension(self):
+        daemon = Played(lease(1000, 1001), refused("UNAVAILABLE"), lambda body: lease(1000, body["new_to"]))
+        web = daemon.generator()
+        web.next(), web.next()
+        with self.assertRaises(Refused):
+            web.next()
+        web.next()
+        self.assertNotEqual(daemon.asked[1][2]["new_nonce"], daemon.asked[2][2]["new_nonce"])
+
+    def test_a_lease_without_an_answer_is_asked_for_again_by_its_token(self):
+        daemon = Played(lease(1000, 1001), refused("FAILED_PRECONDITION"), OSError("lost"), lease(1001, 5000, worker=4))
+        web = daemon.generator()
+        web.next(), web.next()
+        with self.assertRaises(OSError):
+            web.next()
+        self.assertEqual(parts(web.next())[:2], (1001, 4))
+        first, second = daemon.asked[2][2], daemon.asked[3][2]
+        self.assertEqual((first["repeated"], second["repeated"]), (False, True))
+        self.assertEqual(first["token"], second["token"])
+        self.assertNotEqual(first["token"], daemon.asked[0][2]["token"])
+
+    def test_what_is_left_of_a_lost_lease_is_used_and_then_another_one(self):
+        daemon = Played(lease(1000, 1003), refused("FAILED_PRECONDITION"), lease(1003, 5000, worker=9))
+        web = daemon.generator()
+        web.next()
+        web._ask(None)  # as the thread does
+        self.assertEqual([parts(web.next())[1] for _ in range(6)], [3, 3, 3, 3, 3, 9])
+        self.assertEqual(len(daemon.asked), 3)
+
+    def test_after_another_lease_it_goes_on_above_its_own_last_time(self):
+        daemon = Played(lease(1000, 2000), refused("FAILED_PRECONDITION"), lease(500, 5000, worker=9), now=1999)
+        web = daemon.generator()
+        web.next(), web.next()
+        daemon.now = 900
+        self.assertEqual(parts(web.next()), (2000, 9, 0))
+
+    def test_a_clock_that_goes_back_repeats_nothing(self):
+        daemon = Played(lease(1000, 50_000), now=2000)
+        web = daemon.generator()
+        first = web.next()
+        daemon.now = 1500
+        self.assertGreater(web.next(), first)
+
+    def test_it_stops_if_the_store_went_back(self):
+        daemon = Played(lease(1000, 5000), refused("DATA_LOSS"))
+        web = daemon.generator()
+        web.next()
+        with self.assertRaises(Refused):
+            web._ask(None)
+        with self.assertRaises(Refused):
+            web.next()  # although it is below the end
+        self.assertEqual(len(daemon.asked), 2)
+
+    def test_a_child_of_fork_has_no_lease(self):
+        web = Played(lease(1000, 5000)).generator()
+        web._minting.acquire()  # as another thread may have, in the parent
+        web._asking.acquire()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                web.next()
+            except RuntimeError:
+                web.close()
+                os._exit(7)
+            os._exit(0)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 7)
+
+    def test_closed_it_gives_the_worker_id_back_and_makes_nothing(self):
+        daemon = Played(lease(1000, 5000), None)
+        web = daemon.generator()
+        web.close()
+        self.assertEqual(daemon.asked[1][:2], ("DELETE", "/v1/pools/web/leases/3?token=a&generation=7"))
+        with self.assertRaises(RuntimeError):
+            web.next()
+
+    def test_nonces_differ_where_the_kernel_gives_the_same(self):
+        real = os.urandom
+        leased_snowflake.os.urandom = lambda size: bytes(size)
+        try:
+            self.assertEqual(len({leased_snowflake.nonce() for _ in range(100)}), 100)
+        finally:
+            leased_snowflake.os.urandom = real
+
+
+if __name__ == "__main__":
+    unittest.main()
