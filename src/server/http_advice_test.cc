@@ -91,6 +91,18 @@ TEST_F(AdviceRoutesTest, EachChangeNeedsItsRight) {
   EXPECT_EQ(web.http("GET /openapi.json").body, kOpenapi);
 }
 
+TEST_F(AdviceRoutesTest, TheRootNamesPathsThatAreThere) {
+  const Running server(options());
+  Client web(server, Protocol::kHttp);
+  const Json root = Json::parse(web.http("GET /").body);
+  EXPECT_EQ(root["ids"], "POST /v1/ids/SOURCE");
+  for (const auto& [what, value] : root.items()) {
+    const auto path = value.get<std::string>();
+    if (!path.starts_with('/')) continue;
+    EXPECT_EQ(web.http("GET " + path).status, "HTTP/1.1 200 OK") << what;
+  }
+}
+
 TEST_F(AdviceRoutesTest, TellsBoundsAndConverts) {
   const Running server(options());
   Client web(server, Protocol::kHttp);

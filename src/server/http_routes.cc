@@ -387,6 +387,17 @@ void get_openapi(HttpSession& session, const HttpRequest& /*request*/) {
   session.respond({.body = std::string(kOpenapi)});
 }
 
+// What is served, and where, for somebody who looks with a browser.
+void get_root(HttpSession& session, const HttpRequest& /*request*/) {
+  session.respond(ok({{"serves", "ids that never repeat"},
+                      {"ids", "POST /v1/ids/SOURCE"},
+                      {"sources", "/v1/sources"},
+                      {"openapi", "/openapi.json"},
+                      {"metrics", "/metrics"},
+                      {"live", "/healthz"},
+                      {"ready", "/readyz"}}));
+}
+
 struct Route {
   std::string_view method;
   std::string_view path;  // {} stands for one segment
@@ -400,6 +411,7 @@ struct Route {
 
 // openapi.json says what each takes and answers.
 constexpr std::array kRoutes = {
+    Route{"GET", "/", get_root, Route::kAnybody},
     Route{"GET", "/healthz", get_health, Route::kAnybody},
     Route{"GET", "/metrics", get_metrics, Route::kWithRight, Verb::kMetrics},
     Route{"GET", "/openapi.json", get_openapi, Route::kAnybody},
