@@ -13,12 +13,12 @@ import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
-// The daemon answered, and said no: `code`, such as FAILED_PRECONDITION.
+// The daemon, or what is before it, said no: `code`, such as FAILED_PRECONDITION.
 export class Refused extends Error {
   constructor(problem) {
-    super(problem.detail);
-    this.code = problem.code;
-    this.isKnown = !problem.may_have_been_applied;
+    super(problem?.detail ?? "an answer that is not the daemon's");
+    this.code = problem?.code ?? 'UNKNOWN';
+    this.didNothing = problem?.may_have_been_applied === false;
   }
 }
 
@@ -32,20 +32,30 @@ function nonce() {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5');
 }
 
+// Until the generator is closed, or nobody has it any more.
+function renew(generator, pause, timer) {
+  if (timer.ended) return;
+  timer.handle = setTimeout(() => {
+    const its = generator.deref();
+    its?.renew().then(() => renew(generator, pause, timer), () => renew(generator, Math.min(pause, 500 + 500 * Math.random()), timer));
+  }, pause).unref();
+}
+
 export class SnowflakeGenerator {
-  #url; #headers; #holder; #windowMs; #clock; #send; #timer;
-  #lease = null; // of the latest acknowledged answer
+  #url; #headers; #holder; #windowMs; #clock; #send;
+  #timer = {};
+  #range = null; // of the latest acknowledged answer; replaced as a whole
+  #lease = null; // that answer; null: the lease is lost
   #wanted = null; // a lease that was asked for and not answered yet
   #pending = null; // an extension, likewise
   #why = null; // why nothing is made any more
-  #asking = null; // the call under way, which all who wait share
-  #from = 0n; #to = 0n; #last = -1n; #sequence = 0n;
-  #epoch; #unit; #mostSequence; #timeShift; #workerBits; #sequenceShift; #window;
+  #asking = null; // the call under way, which all who wait share, with its failure
+  #last = -1n; #sequence = 0n;
 
   static async lease(url, pool, options) {
     const generator = new SnowflakeGenerator(url, pool, options);
     await generator.#acquire();
-    generator.#timer = setInterval(() => generator.#ask(null).catch(() => {}), generator.#windowMs / 3).unref();
+    renew(new WeakRef(generator), generator.#windowMs / 3, generator.#timer);
     return generator;
   }
 
@@ -63,32 +73,44 @@ export class SnowflakeGenerator {
     let deadline = null;
     for (;;) {
       if (this.#why) throw this.#why;
-      const now = this.#tick();
-      let tick = most(now, this.#last, this.#from);
+      const its = this.#range;
+      const now = (this.#clock() - its.epoch) / its.unit;
+      let tick = most(now, this.#last, its.begin);
       let sequence = 0n;
-      if (tick === this.#last && (sequence = this.#sequence + 1n) > this.#mostSequence) {
+      if (tick === this.#last && (sequence = this.#sequence + 1n) > its.most) {
         tick += 1n;
         sequence = 0n;
       }
-      if (tick < this.#to && tick - now <= this.#window) { // the id's own time, after the carry
+      if (tick < its.to && tick - now <= its.ahead) { // the id's own time, after the carry
         this.#last = tick;
         this.#sequence = sequence;
-        return (tick << this.#timeShift) | this.#workerBits | (sequence << this.#sequenceShift);
+        return (tick << its.timeShift) | its.workerBits | (sequence << its.sequenceShift);
       }
-      if (tick >= this.#to) {
-        await this.#ask(tick);
-        continue;
+      if (tick >= its.to) {
+        try {
+          await this.#ask(tick);
+          continue;
+        } catch (error) {
+          if (error.code !== 'OUT_OF_RANGE') throw error;
+        }
       }
-      deadline ??= performance.now() + 5000; // all ids of this time are used, or the clock was set back
-      if (performance.now() > deadline) throw new Error('the clock is behind the ids that were made: no id until it has caught up');
+      // All ids of this time are made, or they are ahead of the clock, which was set back or is behind the daemon's.
+      deadline ??= performance.now() + 10_000;
+      if (performance.now() > deadline) throw new Error('the clock is behind the ids of the lease: none is made until it has caught up');
       await sleep(1);
     }
   }
 
+  // Extends the lease. It does so by itself, too.
+  renew() {
+    return this.#ask(null);
+  }
+
   // Gives the worker id back. No next() may be under way.
   async close() {
-    clearInterval(this.#timer);
-    this.#why = new Error('the generator is closed');
+    this.#timer.ended = true;
+    clearTimeout(this.#timer.handle);
+    this.#why ??= new Error('the generator is closed');
     await this.#asking?.catch(() => {});
     const lease = this.#lease;
     this.#lease = null;
@@ -97,11 +119,6 @@ export class SnowflakeGenerator {
     await this.#send('DELETE', `${this.#url}/${lease.worker}?${query}`).catch(() => {}); // then it lapses by itself
   }
 
-  #tick() {
-    return (this.#clock() - this.#epoch) / this.#unit;
-  }
-
-  // One call at a time; who comes meanwhile waits for it.
   #ask(tick) {
     this.#asking ??= this.#askNow(tick).finally(() => { this.#asking = null; });
     return this.#asking;
@@ -112,18 +129,25 @@ export class SnowflakeGenerator {
     try {
       if (this.#lease) {
         while (this.#pending) await this.#extend(); // it decides which end the next one extends
-        this.#pending = { new_to: most(this.#to, this.#tick() + this.#window, (tick ?? 0n) + 1n).toString(), new_nonce: nonce() };
+        const its = this.#range;
+        const now = (this.#clock() - its.epoch) / its.unit;
+        this.#pending = { new_to: most(its.to, now + its.window, (tick ?? 0n) + 1n).toString(), new_nonce: nonce() };
         await this.#extend();
       } else if (tick !== null) {
         await this.#acquire();
       }
     } catch (error) {
-      if (error.code === 'DATA_LOSS') this.#why = error; // the store went back: nothing more
-      if (error.code !== 'FAILED_PRECONDITION' || !this.#lease) throw error;
-      this.#lease = this.#pending = null; // lost; what is left of it may be used
+      if (error.code === 'FAILED_PRECONDITION' && this.#lease) {
+        this.#lease = this.#pending = null; // lost; what is left of it may be used
+        return;
+      }
+      // The store does not know the lease any more: nothing more.
+      if (error.code === 'DATA_LOSS' || (error.code === 'NOT_FOUND' && this.#lease)) this.#why = error;
+      throw error;
     }
   }
 
+  // Without an answer the outcome is unknown: it stays pending, and is sent again as it is before anything else.
   async #acquire() {
     const repeated = this.#wanted !== null;
     this.#wanted ??= nonce();
@@ -131,22 +155,12 @@ export class SnowflakeGenerator {
     try {
       answer = await this.#send('POST', this.#url, { holder: this.#holder, window_ms: this.#windowMs, token: this.#wanted, repeated });
     } catch (error) {
-      if (!repeated && error.isKnown) this.#wanted = null; // without an answer it is asked for again
+      if (!repeated && error.didNothing) this.#wanted = null;
       throw error;
     }
-    const { layout } = answer;
+    // Above the last time that this generator used, also where the new range begins before it.
+    this.#publish(answer, most(BigInt(answer.from), this.#last + 1n));
     this.#wanted = null;
-    this.#lease = answer;
-    this.#epoch = BigInt(layout.epoch);
-    this.#unit = BigInt(layout.unit);
-    this.#mostSequence = (1n << BigInt(layout.sequence_bits)) - 1n;
-    this.#timeShift = BigInt(layout.time_shift);
-    this.#workerBits = BigInt(answer.worker) << BigInt(layout.worker_shift);
-    this.#sequenceShift = BigInt(layout.sequence_shift);
-    this.#window = (BigInt(this.#windowMs) * 1_000_000n) / this.#unit + 1n;
-    // Above the last time that this process used, also where the new range begins before it.
-    this.#from = most(BigInt(answer.from), this.#last + 1n);
-    this.#to = BigInt(answer.to);
   }
 
   async #extend() {
@@ -158,19 +172,37 @@ export class SnowflakeGenerator {
       answer = await this.#send('POST', `${this.#url}/${worker}/extend`,
         { token, generation, from, to, nonce: its, ...wish, window_ms: this.#windowMs });
     } catch (error) {
-      if (!sent && error.isKnown) this.#pending = null; // without an answer it is sent again as it is
+      if (!sent && error.didNothing) this.#pending = null;
       throw error;
     }
+    this.#publish(answer, this.#range.begin);
     this.#pending = null;
+  }
+
+  // All of it, or nothing if the answer is not understood.
+  #publish(answer, begin) {
+    const { layout } = answer;
+    const unit = BigInt(layout.unit);
+    this.#range = {
+      begin, to: BigInt(answer.to), epoch: BigInt(layout.epoch), unit,
+      most: (1n << BigInt(layout.sequence_bits)) - 1n,
+      workerBits: BigInt(answer.worker) << BigInt(layout.worker_shift),
+      timeShift: BigInt(layout.time_shift), sequenceShift: BigInt(layout.sequence_shift),
+      window: (BigInt(this.#windowMs) * 1_000_000n) / unit + 1n,
+      ahead: BigInt(answer.latest) - BigInt(answer.now), // so far a daemon may let a lease begin ahead of its clock
+    };
     this.#lease = answer;
-    this.#to = BigInt(answer.to);
   }
 
   async #http(method, url, body) {
     const answer = await fetch(url, { method, headers: this.#headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(10_000) });
     const text = await answer.text();
-    if (!answer.ok) throw new Refused(JSON.parse(text));
-    return text ? JSON.parse(text) : null;
+    if (answer.ok) return text ? JSON.parse(text) : null;
+    let problem = null;
+    try {
+      problem = JSON.parse(text);
+    } catch {} // of a gateway, perhaps
+    throw new Refused(problem);
   }
 }
 

@@ -19,7 +19,8 @@ namespace idmint {
 
 inline constexpr std::chrono::milliseconds kUsualWindow = std::chrono::seconds{15};
 inline constexpr std::chrono::milliseconds kShortestWindow = std::chrono::seconds{1};
-inline constexpr std::chrono::milliseconds kLongestWindow = std::chrono::hours{1};
+// A worker id that was given back begins where its lease ended: others wait for it that long.
+inline constexpr std::chrono::milliseconds kLongestWindow = std::chrono::minutes{1};
 
 struct LeaseWish {
   // As LeaseRequest::token. Nil: one is drawn here, and a call without an answer cannot be
@@ -44,7 +45,7 @@ struct PoolLease {
 
 // Any thread may call these. The errors are those of LeaseTable, and:
 // - kFailedPrecondition: not a pool, or retired.
-// - kOutOfRange: the clock shows a time outside the layout.
+// - kOutOfRange: the clock shows a time outside the layout. No range ends past its last one.
 
 // kInvalidArgument: the window is shorter than kShortestWindow or longer than kLongestWindow.
 [[nodiscard]] IDMINT_EXPORT Result<PoolLease> lease_worker(Store& store, std::string_view pool,
@@ -52,14 +53,16 @@ struct PoolLease {
                                                            Clock& clock = system_clock());
 // `known`: the definition of the pool, if an earlier call has returned it; it saves a read of the
 // store. `window`: of the LeaseWish. kOutOfRange also: `to` is further ahead of this clock than a
-// holder may be, so that one of the two clocks is wrong; nothing was changed.
+// holder may be, so that one of the two clocks is wrong; nothing was changed. kDataLoss also: the
+// pool has no such worker id any more.
 [[nodiscard]] IDMINT_EXPORT Result<PoolLease> extend_lease(
     Store& store, std::string_view pool, const PoolDefinition* known, const Lease& lease,
     std::int64_t to, const Uuid& nonce, std::chrono::milliseconds window, SteadyTime until,
     Clock& clock = system_clock());
 // As LeaseTable::release().
 [[nodiscard]] IDMINT_EXPORT Result<void> end_lease(Store& store, std::string_view pool,
-                                                   std::int64_t worker, const Uuid& token,
-                                                   std::int64_t generation, SteadyTime until);
+                                                   const PoolDefinition* known, std::int64_t worker,
+                                                   const Uuid& token, std::int64_t generation,
+                                                   SteadyTime until);
 
 }  // namespace idmint

@@ -129,19 +129,20 @@ Result<void> begin_leasing(Store& store, SteadyTime until) {
 // What the window of a lease comes to in a layout, at a time.
 struct Window {
   // REQUIRES: has_time(layout, at).
-  Window(const SnowflakeLayout& layout, std::chrono::milliseconds window, Instant at)
-      : clock(at), units(units_of(window, layout.unit)) {
+  Window(const SnowflakeLayout& layout, std::chrono::milliseconds window, Instant at) : clock(at) {
+    const std::int64_t whole = units_of(window, layout.unit);
     const SnowflakeLeaseOptions usual;
     drift = drift_of(layout, {.max_drift = std::max<std::chrono::nanoseconds>(
                                   usual.max_drift, window + usual.max_skew),
                               .window = window});
-    terms = {.held = std::chrono::ceil<std::chrono::milliseconds>(layout.unit * units),
+    terms = {.held = std::chrono::ceil<std::chrono::milliseconds>(layout.unit * whole),
              .clock = clock,
              .max_skew = usual.max_skew};
     const auto since = static_cast<std::uint64_t>(at.time_since_epoch().count()) -
                        static_cast<std::uint64_t>(layout.epoch.time_since_epoch().count());
     now = static_cast<std::int64_t>(since / static_cast<std::uint64_t>(layout.unit.count()));
     latest = std::min(now + drift / layout.unit, last_tick(layout) + 1);
+    units = std::min(whole, last_tick(layout) + 1 - now);
   }
   [[nodiscard]] PoolLease around(const PoolDefinition& pool, const Lease& lease) const {
     return {.pool = pool,
@@ -153,7 +154,7 @@ struct Window {
   }
 
   Instant clock;
-  std::int64_t units;
+  std::int64_t units = 1;
   std::chrono::nanoseconds drift{};
   LeaseTerms terms{};
   std::int64_t now = 0;
@@ -241,9 +242,15 @@ Result<PoolLease> lease_worker(Store& store, std::string_view name, const LeaseW
   if (!lease)
     return std::unexpected(
         not_leased(lease.error(), store, *pool, window.drift, settled, clock, until));
-  if (lease->worker <= std::int64_t{layout.max_worker()}) return window.around(*pool, *lease);
+  const bool has_worker = lease->worker <= std::int64_t{layout.max_worker()};
+  if (has_worker && lease->to <= last_tick(layout) + 1) return window.around(*pool, *lease);
   [[maybe_unused]] const Result<void> released =
       leases.release(name, lease->worker, lease->token, lease->generation, until);
+  if (has_worker)
+    return std::unexpected(error_at(store, Code::kOutOfRange, *pool,
+                                    "the times of its layout are used up, but for a few of other "
+                                    "worker ids: make another pool, with a later epoch or more "
+                                    "time bits"));
   return std::unexpected(error_at(store, Code::kDataLoss, *pool,
                                   "it gave worker id " + std::to_string(lease->worker) +
                                       ", and its layout has " +
@@ -276,14 +283,23 @@ Result<PoolLease> extend_lease(Store& store, std::string_view name, const PoolDe
             " are allowed; nothing was changed: set the clock that is wrong, and extend to less"));
   const Result<Lease> extended =
       store.leases()->extend(name, lease, to, nonce, window.terms, until);
+  if (!extended && extended.error().code == Code::kNotFound && lease.worker < pool->workers)
+    return std::unexpected(error_at(store, Code::kDataLoss, *pool,
+                                    "worker id " + std::to_string(lease.worker) +
+                                        " was leased, and is gone: the store has gone back; stop "
+                                        "all who mint, then raise the pool past every bound that "
+                                        "was granted",
+                                    {Remedy::kRaisePool, pool->name}));
   if (!extended) return std::unexpected(extended.error());
   return window.around(*pool, *extended);
 }
 
-Result<void> end_lease(Store& store, std::string_view name, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation, SteadyTime until) {
-  const Result<PoolDefinition> pool = find_pool(store, name, until);
-  if (!pool) return std::unexpected(pool.error());
+Result<void> end_lease(Store& store, std::string_view name, const PoolDefinition* known,
+                       std::int64_t worker, const Uuid& token, std::int64_t generation,
+                       SteadyTime until) {
+  if (known == nullptr)
+    if (Result<PoolDefinition> pool = find_pool(store, name, until); !pool)
+      return std::unexpected(std::move(pool.error()));
   return store.leases()->release(name, worker, token, generation, until);
 }
 

@@ -249,20 +249,6 @@ bool Quota::is_empty() const {
   return created_.empty();
 }
 
-// ---- HeldLeases
-
-Result<void> HeldLeases::begin(steady_clock::time_point now, std::string_view whose) {
-  std::erase_if(until_, [&](const auto& held) { return held.second <= now; });
-  if (std::ssize(until_) + asked_for_ < most_) {
-    ++asked_for_;
-    return {};
-  }
-  return fail(Code::kResourceExhausted,
-              std::string(whose) + " may lease at most " + std::to_string(most_) +
-                  " worker ids at a time (max_leases), and has as many; nothing was leased: give "
-                  "one back, or set a larger max_leases");
-}
-
 // ---- Access
 
 Access::Access(std::vector<TokenSettings> tokens, const MostCreated& most) {

@@ -16,6 +16,7 @@
 
 #include "idmint/entropy.h"
 #include "idmint/result.h"
+#include "server/held_leases.h"
 
 namespace idmint::server {
 
@@ -107,29 +108,6 @@ class Quota final {
   MostCreated most_{};
   std::unordered_map<std::string, Created> created_{};
   std::int64_t stripes_ = 0;
-};
-
-// The worker ids that a caller leases for programs that make ids by themselves, as far as this
-// process knows since it began. Use it on the loop.
-class HeldLeases final {
- public:
-  void limit(std::int64_t most) noexcept { most_ = most; }
-  // Counts one that is asked for. kResourceExhausted: so many are held. `whose`: as of Quota.
-  [[nodiscard]] Result<void> begin(std::chrono::steady_clock::time_point now,
-                                   std::string_view whose);
-  // To be called once after each begin().
-  void end() noexcept { --asked_for_; }
-  // `worker`: "POOL/WORKER". It is held until then, or given back.
-  void hold(const std::string& worker, std::chrono::steady_clock::time_point until) {
-    until_[worker] = until;
-  }
-  void release(const std::string& worker) { until_.erase(worker); }
-  [[nodiscard]] bool is_empty() const noexcept { return until_.empty(); }
-
- private:
-  std::int64_t most_ = MostCreated{}.leases;
-  std::int64_t asked_for_ = 0;
-  std::unordered_map<std::string, std::chrono::steady_clock::time_point> until_{};
 };
 
 // A new token: "idmint_" and 258 random bits in base64url. It is shown once; only its hash is

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/errors.h"
 #include "server/http_body.h"
 #include "server/http_routes.h"
 #include "server/leases.h"
@@ -25,7 +26,7 @@ Json json_of(const Fields& fields) {
   return json;
 }
 
-HttpResponse told(const std::string& pool, const PoolLease& lease, int status) {
+HttpResponse response_of(const std::string& pool, const PoolLease& lease, int status) {
   Json json{{"pool", pool}};
   json.update(json_of(fields_of(lease)));
   json["layout"] = json_of(fields_of(lease.pool.layout));
@@ -35,9 +36,7 @@ HttpResponse told(const std::string& pool, const PoolLease& lease, int status) {
 Result<void> read_window(const Json& body, std::chrono::milliseconds& window) {
   const Result<std::optional<std::int64_t>> given = integer_of(body, "window_ms");
   if (!given) return std::unexpected(given.error());
-  // Whatever is longer than the longest is refused later.
-  if (*given)
-    window = std::min(std::chrono::milliseconds{**given}, kLongestWindow + kShortestWindow);
+  if (*given) window = window_of(**given);
   return {};
 }
 
@@ -50,16 +49,14 @@ Result<Uuid> needed_uuid(const Json& body, std::string_view name) {
 Result<void> read_needed(const Json& body, std::string_view name, std::int64_t& into) {
   const Result<std::optional<std::int64_t>> value = integer_of(body, name);
   if (!value) return std::unexpected(value.error());
-  if (!*value)
-    return std::unexpected(
-        Error{Code::kInvalidArgument, "\"" + std::string(name) + "\" is missing"});
+  if (!*value) return refuse("\"" + std::string(name) + "\" is missing");
   into = **value;
   return {};
 }
 
 // The worker id that the path names.
 Result<std::int64_t> worker_of(const HttpRequest& request) {
-  return whole("the worker id in the path", request.path[4], 0, LeaseTable::kMaxWorkers);
+  return whole("the worker id in the path", request.path[4], 0, LeaseTable::kMaxWorkers - 1);
 }
 
 Result<LeaseWish> wish_of(const HttpRequest& request) {
@@ -82,8 +79,7 @@ Result<LeaseWish> wish_of(const HttpRequest& request) {
     wish.token = *token;
   }
   if (const auto found = body->find("repeated"); found != body->end() && !found->is_null()) {
-    if (!found->is_boolean())
-      return std::unexpected(Error{Code::kInvalidArgument, "\"repeated\" takes true or false"});
+    if (!found->is_boolean()) return refuse("\"repeated\" takes true or false");
     wish.repeated = *found == true;
   }
   return wish;
@@ -139,56 +135,60 @@ void post_lease(HttpSession& session, const HttpRequest& request) {
   Result<LeaseWish> wish = wish_of(request);
   if (!wish) return session.respond(wish.error());
   if (wish->holder.empty()) wish->holder = session.connection().peer();
+  Service& service = session.service();
+  const std::string& pool = request.path[2];
   const Result<std::shared_ptr<AskedLease>> asked =
-      AskedLease::begin(session.service(), session.caller());
+      AskedLease::begin(service, session.caller(), pool, wish->repeated ? wish->token : Uuid{});
   if (!asked) return session.respond(asked.error());
-  session.elsewhere(
-      request.path[2],
-      [&sources = session.service().sources, pool = request.path[2],
-       wish = *std::move(wish)](SteadyTime until) { return acquire(sources, pool, wish, until); },
-      [&session, pool = request.path[2], asked = *asked](const PoolLease& lease) {
-        note_lease(session.service(), session.caller(), session.connection(), "leased", pool,
-                   lease);
-        HttpResponse response = told(pool, lease, 201);
-        return response;
+  session.elsewhere_in(
+      service.lease_lane_of(pool), pool,
+      [&sources = service.sources, pool, wish = *std::move(wish)](SteadyTime until) {
+        return lease_for(sources, pool, wish, until);
+      },
+      [&session, pool, asked = *asked](const PoolLease& lease) {
+        note_leased(session.service(), session.caller(), session.connection(), pool, lease);
+        return response_of(pool, lease, 201);
       });
 }
 
 void post_lease_extend(HttpSession& session, const HttpRequest& request) {
   const Result<ExtensionWish> wish = extension_of(request);
   if (!wish) return session.respond(wish.error());
-  session.elsewhere(
-      request.path[2],
-      [&sources = session.service().sources, pool = request.path[2],
-       known = session.service().known_pool(request.path[2]),
-       wish = *wish](SteadyTime until) -> Result<Result<PoolLease>> {
-        Result<PoolLease> extended = extend(sources, pool, known, wish, until);
-        if (!extended && extended.error().code != Code::kDataLoss)
-          return std::unexpected(std::move(extended.error()));
-        return extended;
-      },
-      [&session, pool = request.path[2]](const Result<PoolLease>& lease) {
-        if (!lease) {
-          // That the store went back is what this client says: it may be wrong itself.
+  Service& service = session.service();
+  const std::string& pool = request.path[2];
+  const Result<std::shared_ptr<AskedLease>> asked =
+      AskedLease::begin(service, session.caller(), pool, wish->lease.token);
+  if (!asked) return session.respond(asked.error());
+  session.elsewhere_in(
+      service.lease_lane_of(pool), pool,
+      [&sources = service.sources, pool, known = service.known_pool(pool),
+       wish = *wish](SteadyTime until) { return extend_for(sources, pool, known, wish, until); },
+      [&session, pool, asked = *asked](const Extended& extended) {
+        if (!extended) {
+          note_contradicted(session.service(), session.caller(), session.connection(), pool,
+                            extended.error());
           constexpr int conflict = 409;
-          return problem(session.service().told_to(session.caller(), lease.error(), pool),
-                         Steps::kOne, std::chrono::seconds{0}, conflict);
+          HttpResponse response =
+              problem(extended.error().error, Steps::kOne, std::chrono::seconds{0}, conflict);
+          response.code = Code::kFailedPrecondition;  // as it is counted
+          return response;
         }
-        note_lease(session.service(), session.caller(), session.connection(), "lease_extended",
-                   pool, *lease);
-        return told(pool, *lease, 200);
+        note_extended(session.service(), session.caller(), session.connection(), pool, *extended);
+        return response_of(pool, *extended, 200);
       });
 }
 
 void delete_lease(HttpSession& session, const HttpRequest& request) {
   const Result<ReleaseWish> wish = release_of(request);
   if (!wish) return session.respond(wish.error());
-  session.elsewhere(
-      request.path[2],
-      [&sources = session.service().sources, pool = request.path[2],
-       wish = *wish](SteadyTime until) { return release(sources, pool, wish, until); },
-      [&session, pool = request.path[2]](std::int64_t worker) {
-        note_release(session.service(), session.caller(), session.connection(), pool, worker);
+  Service& service = session.service();
+  const std::string& pool = request.path[2];
+  session.elsewhere_in(
+      service.lease_lane_of(pool), pool,
+      [&sources = service.sources, pool, known = service.known_pool(pool),
+       wish = *wish](SteadyTime until) { return release_for(sources, pool, known, wish, until); },
+      [&session, pool, wish = *wish](std::int64_t /*worker*/) {
+        note_released(session.service(), session.caller(), session.connection(), pool, wish);
         return HttpResponse{.status = 204};
       });
 }

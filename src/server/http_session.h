@@ -52,7 +52,8 @@ enum class Steps : std::uint8_t {
   kBegun,    // some of it was done
 };
 // The error as problem details (RFC 9457), with the name of its code, whether the call may have
-// been applied, and Retry-After if the same call may succeed later. `retry_after` 0: it never will. `status` 0: that of the code.
+// been applied, and Retry-After if the same call may succeed later. `retry_after` 0: it never
+// will. `status` 0: that of the code.
 [[nodiscard]] HttpResponse problem(const Error& error, Steps steps = Steps::kOne,
                                    std::chrono::seconds retry_after = std::chrono::seconds{1},
                                    int status = 0);
@@ -106,10 +107,16 @@ class HttpSession final : public Conversation {
   template <class Work, class Then>
   void elsewhere(const std::optional<std::string>& source, Work work, Then then,
                  Steps steps = Steps::kOne) {
+    elsewhere_in(source ? service_.bulkhead_of(*source) : Loop::kAllStores, source, std::move(work),
+                 std::move(then), steps);
+  }
+  // The same in a lane of Loop::elsewhere().
+  template <class Work, class Then>
+  void elsewhere_in(std::string_view lane, const std::optional<std::string>& source, Work work,
+                    Then then, Steps steps = Steps::kOne) {
     hold();
     service_.loop.elsewhere(
-        source ? service_.bulkhead_of(*source) : Loop::kAllStores, service_.loop.due(),
-        unless_revoked(caller_, std::move(work)),
+        lane, service_.loop.due(), unless_revoked(caller_, std::move(work)),
         [this, source, then = std::move(then), steps](auto result) mutable {
           if (result) {
             respond(then(*std::move(result)));

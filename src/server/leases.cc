@@ -28,10 +28,6 @@ std::invoke_result_t<Act, Store&, const std::string&> at_store(const Sources& so
       });
 }
 
-std::string key_of(const std::string& pool, std::int64_t worker) {
-  return pool + "/" + std::to_string(worker);
-}
-
 }  // namespace
 
 Result<Uuid> uuid_of(std::string_view what, std::string_view text) {
@@ -48,54 +44,62 @@ Result<std::string> holder_of(std::string_view text) {
                 " printable characters of ASCII");
 }
 
-Result<PoolLease> acquire(const Sources& sources, const std::string& pool, const LeaseWish& wish,
-                          SteadyTime until) {
+std::chrono::milliseconds window_of(std::int64_t milliseconds) noexcept {
+  // Whatever is longer than the longest is refused later.
+  return std::min(std::chrono::milliseconds{milliseconds}, kLongestWindow + kShortestWindow);
+}
+
+Result<PoolLease> lease_for(const Sources& sources, const std::string& pool, const LeaseWish& wish,
+                            SteadyTime until) {
   return at_store(sources, pool, until, [&](Store& store, const std::string& own) {
     return lease_worker(store, own, wish, until);
   });
 }
 
-Result<PoolLease> extend(const Sources& sources, const std::string& pool,
-                         const std::shared_ptr<const PoolDefinition>& known,
-                         const ExtensionWish& wish, SteadyTime until) {
+Result<Extended> extend_for(const Sources& sources, const std::string& pool, const KnownPool& known,
+                            const ExtensionWish& wish, SteadyTime until) {
   if (wish.to < wish.lease.to)
-    return std::unexpected(
-        about("pool " + shown(pool), {Code::kOutOfRange,
-                                      "the new end of a lease is before the present one, and a "
-                                      "bound never falls; nothing was changed"}));
-  return at_store(sources, pool, until, [&](Store& store, const std::string& own) {
-    return extend_lease(store, own, known.get(), wish.lease, wish.to, wish.nonce, wish.window,
-                        until);
-  });
+    return std::unexpected(about("pool " + shown(pool),
+                                 {Code::kOutOfRange,
+                                  "the new end of a lease is before the present one, and a bound "
+                                  "never falls; nothing was changed"}));
+  Result<PoolLease> extended =
+      at_store(sources, pool, until, [&](Store& store, const std::string& own) {
+        return extend_lease(store, own, known.get(), wish.lease, wish.to, wish.nonce, wish.window,
+                            until);
+      });
+  if (extended) return Extended(*std::move(extended));
+  if (extended.error().code != Code::kDataLoss) return std::unexpected(std::move(extended.error()));
+  return Extended(std::unexpect, Contradiction{std::move(extended.error())});
 }
 
-Result<std::int64_t> release(const Sources& sources, const std::string& pool,
-                             const ReleaseWish& wish, SteadyTime until) {
-  return at_store(sources, pool, until,
-                  [&](Store& store, const std::string& own) -> Result<std::int64_t> {
-                    Result<void> released =
-                        end_lease(store, own, wish.worker, wish.token, wish.generation, until);
-                    if (!released) return std::unexpected(std::move(released.error()));
-                    return wish.worker;
-                  });
+Result<std::int64_t> release_for(const Sources& sources, const std::string& pool,
+                                 const KnownPool& known, const ReleaseWish& wish,
+                                 SteadyTime until) {
+  return at_store(
+      sources, pool, until, [&](Store& store, const std::string& own) -> Result<std::int64_t> {
+        Result<void> released =
+            end_lease(store, own, known.get(), wish.worker, wish.token, wish.generation, until);
+        if (!released) return std::unexpected(std::move(released.error()));
+        return wish.worker;
+      });
 }
 
-Result<std::shared_ptr<AskedLease>> AskedLease::begin(const Service& service,
-                                                      const Caller& caller) {
-  const std::shared_ptr<HeldLeases>& held = caller.leases();
-  if (Result<void> begun = held->begin(service.loop.now(), caller.spoken_of()); !begun)
+Result<std::shared_ptr<AskedLease>> AskedLease::begin(const Service& service, const Caller& caller,
+                                                      std::string_view pool, const Uuid& held) {
+  const std::shared_ptr<HeldLeases>& leases = caller.leases();
+  if (leases->has(pool, held)) return std::make_shared<AskedLease>(nullptr);
+  if (Result<void> begun = leases->begin(service.loop.now(), caller.spoken_of()); !begun)
     return std::unexpected(std::move(begun.error()));
-  return std::make_shared<AskedLease>(held);
+  return std::make_shared<AskedLease>(leases);
 }
 
-void note_lease(Service& service, const Caller& caller, const Connection& connection,
-                std::string_view event, const std::string& pool, const PoolLease& lease) {
-  caller.leases()->hold(key_of(pool, lease.lease.worker), service.loop.now() + lease.held);
-  const bool is_new = event == "leased";
-  if (is_new) service.know_pool(pool, lease.pool);
-  const LogSettings::Level level = is_new ? LogSettings::Level::kInfo : LogSettings::Level::kDebug;
-  if (!service.log.has(level)) return;
-  service.log.write(level, event,
+void note_leased(Service& service, const Caller& caller, const Connection& connection,
+                 const std::string& pool, const PoolLease& lease) {
+  caller.leases()->hold(pool, lease.lease.worker, lease.lease.token,
+                        service.loop.now() + lease.held);
+  service.know_pool(pool, lease.pool);
+  service.log.write(LogSettings::Level::kInfo, "leased",
                     {{"source", pool},
                      {"worker", lease.lease.worker},
                      {"from", lease.lease.from},
@@ -104,14 +108,39 @@ void note_lease(Service& service, const Caller& caller, const Connection& connec
                      {"peer", connection.peer()}});
 }
 
-void note_release(Service& service, const Caller& caller, const Connection& connection,
-                  const std::string& pool, std::int64_t worker) {
-  caller.leases()->release(key_of(pool, worker));
-  service.log.write(LogSettings::Level::kInfo, "lease_released",
+void note_extended(Service& service, const Caller& caller, const Connection& connection,
+                   const std::string& pool, const PoolLease& lease) {
+  caller.leases()->hold(pool, lease.lease.worker, lease.lease.token,
+                        service.loop.now() + lease.held);
+  service.know_pool(pool, lease.pool);
+  if (!service.log.has(LogSettings::Level::kDebug)) return;
+  service.log.write(LogSettings::Level::kDebug, "lease_extended",
                     {{"source", pool},
-                     {"worker", worker},
+                     {"worker", lease.lease.worker},
+                     {"to", lease.lease.to},
                      {"token", caller.name()},
                      {"peer", connection.peer()}});
+}
+
+void note_released(Service& service, const Caller& caller, const Connection& connection,
+                   const std::string& pool, const ReleaseWish& wish) {
+  // As far ahead of the clock an owner with the usual options begins.
+  caller.leases()->give_back(pool, wish.worker, wish.token, service.loop.now(),
+                             SnowflakeLeaseOptions{}.max_drift);
+  service.log.write(LogSettings::Level::kInfo, "lease_released",
+                    {{"source", pool},
+                     {"worker", wish.worker},
+                     {"token", caller.name()},
+                     {"peer", connection.peer()}});
+}
+
+void note_contradicted(Service& service, const Caller& caller, const Connection& connection,
+                       const std::string& pool, const Contradiction& why) {
+  service.log.write(LogSettings::Level::kWarning, "lease_contradicted",
+                    {{"source", pool},
+                     {"token", caller.name()},
+                     {"peer", connection.peer()},
+                     {"message", why.error.message()}});
 }
 
 Fields fields_of(const PoolLease& lease) {

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <expected>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,41 +39,63 @@ inline constexpr std::size_t kLongestHolder = 100;
 [[nodiscard]] Result<Uuid> uuid_of(std::string_view what, std::string_view text);
 // Printable, of at most kLongestHolder bytes.
 [[nodiscard]] Result<std::string> holder_of(std::string_view text);
+// Of any number of milliseconds; lease_worker() says which are allowed.
+[[nodiscard]] std::chrono::milliseconds window_of(std::int64_t milliseconds) noexcept;
 
 // ---- on another thread, as Loop::elsewhere() runs it
 
-[[nodiscard]] Result<PoolLease> acquire(const Sources& sources, const std::string& pool,
-                                        const LeaseWish& wish, SteadyTime until);
-// `known`: as of extend_lease().
-[[nodiscard]] Result<PoolLease> extend(const Sources& sources, const std::string& pool,
-                                       const std::shared_ptr<const PoolDefinition>& known,
-                                       const ExtensionWish& wish, SteadyTime until);
+using KnownPool = std::shared_ptr<const PoolDefinition>;  // as of extend_lease()
+
+[[nodiscard]] Result<PoolLease> lease_for(const Sources& sources, const std::string& pool,
+                                          const LeaseWish& wish, SteadyTime until);
+
+// The store does not show what the client says it was acknowledged (kDataLoss): the store has gone
+// back, or the client is wrong. So it is no fault of the server, and is told to the client alone.
+struct Contradiction {
+  Error error;
+};
+using Extended = std::expected<PoolLease, Contradiction>;
+// kFailedPrecondition: the lease is lost.
+[[nodiscard]] Result<Extended> extend_for(const Sources& sources, const std::string& pool,
+                                          const KnownPool& known, const ExtensionWish& wish,
+                                          SteadyTime until);
 // The worker id that is given back.
-[[nodiscard]] Result<std::int64_t> release(const Sources& sources, const std::string& pool,
-                                           const ReleaseWish& wish, SteadyTime until);
+[[nodiscard]] Result<std::int64_t> release_for(const Sources& sources, const std::string& pool,
+                                               const KnownPool& known, const ReleaseWish& wish,
+                                               SteadyTime until);
 
 // ---- on the loop
 
-// Counts a lease that the caller asks for, until it is destroyed.
+// Counts a lease that the caller asks for against its limit, until it is destroyed.
 class AskedLease final {
  public:
+  // Of one more lease, unless the caller holds one of this token: then it repeats or extends.
   // kResourceExhausted: the caller holds as many as it may.
   [[nodiscard]] static Result<std::shared_ptr<AskedLease>> begin(const Service& service,
-                                                                 const Caller& caller);
-  explicit AskedLease(std::shared_ptr<HeldLeases> held) : held_(std::move(held)) {}
-  ~AskedLease() { held_->end(); }
+                                                                 const Caller& caller,
+                                                                 std::string_view pool,
+                                                                 const Uuid& held);
+  // Null: nothing is counted.
+  explicit AskedLease(std::shared_ptr<HeldLeases> counted) : counted_(std::move(counted)) {}
+  ~AskedLease() {
+    if (counted_ != nullptr) counted_->end();
+  }
   AskedLease(const AskedLease&) = delete;
   AskedLease& operator=(const AskedLease&) = delete;
 
  private:
-  const std::shared_ptr<HeldLeases> held_;
+  const std::shared_ptr<HeldLeases> counted_;
 };
 
-// Notes and logs what the caller has got, or given back. `event`: "leased" or "lease_extended".
-void note_lease(Service& service, const Caller& caller, const Connection& connection,
-                std::string_view event, const std::string& pool, const PoolLease& lease);
-void note_release(Service& service, const Caller& caller, const Connection& connection,
-                  const std::string& pool, std::int64_t worker);
+// Note and log what the caller has got, given back or lost.
+void note_leased(Service& service, const Caller& caller, const Connection& connection,
+                 const std::string& pool, const PoolLease& lease);
+void note_extended(Service& service, const Caller& caller, const Connection& connection,
+                   const std::string& pool, const PoolLease& lease);
+void note_released(Service& service, const Caller& caller, const Connection& connection,
+                   const std::string& pool, const ReleaseWish& wish);
+void note_contradicted(Service& service, const Caller& caller, const Connection& connection,
+                       const std::string& pool, const Contradiction& why);
 
 // ---- what the answer says, in its order: numbers of at most 2^53 as such, others as texts
 

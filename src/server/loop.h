@@ -78,7 +78,8 @@ class Loop final {
   // The same for calls that may all wait for one store. At most kMostOfLane calls of a lane run at
   // a time, so a store that does not answer leaves threads for the others.
   static constexpr std::size_t kMostOfLane = 4;
-  // The lane of calls that read several stores. The other lanes have the names of their stores.
+  // The lane of calls that read several stores. The other lanes have the names of their stores, or
+  // are those of leases (Service::lease_lane_of()).
   static constexpr std::string_view kAllStores = "*";
   template <class Work, class Then>
   void elsewhere(std::string_view lane, SteadyTime due, Work work, Then then) {

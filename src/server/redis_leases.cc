@@ -1,6 +1,6 @@
 // The commands of leases of worker ids.
 #include <chrono>
-#include <limits>
+#include <optional>
 #include <string>
 
 #include "base/text.h"
@@ -36,13 +36,6 @@ void put_lease(std::string& out, Resp version, const std::string& pool, const Po
   put_fields(out, layout);
 }
 
-std::optional<std::chrono::milliseconds> window_of(std::string_view text) {
-  const std::optional<std::int64_t> ms = whole(text, 1);
-  if (!ms) return std::nullopt;
-  // Whatever is longer than the longest is refused later.
-  return std::min(std::chrono::milliseconds{*ms}, kLongestWindow + kShortestWindow);
-}
-
 }  // namespace
 
 // ID.LEASE pool [HOLDER name] [WINDOW ms] [TOKEN uuid] [REPEATED]
@@ -63,24 +56,26 @@ void RedisSession::id_lease(Words words) {
       if (!holder) return fail(holder.error());
       if (!holder->empty()) wish.holder = *std::move(holder);
     } else if (option == "WINDOW") {
-      const auto window = window_of(words[i]);
-      if (!window) return fail(kNoWindow);
-      wish.window = *window;
+      const std::optional<std::int64_t> milliseconds = whole(words[i], 1);
+      if (!milliseconds) return fail(kNoWindow);
+      wish.window = window_of(*milliseconds);
     } else {
       const Result<Uuid> token = uuid_of("TOKEN", words[i]);
       if (!token) return fail(token.error());
       wish.token = *token;
     }
   }
-  Result<std::shared_ptr<AskedLease>> asked = AskedLease::begin(service_, *caller_);
+  const std::string pool(words[1]);
+  Result<std::shared_ptr<AskedLease>> asked =
+      AskedLease::begin(service_, *caller_, pool, wish.repeated ? wish.token : Uuid{});
   if (!asked) return fail(asked.error());
   elsewhere(
-      service_.bulkhead_of(words[1]), words[1],
-      [&sources = service_.sources, pool = std::string(words[1]), wish](SteadyTime until) {
-        return acquire(sources, pool, wish, until);
+      service_.lease_lane_of(pool), pool,
+      [&sources = service_.sources, pool, wish](SteadyTime until) {
+        return lease_for(sources, pool, wish, until);
       },
-      [this, pool = std::string(words[1]), asked = *asked](const PoolLease& lease) {
-        note_lease(service_, *caller_, connection_, "leased", pool, lease);
+      [this, pool, asked = *asked](const PoolLease& lease) {
+        note_leased(service_, *caller_, connection_, pool, lease);
         put_lease(reply(), version_, pool, lease);
       });
 }
@@ -110,20 +105,29 @@ void RedisSession::id_extend(Words words) {
     *into = *uuid;
   }
   if (words.size() > 10) {
-    const auto window = words.size() == 12 && upper_case(words[10]) == "WINDOW"
-                            ? window_of(words[11])
-                            : std::nullopt;
-    if (!window) return fail(kNoWindow);
-    wish.window = *window;
+    const std::optional<std::int64_t> milliseconds =
+        words.size() == 12 && upper_case(words[10]) == "WINDOW" ? whole(words[11], 1)
+                                                                : std::nullopt;
+    if (!milliseconds) return fail(kNoWindow);
+    wish.window = window_of(*milliseconds);
   }
+  const std::string pool(words[1]);
+  Result<std::shared_ptr<AskedLease>> asked =
+      AskedLease::begin(service_, *caller_, pool, wish.lease.token);
+  if (!asked) return fail(asked.error());
   elsewhere(
-      service_.bulkhead_of(words[1]), words[1],
-      [&sources = service_.sources, pool = std::string(words[1]),
-       known = service_.known_pool(std::string(words[1])),
-       wish](SteadyTime until) { return extend(sources, pool, known, wish, until); },
-      [this, pool = std::string(words[1])](const PoolLease& lease) {
-        note_lease(service_, *caller_, connection_, "lease_extended", pool, lease);
-        put_lease(reply(), version_, pool, lease);
+      service_.lease_lane_of(pool), pool,
+      [&sources = service_.sources, pool, known = service_.known_pool(pool),
+       wish](SteadyTime until) { return extend_for(sources, pool, known, wish, until); },
+      [this, pool, asked = *asked](const Extended& extended) {
+        if (extended) {
+          note_extended(service_, *caller_, connection_, pool, *extended);
+          return put_lease(reply(), version_, pool, *extended);
+        }
+        const Error& why = extended.error().error;
+        note_contradicted(service_, *caller_, connection_, pool, extended.error());
+        service_.count_error(Code::kFailedPrecondition);
+        put_error(reply(), resp_prefix(why.code), why.message());
       });
 }
 
@@ -134,13 +138,14 @@ void RedisSession::id_release(Words words) {
   if (!worker || !generation) return fail("value is not an integer or out of range");
   const Result<Uuid> token = uuid_of("the token", words[3]);
   if (!token) return fail(token.error());
+  const std::string pool(words[1]);
+  const ReleaseWish wish{.worker = *worker, .token = *token, .generation = *generation};
   elsewhere(
-      service_.bulkhead_of(words[1]), words[1],
-      [&sources = service_.sources, pool = std::string(words[1]),
-       wish = ReleaseWish{.worker = *worker, .token = *token, .generation = *generation}](
-          SteadyTime until) { return release(sources, pool, wish, until); },
-      [this, pool = std::string(words[1])](std::int64_t of) {
-        note_release(service_, *caller_, connection_, pool, of);
+      service_.lease_lane_of(pool), pool,
+      [&sources = service_.sources, pool, known = service_.known_pool(pool),
+       wish](SteadyTime until) { return release_for(sources, pool, known, wish, until); },
+      [this, pool, wish](std::int64_t /*worker*/) {
+        note_released(service_, *caller_, connection_, pool, wish);
         put_simple(reply(), "OK");
       });
 }

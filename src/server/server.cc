@@ -41,9 +41,11 @@ using boost::system::error_code;
 namespace {
 
 // Threads for what waits for a store outside of a sequence's own rounds: opening, listing, pools.
-// The lanes of all stores can be full at a time, with calls for all stores, of HTTP and of
+// The two lanes of each store can be full at a time, with calls for all stores, of HTTP and of
 // /metrics.
-constexpr std::size_t threads_for(std::size_t stores) { return Loop::kMostOfLane * (stores + 3); }
+constexpr std::size_t threads_for(std::size_t stores) {
+  return Loop::kMostOfLane * (2 * stores + 3);
+}
 // Descriptors that are not connections: the store's, the library's, standard ones.
 constexpr std::size_t kOtherDescriptors = 128;
 // With fewer, clients would wait for a connection for ever.

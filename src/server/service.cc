@@ -29,8 +29,9 @@ constexpr std::array kTold = {
 constexpr std::string_view kOfAnother = "the server cannot use its store: its log says why";
 
 // Codes whose messages are about the call and the source that it names.
-constexpr std::array kOfTheCall = {Code::kInvalidArgument, Code::kAlreadyExists, Code::kOutOfRange,
-                                   Code::kFailedPrecondition, Code::kUnimplemented};
+constexpr std::array kOfTheCall = {Code::kInvalidArgument, Code::kAlreadyExists,
+                                   Code::kOutOfRange,      Code::kFailedPrecondition,
+                                   Code::kUnimplemented,   Code::kResourceExhausted};
 
 // Whether a client may see the error: it is about what the caller named, or of a format, which has
 // no store.
@@ -88,6 +89,7 @@ void Service::tell_guesses() {
 
 void Service::know_pool(const std::string& name, const PoolDefinition& pool) {
   constexpr std::size_t most = 1000;
+  if (pools.contains(name)) return;
   if (pools.size() >= most) pools.clear();
   pools[name] = std::make_shared<const PoolDefinition>(pool);
 }

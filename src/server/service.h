@@ -157,6 +157,11 @@ struct Service {
     return sources.is_store(store) ? store : std::string_view();
   }
 
+  // Likewise of leases, which come as often as their holders need them, and wait for nobody else.
+  [[nodiscard]] std::string lease_lane_of(std::string_view source) const {
+    return "leases " + std::string(bulkhead_of(source));
+  }
+
   // Logs that a client received `count` values of a sequence, from `first` to `last`. The level is
   // info, or debug for a single value.
   void log_taken(const Caller* caller, const Connection& connection, const OpenSource& source,

@@ -1,6 +1,10 @@
-"""The rules of the generator in Python, each with a daemon that is played by a list of answers."""
+"""The rules of the generator in Python, each with a fake daemon that gives the answers of a list."""
 
+import copy
+import math
 import os
+import pickle
+import threading
 import unittest
 
 import leased_snowflake
@@ -12,25 +16,25 @@ LAYOUT = {"epoch": "0", "unit": "1000000", "time_bits": 41, "worker_bits": 10, "
 
 def lease(start, end, worker=3, token="a", nonce="n"):
     return {"pool": "web", "worker": worker, "token": token, "generation": "7", "from": str(start), "to": str(end),
-            "nonce": nonce, "layout": LAYOUT}
+            "nonce": nonce, "now": "1000", "latest": "21000", "layout": LAYOUT}
 
 
 def refused(code, may_have_been_applied=False):
     return Refused({"detail": code, "code": code, "may_have_been_applied": may_have_been_applied})
 
 
-class Played:
+class Daemon:
     """A daemon and a clock, in milliseconds."""
 
     def __init__(self, *answers, now=1000):
         self.answers, self.asked, self.now = list(answers), [], now
 
-    def generator(self):
-        # A window so long that the thread never renews within a test.
-        return SnowflakeGenerator("http://daemon", "web", window_ms=3_600_000, clock=lambda: self.now * 1_000_000,
-                                  ask=self.ask)
+    def generator(self, window_ms=3_600_000):
+        """By default with a window so long that the thread never renews within a test."""
+        return SnowflakeGenerator("http://daemon", "web", window_ms=window_ms, clock=lambda: self.now * 1_000_000,
+                                  send=self.send)
 
-    def ask(self, method, path, body):
+    def send(self, method, path, body):
         self.asked.append((method, path, body))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -44,15 +48,15 @@ def parts(number):
 
 class Generator(unittest.TestCase):
     def test_an_id_has_its_time_worker_and_sequence_and_carries(self):
-        daemon = Played(lease(1000, 5000))
+        daemon = Daemon(lease(1000, 5000))
         web = daemon.generator()
         self.assertEqual([parts(web.next()) for _ in range(3)], [(1000, 3, 0), (1000, 3, 1), (1001, 3, 0)])
 
     def test_it_begins_where_the_lease_does_and_not_at_its_clock(self):
-        self.assertEqual(parts(Played(lease(1200, 5000)).generator().next())[0], 1200)
+        self.assertEqual(parts(Daemon(lease(1200, 5000)).generator().next())[0], 1200)
 
     def test_the_ids_own_time_is_below_the_end_after_the_carry_whatever_the_clock_shows(self):
-        daemon = Played(lease(1000, 1001), lambda body: lease(1000, body["new_to"]))
+        daemon = Daemon(lease(1000, 1001), lambda body: lease(1000, body["new_to"]))
         web = daemon.generator()
         self.assertEqual([parts(web.next())[0] for _ in range(2)], [1000, 1000])
         self.assertEqual(len(daemon.asked), 1)
@@ -60,7 +64,7 @@ class Generator(unittest.TestCase):
         self.assertEqual(len(daemon.asked), 2)
 
     def test_it_sends_what_the_latest_answer_had(self):
-        daemon = Played(lease(1000, 1001), lambda body: lease(1000, 1002, nonce=body["new_nonce"]),
+        daemon = Daemon(lease(1000, 1001), lambda body: lease(1000, 1002, nonce=body["new_nonce"]),
                         lambda body: lease(1000, body["new_to"]))
         web = daemon.generator()
         for _ in range(5):
@@ -73,7 +77,7 @@ class Generator(unittest.TestCase):
 
     def test_an_unknown_outcome_moves_nothing_and_is_sent_again_as_it_was(self):
         for lost in (OSError("lost"), refused("UNKNOWN", True)):
-            daemon = Played(lease(1000, 1001), lost, lost, lambda body: lease(1000, body["new_to"]),
+            daemon = Daemon(lease(1000, 1001), lost, lost, lambda body: lease(1000, body["new_to"]),
                             lambda body: lease(1000, body["new_to"]))
             web = daemon.generator()
             web.next(), web.next()
@@ -88,7 +92,7 @@ class Generator(unittest.TestCase):
             self.assertEqual(daemon.asked[4][2]["to"], str(sent[0]["new_to"]))
 
     def test_a_refusal_that_did_nothing_is_no_pending_extension(self):
-        daemon = Played(lease(1000, 1001), refused("UNAVAILABLE"), lambda body: lease(1000, body["new_to"]))
+        daemon = Daemon(lease(1000, 1001), refused("UNAVAILABLE"), lambda body: lease(1000, body["new_to"]))
         web = daemon.generator()
         web.next(), web.next()
         with self.assertRaises(Refused):
@@ -97,7 +101,7 @@ class Generator(unittest.TestCase):
         self.assertNotEqual(daemon.asked[1][2]["new_nonce"], daemon.asked[2][2]["new_nonce"])
 
     def test_a_lease_without_an_answer_is_asked_for_again_by_its_token(self):
-        daemon = Played(lease(1000, 1001), refused("FAILED_PRECONDITION"), OSError("lost"), lease(1001, 5000, worker=4))
+        daemon = Daemon(lease(1000, 1001), refused("FAILED_PRECONDITION"), OSError("lost"), lease(1001, 5000, worker=4))
         web = daemon.generator()
         web.next(), web.next()
         with self.assertRaises(OSError):
@@ -109,7 +113,7 @@ class Generator(unittest.TestCase):
         self.assertNotEqual(first["token"], daemon.asked[0][2]["token"])
 
     def test_what_is_left_of_a_lost_lease_is_used_and_then_another_one(self):
-        daemon = Played(lease(1000, 1003), refused("FAILED_PRECONDITION"), lease(1003, 5000, worker=9))
+        daemon = Daemon(lease(1000, 1003), refused("FAILED_PRECONDITION"), lease(1003, 5000, worker=9))
         web = daemon.generator()
         web.next()
         web._ask(None)  # as the thread does
@@ -117,21 +121,21 @@ class Generator(unittest.TestCase):
         self.assertEqual(len(daemon.asked), 3)
 
     def test_after_another_lease_it_goes_on_above_its_own_last_time(self):
-        daemon = Played(lease(1000, 2000), refused("FAILED_PRECONDITION"), lease(500, 5000, worker=9), now=1999)
+        daemon = Daemon(lease(1000, 2000), refused("FAILED_PRECONDITION"), lease(500, 5000, worker=9), now=1999)
         web = daemon.generator()
         web.next(), web.next()
         daemon.now = 900
         self.assertEqual(parts(web.next()), (2000, 9, 0))
 
     def test_a_clock_that_goes_back_repeats_nothing(self):
-        daemon = Played(lease(1000, 50_000), now=2000)
+        daemon = Daemon(lease(1000, 50_000), now=2000)
         web = daemon.generator()
         first = web.next()
         daemon.now = 1500
         self.assertGreater(web.next(), first)
 
     def test_it_stops_if_the_store_went_back(self):
-        daemon = Played(lease(1000, 5000), refused("DATA_LOSS"))
+        daemon = Daemon(lease(1000, 5000), refused("DATA_LOSS"))
         web = daemon.generator()
         web.next()
         with self.assertRaises(Refused):
@@ -141,9 +145,10 @@ class Generator(unittest.TestCase):
         self.assertEqual(len(daemon.asked), 2)
 
     def test_a_child_of_fork_has_no_lease(self):
-        web = Played(lease(1000, 5000)).generator()
-        web._minting.acquire()  # as another thread may have, in the parent
+        web = Daemon(lease(1000, 5000)).generator()
+        web._minting.acquire()  # as another thread of the parent may have
         web._asking.acquire()
+        web._ended._cond.acquire()
         pid = os.fork()
         if pid == 0:
             try:
@@ -155,18 +160,107 @@ class Generator(unittest.TestCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 7)
 
     def test_closed_it_gives_the_worker_id_back_and_makes_nothing(self):
-        daemon = Played(lease(1000, 5000), None)
+        daemon = Daemon(lease(1000, 5000), None)
         web = daemon.generator()
         web.close()
         self.assertEqual(daemon.asked[1][:2], ("DELETE", "/v1/pools/web/leases/3?token=a&generation=7"))
         with self.assertRaises(RuntimeError):
             web.next()
 
+    def test_an_answer_that_is_not_understood_is_not_used_in_part(self):
+        broken = lease(9000, 9500, worker=5)
+        del broken["latest"]
+        daemon = Daemon(lease(1000, 1001), refused("FAILED_PRECONDITION"), broken, lease(9100, 9600, worker=5))
+        web = daemon.generator()
+        web.next(), web.next()
+        with self.assertRaises(KeyError):
+            web.next()
+        web._ask(None)  # as the thread does: it has nothing to extend
+        self.assertEqual(len(daemon.asked), 3)
+        self.assertEqual(parts(web.next())[:2], (9100, 5))
+        self.assertTrue(daemon.asked[3][2]["repeated"])
+
+    def test_the_answer_of_something_else_than_the_daemon_is_an_unknown_outcome(self):
+        daemon = Daemon(lease(1000, 1001), Refused({"message": "Bad Gateway"}),
+                        *[lambda body: lease(1000, body["new_to"])] * 2)
+        web = daemon.generator()
+        web.next(), web.next()
+        with self.assertRaises(Refused):
+            web.next()
+        web.next()
+        self.assertEqual(daemon.asked[1][2]["new_nonce"], daemon.asked[2][2]["new_nonce"])
+
+    def test_it_stops_if_the_pool_is_gone(self):
+        daemon = Daemon(lease(1000, 5000), refused("NOT_FOUND"))
+        web = daemon.generator()
+        with self.assertRaises(Refused):
+            web._ask(None)
+        with self.assertRaises(Refused):
+            web.next()
+
+    def test_a_lease_may_begin_ahead_of_the_clock_and_no_id_is_further_ahead(self):
+        daemon = Daemon(lease(15_000, 60_000), now=1000)
+        web = daemon.generator()
+        self.assertEqual(parts(web.next())[0], 15_000)
+        daemon.now = -10_000
+        done = threading.Thread(target=web.next)
+        done.start()
+        done.join(0.05)
+        self.assertTrue(done.is_alive())
+        daemon.now = 1000
+        done.join()
+
+    def test_a_clock_that_is_too_far_ahead_waits(self):
+        daemon = Daemon(lease(1000, 1001), refused("OUT_OF_RANGE"), lambda body: lease(1000, body["new_to"]))
+        web = daemon.generator()
+        web.next(), web.next()
+        self.assertEqual(parts(web.next())[0], 1001)
+
+    def test_who_waited_shares_a_failure(self):
+        daemon = Daemon(lease(1000, 1001))
+        web = daemon.generator()
+        web.next(), web.next()
+        failed = []
+
+        def take():
+            try:
+                web.next()
+            except OSError as error:
+                failed.append(error)
+
+        web._asking.acquire()  # somebody asks, in vain, for as long as they wait
+        threads = [threading.Thread(target=take) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        web._failure = (math.inf, OSError("away"))
+        web._asking.release()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((len(failed), len(daemon.asked)), (5, 1))
+
+    def test_a_thread_renews(self):
+        renewed = threading.Event()
+
+        def renew(body):
+            renewed.set()
+            return lease(1000, body["new_to"])
+
+        daemon = Daemon(lease(1000, 2000), renew, *[lambda body: body and lease(1000, body["new_to"])] * 1000)
+        web = daemon.generator(window_ms=30)
+        self.assertTrue(renewed.wait(60))
+        web.close()
+
+    def test_it_is_not_copied(self):
+        web = Daemon(lease(1000, 5000)).generator()
+        for way in (copy.copy, copy.deepcopy, pickle.dumps):
+            with self.assertRaises(TypeError):
+                way(web)
+
     def test_nonces_differ_where_the_kernel_gives_the_same(self):
         real = os.urandom
         leased_snowflake.os.urandom = lambda size: bytes(size)
         try:
-            self.assertEqual(len({leased_snowflake.nonce() for _ in range(100)}), 100)
+            self.assertEqual(len({leased_snowflake._nonce() for _ in range(100)}), 100)
         finally:
             leased_snowflake.os.urandom = real
 

@@ -8,7 +8,7 @@ const [url, pool, windowMs, folder, rest] = process.argv.slice(2);
 let stopping = false;
 process.on('SIGTERM', () => { stopping = true; });
 
-const file = openSync(`${folder}/${process.pid}.ids`, 'a');
+const file = openSync(`${folder}/node-${process.pid}-${process.hrtime.bigint()}.ids`, 'wx');
 const bytes = Buffer.alloc(8);
 let generator = null;
 while (!stopping && !generator) {

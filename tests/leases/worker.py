@@ -20,6 +20,11 @@ def stop(*_):
     stopping = True
 
 
+def new_file(folder):
+    """Of this process alone: a number of a process may come again."""
+    return os.path.join(folder, f"python-{os.getpid()}-{time.monotonic_ns()}.ids")
+
+
 def opened(url, pool, window):
     """The daemon may be away, and each worker id owned by one that was killed."""
     while not stopping:
@@ -38,7 +43,7 @@ def child(generator, url, pool, window, folder):
     open(os.path.join(folder, name), "w").close()
     own = opened(url, pool, window)
     if own:
-        write(own, 100, os.path.join(folder, f"{os.getpid()}.ids"))
+        write(own, 100, new_file(folder))
         own.close()
     os._exit(0)
 
@@ -59,7 +64,7 @@ def main():
     rest, forks = float(sys.argv[5]), sys.argv[6] == "1"
     signal.signal(signal.SIGTERM, stop)
     generator = opened(url, pool, window)
-    path = os.path.join(folder, f"{os.getpid()}.ids")
+    path = new_file(folder)
     while not stopping:
         write(generator, 1000, path)
         time.sleep(rest)

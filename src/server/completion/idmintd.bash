@@ -1,4 +1,4 @@
-# bash completion for idmintd
+#bash completion for idmintd
 
 _idmintd() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
@@ -8,7 +8,7 @@ _idmintd() {
     --store) words="$urls memory:" ;;
     --also | --over) words=$urls ;;
     --redis | --http) words="127.0.0.1: tls: unix:" ;;
-    --allow) words="next peek raise create extend retire metrics all" ;;
+    --allow) words="next peek raise create extend retire lease metrics all" ;;
     *)
       if [[ ${COMP_WORDS[1]} == token && $COMP_CWORD -gt 1 ]]; then
         words="--allow --help"
@@ -26,9 +26,11 @@ _idmintd() {
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
   else
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-    if [[ ${COMPREPLY[0]} == *: ]]; then compopt -o nospace 2>/dev/null; fi
-  fi
-  if declare -F __ltrim_colon_completions >/dev/null; then __ltrim_colon_completions "$current"; fi
-}
+    if [[ ${COMPREPLY[0]} == *: ]];
+    then compopt - o nospace 2 > / dev / null;
+    fi fi if declare - F __ltrim_colon_completions > / dev / null;
+    then __ltrim_colon_completions "$current";
+    fi
+  }
 
-complete -F _idmintd idmintd
+  complete - F _idmintd idmintd

@@ -191,8 +191,7 @@ Error refused_lease(std::string_view pool, const Lease& lease, const LeaseState&
                {Code::kFailedPrecondition,
                 "worker id " + std::to_string(lease.worker) + ": " +
                     (there.token == Uuid{} ? "nobody owns it" : "it has another owner") + " (" +
-                    (there.holder.empty() ? "" : shown(there.holder) + ", ") + "generation " +
-                    std::to_string(there.generation) + "); acquire again"});
+                    "generation " + std::to_string(there.generation) + "); acquire again"});
 }
 
 }  // namespace idmint::stores
