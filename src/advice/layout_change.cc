@@ -111,7 +111,7 @@ std::optional<std::uint64_t> in_both(const Fields& a, const Fields& b, bool larg
 constexpr std::uint64_t kAllOnes = ~std::uint64_t{0};
 
 // The last tick whose beginning is an Instant.
-std::uint64_t last_tick(const SnowflakeLayout& layout) {
+std::uint64_t last_begun(const SnowflakeLayout& layout) {
   const Wide instants = (ns(Instant::max()) - ns(layout.epoch)) / layout.unit.count();
   return static_cast<std::uint64_t>(std::min<Wide>(layout.max_tick(), instants));
 }
@@ -129,8 +129,8 @@ class Meeting {
       : change_(change),
         from_first_(static_cast<std::uint64_t>(
             std::max<Wide>(0, tick_at(change.from.layout, ns(change.since))))),
-        from_last_(last_tick(change.from.layout)),
-        to_last_(last_tick(change.to.layout)),
+        from_last_(last_begun(change.from.layout)),
+        to_last_(last_begun(change.to.layout)),
         from_shift_(time_shift(change.from.layout)),
         to_shift_(time_shift(change.to.layout)) {}
 

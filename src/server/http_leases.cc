@@ -34,9 +34,9 @@ HttpResponse response_of(const std::string& pool, const PoolLease& lease, int st
 }
 
 Result<void> read_window(const Json& body, std::chrono::milliseconds& window) {
-  const Result<std::optional<std::int64_t>> given = integer_of(body, "window_ms");
-  if (!given) return std::unexpected(given.error());
-  if (*given) window = window_of(**given);
+  const Result<std::optional<std::int64_t>> read = integer_of(body, "window_ms");
+  if (!read) return std::unexpected(read.error());
+  if (const std::optional<std::int64_t> given = *read) window = window_of(*given);
   return {};
 }
 
@@ -47,10 +47,11 @@ Result<Uuid> needed_uuid(const Json& body, std::string_view name) {
   return uuid_of("\"" + std::string(name) + "\"", text->value_or(""));
 }
 Result<void> read_needed(const Json& body, std::string_view name, std::int64_t& into) {
-  const Result<std::optional<std::int64_t>> value = integer_of(body, name);
-  if (!value) return std::unexpected(value.error());
-  if (!*value) return refuse("\"" + std::string(name) + "\" is missing");
-  into = **value;
+  const Result<std::optional<std::int64_t>> read = integer_of(body, name);
+  if (!read) return std::unexpected(read.error());
+  const std::optional<std::int64_t> value = *read;
+  if (!value) return refuse("\"" + std::string(name) + "\" is missing");
+  into = *value;
   return {};
 }
 
