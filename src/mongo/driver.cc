@@ -13,20 +13,20 @@ IDMINT_DRIVER(IDMINT_DEFINE)
 
 Result<void> load_driver() {
   static const Result<void> loaded = []() -> Result<void> {
-    const auto absent = [] {
+    const auto absent = [](std::string_view advice) {
       const char* const why = dlerror();
       return std::unexpected(Error{
           Code::kUnimplemented,
           std::string("MongoDB's C driver, version 1.23 or a later 1.x, could not be loaded (") +
-              (why != nullptr ? why : "unknown") + "); install the package libmongoc-1.0-0"});
+              (why != nullptr ? why : "unknown") + "); " + std::string(advice)});
     };
     constexpr const char* kLibrary = "libmongoc-1.0.so.0";
     void* const before = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
     void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return absent();
+    if (library == nullptr) return absent("install the package libmongoc-1.0-0");
 #define IDMINT_LOAD(name)                                         \
   name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); \
-  if (name == nullptr) return absent();
+  if (name == nullptr) return absent("the one that is installed is too old");
     IDMINT_DRIVER(IDMINT_LOAD)
 #undef IDMINT_LOAD
     mongoc_init();

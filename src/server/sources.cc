@@ -170,7 +170,11 @@ Error Sources::for_client(Error error, std::string_view source) const {
   // An option of a command is not theirs to give who ask a server.
   if (error.advice.remedy == Remedy::kSetOption) error.advice = {};
   const Served* const found = served(source);
-  return worded(std::move(error), found != nullptr ? std::string_view(found->store) : "");
+  if (found == nullptr) return worded(std::move(error), "");
+  // The default store of this server is not that of the reader, who may be another user.
+  const std::string store =
+      !found->store.empty() ? found->store : found->mint->store_url().value_or("");
+  return worded(std::move(error), store);
 }
 
 Result<void> Sources::ready(SteadyTime until) const {

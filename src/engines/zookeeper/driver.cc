@@ -14,17 +14,18 @@ IDMINT_LIBZOOKEEPER(IDMINT_DEFINE)
 
 Result<void> load_libzookeeper() {
   static const Result<void> loaded = []() -> Result<void> {
-    const auto absent = [](const char* why) {
+    const auto absent = [](std::string_view advice) {
+      const char* const why = dlerror();
       return std::unexpected(
-          Error{Code::kUnimplemented, std::string("libzookeeper_mt could not be loaded (") +
-                                          (why != nullptr ? why : "unknown") +
-                                          "); install the package libzookeeper-mt2"});
+          Error{Code::kUnimplemented,
+                std::string("libzookeeper_mt, version 3.8 or later, could not be loaded (") +
+                    (why != nullptr ? why : "unknown") + "); " + std::string(advice)});
     };
     void* const library = dlopen("libzookeeper_mt.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return absent(dlerror());
+    if (library == nullptr) return absent("install the package libzookeeper-mt2");
 #define IDMINT_LOAD(name)                                         \
   name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); \
-  if (name == nullptr) return absent(dlerror());
+  if (name == nullptr) return absent("the one that is installed is too old");
     IDMINT_LIBZOOKEEPER(IDMINT_LOAD)
 #undef IDMINT_LOAD
     return {};

@@ -1,4 +1,4 @@
-#bash completion for idmintd
+# bash completion for idmintd
 
 _idmintd() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
@@ -26,11 +26,9 @@ _idmintd() {
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
   else
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-    if [[ ${COMPREPLY[0]} == *: ]];
-    then compopt - o nospace 2 > / dev / null;
-    fi fi if declare - F __ltrim_colon_completions > / dev / null;
-    then __ltrim_colon_completions "$current";
-    fi
-  }
+    if [[ ${COMPREPLY[0]} == *: ]]; then compopt -o nospace 2>/dev/null; fi
+  fi
+  if declare -F __ltrim_colon_completions >/dev/null; then __ltrim_colon_completions "$current"; fi
+}
 
-  complete - F _idmintd idmintd
+complete -F _idmintd idmintd
