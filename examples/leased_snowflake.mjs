@@ -32,6 +32,13 @@ function nonce() {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5');
 }
 
+// That it is the answer to what was asked, and not one that something on the way had kept.
+function mustBe(answer, expected) {
+  for (const [key, value] of Object.entries(expected)) {
+    if (JSON.stringify(answer[key]) !== JSON.stringify(value)) throw new Error('an answer to another request');
+  }
+}
+
 // Until the generator is closed, or nobody has it any more.
 function renew(generator, pause, timer) {
   if (timer.ended) return;
@@ -72,9 +79,10 @@ export class SnowflakeGenerator {
   async next() {
     let deadline = null;
     for (;;) {
+      if (deadline && performance.now() > deadline) throw new Error('no id in 10 s: the clock is behind the ids of the lease, or the leases end at once');
       if (this.#why) throw this.#why;
       const its = this.#range;
-      const now = (this.#clock() - its.epoch) / its.unit;
+      const now = this.#now(its);
       let tick = most(now, this.#last, its.begin);
       let sequence = 0n;
       if (tick === this.#last && (sequence = this.#sequence + 1n) > its.most) {
@@ -86,19 +94,19 @@ export class SnowflakeGenerator {
         this.#sequence = sequence;
         return (tick << its.timeShift) | its.workerBits | (sequence << its.sequenceShift);
       }
-      if (tick >= its.to) {
-        try {
-          await this.#ask(tick);
-          continue;
-        } catch (error) {
-          if (error.code !== 'OUT_OF_RANGE') throw error;
-        }
-      }
+      if (tick >= its.to) await this.#ask(tick);
       // All ids of this time are made, or they are ahead of the clock, which was set back or is behind the daemon's.
+      if (deadline || tick < its.to) await sleep(1);
       deadline ??= performance.now() + 10_000;
-      if (performance.now() > deadline) throw new Error('the clock is behind the ids of the lease: none is made until it has caught up');
-      await sleep(1);
     }
+  }
+
+  // The clock, which may be behind; but no further ahead of the daemon's than a lease may reach.
+  #now(its) {
+    const passed = (process.hrtime.bigint() - its.came) / its.unit;
+    const clock = (this.#clock() - its.epoch) / its.unit;
+    const furthest = its.latest - its.window + passed;
+    return clock < furthest ? clock : furthest;
   }
 
   // Extends the lease. It does so by itself, too.
@@ -130,8 +138,7 @@ export class SnowflakeGenerator {
       if (this.#lease) {
         while (this.#pending) await this.#extend(); // it decides which end the next one extends
         const its = this.#range;
-        const now = (this.#clock() - its.epoch) / its.unit;
-        this.#pending = { new_to: most(its.to, now + its.window, (tick ?? 0n) + 1n).toString(), new_nonce: nonce() };
+        this.#pending = { new_to: most(its.to, this.#now(its) + its.window, (tick ?? 0n) + 1n).toString(), new_nonce: nonce() };
         await this.#extend();
       } else if (tick !== null) {
         await this.#acquire();
@@ -158,6 +165,7 @@ export class SnowflakeGenerator {
       if (!repeated && error.didNothing) this.#wanted = null;
       throw error;
     }
+    mustBe(answer, { token: this.#wanted });
     // Above the last time that this generator used, also where the new range begins before it.
     this.#publish(answer, most(BigInt(answer.from), this.#last + 1n));
     this.#wanted = null;
@@ -175,6 +183,7 @@ export class SnowflakeGenerator {
       if (!sent && error.didNothing) this.#pending = null;
       throw error;
     }
+    mustBe(answer, { worker, token, generation, from, layout: this.#lease.layout, to: wish.new_to, nonce: wish.new_nonce });
     this.#publish(answer, this.#range.begin);
     this.#pending = null;
   }
@@ -183,19 +192,28 @@ export class SnowflakeGenerator {
   #publish(answer, begin) {
     const { layout } = answer;
     const unit = BigInt(layout.unit);
+    const latest = BigInt(answer.latest);
+    const { time_bits: time, worker_bits: worker, sequence_bits: sequence } = layout;
+    const shifts = JSON.stringify([layout.time_shift, layout.worker_shift, layout.sequence_shift]);
+    const isWhole = [time, worker, sequence, answer.worker].every((value) => Number.isInteger(value) && value >= 0);
+    if (!(isWhole && unit > 0n && time > 0 && worker <= 31 && sequence <= 22 && time + worker + sequence <= 64
+      && [[worker + sequence, sequence, 0], [worker + sequence, 0, worker]].some((order) => JSON.stringify(order) === shifts)
+      && answer.worker < 2 ** worker && /^[0-9]+$/.test(answer.from) && BigInt(answer.from) < BigInt(answer.to))) {
+      throw new Error("an answer that is not idmintd's");
+    }
     this.#range = {
       begin, to: BigInt(answer.to), epoch: BigInt(layout.epoch), unit,
-      most: (1n << BigInt(layout.sequence_bits)) - 1n,
+      most: (1n << BigInt(sequence)) - 1n,
       workerBits: BigInt(answer.worker) << BigInt(layout.worker_shift),
       timeShift: BigInt(layout.time_shift), sequenceShift: BigInt(layout.sequence_shift),
-      window: (BigInt(this.#windowMs) * 1_000_000n) / unit + 1n,
-      ahead: BigInt(answer.latest) - BigInt(answer.now), // so far a daemon may let a lease begin ahead of its clock
+      window: (BigInt(this.#windowMs) * 1_000_000n) / unit + 1n, latest, came: process.hrtime.bigint(),
+      ahead: latest - BigInt(answer.now), // so far a daemon may let a lease begin ahead of its clock
     };
     this.#lease = answer;
   }
 
   async #http(method, url, body) {
-    const answer = await fetch(url, { method, headers: this.#headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(10_000) });
+    const answer = await fetch(url, { method, headers: this.#headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(10_000), redirect: 'error' });
     const text = await answer.text();
     if (answer.ok) return text ? JSON.parse(text) : null;
     let problem = null;

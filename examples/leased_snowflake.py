@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import random
+import socket
 import sys
 import threading
 import time
@@ -73,13 +74,15 @@ class SnowflakeGenerator:
         """The next id, larger than those before it. Waits for the daemon only where a lease ends."""
         deadline = None
         while True:
+            if deadline and time.monotonic() > deadline:
+                raise RuntimeError("no id in 10 s: the clock is behind the ids of the lease, or the leases end at once")
             if self._of_forks != _forks:  # before a lock, which a thread of the parent may have held
                 raise RuntimeError("this generator is the parent's: make one of its own after fork()")
             with self._minting:
                 if self._why:
                     raise self._why
                 its = self._range
-                now = (self._clock() - its.epoch) // its.unit
+                now = self._now(its)
                 tick, sequence = max(now, self._last, its.begin), 0
                 if tick == self._last:
                     sequence = self._sequence + 1
@@ -89,17 +92,11 @@ class SnowflakeGenerator:
                     self._last, self._sequence = tick, sequence
                     return tick << its.time_shift | its.worker_bits | sequence << its.sequence_shift
             if tick >= its.to:
-                try:
-                    self._ask(tick)
-                    continue
-                except Refused as refused:
-                    if refused.code != "OUT_OF_RANGE":
-                        raise
-            # All ids of this time are made, or they are ahead of the clock, which was set back or is behind the daemon's.
+                self._ask(tick)
+            if deadline or tick < its.to:
+                # All ids of this time are made, or they are ahead of the clock, which was set back or is behind the daemon's.
+                time.sleep(0.001)
             deadline = deadline or time.monotonic() + 10
-            if time.monotonic() > deadline:
-                raise RuntimeError("the clock is behind the ids of the lease: none is made until it has caught up")
-            time.sleep(0.001)
 
     def close(self):
         """Gives the worker id back. No next() may be under way."""
@@ -115,6 +112,11 @@ class SnowflakeGenerator:
                 except (OSError, ValueError, http.client.HTTPException, Refused):
                     pass  # then it lapses by itself
 
+    def _now(self, its):
+        """The clock, which may be behind; but no further ahead of the daemon's than a lease may reach."""
+        passed = (time.monotonic_ns() - its.came) // its.unit
+        return min((self._clock() - its.epoch) // its.unit, its.latest - its.window + passed)
+
     def _ask(self, tick):
         """Extends the lease, or takes another one if it is lost and `tick` is wanted. Who waited meanwhile shares a failure."""
         begun = time.monotonic()
@@ -127,8 +129,7 @@ class SnowflakeGenerator:
                 if self._lease:
                     while self._pending:  # it decides which end the next one extends
                         self._extend()
-                    now = (self._clock() - self._range.epoch) // self._range.unit
-                    to = max(self._range.to, now + self._range.window, (tick or 0) + 1)
+                    to = max(self._range.to, self._now(self._range) + self._range.window, (tick or 0) + 1)
                     self._pending = {"new_to": to, "new_nonce": _nonce()}
                     self._extend()
                 elif tick is not None:
@@ -146,6 +147,7 @@ class SnowflakeGenerator:
     def _acquire(self):
         self._wanted = self._wanted or {"token": _nonce(), "repeated": False}
         answer = self._call("_wanted", self._path, {"holder": self._holder, **self._wanted})
+        _must_be(answer, {"token": self._wanted["token"]})
         # Above the last time that this generator used, also where the new range begins before it.
         self._publish(answer, max(int(answer["from"]), self._last + 1))
         self._wanted = None
@@ -154,18 +156,26 @@ class SnowflakeGenerator:
         lease = {key: self._lease[key] for key in ("worker", "token", "generation", "from", "to", "nonce")}
         path = f"{self._path}/{lease.pop('worker')}/extend"
         wish = {key: self._pending[key] for key in ("new_to", "new_nonce")}
-        self._publish(self._call("_pending", path, {**lease, **wish}), self._range.begin)
+        answer = self._call("_pending", path, {**lease, **wish})
+        _must_be(answer, {**{key: self._lease[key] for key in ("worker", "token", "generation", "from", "layout")},
+                          "to": str(wish["new_to"]), "nonce": wish["new_nonce"]})
+        self._publish(answer, self._range.begin)
         self._pending = None
 
     def _publish(self, answer, begin):
         """All of it, or nothing if the answer is not understood."""
-        layout, unit = answer["layout"], int(answer["layout"]["unit"])
+        layout, unit, latest = answer["layout"], int(answer["layout"]["unit"]), int(answer["latest"])
+        time_bits, worker, sequence = (layout[f"{name}_bits"] for name in ("time", "worker", "sequence"))
+        shifts = tuple(layout[f"{name}_shift"] for name in ("time", "worker", "sequence"))
+        if not (unit > 0 and 0 < time_bits and 0 <= worker <= 31 and 0 <= sequence <= 22 and time_bits + worker + sequence <= 64
+                and shifts in ((worker + sequence, sequence, 0), (worker + sequence, 0, worker))
+                and 0 <= answer["worker"] < 1 << worker and 0 <= int(answer["from"]) < int(answer["to"])):
+            raise ValueError("an answer that is not idmintd's")
         its = SimpleNamespace(
             begin=begin, to=int(answer["to"]), epoch=int(layout["epoch"]), unit=unit,
-            most=(1 << layout["sequence_bits"]) - 1, worker_bits=answer["worker"] << layout["worker_shift"],
-            time_shift=layout["time_shift"], sequence_shift=layout["sequence_shift"],
-            window=self._window_ms * 1_000_000 // unit + 1,
-            ahead=int(answer["latest"]) - int(answer["now"]))  # so far a daemon may let a lease begin ahead of its clock
+            most=(1 << sequence) - 1, worker_bits=answer["worker"] << shifts[1], time_shift=shifts[0], sequence_shift=shifts[2],
+            window=self._window_ms * 1_000_000 // unit + 1, latest=latest, came=time.monotonic_ns(),
+            ahead=latest - int(answer["now"]))  # so far a daemon may let a lease begin ahead of its clock
         with self._minting:
             self._range = its  # first: without the lease nothing is extended that was not published
             self._lease = answer
@@ -185,16 +195,26 @@ class SnowflakeGenerator:
     def _http(self, method, path, body):
         make = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
         connection = make(self._url.netloc, timeout=10)
+        connection.connect()
+        late = threading.Timer(10, connection.sock.shutdown, (socket.SHUT_RDWR,))  # however slowly the answer comes
+        late.start()
         try:
             connection.request(method, path, json.dumps(body) if body else None, self._headers)
             answer = connection.getresponse()
-            text = answer.read()
+            text = answer.read(65_536)
             said = json.loads(text) if text else None
-            if answer.status >= 400:
+            if answer.status >= 300:
                 raise Refused(said if isinstance(said, dict) else {})
             return said
         finally:
+            late.cancel()
             connection.close()
+
+
+def _must_be(answer, expected):
+    """That it is the answer to what was asked, and not one that something on the way had kept."""
+    if {key: answer.get(key) for key in expected} != expected:
+        raise ValueError("an answer to another request")
 
 
 def _renew(generator, ended, pause):

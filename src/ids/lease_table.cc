@@ -51,6 +51,7 @@ Result<void> check_request(std::string_view pool, const LeaseRequest& request) {
 Result<void> check_extension(std::string_view pool, const Lease& lease, std::int64_t to,
                              const Uuid& nonce) {
   if (nonce == Uuid{}) return refuse_to(pool, "the nonce is nil; draw one");
+  if (lease.token == Uuid{}) return refuse_to(pool, "the token is nil, which is of no lease");
   if (to >= lease.to && to <= kLastUnit) return {};
   return refuse_to(pool, "worker id " + std::to_string(lease.worker) + " is leased up to " +
                              std::to_string(lease.to) + " and cannot be extended to " +

@@ -128,7 +128,7 @@ class LeaseTable {
   //   copy of the requester has extended it. Ids below lease.to may still be minted.
   // - kDataLoss: the row contradicts the acknowledged lease.to: the store has gone back. Mint
   //   nothing more.
-  // - kInvalidArgument: to < lease.to or past 2^62; a nil nonce.
+  // - kInvalidArgument: to < lease.to or past 2^62; a nil nonce or token.
   [[nodiscard]] Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
                                      const Uuid& nonce, const LeaseTerms& terms,
                                      SteadyTime until = SteadyTime::max());

@@ -22,22 +22,25 @@ Result<void> HeldLeases::begin(Time now, std::string_view whose) {
 bool HeldLeases::has(std::string_view pool, const Uuid& token) const {
   const std::string before = std::string(pool) + "/";
   return token != Uuid{} && std::ranges::any_of(held_, [&](const auto& held) {
-           return held.second.token == token && held.first.starts_with(before);
+           return held.second.token == token && !held.second.given_back &&
+                  held.first.starts_with(before);
          });
 }
 
 void HeldLeases::hold(std::string_view pool, std::int64_t worker, const Uuid& token, Time until) {
-  held_[key_of(pool, worker)] = {token, until};
+  held_[key_of(pool, worker)] = {.token = token, .until = until};
 }
 
 void HeldLeases::give_back(std::string_view pool, std::int64_t worker, const Uuid& token, Time now,
                            std::chrono::nanoseconds usable) {
   const auto found = held_.find(key_of(pool, worker));
   if (found == held_.end() || found->second.token != token) return;
-  if (found->second.until - now <= usable)
+  if (found->second.until - now <= usable) {
     held_.erase(found);
-  else
-    found->second.until -= std::chrono::duration_cast<Time::duration>(usable);
+    return;
+  }
+  found->second.until -= std::chrono::duration_cast<Time::duration>(usable);
+  found->second.given_back = true;
 }
 
 void HeldLeases::lose(std::string_view pool, std::int64_t worker, const Uuid& token) {

@@ -18,10 +18,12 @@ class HeldLeases final {
   using Time = std::chrono::steady_clock::time_point;
 
   void limit(std::int64_t most) noexcept { most_ = most; }
-  // Counts one that is asked for, until end(). Not for a repeat: `token` is nil, or of no lease
-  // that is held. kResourceExhausted: so many are held. `whose`: "the token web", for the message.
+  // Counts one that is asked for, until end(). kResourceExhausted: so many are held. `whose`: "the
+  // token web", for the message.
   [[nodiscard]] Result<void> begin(Time now, std::string_view whose);
   void end() noexcept { --asked_for_; }
+  // Whether a lease of this token is held: then a call of it repeats or extends, and is not
+  // counted.
   [[nodiscard]] bool has(std::string_view pool, const Uuid& token) const;
   // Until then nobody else gets the worker id, or it is of no use to others.
   void hold(std::string_view pool, std::int64_t worker, const Uuid& token, Time until);
@@ -37,6 +39,7 @@ class HeldLeases final {
   struct Held {
     Uuid token{};
     Time until{};
+    bool given_back = false;
   };
   static std::string key_of(std::string_view pool, std::int64_t worker) {
     return std::string(pool) + "/" + std::to_string(worker);

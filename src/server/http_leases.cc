@@ -64,6 +64,8 @@ Result<LeaseWish> wish_of(const HttpRequest& request) {
   static constexpr std::array<std::string_view, 4> known{"holder", "window_ms", "token",
                                                          "repeated"};
   LeaseWish wish;
+  if (Result<void> none = check_parameters(request, {}); !none)
+    return std::unexpected(std::move(none.error()));
   if (request.body.empty()) return wish;
   const Result<Json> body = body_of(request, known);
   if (!body) return std::unexpected(body.error());
@@ -166,11 +168,10 @@ void post_lease_extend(HttpSession& session, const HttpRequest& request) {
        wish = *wish](SteadyTime until) { return extend_for(sources, pool, known, wish, until); },
       [&session, pool, asked = *asked](const Extended& extended) {
         if (!extended) {
-          note_contradicted(session.service(), session.caller(), session.connection(), pool,
-                            extended.error());
+          session.service().note_contradiction(session.connection(), pool);
           constexpr int conflict = 409;
           HttpResponse response =
-              problem(extended.error().error, Steps::kOne, std::chrono::seconds{0}, conflict);
+              problem(Contradiction::error(), Steps::kOne, std::chrono::seconds{0}, conflict);
           response.code = Code::kFailedPrecondition;  // as it is counted
           return response;
         }

@@ -118,11 +118,15 @@ class HttpSession final : public Conversation {
     service_.loop.elsewhere(
         lane, service_.loop.due(), unless_revoked(caller_, std::move(work)),
         [this, source, then = std::move(then), steps](auto result) mutable {
-          if (result) {
-            respond(then(*std::move(result)));
-          } else {
-            respond(problem(
-                service_.told_to(*caller_, std::move(result.error()), source.value_or("")), steps));
+          {
+            Then once = std::move(then);  // gone before the next request
+            if (result) {
+              respond(once(*std::move(result)));
+            } else {
+              respond(problem(
+                  service_.told_to(*caller_, std::move(result.error()), source.value_or("")),
+                  steps));
+            }
           }
           go_on();
         });

@@ -28,6 +28,15 @@ std::invoke_result_t<Act, Store&, const std::string&> at_store(const Sources& so
       });
 }
 
+// For as long as it is held, and until its bound is reached.
+void hold(const Service& service, const Caller& caller, const std::string& pool,
+          const PoolLease& lease) {
+  const std::chrono::nanoseconds ahead =
+      lease.pool.layout.unit * std::max<std::int64_t>(lease.lease.to - lease.now, 0);
+  caller.leases()->hold(pool, lease.lease.worker, lease.lease.token,
+                        service.loop.now() + std::max<std::chrono::nanoseconds>(lease.held, ahead));
+}
+
 }  // namespace
 
 Result<Uuid> uuid_of(std::string_view what, std::string_view text) {
@@ -69,8 +78,10 @@ Result<Extended> extend_for(const Sources& sources, const std::string& pool, con
                             until);
       });
   if (extended) return Extended(*std::move(extended));
-  if (extended.error().code != Code::kDataLoss) return std::unexpected(std::move(extended.error()));
-  return Extended(std::unexpect, Contradiction{std::move(extended.error())});
+  // One without a subject is of the store itself.
+  if (extended.error().code != Code::kDataLoss || extended.error().subject.empty())
+    return std::unexpected(std::move(extended.error()));
+  return Extended(std::unexpect, Contradiction{});
 }
 
 Result<std::int64_t> release_for(const Sources& sources, const std::string& pool,
@@ -96,8 +107,7 @@ Result<std::shared_ptr<AskedLease>> AskedLease::begin(const Service& service, co
 
 void note_leased(Service& service, const Caller& caller, const Connection& connection,
                  const std::string& pool, const PoolLease& lease) {
-  caller.leases()->hold(pool, lease.lease.worker, lease.lease.token,
-                        service.loop.now() + lease.held);
+  hold(service, caller, pool, lease);
   service.know_pool(pool, lease.pool);
   service.log.write(LogSettings::Level::kInfo, "leased",
                     {{"source", pool},
@@ -110,8 +120,7 @@ void note_leased(Service& service, const Caller& caller, const Connection& conne
 
 void note_extended(Service& service, const Caller& caller, const Connection& connection,
                    const std::string& pool, const PoolLease& lease) {
-  caller.leases()->hold(pool, lease.lease.worker, lease.lease.token,
-                        service.loop.now() + lease.held);
+  hold(service, caller, pool, lease);
   service.know_pool(pool, lease.pool);
   if (!service.log.has(LogSettings::Level::kDebug)) return;
   service.log.write(LogSettings::Level::kDebug, "lease_extended",
@@ -132,15 +141,6 @@ void note_released(Service& service, const Caller& caller, const Connection& con
                      {"worker", wish.worker},
                      {"token", caller.name()},
                      {"peer", connection.peer()}});
-}
-
-void note_contradicted(Service& service, const Caller& caller, const Connection& connection,
-                       const std::string& pool, const Contradiction& why) {
-  service.log.write(LogSettings::Level::kWarning, "lease_contradicted",
-                    {{"source", pool},
-                     {"token", caller.name()},
-                     {"peer", connection.peer()},
-                     {"message", why.error.message()}});
 }
 
 Fields fields_of(const PoolLease& lease) {

@@ -50,9 +50,14 @@ using KnownPool = std::shared_ptr<const PoolDefinition>;  // as of extend_lease(
                                           const LeaseWish& wish, SteadyTime until);
 
 // The store does not show what the client says it was acknowledged (kDataLoss): the store has gone
-// back, or the client is wrong. So it is no fault of the server, and is told to the client alone.
+// back, or the client is wrong. So it is no fault of the server, and is told to the client alone,
+// without a word of what the store shows.
 struct Contradiction {
-  Error error;
+  [[nodiscard]] static Error error() {
+    return {Code::kDataLoss,
+            "the store does not show this lease as it is said to have been acknowledged: the store "
+            "has gone back, or the request is wrong; make no more ids with this lease"};
+  }
 };
 using Extended = std::expected<PoolLease, Contradiction>;
 // kFailedPrecondition: the lease is lost.
@@ -87,16 +92,13 @@ class AskedLease final {
   const std::shared_ptr<HeldLeases> counted_;
 };
 
-// Note and log what the caller has got, given back or lost.
+// Note and log what the caller has got or given back.
 void note_leased(Service& service, const Caller& caller, const Connection& connection,
                  const std::string& pool, const PoolLease& lease);
 void note_extended(Service& service, const Caller& caller, const Connection& connection,
                    const std::string& pool, const PoolLease& lease);
 void note_released(Service& service, const Caller& caller, const Connection& connection,
                    const std::string& pool, const ReleaseWish& wish);
-void note_contradicted(Service& service, const Caller& caller, const Connection& connection,
-                       const std::string& pool, const Contradiction& why);
-
 // ---- what the answer says, in its order: numbers of at most 2^53 as such, others as texts
 
 using Fields = std::vector<std::pair<std::string_view, std::variant<std::int64_t, std::string>>>;

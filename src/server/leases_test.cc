@@ -145,9 +145,9 @@ class Holder {
   const std::string token_;
 };
 
-class LeasesTest : public testing::TestWithParam<Protocol> {
+class LeasesStore {
  protected:
-  LeasesTest() {
+  LeasesStore() {
     Mint mint = make_mint();
     EXPECT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 2}));
     EXPECT_TRUE(mint.create(SequenceDefinition{.name = "orders"}));
@@ -166,6 +166,8 @@ class LeasesTest : public testing::TestWithParam<Protocol> {
 
   fakes::TempFolder folder_;
 };
+class LeasesTest : public LeasesStore, public testing::TestWithParam<Protocol> {};
+class LeasesOverRedis : public LeasesStore, public testing::Test {};
 
 constexpr auto kSomeToken = "0b2f4c1e-7a55-4f0c-9c3e-3f0f7d1c2a10";
 
@@ -363,6 +365,69 @@ TEST_P(LeasesTest, WhatIsHeldIsCountedByItsLeaseAndUntilOthersCanUseIt) {
   // Given back, it begins a minute ahead for everybody.
   EXPECT_EQ(holder.release(other).error, "");
   EXPECT_EQ(holder.lease().error, "RESOURCEEXHAUSTED");
+}
+
+TEST_P(LeasesTest, NoTurnOfCallsHoldsMoreThanTheLimit) {
+  ServerOptions with_tokens = options();
+  with_tokens.tokens.push_back({.name = "one",
+                                .hash = hash_of("idmint_one"),
+                                .allow = {*scope_of("lease web")},
+                                .max_leases = 1});
+  const Running server(std::move(with_tokens));
+  Holder holder(server, GetParam(), "idmint_one");
+  // The bound is a minute ahead, whatever a later extension says of its window.
+  const LeaseAnswer held = holder.lease({{"token", kSomeToken}, {"window_ms", "60000"}});
+  EXPECT_EQ(holder.extend(held, {{"new_to", held["to"]}, {"window_ms", "1000"}}).error, "");
+  EXPECT_EQ(holder.release(held).error, "");
+  EXPECT_EQ(holder.lease().error, "RESOURCEEXHAUSTED");
+  // What was given back is not repeated.
+  EXPECT_EQ(holder.lease({{"token", kSomeToken}, {"repeated", "true"}}).error, "RESOURCEEXHAUSTED");
+}
+
+TEST_P(LeasesTest, ARowThatNobodyOwnsIsNotExtendedByTheTokenOfNobody) {
+  const Running server(options());
+  Holder holder(server, GetParam());
+  const std::string nil = Uuid{}.to_string();
+  LeaseAnswer nobodys;
+  nobodys.its = {{"worker", "1"}, {"token", nil}, {"generation", "0"},
+                 {"from", "0"},   {"to", "0"},    {"nonce", nil}};
+  EXPECT_EQ(holder.extend(nobodys, {{"new_to", "5"}}).error, "INVALIDARGUMENT");
+  const LeaseAnswer held = holder.lease();
+  EXPECT_EQ(holder.release(held).error, "");
+  EXPECT_EQ(holder.extend(held, {{"token", nil}, {"new_to", plus(held, 1)}}).error,
+            "INVALIDARGUMENT");
+}
+
+TEST_P(LeasesTest, AnAnswerHasTheBeginThatWasAcknowledged) {
+  const Running server(options());
+  Holder holder(server, GetParam());
+  const LeaseAnswer held = holder.lease();
+  const LeaseAnswer longer = holder.extend(held, {{"from", "0"}, {"new_to", plus(held, 1)}});
+  EXPECT_EQ(longer.error, "");
+  EXPECT_EQ(longer["from"], held["from"]);
+}
+
+TEST_F(LeasesOverRedis, AskedForInOnePipelineTheyAreCountedOneByOne) {
+  ServerOptions with_tokens = options();
+  with_tokens.tokens.push_back({.name = "two",
+                                .hash = hash_of("idmint_two"),
+                                .allow = {*scope_of("lease web")},
+                                .max_leases = 2});
+  const Running server(std::move(with_tokens));
+  Client client(server);
+  client.send("AUTH idmint_two\r\nID.LEASE web\r\nID.LEASE web\r\nID.LEASE web\r\nPING\r\n");
+  const std::string all = [&] {
+    std::string text;
+    for (std::string line = client.line(); line != "+PONG"; line = client.line())
+      text += line + "\n";
+    return text;
+  }();
+  std::size_t leases = 0;
+  for (std::size_t at = all.find("\nworker\n"); at != std::string::npos;
+       at = all.find("\nworker\n", at + 1))
+    ++leases;
+  EXPECT_EQ(leases, 2U);
+  EXPECT_THAT(all, testing::HasSubstr("\n-RESOURCEEXHAUSTED "));
 }
 
 TEST_P(LeasesTest, ARestartedAndASecondDaemonKnowNothingAndGoOn) {

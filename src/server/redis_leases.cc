@@ -124,8 +124,8 @@ void RedisSession::id_extend(Words words) {
           note_extended(service_, *caller_, connection_, pool, *extended);
           return put_lease(reply(), version_, pool, *extended);
         }
-        const Error& why = extended.error().error;
-        note_contradicted(service_, *caller_, connection_, pool, extended.error());
+        const Error why = Contradiction::error();
+        service_.note_contradiction(connection_, pool);
         service_.count_error(Code::kFailedPrecondition);
         put_error(reply(), resp_prefix(why.code), why.message());
       });

@@ -297,10 +297,13 @@ void RedisSession::elsewhere(std::string_view lane, std::string_view source, Wor
   service_.loop.elsewhere(
       lane, due, unless_revoked(caller_, std::move(work)),
       [this, source = std::string(source), then = std::move(then)](auto result) mutable {
-        if (result) {
-          then(*std::move(result));
-        } else {
-          fail(service_.told_to(*caller_, std::move(result.error()), source));
+        {
+          Then once = std::move(then);  // gone before the next command
+          if (result) {
+            once(*std::move(result));
+          } else {
+            fail(service_.told_to(*caller_, std::move(result.error()), source));
+          }
         }
         go_on();
       });

@@ -368,7 +368,7 @@ struct Server::State {
       const auto now = std::chrono::steady_clock::now();
       const std::vector<std::shared_ptr<Connection>> all(connections.begin(), connections.end());
       for (const auto& connection : all) connection->check(now);
-      service.tell_guesses();
+      service.tell_repeated();
       check();
     });
   }
@@ -455,7 +455,7 @@ Server::~Server() {
   state_->service.draining = true;
   state_->sources.close(state_->service.log);
   state_->service.guesses_told_at = {};
-  state_->service.tell_guesses();
+  state_->service.tell_repeated();
   asio::io_context& context = state_->loop.context();
   state_->ended = true;
   const std::vector<std::shared_ptr<Connection>> all(state_->connections.begin(),

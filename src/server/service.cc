@@ -74,17 +74,32 @@ void Service::note_guess(const Connection& connection) {
   count_error(Code::kUnauthenticated);
   ++guesses;
   guesses_from = connection.peer();
-  tell_guesses();
+  tell_repeated();
 }
 
-void Service::tell_guesses() {
-  constexpr std::chrono::seconds at_most_once_in{1};
+void Service::note_contradiction(const Connection& connection, const std::string& pool) {
+  ++contradictions;
+  last_contradiction = {pool, connection.peer()};
+  tell_repeated();
+}
+
+void Service::tell_repeated() {
   const SteadyTime now = loop.now();
-  if (guesses == 0 || (guesses_told_at != SteadyTime{} && now - guesses_told_at < at_most_once_in))
-    return;
-  guesses_told_at = now;
-  log.write(LogSettings::Level::kWarning, "unknown_token",
-            {{"count", std::exchange(guesses, 0)}, {"peer", guesses_from}});
+  // One line a second, with the number of those that wait for it.
+  const auto is_due = [&](std::int64_t waiting, SteadyTime& told) {
+    constexpr std::chrono::seconds at_most_once_in{1};
+    if (waiting == 0 || (told != SteadyTime{} && now - told < at_most_once_in)) return false;
+    told = now;
+    return true;
+  };
+  if (is_due(guesses, guesses_told_at))
+    log.write(LogSettings::Level::kWarning, "unknown_token",
+              {{"count", std::exchange(guesses, 0)}, {"peer", guesses_from}});
+  if (is_due(contradictions, contradictions_told_at))
+    log.write(LogSettings::Level::kWarning, "lease_contradicted",
+              {{"count", std::exchange(contradictions, 0)},
+               {"source", last_contradiction.first},
+               {"peer", last_contradiction.second}});
 }
 
 void Service::know_pool(const std::string& name, const PoolDefinition& pool) {

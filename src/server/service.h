@@ -93,12 +93,18 @@ struct Service {
   SteadyTime told_at{};  // when `store_error` was logged last
 
   // Logs that clients gave tokens that are not known (`unknown_token`): at most one line a second,
-  // with their number. tell_guesses() is to be called every second, for those that wait for it.
+  // with their number. tell_repeated() is to be called every second, for those that wait for it.
   void note_guess(const Connection& connection);
-  void tell_guesses();
+  void tell_repeated();
   SteadyTime guesses_told_at{};
   std::int64_t guesses = 0;    // that are not logged yet
   std::string guesses_from{};  // the last of their clients
+
+  // Likewise that clients hold leases against what the store shows (`lease_contradicted`).
+  void note_contradiction(const Connection& connection, const std::string& pool);
+  SteadyTime contradictions_told_at{};
+  std::int64_t contradictions = 0;
+  std::pair<std::string, std::string> last_contradiction{};  // the pool, and the client
 
   // Counts a call answered with an error.
   void count_error(Code code) noexcept {

@@ -6,9 +6,10 @@ import { Refused, SnowflakeGenerator } from '../../examples/leased_snowflake.mjs
 const layout = {
   epoch: '0', unit: '1000000', time_bits: 41, worker_bits: 10, sequence_bits: 1, time_shift: 11, worker_shift: 1, sequence_shift: 0,
 };
-const lease = (from, to, { worker = 3, nonce = 'n' } = {}) => ({
-  pool: 'web', worker, token: 'a', generation: '7', from: String(from), to: String(to), nonce, now: '1000', latest: '21000', layout,
+const lease = (from, to, other = {}) => ({
+  pool: 'web', worker: 3, generation: '7', from: String(from), to: String(to), nonce: 'n', now: '1000', latest: '20000000000', layout, ...other,
 });
+const granted = Symbol('an extension, as it was asked for');
 const refused = (code, mayHaveBeenApplied = false) => new Refused({ detail: code, code, may_have_been_applied: mayHaveBeenApplied });
 const parts = (id) => [Number(id >> 11n), Number((id >> 1n) & 1023n), Number(id & 1n)];
 
@@ -17,9 +18,13 @@ async function faked(answers, now = 1000, windowMs = 3_600_000) {
   const daemon = { asked: [], now };
   const send = async (method, url, body) => {
     daemon.asked.push({ method, url, body: body && { ...body } });
-    const answer = answers.shift();
+    let answer = answers.shift();
+    if (typeof answer === 'function') answer = answer(body, daemon);
     if (answer instanceof Error) throw answer;
-    return typeof answer === 'function' ? answer(body) : answer;
+    if (answer === granted) answer = { ...daemon.latest, to: body.new_to, nonce: body.new_nonce };
+    else if (answer) answer = { token: body.token, ...answer };
+    daemon.latest = answer;
+    return answer;
   };
   daemon.web = await SnowflakeGenerator.lease('http://daemon', 'web', {
     windowMs, clock: () => BigInt(daemon.now) * 1_000_000n, send,
@@ -31,7 +36,6 @@ const take = async (daemon, count) => {
   for (let i = 0; i < count; ++i) all.push(parts(await daemon.web.next()));
   return all;
 };
-const granted = (body) => lease(1000, body.new_to, { nonce: body.new_nonce });
 
 test('an id has its time, worker and sequence, and carries', async () => {
   const daemon = await faked([lease(1000, 5000)]);
@@ -51,11 +55,13 @@ test("the id's own time is below the end after the carry, whatever the clock sho
 });
 
 test('it sends what the latest answer had', async () => {
-  const daemon = await faked([lease(1000, 1001), (body) => lease(1000, 1002, { nonce: body.new_nonce }), granted]);
-  await take(daemon, 5);
-  const [, { body: first }, { body: second }] = daemon.asked;
-  assert.deepEqual([first.token, first.generation, first.from, first.to, first.nonce], ['a', '7', '1000', '1001', 'n']);
-  assert.deepEqual([second.to, second.nonce], ['1002', first.new_nonce]);
+  const daemon = await faked([lease(1000, 1001), granted, granted]);
+  await take(daemon, 3);
+  daemon.now = 9_000_000;
+  await take(daemon, 1);
+  const [{ body: asked }, { body: first }, { body: second }] = daemon.asked;
+  assert.deepEqual([first.token, first.generation, first.from, first.to, first.nonce], [asked.token, '7', '1000', '1001', 'n']);
+  assert.deepEqual([second.to, second.nonce], [first.new_to, first.new_nonce]);
   assert.notEqual(first.new_nonce, second.new_nonce);
 });
 
@@ -144,9 +150,32 @@ test('it stops if the pool is gone', async () => {
   await assert.rejects(daemon.web.next(), { code: 'NOT_FOUND' });
 });
 
-test('a clock that is too far ahead waits', async () => {
-  const daemon = await faked([lease(1000, 1001), refused('OUT_OF_RANGE'), granted]);
-  assert.deepEqual((await take(daemon, 3)).map(([time]) => time), [1000, 1000, 1001]);
+test("a clock that is ahead of the daemon's is followed no further than a lease may reach", async () => {
+  const daemon = await faked([lease(1000, 1001, { latest: '21000' }), granted], 900_000, 15_000);
+  const [[time]] = await take(daemon, 1);
+  assert.ok(time >= 5_999 && time < 20_000, String(time)); // 21,000 less the window, and the time that passes
+});
+
+test('an answer to another request is not used', async () => {
+  await assert.rejects(faked([lease(1000, 5000, { token: 'kept on the way' })]));
+  for (const other of [{ worker: 4 }, { token: 'b' }, { generation: '8' }, { from: '999' }, { nonce: 'm' }, { to: '1002' },
+    { layout: { ...layout, epoch: '1' } }]) {
+    const daemon = await faked([lease(1000, 1001), (body, its) => ({
+      ...its.latest, to: body.new_to, nonce: body.new_nonce, ...other,
+    })]);
+    await take(daemon, 2);
+    await assert.rejects(daemon.web.next(), /another request/);
+  }
+});
+
+test('a layout that makes one id of two is refused', async () => {
+  for (const wrong of [{ sequence_shift: 1 }, { time_shift: 10 }, { worker_shift: 0 }, { sequence_bits: 2_000_000_000 }, { worker_bits: -1 },
+    { unit: '0' }]) {
+    await assert.rejects(faked([lease(1000, 5000, { layout: { ...layout, ...wrong } })]), JSON.stringify(wrong));
+  }
+  for (const [worker, from, to] of [[1024, 1, 2], [-1, 1, 2], [0, 2, 2], [0, -5, 2]]) {
+    await assert.rejects(faked([lease(from, to, { worker })]));
+  }
 });
 
 test('a timer renews', async () => {
@@ -154,7 +183,7 @@ test('a timer renews', async () => {
   const once = new Promise((resolve) => { renewed = resolve; });
   const renew = (body) => {
     renewed();
-    return body && granted(body);
+    return body && granted;
   };
   const stay = setInterval(() => {}, 1000);
   const daemon = await faked([lease(1000, 2000), ...Array(1000).fill(renew)], 1000, 30);
@@ -175,6 +204,6 @@ test('closed, it gives the worker id back and makes nothing', async () => {
   const daemon = await faked([lease(1000, 5000), null]);
   await daemon.web.close();
   assert.deepEqual([daemon.asked[1].method, daemon.asked[1].url],
-    ['DELETE', 'http://daemon/v1/pools/web/leases/3?token=a&generation=7']);
+    ['DELETE', `http://daemon/v1/pools/web/leases/3?token=${daemon.asked[0].body.token}&generation=7`]);
   await assert.rejects(daemon.web.next());
 });

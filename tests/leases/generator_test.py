@@ -12,11 +12,12 @@ from leased_snowflake import Refused, SnowflakeGenerator
 
 LAYOUT = {"epoch": "0", "unit": "1000000", "time_bits": 41, "worker_bits": 10, "sequence_bits": 1,
           "time_shift": 11, "worker_shift": 1, "sequence_shift": 0}
+GRANTED = object()  # an extension, as it was asked for
 
 
-def lease(start, end, worker=3, token="a", nonce="n"):
-    return {"pool": "web", "worker": worker, "token": token, "generation": "7", "from": str(start), "to": str(end),
-            "nonce": nonce, "now": "1000", "latest": "21000", "layout": LAYOUT}
+def lease(start, end, worker=3, **other):
+    return {"pool": "web", "worker": worker, "generation": "7", "from": str(start), "to": str(end), "nonce": "n",
+            "now": "1000", "latest": "20000000000", "layout": LAYOUT, **other}
 
 
 def refused(code, may_have_been_applied=False):
@@ -24,10 +25,10 @@ def refused(code, may_have_been_applied=False):
 
 
 class Daemon:
-    """A daemon and a clock, in milliseconds."""
+    """A daemon that gives these answers, and a clock, in milliseconds."""
 
     def __init__(self, *answers, now=1000):
-        self.answers, self.asked, self.now = list(answers), [], now
+        self.answers, self.asked, self.now, self.latest = list(answers), [], now, None
 
     def generator(self, window_ms=3_600_000):
         """By default with a window so long that the thread never renews within a test."""
@@ -37,9 +38,16 @@ class Daemon:
     def send(self, method, path, body):
         self.asked.append((method, path, body))
         answer = self.answers.pop(0)
+        if callable(answer):
+            answer = answer(body)
         if isinstance(answer, Exception):
             raise answer
-        return answer(body) if callable(answer) else answer
+        if answer is GRANTED:
+            answer = {**self.latest, "to": str(body["new_to"]), "nonce": body["new_nonce"]}
+        elif answer is not None:
+            answer = {"token": body["token"], **answer}
+        self.latest = answer
+        return answer
 
 
 def parts(number):
@@ -56,7 +64,7 @@ class Generator(unittest.TestCase):
         self.assertEqual(parts(Daemon(lease(1200, 5000)).generator().next())[0], 1200)
 
     def test_the_ids_own_time_is_below_the_end_after_the_carry_whatever_the_clock_shows(self):
-        daemon = Daemon(lease(1000, 1001), lambda body: lease(1000, body["new_to"]))
+        daemon = Daemon(lease(1000, 1001), GRANTED)
         web = daemon.generator()
         self.assertEqual([parts(web.next())[0] for _ in range(2)], [1000, 1000])
         self.assertEqual(len(daemon.asked), 1)
@@ -64,21 +72,22 @@ class Generator(unittest.TestCase):
         self.assertEqual(len(daemon.asked), 2)
 
     def test_it_sends_what_the_latest_answer_had(self):
-        daemon = Daemon(lease(1000, 1001), lambda body: lease(1000, 1002, nonce=body["new_nonce"]),
-                        lambda body: lease(1000, body["new_to"]))
+        daemon = Daemon(lease(1000, 1001), GRANTED, GRANTED)
         web = daemon.generator()
-        for _ in range(5):
+        for _ in range(3):
             web.next()
+        daemon.now = 9_000_000
+        web.next()
         first, second = daemon.asked[1][2], daemon.asked[2][2]
         self.assertEqual((first["token"], first["generation"], first["from"], first["to"], first["nonce"]),
-                         ("a", "7", "1000", "1001", "n"))
-        self.assertEqual((second["to"], second["nonce"]), ("1002", first["new_nonce"]))
+                         (daemon.asked[0][2]["token"], "7", "1000", "1001", "n"))
+        self.assertEqual((second["to"], second["nonce"]), (str(first["new_to"]), first["new_nonce"]))
         self.assertNotEqual(first["new_nonce"], second["new_nonce"])
 
     def test_an_unknown_outcome_moves_nothing_and_is_sent_again_as_it_was(self):
         for lost in (OSError("lost"), refused("UNKNOWN", True)):
-            daemon = Daemon(lease(1000, 1001), lost, lost, lambda body: lease(1000, body["new_to"]),
-                            lambda body: lease(1000, body["new_to"]))
+            daemon = Daemon(lease(1000, 1001), lost, lost, GRANTED,
+                            GRANTED)
             web = daemon.generator()
             web.next(), web.next()
             for _ in range(2):
@@ -92,7 +101,7 @@ class Generator(unittest.TestCase):
             self.assertEqual(daemon.asked[4][2]["to"], str(sent[0]["new_to"]))
 
     def test_a_refusal_that_did_nothing_is_no_pending_extension(self):
-        daemon = Daemon(lease(1000, 1001), refused("UNAVAILABLE"), lambda body: lease(1000, body["new_to"]))
+        daemon = Daemon(lease(1000, 1001), refused("UNAVAILABLE"), GRANTED)
         web = daemon.generator()
         web.next(), web.next()
         with self.assertRaises(Refused):
@@ -163,7 +172,7 @@ class Generator(unittest.TestCase):
         daemon = Daemon(lease(1000, 5000), None)
         web = daemon.generator()
         web.close()
-        self.assertEqual(daemon.asked[1][:2], ("DELETE", "/v1/pools/web/leases/3?token=a&generation=7"))
+        self.assertEqual(daemon.asked[1][:2], ("DELETE", f"/v1/pools/web/leases/3?token={daemon.asked[0][2]['token']}&generation=7"))
         with self.assertRaises(RuntimeError):
             web.next()
 
@@ -182,7 +191,7 @@ class Generator(unittest.TestCase):
 
     def test_the_answer_of_something_else_than_the_daemon_is_an_unknown_outcome(self):
         daemon = Daemon(lease(1000, 1001), Refused({"message": "Bad Gateway"}),
-                        *[lambda body: lease(1000, body["new_to"])] * 2)
+                        GRANTED, GRANTED)
         web = daemon.generator()
         web.next(), web.next()
         with self.assertRaises(Refused):
@@ -199,8 +208,8 @@ class Generator(unittest.TestCase):
             web.next()
 
     def test_a_lease_may_begin_ahead_of_the_clock_and_no_id_is_further_ahead(self):
-        daemon = Daemon(lease(15_000, 60_000), now=1000)
-        web = daemon.generator()
+        daemon = Daemon(lease(15_000, 60_000, latest="21000"))
+        web = daemon.generator(window_ms=15_000)
         self.assertEqual(parts(web.next())[0], 15_000)
         daemon.now = -10_000
         done = threading.Thread(target=web.next)
@@ -209,12 +218,37 @@ class Generator(unittest.TestCase):
         self.assertTrue(done.is_alive())
         daemon.now = 1000
         done.join()
+        web._ended.set()  # before the thread renews
 
-    def test_a_clock_that_is_too_far_ahead_waits(self):
-        daemon = Daemon(lease(1000, 1001), refused("OUT_OF_RANGE"), lambda body: lease(1000, body["new_to"]))
-        web = daemon.generator()
-        web.next(), web.next()
-        self.assertEqual(parts(web.next())[0], 1001)
+    def test_a_clock_that_is_ahead_of_the_daemons_is_followed_no_further_than_a_lease_may_reach(self):
+        daemon = Daemon(lease(1000, 1001, latest="21000"), GRANTED, now=900_000)
+        web = daemon.generator(window_ms=15_000)
+        time = parts(web.next())[0]
+        self.assertTrue(5_999 <= time < 20_000, time)  # 21,000 less the window, and the time that passes
+        self.assertTrue(20_999 <= daemon.asked[1][2]["new_to"] < 35_000)
+        web._ended.set()
+
+    def test_an_answer_to_another_request_is_not_used(self):
+        with self.assertRaises(ValueError):
+            Daemon(lease(1000, 5000, token="kept on the way")).generator()
+        for other in ({"worker": 4}, {"token": "b"}, {"generation": "8"}, {"from": "999"}, {"nonce": "m"}, {"to": "1002"},
+                      {"layout": {**LAYOUT, "epoch": "1"}}):
+            daemon = Daemon(lease(1000, 1001), lambda body, other=other: {
+                **lease(1000, body["new_to"]), "nonce": body["new_nonce"], "token": daemon.asked[0][2]["token"], **other})
+            web = daemon.generator()
+            web.next(), web.next()
+            with self.assertRaises(ValueError):
+                web.next()
+            self.assertIsNotNone(web._pending)
+
+    def test_a_layout_that_makes_one_id_of_two_is_refused(self):
+        for wrong in ({"sequence_shift": 1}, {"time_shift": 10}, {"worker_shift": 0}, {"sequence_bits": 2_000_000_000},
+                      {"worker_bits": -1}, {"unit": "0"}):
+            with self.assertRaises(ValueError):
+                Daemon(lease(1000, 5000, layout={**LAYOUT, **wrong})).generator()
+        for worker, start, end in ((1024, 1, 2), (-1, 1, 2), (0, 2, 2), (0, -5, 2)):
+            with self.assertRaises(ValueError):
+                Daemon(lease(start, end, worker=worker)).generator()
 
     def test_who_waited_shares_a_failure(self):
         daemon = Daemon(lease(1000, 1001))
@@ -243,9 +277,9 @@ class Generator(unittest.TestCase):
 
         def renew(body):
             renewed.set()
-            return lease(1000, body["new_to"])
+            return GRANTED if body else None
 
-        daemon = Daemon(lease(1000, 2000), renew, *[lambda body: body and lease(1000, body["new_to"])] * 1000)
+        daemon = Daemon(lease(1000, 2000), *[renew] * 1000)
         web = daemon.generator(window_ms=30)
         self.assertTrue(renewed.wait(60))
         web.close()
