@@ -398,15 +398,6 @@ TEST_P(LeasesTest, ARowThatNobodyOwnsIsNotExtendedByTheTokenOfNobody) {
             "INVALIDARGUMENT");
 }
 
-TEST_P(LeasesTest, AnAnswerHasTheBeginThatWasAcknowledged) {
-  const Running server(options());
-  Holder holder(server, GetParam());
-  const LeaseAnswer held = holder.lease();
-  const LeaseAnswer longer = holder.extend(held, {{"from", "0"}, {"new_to", plus(held, 1)}});
-  EXPECT_EQ(longer.error, "");
-  EXPECT_EQ(longer["from"], held["from"]);
-}
-
 TEST_F(LeasesOverRedis, AskedForInOnePipelineTheyAreCountedOneByOne) {
   ServerOptions with_tokens = options();
   with_tokens.tokens.push_back({.name = "two",

@@ -212,7 +212,6 @@ Result<Lease> Leases::do_extend(std::string_view pool, const Lease& lease, std::
     if (!swapped) return std::unexpected(swapped.error());
     if (*swapped == Swapped::kYes) {
       Lease extended = lease;
-      extended.from = there.state.taken_from.value_or(lease.from);
       extended.to = to;
       return extended;
     }
