@@ -1,7 +1,6 @@
 #include "server/leases.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/errors.h"
 #include "base/text.h"
