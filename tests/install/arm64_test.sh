@@ -4,7 +4,7 @@
 #
 #   arm64_test.sh SOURCE_DIR BUILD_DIR      BUILD_DIR has the idmint of this machine
 set -euo pipefail
-source=$1 build=$2
+source=$(realpath -- "$1") build=$(realpath -- "$2") # a data folder has an absolute path
 # shellcheck source=tests/fresh/machine.sh
 . "$source/tests/fresh/machine.sh"
 machine_require "$@" # for the image
