@@ -161,6 +161,17 @@ struct Window {
   std::int64_t latest = 0;
 };
 
+// Before a lease is taken or extended.
+Result<Window> begin_window(Store& store, const SnowflakeLayout& layout,
+                            std::chrono::milliseconds window, SteadyTime until, Clock& clock) {
+  if (Result<void> begun = begin_leasing(store, until); !begun)
+    return std::unexpected(std::move(begun.error()));
+  const Instant now = clock.now();
+  if (Result<void> there = has_time(layout, now, "make another pool, with"); !there)
+    return std::unexpected(std::move(there.error()));
+  return Window(layout, window, now);
+}
+
 Result<void> check_window(std::string_view pool, std::chrono::milliseconds window) {
   if (window >= kShortestWindow && window <= kLongestWindow) return {};
   return std::unexpected(
@@ -218,13 +229,10 @@ Result<PoolLease> lease_worker(Store& store, std::string_view name, const LeaseW
     return std::unexpected(std::move(fits.error()));
   const Result<PoolDefinition> pool = find_pool(store, name, until);
   if (!pool) return std::unexpected(pool.error());
-  if (Result<void> begun = begin_leasing(store, until); !begun)
-    return std::unexpected(std::move(begun.error()));
   const SnowflakeLayout& layout = pool->layout;
-  const Instant now = clock.now();
-  if (Result<void> there = has_time(layout, now, "make another pool, with"); !there)
-    return std::unexpected(std::move(there.error()));
-  const Window window(layout, wish.window, now);
+  const Result<Window> begun = begin_window(store, layout, wish.window, until, clock);
+  if (!begun) return std::unexpected(begun.error());
+  const Window& window = *begun;
   LeaseTable& leases = *store.leases();
   const std::int64_t settled = store.settle_count();
   const Uuid token = wish.token != Uuid{} ? wish.token : Uuid(draw_unshared());
@@ -265,13 +273,10 @@ Result<PoolLease> extend_lease(Store& store, std::string_view name, const PoolDe
     return std::unexpected(std::move(fits.error()));
   Result<PoolDefinition> pool = known != nullptr ? *known : find_pool(store, name, until);
   if (!pool) return std::unexpected(std::move(pool.error()));
-  if (Result<void> begun = begin_leasing(store, until); !begun)
-    return std::unexpected(std::move(begun.error()));
   const SnowflakeLayout& layout = pool->layout;
-  const Instant now = clock.now();
-  if (Result<void> there = has_time(layout, now, "make another pool, with"); !there)
-    return std::unexpected(std::move(there.error()));
-  const Window window(layout, its_window, now);
+  const Result<Window> begun = begin_window(store, layout, its_window, until, clock);
+  if (!begun) return std::unexpected(begun.error());
+  const Window& window = *begun;
   if (to > std::max(window.latest, lease.to))
     return std::unexpected(error_at(
         store, Code::kOutOfRange, *pool,

@@ -75,7 +75,7 @@ struct TokenSettings {
   std::optional<std::int64_t> max_leases{};
 };
 
-// How many sources a caller may create, how many stripes they may have in all. The worker ids
+// How many sources a caller may create, and how many stripes they may have in all. The worker ids
 // of a pool count as stripes, as each is a record in the store, and a single counter as one.
 struct MostCreated {
   std::int64_t sources = 1000;

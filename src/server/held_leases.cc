@@ -43,9 +43,4 @@ void HeldLeases::give_back(std::string_view pool, std::int64_t worker, const Uui
   found->second.given_back = true;
 }
 
-void HeldLeases::lose(std::string_view pool, std::int64_t worker, const Uuid& token) {
-  const auto found = held_.find(key_of(pool, worker));
-  if (found != held_.end() && found->second.token == token) held_.erase(found);
-}
-
 }  // namespace idmint::server

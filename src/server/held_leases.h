@@ -31,8 +31,6 @@ class HeldLeases final {
   // only then: it counts for so long.
   void give_back(std::string_view pool, std::int64_t worker, const Uuid& token, Time now,
                  std::chrono::nanoseconds usable);
-  // It is another's by now.
-  void lose(std::string_view pool, std::int64_t worker, const Uuid& token);
   [[nodiscard]] bool is_empty() const noexcept { return held_.empty(); }
 
  private:

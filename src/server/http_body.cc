@@ -68,14 +68,18 @@ Result<std::optional<std::int64_t>> integer_of(const Json& json, std::string_vie
                 "fraction and an exponent");
 }
 
-Result<std::int64_t> only_integer(const HttpRequest& request, std::string_view name) {
-  const Result<Json> body = body_of(request, std::span(&name, 1));
-  if (!body) return std::unexpected(body.error());
-  const Result<std::optional<std::int64_t>> given = integer_of(*body, name);
+Result<std::int64_t> needed_integer(const Json& json, std::string_view name) {
+  const Result<std::optional<std::int64_t>> given = integer_of(json, name);
   if (!given) return std::unexpected(given.error());
   const std::optional<std::int64_t> value = *given;
   if (!value) return refuse("\"" + std::string(name) + "\" is missing");
   return *value;
+}
+
+Result<std::int64_t> only_integer(const HttpRequest& request, std::string_view name) {
+  const Result<Json> body = body_of(request, std::span(&name, 1));
+  if (!body) return std::unexpected(body.error());
+  return needed_integer(*body, name);
 }
 
 Result<std::optional<std::string>> string_of(const Json& json, std::string_view name) {

@@ -24,6 +24,9 @@ namespace idmint::server {
 // An integer of 0 or more, as a number or as a string; nothing where the member is not there.
 [[nodiscard]] Result<std::optional<std::int64_t>> integer_of(const nlohmann::ordered_json& json,
                                                              std::string_view name);
+// The same, of a member that must be there.
+[[nodiscard]] Result<std::int64_t> needed_integer(const nlohmann::ordered_json& json,
+                                                  std::string_view name);
 // The integer of a body whose only member this is.
 [[nodiscard]] Result<std::int64_t> only_integer(const HttpRequest& request, std::string_view name);
 [[nodiscard]] Result<std::optional<std::string>> string_of(const nlohmann::ordered_json& json,

@@ -40,19 +40,11 @@ Result<void> read_window(const Json& body, std::chrono::milliseconds& window) {
   return {};
 }
 
-// The members that must be there.
+// Of a member that must be there.
 Result<Uuid> needed_uuid(const Json& body, std::string_view name) {
   const Result<std::optional<std::string>> text = string_of(body, name);
   if (!text) return std::unexpected(text.error());
   return uuid_of("\"" + std::string(name) + "\"", text->value_or(""));
-}
-Result<void> read_needed(const Json& body, std::string_view name, std::int64_t& into) {
-  const Result<std::optional<std::int64_t>> read = integer_of(body, name);
-  if (!read) return std::unexpected(read.error());
-  const std::optional<std::int64_t> value = *read;
-  if (!value) return refuse("\"" + std::string(name) + "\" is missing");
-  into = *value;
-  return {};
 }
 
 // The worker id that the path names.
@@ -109,9 +101,11 @@ Result<ExtensionWish> extension_of(const HttpRequest& request) {
        {"from", &wish.lease.from},
        {"to", &wish.lease.to},
        {"new_to", &wish.to}}};
-  for (const auto& [name, into] : integers)
-    if (Result<void> read = read_needed(*body, name, *into); !read)
-      return std::unexpected(std::move(read.error()));
+  for (const auto& [name, into] : integers) {
+    const Result<std::int64_t> value = needed_integer(*body, name);
+    if (!value) return std::unexpected(value.error());
+    *into = *value;
+  }
   if (Result<void> read = read_window(*body, wish.window); !read)
     return std::unexpected(std::move(read.error()));
   return wish;
@@ -189,8 +183,8 @@ void delete_lease(HttpSession& session, const HttpRequest& request) {
       service.lease_lane_of(pool), pool,
       [&sources = service.sources, pool, known = service.known_pool(pool),
        wish = *wish](SteadyTime until) { return release_for(sources, pool, known, wish, until); },
-      [&session, pool, wish = *wish](std::int64_t /*worker*/) {
-        note_released(session.service(), session.caller(), session.connection(), pool, wish);
+      [&session, pool](const ReleaseWish& given_back) {
+        note_released(session.service(), session.caller(), session.connection(), pool, given_back);
         return HttpResponse{.status = 204};
       });
 }

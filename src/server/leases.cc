@@ -27,13 +27,14 @@ std::invoke_result_t<Act, Store&, const std::string&> at_store(const Sources& so
       });
 }
 
-// For as long as it is held, and until its bound is reached.
-void hold(const Service& service, const Caller& caller, const std::string& pool,
-          const PoolLease& lease) {
+// The lease counts for as long as it is held, and until its bound is reached.
+void remember(Service& service, const Caller& caller, const std::string& pool,
+              const PoolLease& lease) {
   const std::chrono::nanoseconds ahead =
       lease.pool.layout.unit * std::max<std::int64_t>(lease.lease.to - lease.now, 0);
   caller.leases()->hold(pool, lease.lease.worker, lease.lease.token,
                         service.loop.now() + std::max<std::chrono::nanoseconds>(lease.held, ahead));
+  service.know_pool(pool, lease.pool);
 }
 
 }  // namespace
@@ -83,15 +84,14 @@ Result<Extended> extend_for(const Sources& sources, const std::string& pool, con
   return Extended(std::unexpect, Contradiction{});
 }
 
-Result<std::int64_t> release_for(const Sources& sources, const std::string& pool,
-                                 const KnownPool& known, const ReleaseWish& wish,
-                                 SteadyTime until) {
+Result<ReleaseWish> release_for(const Sources& sources, const std::string& pool,
+                                const KnownPool& known, const ReleaseWish& wish, SteadyTime until) {
   return at_store(
-      sources, pool, until, [&](Store& store, const std::string& own) -> Result<std::int64_t> {
+      sources, pool, until, [&](Store& store, const std::string& own) -> Result<ReleaseWish> {
         Result<void> released =
             end_lease(store, own, known.get(), wish.worker, wish.token, wish.generation, until);
         if (!released) return std::unexpected(std::move(released.error()));
-        return wish.worker;
+        return wish;
       });
 }
 
@@ -106,8 +106,7 @@ Result<std::shared_ptr<AskedLease>> AskedLease::begin(const Service& service, co
 
 void note_leased(Service& service, const Caller& caller, const Connection& connection,
                  const std::string& pool, const PoolLease& lease) {
-  hold(service, caller, pool, lease);
-  service.know_pool(pool, lease.pool);
+  remember(service, caller, pool, lease);
   service.log.write(LogSettings::Level::kInfo, "leased",
                     {{"source", pool},
                      {"worker", lease.lease.worker},
@@ -119,8 +118,7 @@ void note_leased(Service& service, const Caller& caller, const Connection& conne
 
 void note_extended(Service& service, const Caller& caller, const Connection& connection,
                    const std::string& pool, const PoolLease& lease) {
-  hold(service, caller, pool, lease);
-  service.know_pool(pool, lease.pool);
+  remember(service, caller, pool, lease);
   if (!service.log.has(LogSettings::Level::kDebug)) return;
   service.log.write(LogSettings::Level::kDebug, "lease_extended",
                     {{"source", pool},

@@ -64,10 +64,10 @@ using Extended = std::expected<PoolLease, Contradiction>;
 [[nodiscard]] Result<Extended> extend_for(const Sources& sources, const std::string& pool,
                                           const KnownPool& known, const ExtensionWish& wish,
                                           SteadyTime until);
-// The worker id that is given back.
-[[nodiscard]] Result<std::int64_t> release_for(const Sources& sources, const std::string& pool,
-                                               const KnownPool& known, const ReleaseWish& wish,
-                                               SteadyTime until);
+// Returns what was given back.
+[[nodiscard]] Result<ReleaseWish> release_for(const Sources& sources, const std::string& pool,
+                                              const KnownPool& known, const ReleaseWish& wish,
+                                              SteadyTime until);
 
 // ---- on the loop
 
@@ -99,6 +99,7 @@ void note_extended(Service& service, const Caller& caller, const Connection& con
                    const std::string& pool, const PoolLease& lease);
 void note_released(Service& service, const Caller& caller, const Connection& connection,
                    const std::string& pool, const ReleaseWish& wish);
+
 // ---- what the answer says, in its order: numbers of at most 2^53 as such, others as texts
 
 using Fields = std::vector<std::pair<std::string_view, std::variant<std::int64_t, std::string>>>;

@@ -160,6 +160,14 @@ class LeasesStore {
     options.stores.back().mint.store_options.deadline = kNever;
     return options;
   }
+  // The token is "idmint_" and its name.
+  static void add_token(ServerOptions& options, const std::string& name, const std::string& allow,
+                        std::optional<std::int64_t> most_leases) {
+    options.tokens.push_back({.name = name,
+                              .hash = hash_of("idmint_" + name),
+                              .allow = {*scope_of(allow)},
+                              .max_leases = most_leases});
+  }
   [[nodiscard]] static std::string plus(const LeaseAnswer& held, std::int64_t units) {
     return std::to_string(held.number("to") + units);
   }
@@ -322,15 +330,8 @@ TEST_P(LeasesTest, SaysWhatItDoesNotUnderstand) {
 
 TEST_P(LeasesTest, ATokenNeedsTheRightAndHoldsSoManyAtATime) {
   ServerOptions with_tokens = options();
-  const auto add = [&](const std::string& name, const std::string& allow,
-                       std::optional<std::int64_t> most) {
-    with_tokens.tokens.push_back({.name = name,
-                                  .hash = hash_of("idmint_" + name),
-                                  .allow = {*scope_of(allow)},
-                                  .max_leases = most});
-  };
-  add("reader", "next,peek *", std::nullopt);
-  add("one", "lease web", 1);
+  add_token(with_tokens, "reader", "next,peek *", std::nullopt);
+  add_token(with_tokens, "one", "lease web", 1);
   const Running server(std::move(with_tokens));
   EXPECT_EQ(Holder(server, GetParam(), "idmint_reader").lease().error, "PERMISSIONDENIED");
   Holder holder(server, GetParam(), "idmint_one");
@@ -344,12 +345,9 @@ TEST_P(LeasesTest, ATokenNeedsTheRightAndHoldsSoManyAtATime) {
 }
 
 TEST_P(LeasesTest, WhatIsHeldIsCountedByItsLeaseAndUntilOthersCanUseIt) {
-  ServerOptions with_tokens = options();
-  with_tokens.tokens.push_back({.name = "one",
-                                .hash = hash_of("idmint_one"),
-                                .allow = {*scope_of("lease web")},
-                                .max_leases = 1});
-  const Running server(std::move(with_tokens));
+  ServerOptions with_token = options();
+  add_token(with_token, "one", "lease web", 1);
+  const Running server(std::move(with_token));
   Holder holder(server, GetParam(), "idmint_one");
   const LeaseAnswer held = holder.lease({{"token", kSomeToken}});
   // An answer that was lost takes no second place.
@@ -368,12 +366,9 @@ TEST_P(LeasesTest, WhatIsHeldIsCountedByItsLeaseAndUntilOthersCanUseIt) {
 }
 
 TEST_P(LeasesTest, NoTurnOfCallsHoldsMoreThanTheLimit) {
-  ServerOptions with_tokens = options();
-  with_tokens.tokens.push_back({.name = "one",
-                                .hash = hash_of("idmint_one"),
-                                .allow = {*scope_of("lease web")},
-                                .max_leases = 1});
-  const Running server(std::move(with_tokens));
+  ServerOptions with_token = options();
+  add_token(with_token, "one", "lease web", 1);
+  const Running server(std::move(with_token));
   Holder holder(server, GetParam(), "idmint_one");
   // The bound is a minute ahead, whatever a later extension says of its window.
   const LeaseAnswer held = holder.lease({{"token", kSomeToken}, {"window_ms", "60000"}});
@@ -399,12 +394,9 @@ TEST_P(LeasesTest, ARowThatNobodyOwnsIsNotExtendedByTheTokenOfNobody) {
 }
 
 TEST_F(LeasesOverRedis, AskedForInOnePipelineTheyAreCountedOneByOne) {
-  ServerOptions with_tokens = options();
-  with_tokens.tokens.push_back({.name = "two",
-                                .hash = hash_of("idmint_two"),
-                                .allow = {*scope_of("lease web")},
-                                .max_leases = 2});
-  const Running server(std::move(with_tokens));
+  ServerOptions with_token = options();
+  add_token(with_token, "two", "lease web", 2);
+  const Running server(std::move(with_token));
   Client client(server);
   client.send("AUTH idmint_two\r\nID.LEASE web\r\nID.LEASE web\r\nID.LEASE web\r\nPING\r\n");
   const std::string all = [&] {

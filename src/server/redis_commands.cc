@@ -506,12 +506,8 @@ void RedisSession::put_command(const Command& command) {
   const bool fixed = command.most == command.least;
   put_integer(out, fixed ? command.least : -command.least);
   put_set(out, version_, 1);
-  put_simple(out, command.run == &RedisSession::incr || command.run == &RedisSession::incrby ||
-                          command.run == &RedisSession::id_next ||
-                          command.run == &RedisSession::id_range ||
-                          command.run == &RedisSession::id_raise || command.verb == Verb::kLease
-                      ? "write"
-                      : "readonly");
+  const bool writes = command.first_key != 0 && command.verb != Verb::kPeek;
+  put_simple(out, writes ? "write" : "readonly");
   put_integer(out, command.first_key);
   put_integer(out, command.last_key);
   put_integer(out, command.first_key != 0 ? 1 : 0);

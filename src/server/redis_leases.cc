@@ -144,8 +144,8 @@ void RedisSession::id_release(Words words) {
       service_.lease_lane_of(pool), pool,
       [&sources = service_.sources, pool, known = service_.known_pool(pool),
        wish](SteadyTime until) { return release_for(sources, pool, known, wish, until); },
-      [this, pool, wish](std::int64_t /*worker*/) {
-        note_released(service_, *caller_, connection_, pool, wish);
+      [this, pool](const ReleaseWish& given_back) {
+        note_released(service_, *caller_, connection_, pool, given_back);
         put_simple(reply(), "OK");
       });
 }
